@@ -1,0 +1,1 @@
+"""Private, portable memory for AI agents."""

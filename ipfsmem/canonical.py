@@ -1,0 +1,96 @@
+"""Canonical JSON and the text forms of bytes that every signed or hashed structure of ours uses.
+
+The form is RFC 8785 restricted to ASCII keys, integers within 2^53-1 and no floats (format section 6).
+Reading is strict: what does not re-encode to the same bytes is refused, so duplicate keys, other spellings
+of a number or a string, and white space never pass. Foreign JSON (timeline events) is not handled here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+
+from ipfsmem.errors import FormatError
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_decoder = msgspec.json.Decoder()
+MAX_INT = 2**53 - 1
+
+
+def encode(value: Any) -> bytes:
+    """Canonical JSON bytes of `value` (dict, list, str, int, bool, None; msgspec structs are allowed)."""
+    return _encoder.encode(value)
+
+
+def decode(data: bytes, what: str) -> Any:
+    """Parse canonical JSON; `what` names the thing in the error.
+
+    Raises FormatError when `data` is not the one canonical form of its value.
+    """
+    try:
+        value = _decoder.decode(data)
+        same = _encoder.encode(value) == data
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
+        raise FormatError(f"{what} is not valid JSON: {error}") from None
+    if not same or not _plain(value):
+        raise FormatError(f"{what} is not canonical JSON")
+    return value
+
+
+def _plain(value: Any) -> bool:
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, float):
+            return False
+        if isinstance(item, int):
+            if not -MAX_INT <= item <= MAX_INT:
+                return False
+        elif isinstance(item, list):
+            stack.extend(item)
+        elif isinstance(item, dict):
+            for key in item:
+                if not key.isascii():
+                    return False
+            stack.extend(item.values())
+    return True
+
+
+def check_canonical(data: bytes, value: Any, what: str) -> None:
+    """Refuse `data` when re-encoding the typed `value` read from it gives other bytes."""
+    if _encoder.encode(value) != data:
+        raise FormatError(f"{what} is not canonical JSON")
+
+
+def b64(data: bytes) -> str:
+    """base64url without padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def unb64(text: str, what: str, size: int | None = None) -> bytes:
+    """Bytes of base64url text without padding; other spellings of the same bytes are refused."""
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        raise FormatError(f"{what} is not base64url") from None
+    if b64(data) != text:
+        raise FormatError(f"{what} is not base64url without padding in its one form")
+    if size is not None and len(data) != size:
+        raise FormatError(f"{what} has {len(data)} bytes, {size} expected")
+    return data
+
+
+def unhex(text: str, what: str, size: int | None = None) -> bytes:
+    """Bytes of lower-case hex text."""
+    try:
+        data = bytes.fromhex(text)
+    except ValueError:
+        raise FormatError(f"{what} is not hex") from None
+    if data.hex() != text:
+        raise FormatError(f"{what} is not lower-case hex")
+    if size is not None and len(data) != size:
+        raise FormatError(f"{what} has {len(data)} bytes, {size} expected")
+    return data

@@ -1,0 +1,194 @@
+"""Every error that ipfsmem raises on purpose: one tree, an exit code each, and what to do next.
+
+The class docstring is the heading in docs/ERRORS.md, `hint` the advice under the message. Code raises the most
+specific class with a message that says what happened and to what. Nothing here imports anything of ours.
+
+    IpfsmemError
+     ├ UsageError                  the call is wrong
+     ├ ConfigError                 settings, home or mode are wrong
+     ├ NotFoundError               no such memory, namespace or root
+     ├ ConcurrencyError            locked by another process, or changed since it was read
+     │  ├ LockedError
+     │  └ ChangedError
+     ├ FormatError                 bytes that are not what they should be
+     │  ├ LimitError
+     │  ├ KeyNameError
+     │  └ BlockError
+     ├ SealError                   keys, signatures, sealed objects
+     │  ├ OpenError
+     │  ├ PassphraseError
+     │  ├ SignerError
+     │  ├ WrongWalletError
+     │  ├ SignatureError
+     │  └ MembershipError
+     ├ StorageError                this device's disk
+     └ ProviderError               a provider, gateway or peer
+        ├ ProviderUnavailable
+        ├ ProviderRefused
+        └ NoVaultError
+"""
+
+from __future__ import annotations
+
+
+class IpfsmemError(Exception):
+    """Something went wrong"""
+
+    exit_code = 1
+    hint = ""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        if hint is not None:
+            self.hint = hint
+
+    def diagnostics(self) -> str:
+        """The message and, on a line of its own, what to do next."""
+        return f"{self}\n{self.hint}" if self.hint else str(self)
+
+
+class UsageError(IpfsmemError):
+    """The call is wrong"""
+
+    exit_code = 2
+
+
+class ConfigError(IpfsmemError):
+    """Settings, home directory or storage mode are wrong"""
+
+    exit_code = 3
+
+
+class NotFoundError(IpfsmemError):
+    """No such memory, namespace, root or file"""
+
+    exit_code = 4
+
+
+class ConcurrencyError(IpfsmemError):
+    """Somebody else was there first"""
+
+    exit_code = 5
+
+
+class LockedError(ConcurrencyError):
+    """Another process holds this memory"""
+
+    hint = "Wait for the other ipfsmem process to finish, or stop it; its process id is in the message."
+
+
+class ChangedError(ConcurrencyError):
+    """The memory changed since it was read"""
+
+    exit_code = 6
+    hint = "Read it again, then write with the new hash."
+
+
+class FormatError(IpfsmemError):
+    """Bytes that are not what they should be"""
+
+    exit_code = 10
+
+
+class LimitError(FormatError):
+    """Larger than the format allows"""
+
+    exit_code = 11
+
+
+class KeyNameError(FormatError):
+    """Not a valid memory key"""
+
+    exit_code = 12
+    hint = "A key is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit, for instance feedback_tone."
+
+
+class BlockError(FormatError):
+    """A block does not match its CID"""
+
+    exit_code = 13
+    hint = "The provider or the disk changed it. It was not used; fetch it from another provider."
+
+
+class SealError(IpfsmemError):
+    """Keys, signatures and sealed objects"""
+
+    exit_code = 20
+
+
+class OpenError(SealError):
+    """A sealed object could not be opened"""
+
+    exit_code = 21
+
+    def __init__(self, message: str = "sealed object could not be opened", *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+
+
+class PassphraseError(SealError):
+    """Wrong or missing passphrase"""
+
+    exit_code = 22
+    hint = "Give it at the prompt, in IPFSMEM_PASSPHRASE, or with --passphrase-fd."
+
+
+class SignerError(SealError):
+    """This signer cannot be used to derive keys"""
+
+    exit_code = 23
+    hint = "Use a wallet whose signatures are deterministic, or make the vault without a wallet and keep its recovery words."
+
+
+class WrongWalletError(SealError):
+    """This wallet does not own this memory"""
+
+    exit_code = 24
+    hint = "Unlock with the wallet that made the memory, or with its recovery words: ipfsmem recover."
+
+
+class SignatureError(SealError):
+    """A signature does not verify"""
+
+    exit_code = 25
+
+
+class MembershipError(SealError):
+    """Not a member, revoked, or not allowed to do this"""
+
+    exit_code = 26
+
+
+class StorageError(IpfsmemError):
+    """This device's disk refused"""
+
+    exit_code = 30
+    hint = "Nothing was acknowledged that is not on disk. Free space or check the permissions, then try again."
+
+
+class ProviderError(IpfsmemError):
+    """A provider, gateway or peer failed"""
+
+    exit_code = 40
+    #: True when trying the same again cannot help.
+    permanent = True
+
+
+class ProviderUnavailable(ProviderError):
+    """The provider cannot be reached now"""
+
+    exit_code = 41
+    permanent = False
+    hint = "Your memory is safe on this device; the next sync sends what is waiting."
+
+
+class ProviderRefused(ProviderError):
+    """The provider refused"""
+
+    exit_code = 42
+
+
+class NoVaultError(ProviderError):
+    """No memory of this wallet was found there"""
+
+    exit_code = 43
+    hint = "Check the wallet, the vault name and the provider. Make a new memory with: ipfsmem init."
