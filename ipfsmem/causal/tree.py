@@ -1,0 +1,385 @@
+"""The prefix tree of a state (format section 6.1): one set of entries has one tree on every device, and one
+changed entry changes only the nodes on its path.
+
+A prefix is a leaf exactly when it holds one entry, or at most 64 entries and 48 KiB, or is 16 digits long;
+any other splits by the next hex digit of SHA-256(entry name). A tree here is immutable and loads its nodes
+when they are first needed, through a function that it is given; it never reads a disk or a network itself,
+knows nothing of sealing, and keeps entries as their canonical JSON text until somebody asks for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.errors import FormatError
+
+MAX_ENTRIES = 64
+MAX_BYTES = 48 * 1024
+MAX_DEPTH = 16
+DIGITS = "0123456789abcdef"
+
+#: Gives the JSON of the node with this prefix and SHA-256; raises when it cannot.
+Load = Callable[[str, bytes], bytes]
+
+
+class _Leaf(msgspec.Struct, forbid_unknown_fields=True):
+    e: dict[str, msgspec.Raw]
+
+
+class _Inner(msgspec.Struct, forbid_unknown_fields=True):
+    n: dict[str, str]
+
+
+_leaf_decoder = msgspec.json.Decoder(_Leaf)
+_inner_decoder = msgspec.json.Decoder(_Inner)
+
+
+def label(name: str) -> str:
+    """The 64 hex digits that place an entry in the tree."""
+    return sha256(name.encode()).hexdigest()
+
+
+def is_leaf(count: int, size: int, depth: int) -> bool:
+    """The one split rule: `count` entries of `size` bytes in all below a prefix of `depth` digits."""
+    return count <= 1 or (count <= MAX_ENTRIES and size <= MAX_BYTES) or depth >= MAX_DEPTH
+
+
+def entry_size(name: str, text: bytes) -> int:
+    """Bytes of `"name":entry` in canonical JSON. Entry names need no escapes."""
+    return len(name) + 3 + len(text)
+
+
+class Node:
+    """One node: a leaf with the JSON text of each entry, or an inner node with its children's hashes."""
+
+    __slots__ = ("children", "digest", "entries", "loaded", "prefix", "raw")
+
+    def __init__(
+        self,
+        prefix: str,
+        raw: bytes,
+        digest: bytes,
+        entries: dict[str, bytes] | None,
+        children: dict[str, bytes] | None,
+    ) -> None:
+        self.prefix = prefix
+        self.raw = raw
+        self.digest = digest
+        self.entries = entries
+        self.children = children
+        self.loaded: dict[str, Node] = {}
+
+
+def _leaf(prefix: str, entries: dict[str, bytes]) -> Node:
+    body = b",".join([b'"%s":%s' % (name.encode(), entries[name]) for name in sorted(entries)])
+    raw = b'{"e":{' + body + b"}}"
+    return Node(prefix, raw, sha256(raw).digest(), entries, None)
+
+
+def _inner(prefix: str, children: dict[str, bytes]) -> Node:
+    body = ",".join(f'"{digit}":"{children[digit].hex()}"' for digit in sorted(children))
+    raw = b'{"n":{' + body.encode() + b"}}"
+    return Node(prefix, raw, sha256(raw).digest(), None, children)
+
+
+def parse_node(prefix: str, raw: bytes, digest: bytes) -> Node:
+    """A node from its JSON, checked: its hash, its form, that each entry belongs under the prefix, that the
+    split rule makes a leaf of it. Raises FormatError.
+    """
+    where = f"state node {prefix or 'top'}"
+    if sha256(raw).digest() != digest:
+        raise FormatError(f"{where} does not have the hash that its parent names")
+    try:
+        if raw.startswith(b'{"e":'):
+            node = _leaf(prefix, {name: bytes(text) for name, text in _leaf_decoder.decode(raw).e.items()})
+        else:
+            children: dict[str, bytes] = {}
+            for digit, text in _inner_decoder.decode(raw).n.items():
+                if digit not in DIGITS or len(digit) != 1:
+                    raise FormatError(f"{where} has a child {digit!r}")
+                children[digit] = bytes.fromhex(text)
+                if len(children[digit]) != 32:
+                    raise FormatError(f"{where} has a child hash of another length")
+            node = _inner(prefix, children)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise FormatError(f"{where} is malformed: {error}") from None
+    if node.raw != raw:
+        raise FormatError(f"{where} is not canonical JSON")
+    if node.entries is not None:
+        for name in node.entries:
+            if not label(name).startswith(prefix):
+                raise FormatError(f"{where} holds {name!r}, which does not belong there")
+        size = sum(entry_size(name, text) for name, text in node.entries.items())
+        if not is_leaf(len(node.entries), size, len(prefix)) or (prefix and not node.entries):
+            raise FormatError(f"{where} is a leaf that the split rule does not make")
+    elif not node.children or len(prefix) >= MAX_DEPTH:
+        raise FormatError(f"{where} is an inner node that the split rule does not make")
+    return node
+
+
+class Patch(msgspec.Struct, frozen=True):
+    """What a change of a tree came to: the new tree, the nodes it did not have, the prefixes that went."""
+
+    tree: Tree
+    written: dict[str, Node]
+    removed: set[str]
+
+
+class Tree:
+    """An immutable tree of entries with lazily loaded nodes."""
+
+    __slots__ = ("_load", "top")
+
+    def __init__(self, top: Node, load: Load) -> None:
+        self.top = top
+        self._load = load
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the top node: the digest of the state, whatever key seals it."""
+        return self.top.digest
+
+    def child(self, node: Node, digit: str) -> Node:
+        """The child of an inner node, loaded when this is the first time."""
+        got = node.loaded.get(digit)
+        if got is None:
+            assert node.children is not None
+            prefix = node.prefix + digit
+            digest = node.children[digit]
+            got = parse_node(prefix, self._load(prefix, digest), digest)
+            node.loaded[digit] = got
+        return got
+
+    def get(self, name: str) -> bytes | None:
+        """The JSON text of one entry, or None."""
+        digits = label(name)
+        node = self.top
+        while node.children is not None:
+            digit = digits[len(node.prefix)]
+            if digit not in node.children:
+                return None
+            node = self.child(node, digit)
+        assert node.entries is not None
+        return node.entries.get(name)
+
+    def find(self, prefix: str) -> Node:
+        """The node with exactly this prefix. Raises FormatError when there is none."""
+        node = self.top
+        while node.prefix != prefix:
+            digit = prefix[len(node.prefix)]
+            if node.children is None or digit not in node.children:
+                raise FormatError(f"there is no state node {prefix}")
+            node = self.child(node, digit)
+        return node
+
+    def items(self) -> Iterator[tuple[str, bytes]]:
+        """All entries as (name, JSON text), in the order of the tree."""
+        for node in self.nodes():
+            if node.entries is not None:
+                yield from node.entries.items()
+
+    def nodes(self, start: Node | None = None) -> Iterator[Node]:
+        """All nodes, parents first."""
+        stack = [start or self.top]
+        while stack:
+            node = stack.pop()
+            yield node
+            if node.children is not None:
+                stack.extend(self.child(node, digit) for digit in sorted(node.children, reverse=True))
+
+    def patch(self, changes: Mapping[str, bytes | None]) -> Patch:
+        """Replace the entries in `changes` (None removes one); nodes off their paths are shared."""
+        written: dict[str, Node] = {}
+        removed: set[str] = set()
+        work = [(label(name), name, text) for name, text in changes.items()]
+        top = self._patched(self.top, "", work, written, removed) or _leaf("", {})
+        if top.digest == self.top.digest:
+            return Patch(self, {}, set())
+        written[""] = top
+        return Patch(Tree(top, self._load), written, removed - written.keys())
+
+    def _patched(
+        self,
+        node: Node | None,
+        prefix: str,
+        work: list[tuple[str, str, bytes | None]],
+        written: dict[str, Node],
+        removed: set[str],
+    ) -> Node | None:
+        if node is None or node.entries is not None:
+            entries = dict(node.entries) if node is not None and node.entries is not None else {}
+            for _, name, text in work:
+                if text is None:
+                    entries.pop(name, None)
+                else:
+                    entries[name] = text
+            if not entries:
+                if node is not None:
+                    removed.add(prefix)
+                return None
+            return _build(prefix, entries, written)
+        assert node.children is not None
+        children, loaded = dict(node.children), dict(node.loaded)
+        groups: dict[str, list[tuple[str, str, bytes | None]]] = {}
+        for item in work:
+            groups.setdefault(item[0][len(prefix)], []).append(item)
+        for digit, group in groups.items():
+            old = self.child(node, digit) if digit in children else None
+            new = self._patched(old, prefix + digit, group, written, removed)
+            if new is None:
+                children.pop(digit, None)
+                loaded.pop(digit, None)
+            else:
+                children[digit], loaded[digit] = new.digest, new
+                if old is None or old.digest != new.digest:
+                    written[new.prefix] = new
+        made = _inner(prefix, children)
+        made.loaded = loaded
+        return self._folded(made, written, removed)
+
+    def _folded(self, node: Node, written: dict[str, Node], removed: set[str]) -> Node | None:
+        """An inner node that holds too little to be one becomes a leaf again."""
+        assert node.children is not None
+        entries: dict[str, bytes] = {}
+        size = 0
+        for digit in node.children:
+            for below in self.nodes(self.child(node, digit)):
+                if below.entries is None:
+                    continue
+                entries.update(below.entries)
+                size += sum(entry_size(name, text) for name, text in below.entries.items())
+                if not is_leaf(len(entries), size, len(node.prefix)):
+                    return node
+        for prefix in [node.prefix + digit for digit in node.children]:
+            for below in list(self.nodes(self.child(node, prefix[-1]))):
+                removed.add(below.prefix)
+                written.pop(below.prefix, None)
+        if not entries:
+            removed.add(node.prefix)
+            return None
+        return _leaf(node.prefix, entries)
+
+
+def _build(prefix: str, entries: dict[str, bytes], written: dict[str, Node]) -> Node:
+    size = sum([len(name) + 3 + len(text) for name, text in entries.items()])
+    if is_leaf(len(entries), size, len(prefix)):
+        return _leaf(prefix, entries)
+    depth = len(prefix)
+    groups: dict[str, dict[str, bytes]] = {}
+    for name, text in entries.items():
+        groups.setdefault(label(name)[depth], {})[name] = text
+    children: dict[str, bytes] = {}
+    loaded: dict[str, Node] = {}
+    for digit, group in groups.items():
+        node = _build(prefix + digit, group, written)
+        written[node.prefix] = node
+        children[digit], loaded[digit] = node.digest, node
+    made = _inner(prefix, children)
+    made.loaded = loaded
+    return made
+
+
+def _no_load(prefix: str, digest: bytes) -> bytes:
+    raise FormatError(f"state node {prefix or 'top'} is not at hand")
+
+
+def empty_tree(load: Load = _no_load) -> Tree:
+    """The tree of no entries; its digest is a known answer of the format."""
+    return Tree(_leaf("", {}), load)
+
+
+def build_tree(entries: Mapping[str, bytes], load: Load = _no_load) -> Patch:
+    """The tree of all `entries` at once."""
+    return empty_tree(load).patch(entries)
+
+
+def open_tree(digest: bytes, load: Load) -> Tree:
+    """The tree whose top node has this SHA-256; only the top is loaded now."""
+    return Tree(parse_node("", load("", digest), digest), load)
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One entry that two trees do not share: its text in each, None where it stands in only one."""
+
+    name: str
+    mine: bytes | None
+    theirs: bytes | None
+
+
+def diff(mine: Tree, theirs: Tree) -> list[Difference]:
+    """All entries that differ between two trees that are both at hand; equal subtrees are skipped by hash."""
+    steps = diff_steps(mine, theirs.digest)
+    try:
+        wanted = next(steps)
+        while True:
+            wanted = steps.send([theirs.find(prefix).raw for prefix, _ in wanted])
+    except StopIteration as end:
+        found: list[Difference] = end.value
+        return found
+
+
+def diff_steps(
+    mine: Tree, theirs: bytes
+) -> Generator[list[tuple[str, bytes]], list[bytes], list[Difference]]:
+    """The same for a tree of which only the digest is known: a generator that yields the (prefix, hash) pairs
+    it wants next, is sent their JSON in the same order, and returns the list of differences.
+    """
+    found: list[Difference] = []
+    frontier: list[tuple[str, bytes, list[Node]]] = []
+    if mine.digest != theirs:
+        frontier.append(("", theirs, [mine.top]))
+    while frontier:
+        texts = yield [(prefix, digest) for prefix, digest, _ in frontier]
+        following: list[tuple[str, bytes, list[Node]]] = []
+        for (prefix, digest, ours), text in zip(frontier, texts, strict=True):
+            node = parse_node(prefix, text, digest)
+            if node.entries is not None:
+                _compare(_entries_below(mine, ours, prefix), node.entries, found)
+            else:
+                assert node.children is not None
+                for digit in DIGITS:
+                    below = _below(mine, ours, prefix + digit)
+                    want = node.children.get(digit)
+                    if want is None:
+                        _compare(_entries_below(mine, below, prefix + digit), {}, found)
+                    elif not (
+                        len(below) == 1 and below[0].prefix == prefix + digit and below[0].digest == want
+                    ):
+                        following.append((prefix + digit, want, below))
+        frontier = following
+    return found
+
+
+def _below(tree: Tree, ours: list[Node], prefix: str) -> list[Node]:
+    """Our nodes that can hold entries under `prefix`, given those for its parent."""
+    result: list[Node] = []
+    for node in ours:
+        if node.children is not None and len(node.prefix) < len(prefix):
+            digit = prefix[len(node.prefix)]
+            if digit in node.children:
+                result.append(tree.child(node, digit))
+        else:
+            result.append(node)
+    return result
+
+
+def _entries_below(tree: Tree, ours: list[Node], prefix: str) -> dict[str, bytes]:
+    entries: dict[str, bytes] = {}
+    for start in ours:
+        for node in tree.nodes(start):
+            for name, text in (node.entries or {}).items():
+                if label(name).startswith(prefix):
+                    entries[name] = text
+    return entries
+
+
+def _compare(mine: dict[str, bytes], theirs: dict[str, bytes], found: list[Difference]) -> None:
+    for name, text in theirs.items():
+        ours = mine.get(name)
+        if ours != text:
+            found.append(Difference(name, ours, text))
+    for name in mine.keys() - theirs.keys():
+        found.append(Difference(name, mine[name], None))
