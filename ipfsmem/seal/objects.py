@@ -1,0 +1,194 @@
+"""Sealed objects, "IPM1": bytes under an epoch key, equal for equal contents, opened only as what they are.
+
+Format section 3. The type, epoch, vault and context of an object are what the reader expects, never what the object
+says of itself, so an object moved to another name, type, epoch or vault does not open. This module never chooses a
+key, never says why an object did not open, and proves nothing about who wrote it: that is what signatures are for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final
+
+import msgspec
+from nacl import bindings, exceptions
+
+from ipfsmem.errors import LimitError, OpenError, UsageError
+from ipfsmem.seal.primitives import hkdf_expand, hkdf_extract
+
+RING_BODY: Final = 1
+COMMIT: Final = 2
+MEMORY: Final = 3
+SEGMENT: Final = 4
+CAPSULE: Final = 6
+STATE_NODE: Final = 7
+TYPES: Final = frozenset({RING_BODY, COMMIT, MEMORY, SEGMENT, CAPSULE, STATE_NODE})
+
+MAGIC: Final = b"IPM1"
+SUITE: Final = 1
+NONCE_BYTES: Final = 24
+#: Bytes that an object is longer than its padded text: magic, nonce and tag.
+OVERHEAD: Final = len(MAGIC) + NONCE_BYTES + 16
+EK_BYTES: Final = 32
+VAULT_TAG_BYTES: Final = 16
+MAX_EPOCH: Final = 2**32 - 1
+#: Longest sealed object (format section 8).
+MAX_OBJECT: Final = 1024 * 1024
+
+_MIN_BUCKET: Final = 512
+_MAX_POWER_BUCKET: Final = 8192
+_HEADER: Final = len(MAGIC) + NONCE_BYTES
+_LENGTH: Final = 4
+
+_encrypt = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt
+_decrypt = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt
+
+
+class EpochKey(msgspec.Struct, frozen=True):
+    """A content key with its place in the order of keys; `id` names it everywhere. Made by `epoch_key`."""
+
+    epoch: int
+    key: bytes
+    id: str
+
+    def __repr__(self) -> str:
+        return f"EpochKey(epoch={self.epoch}, id={self.id!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        return [("epoch", self.epoch), ("id", self.id)]
+
+
+def epoch_key(epoch: int, key: bytes, vault_tag: bytes) -> EpochKey:
+    """An EpochKey with its id. Raises UsageError when a part has the wrong size."""
+    if not 0 <= epoch <= MAX_EPOCH:
+        raise UsageError(f"an epoch is a number of 32 bits, not {epoch}")
+    return EpochKey(epoch, key, ek_id(key, vault_tag))
+
+
+def ek_id(ek: bytes, vault_tag: bytes) -> str:
+    """The 16 hex digits that name an epoch key in its vault (format section 3). They tell nothing of the key."""
+    return hkdf_expand(_prk(ek, vault_tag), b"ipfsmem/v1/ek-id", 8).hex()
+
+
+def _prk(ek: bytes, vault_tag: bytes) -> bytes:
+    if len(ek) != EK_BYTES:
+        raise UsageError(f"an epoch key has {EK_BYTES} bytes, this has {len(ek)}")
+    if len(vault_tag) != VAULT_TAG_BYTES:
+        raise UsageError(f"a vault tag has {VAULT_TAG_BYTES} bytes, this has {len(vault_tag)}")
+    return hkdf_extract(vault_tag, ek)
+
+
+def pad(n: int) -> int:
+    """The bucket, in bytes, that a text of `n` bytes is filled up to (format section 3).
+
+    The next power of two from 512 to 8192; above that Padmé (Nikitin et al., PoPETs 2019(4)).
+    """
+    if n <= _MIN_BUCKET:
+        return _MIN_BUCKET
+    if n <= _MAX_POWER_BUCKET:
+        return 1 << (n - 1).bit_length()
+    exponent = n.bit_length() - 1
+    mask = (1 << (exponent - exponent.bit_length())) - 1
+    return (n + mask) & ~mask
+
+
+class ObjectKey:
+    """Encryption and nonce keys for one type of object under one epoch key, with what is the same in every AAD."""
+
+    __slots__ = ("aad_head", "enc", "nonce_hash")
+
+    def __init__(self, prk: bytes, kind: int, epoch: int, vault_tag: bytes) -> None:
+        """Derive both keys from `prk` = HKDF-Extract(vault_tag, EK)."""
+        scope = b"\x00" + epoch.to_bytes(4, "big") + bytes((kind,))
+        self.enc = hkdf_expand(prk, b"ipfsmem/v1/obj-enc" + scope, 32)
+        # A keyed hash whose key block is already digested: copying it is cheaper than keying a new one.
+        self.nonce_hash = hashlib.blake2b(
+            digest_size=NONCE_BYTES, key=hkdf_expand(prk, b"ipfsmem/v1/obj-nonce" + scope, 32)
+        )
+        self.aad_head = MAGIC + bytes((kind, SUITE)) + epoch.to_bytes(4, "big") + vault_tag
+
+    def aad(self, ctx: bytes) -> bytes:
+        """The associated data of an object with this context; it is never transmitted."""
+        return self.aad_head + len(ctx).to_bytes(2, "big") + ctx
+
+    def nonce(self, aad: bytes, text: bytes) -> bytes:
+        """The synthetic nonce: a keyed hash of everything that the object says."""
+        state = self.nonce_hash.copy()
+        state.update(len(aad).to_bytes(4, "big") + aad)
+        state.update(text)
+        return state.digest()
+
+
+class Sealer:
+    """Seals and opens the objects of one vault under one epoch key; derived keys are kept between calls."""
+
+    __slots__ = ("_keys", "_prk", "_vault_tag", "epoch_key")
+
+    def __init__(self, key: EpochKey, vault_tag: bytes) -> None:
+        """Bind an epoch key to its vault. Raises UsageError when either has the wrong size."""
+        self._prk = _prk(key.key, vault_tag)
+        self._vault_tag = vault_tag
+        self._keys: dict[int, ObjectKey] = {}
+        self.epoch_key = key
+
+    def __repr__(self) -> str:
+        return f"Sealer({self.epoch_key!r})"
+
+    def seal(self, kind: int, ctx: bytes | str, payload: bytes) -> bytes:
+        """The sealed object of `payload`; equal arguments give equal bytes on every device.
+
+        `kind` is one of the type constants, `ctx` the memory key, segment name or prefix (format section 3), empty
+        for ring body, commit and capsule. Raises LimitError when the object would pass 1 MiB.
+        """
+        key = self._keys.get(kind) or self._derive(kind)
+        aad = key.aad(_context(ctx))
+        size = _LENGTH + len(payload)
+        bucket = pad(size)
+        if bucket + OVERHEAD > MAX_OBJECT:
+            raise LimitError(f"{len(payload)} bytes are too many for one sealed object of {MAX_OBJECT} bytes")
+        text = len(payload).to_bytes(_LENGTH, "big") + payload + bytes(bucket - size)
+        nonce = key.nonce(aad, text)
+        return MAGIC + nonce + _encrypt(text, aad, nonce, key.enc)
+
+    def open(self, kind: int, ctx: bytes | str, data: bytes) -> bytes:
+        """The payload of an object that was sealed as exactly this kind and context under this key.
+
+        Raises OpenError, always the same, for whatever is wrong with `data`.
+        """
+        key = self._keys.get(kind) or self._derive(kind)
+        aad = key.aad(_context(ctx))
+        if not _MIN_BUCKET + OVERHEAD <= len(data) <= MAX_OBJECT or data[:4] != MAGIC:
+            raise OpenError
+        nonce = data[4:_HEADER]
+        try:
+            text = _decrypt(data[_HEADER:], aad, nonce, key.enc)
+        except exceptions.CryptoError:
+            raise OpenError from None
+        end = _LENGTH + int.from_bytes(text[:_LENGTH], "big")
+        # Bitwise on purpose: every check is made whatever the others say.
+        good = (
+            hmac.compare_digest(key.nonce(aad, text), nonce)
+            & (len(text) == pad(end))
+            & (not text[end:].strip(b"\x00"))
+        )
+        if not good:
+            raise OpenError
+        return text[_LENGTH:end]
+
+    def _derive(self, kind: int) -> ObjectKey:
+        if kind not in TYPES:
+            raise UsageError(f"there is no sealed object of type {kind}")
+        key = ObjectKey(self._prk, kind, self.epoch_key.epoch, self._vault_tag)
+        self._keys[kind] = key
+        return key
+
+
+def _context(ctx: bytes | str) -> bytes:
+    try:
+        raw = ctx.encode() if isinstance(ctx, str) else ctx
+    except UnicodeEncodeError:
+        raise UsageError("the context of a sealed object is not text") from None
+    if len(raw) > 0xFFFF:
+        raise UsageError(f"the context of a sealed object has at most 65535 bytes, this has {len(raw)}")
+    return raw

@@ -1,0 +1,162 @@
+"""The few cryptographic functions that everything sealed or signed is made of, as plain functions on bytes.
+
+A thin face over libsodium's C bindings and the standard library: it picks one verdict and one error for each
+function, so that callers never see a library's exception. It never stores a key, never draws a nonce, and never
+verifies Ed25519 with a library that accepts more than libsodium does (format section 2.4).
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Final
+
+from nacl import bindings, exceptions
+
+from ipfsmem.errors import FormatError, LimitError, UsageError
+
+SIGNATURE_BYTES: Final = 64
+KEY_BYTES: Final = 32
+#: What a sealed box adds to its contents: the ephemeral public key and the Poly1305 tag.
+BOX_OVERHEAD: Final = 48
+#: Argon2id as the format fixes it for passphrases (section 2.3): 64 MiB, three passes, one lane.
+ARGON2_MEMORY_KIB: Final = 64 * 1024
+ARGON2_PASSES: Final = 3
+ARGON2_SALT_BYTES: Final = 16
+
+_HASH: Final = 32
+# Any scalar serves to ask whether a Curve25519 point has small order: the clamped product is zero just then.
+_PROBE: Final = b"\x01" * 32
+
+
+def hkdf_extract(salt: bytes, ikm: bytes) -> bytes:
+    """HKDF-Extract with SHA-256 (RFC 5869 section 2.2): the 32-byte pseudorandom key."""
+    return hmac.digest(salt, ikm, "sha256")
+
+
+def hkdf_expand(prk: bytes, info: bytes, n: int) -> bytes:
+    """HKDF-Expand with SHA-256 (RFC 5869 section 2.3): `n` bytes, 0 to 8160. Raises UsageError beyond."""
+    if not 0 <= n <= 255 * _HASH:
+        raise UsageError(f"HKDF gives 0 to {255 * _HASH} bytes, {n} asked")
+    block = hmac.digest(prk, info + b"\x01", "sha256")
+    if n <= _HASH:
+        return block[:n]
+    blocks = [block]
+    for i in range(2, -(-n // _HASH) + 1):
+        block = hmac.digest(prk, block + info + bytes((i,)), "sha256")
+        blocks.append(block)
+    return b"".join(blocks)[:n]
+
+
+class Signer25519:
+    """An Ed25519 key that is ready to sign: seed and public key stay together, as libsodium keeps them."""
+
+    __slots__ = ("_secret", "public")
+
+    def __init__(self, seed: bytes) -> None:
+        """Take a 32-byte seed (RFC 8032 private key). Raises UsageError for another length."""
+        if len(seed) != KEY_BYTES:
+            raise UsageError(f"an Ed25519 seed has {KEY_BYTES} bytes, this has {len(seed)}")
+        self.public, self._secret = bindings.crypto_sign_seed_keypair(seed)
+
+    def sign(self, message: bytes) -> bytes:
+        """The 64-byte signature of `message`; the same message always gives the same bytes."""
+        return bindings.crypto_sign(message, self._secret)[:SIGNATURE_BYTES]
+
+    def __repr__(self) -> str:
+        return f"Signer25519(public={self.public.hex()})"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a signing key is not pickled")
+
+
+def ed25519_public(seed: bytes) -> bytes:
+    """The 32-byte Ed25519 public key of a 32-byte seed."""
+    return Signer25519(seed).public
+
+
+def sign(seed: bytes, message: bytes) -> bytes:
+    """Sign once. Who signs more than once with a key makes a Signer25519: this derives the public key anew."""
+    return Signer25519(seed).sign(message)
+
+
+def verify(public: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether `signature` is an Ed25519 signature of `message` by `public`; libsodium's verdict (format 2.4).
+
+    Malformed keys and signatures are simply not valid. Nothing is raised.
+    """
+    if len(public) != KEY_BYTES or len(signature) != SIGNATURE_BYTES:
+        return False
+    try:
+        bindings.crypto_sign_open(signature + message, public)
+    except exceptions.BadSignatureError:
+        return False
+    return True
+
+
+def public_key_ok(public: bytes) -> bool:
+    """Whether 32 bytes are a canonical Ed25519 public key in the prime-order subgroup (format 2.4)."""
+    return len(public) == KEY_BYTES and bindings.crypto_core_ed25519_is_valid_point(public)
+
+
+def x25519_public(secret: bytes) -> bytes:
+    """The 32-byte X25519 public key of a 32-byte secret (RFC 7748)."""
+    if len(secret) != KEY_BYTES:
+        raise UsageError(f"an X25519 secret has {KEY_BYTES} bytes, this has {len(secret)}")
+    return bindings.crypto_scalarmult_base(secret)
+
+
+def box_key_ok(public: bytes) -> bool:
+    """Whether 32 bytes can receive a sealed box: a Curve25519 point that is not of small order."""
+    if len(public) != KEY_BYTES:
+        return False
+    try:
+        bindings.crypto_scalarmult(_PROBE, public)
+    except exceptions.RuntimeError:
+        return False
+    return True
+
+
+def box_seal(data: bytes, public: bytes) -> bytes:
+    """libsodium's `crypto_box_seal`: anonymous, 48 bytes longer than `data`, different at every call.
+
+    Raises FormatError when `public` is not a usable key.
+    """
+    if len(public) != KEY_BYTES:
+        raise FormatError(f"a box key has {KEY_BYTES} bytes, this has {len(public)}")
+    try:
+        return bindings.crypto_box_seal(data, public)
+    except exceptions.RuntimeError:
+        raise FormatError(f"box key {public.hex()} is a point of small order") from None
+
+
+def box_open(data: bytes, public: bytes, secret: bytes) -> bytes | None:
+    """What `box_seal` put into the box for this key pair, or None: boxes are opened by trial (format section 4)."""
+    if len(data) < BOX_OVERHEAD:
+        return None
+    try:
+        return bindings.crypto_box_seal_open(data, public, secret)
+    except exceptions.CryptoError:
+        return None
+
+
+def argon2id(
+    password: bytes,
+    salt: bytes,
+    *,
+    n: int = KEY_BYTES,
+    memory_kib: int = ARGON2_MEMORY_KIB,
+    passes: int = ARGON2_PASSES,
+) -> bytes:
+    """Argon2id 1.3 (RFC 9106) with one lane: `n` bytes from a password and a 16-byte salt.
+
+    Defaults are the format's (section 2.3), about 0.2 s. Raises UsageError for parameters that libsodium does not
+    take, LimitError when the memory cannot be had.
+    """
+    try:
+        return bindings.crypto_pwhash_alg(
+            n, password, salt, passes, memory_kib * 1024, bindings.crypto_pwhash_ALG_ARGON2ID13
+        )
+    except (exceptions.ValueError, exceptions.TypeError) as error:
+        raise UsageError(f"Argon2id parameters: {error}") from None
+    except exceptions.RuntimeError:
+        raise LimitError(f"Argon2id could not get its {memory_kib} KiB of memory") from None
