@@ -7,13 +7,14 @@ signature, and never keeps the secret that it was given.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import unicodedata
 from functools import cached_property
 from typing import Final, Literal
 
 import msgspec
 
-from ipfsmem.errors import PassphraseError, UsageError
+from ipfsmem.errors import PassphraseError, UsageError, WrongWalletError
 from ipfsmem.seal.primitives import Signer25519, argon2id, hkdf_expand, hkdf_extract, x25519_public
 from ipfsmem.seal.wallet import check_address, check_key_number, check_vault
 
@@ -132,6 +133,28 @@ def vault_tag(admin_public: bytes) -> bytes:
     if len(admin_public) != 32:
         raise UsageError(f"an admin key has 32 bytes, this has {len(admin_public)}")
     return hashlib.sha256(b"ipfsmem/v1/vault\x00" + admin_public).digest()[:16]
+
+
+def require_admin(keys: RootKeys, pinned: bytes) -> None:
+    """Raise WrongWalletError unless `keys` derive the admin key that this device has pinned (format section 2.2).
+
+    A mismatch never means an empty vault: the caller stops here and offers the recovery words.
+    """
+    if hmac.compare_digest(keys.admin_public, pinned):
+        return
+    what = (
+        "the recovery words belong"
+        if keys.kind == "recovery"
+        else "the keys derived from this signature belong"
+    )
+    cause = (
+        "other words, or another vault"
+        if keys.kind == "recovery"
+        else "another account, vault name, key number or passphrase, or a wallet that began to sign differently"
+    )
+    raise WrongWalletError(
+        f"{what} to admin key {keys.admin_public.hex()[:16]}, this memory to {pinned.hex()[:16]}: {cause}"
+    )
 
 
 def normalised_passphrase(passphrase: str) -> bytes:
