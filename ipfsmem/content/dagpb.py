@@ -1,0 +1,225 @@
+"""The dag-pb codec (nodes with named links) and the UnixFS message inside it, both ways.
+
+Writing gives the one canonical form: links sorted by name as bytes, links before data, fields in order. Reading is
+strict about structure and lenient only where old writers differ: data may stand before links. What a node means
+(file, folder, shard) is not decided here.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from ipfsmem.content.cid import CID, decode_cid, read_varint, varint
+from ipfsmem.content.limits import BLOCK_MAX
+from ipfsmem.errors import FormatError, LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+# UnixFS Data.Type
+TYPE_RAW = 0
+TYPE_DIRECTORY = 1
+TYPE_FILE = 2
+TYPE_METADATA = 3
+TYPE_SYMLINK = 4
+TYPE_HAMT = 5
+
+#: (name as UTF-8, CID as bytes, size of everything below in bytes): a link on its way into a block.
+RawLink = tuple[bytes, bytes, int]
+_by_name = itemgetter(0)
+
+
+class Link(NamedTuple):
+    """A named link to a block; `tsize` is the bytes of all blocks below it, itself included, repeats counted."""
+
+    name: str
+    cid: CID
+    tsize: int
+
+
+class Node(NamedTuple):
+    """A dag-pb node as decoded."""
+
+    links: tuple[Link, ...]
+    data: bytes | None
+
+
+class UnixFS(NamedTuple):
+    """The UnixFS message in a node's data; mode and mtime of other writers are read over."""
+
+    type: int
+    data: bytes = b""
+    filesize: int | None = None
+    blocksizes: tuple[int, ...] = ()
+    hash_type: int = 0
+    fanout: int = 0
+
+
+def name_bytes(name: str) -> bytes:
+    """UTF-8 of a link name; FormatError for lone surrogates, which have none."""
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        raise FormatError(f"{name!r} is not valid Unicode") from None
+
+
+def raw_links(links: Iterable[Link]) -> list[RawLink]:
+    """The links with names and CIDs as bytes."""
+    return [(name_bytes(link.name), link.cid.encode(), link.tsize) for link in links]
+
+
+def encode_raw_link(link: RawLink) -> bytes:
+    """One link as the field of a node that it is."""
+    name, cid, tsize = link
+    size = len(name)
+    if size < 0x80 and len(cid) < 0x80:  # one byte each: all but the longest names
+        body = b"\x0a%c%b\x12%c%b\x18%b" % (len(cid), cid, size, name, varint(tsize))
+    else:
+        body = b"".join((b"\x0a", varint(len(cid)), cid, b"\x12", varint(size), name, b"\x18", varint(tsize)))
+    return b"\x12" + varint(len(body)) + body
+
+
+def encode_raw(links: Sequence[RawLink], data: bytes | None) -> bytes:
+    """A node of links that already are bytes; sorts them by name, equal names keep their order."""
+    parts = [encode_raw_link(link) for link in sorted(links, key=_by_name)]
+    if data is not None:
+        parts.append(b"\x0a" + varint(len(data)) + data)
+    return b"".join(parts)
+
+
+def encode_node(links: Sequence[Link], data: bytes | None) -> bytes:
+    """The canonical dag-pb block of these links and this data."""
+    return encode_raw(raw_links(links), data)
+
+
+def decode_node(block: bytes) -> Node:
+    """The node in a dag-pb block, links in the order written. Raises FormatError or LimitError."""
+    if len(block) > BLOCK_MAX:
+        raise LimitError(f"a dag-pb block has {len(block)} bytes, {BLOCK_MAX} allowed")
+    links: list[Link] = []
+    data: bytes | None = None
+    closed = False  # links stood before the data: no more may follow
+    position = 0
+    end = len(block)
+    while position < end:
+        tag = block[position]
+        if tag not in (0x0A, 0x12):
+            raise FormatError(f"a dag-pb node has an unknown field (byte {tag})")
+        size, start = read_varint(block, position + 1)
+        position = start + size
+        if position > end:
+            raise FormatError("a dag-pb node ends inside a field")
+        if tag == 0x0A:
+            if data is not None:
+                raise FormatError("a dag-pb node has two data fields")
+            data = block[start:position]
+            closed = bool(links)
+        else:
+            if closed:
+                raise FormatError("a dag-pb node has links on both sides of its data")
+            links.append(_decode_link(block[start:position]))
+    return Node(tuple(links), data)
+
+
+def _decode_link(body: bytes) -> Link:
+    size = len(body)
+    # The common shape, decoded without the general loop: 36 bytes of CID, a name under 128 bytes, a size.
+    if size > 42 and body[0] == 0x0A and body[1] == 36 and body[38] == 0x12 and body[39] < 0x80:
+        after = 40 + body[39]
+        if after + 1 < size and body[after] == 0x18:
+            tsize, end = read_varint(body, after + 1)
+            if end == size:
+                return Link(_text(body[40:after]), decode_cid(body[2:38]), tsize)
+    cid: CID | None = None
+    name = ""
+    tsize = 0
+    seen = 0
+    for field, number, value in _fields(body, "a dag-pb link"):
+        if field <= seen:
+            raise FormatError("a dag-pb link has fields out of order or twice")
+        seen = field
+        if field == 1 and value is not None:
+            cid = decode_cid(value)
+        elif field == 2 and value is not None:
+            name = _text(value)
+        elif field == 3 and value is None:
+            tsize = number
+        else:
+            raise FormatError(f"a dag-pb link has an unknown field {field}")
+    if cid is None:
+        raise FormatError("a dag-pb link has no CID")
+    return Link(name, cid, tsize)
+
+
+def encode_unixfs(message: UnixFS) -> bytes:
+    """The UnixFS message as go-unixfs writes it: fields in order, block sizes not packed."""
+    parts = [b"\x08", varint(message.type)]
+    if message.data:
+        parts += (b"\x12", varint(len(message.data)), message.data)
+    if message.filesize is not None:
+        parts += (b"\x18", varint(message.filesize))
+    for size in message.blocksizes:
+        parts += (b"\x20", varint(size))
+    if message.hash_type:
+        parts += (b"\x28", varint(message.hash_type))
+    if message.fanout:
+        parts += (b"\x30", varint(message.fanout))
+    return b"".join(parts)
+
+
+def decode_unixfs(body: bytes) -> UnixFS:
+    """The UnixFS message in a node's data. Raises FormatError for anything that is not exactly one."""
+    numbers: dict[int, int] = {}
+    data: bytes | None = None
+    sizes: list[int] = []
+    seen: set[int] = set()
+    for field, number, value in _fields(body, "a UnixFS message"):
+        if field == 4:
+            sizes.extend(_packed(value) if value is not None else (number,))
+            continue
+        if field in seen:
+            raise FormatError(f"a UnixFS message has field {field} twice")
+        seen.add(field)
+        if field == 2 and value is not None:
+            data = value
+        elif field in (1, 3, 5, 6, 7) and value is None:
+            numbers[field] = number
+        elif field != 8 or value is None:
+            raise FormatError(f"a UnixFS message has an unknown field {field}")
+    if 1 not in numbers or numbers[1] > TYPE_HAMT:
+        raise FormatError("a UnixFS message has no known type")
+    return UnixFS(numbers[1], data or b"", numbers.get(3), tuple(sizes), numbers.get(5, 0), numbers.get(6, 0))
+
+
+def _fields(body: bytes, what: str) -> Iterator[tuple[int, int, bytes | None]]:
+    """Every field of a protobuf message as (number, value, None) or (number, 0, bytes)."""
+    position = 0
+    end = len(body)
+    while position < end:
+        tag, position = read_varint(body, position)
+        number, position = read_varint(body, position)
+        if tag & 7 == 0:
+            yield tag >> 3, number, None
+        elif tag & 7 == 2:
+            start = position
+            position += number
+            if position > end:
+                raise FormatError(f"{what} ends inside a field")
+            yield tag >> 3, 0, body[start:position]
+        else:
+            raise FormatError(f"{what} has a field of unknown kind {tag & 7}")
+
+
+def _packed(value: bytes) -> Iterator[int]:
+    position = 0
+    while position < len(value):
+        number, position = read_varint(value, position)
+        yield number
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise FormatError(f"the name of a link is not valid UTF-8: {value[:64]!r}") from None

@@ -1,0 +1,161 @@
+"""Folders too large for one block: the UnixFS hash trie (HAMT) with murmur3, built whole and read shard by shard.
+
+Building is a pure function of the set of links, so the order of insertion never shows. Reading checks that every
+name stands where its hash says, so that a lookup and a listing can never disagree. Fetching shards is reader.py's.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from ipfsmem.content.cid import CID, PB_PREFIX
+from ipfsmem.content.dagpb import TYPE_HAMT, Link, RawLink, UnixFS, encode_raw, encode_unixfs, name_bytes
+from ipfsmem.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipfsmem.content.dagpb import Node
+
+FANOUT = 256
+#: Multihash code of murmur3-x64-64, which shards name as their hash.
+MURMUR3 = 0x22
+_HASH_BITS = 64
+_MASK = 0xFFFFFFFFFFFFFFFF
+_C1 = 0x87C37B91114253D5
+_C2 = 0x4CF5AD432745937F
+_LABELS = [b"%02X" % index for index in range(FANOUT)]
+
+
+def murmur3(data: bytes) -> int:
+    """The first 64 bits of murmur3 x64 128, seed 0, as go-unixfs and the JavaScript importer use it."""
+    size = len(data)
+    h1 = h2 = 0
+    whole = size & ~15
+    for start in range(0, whole, 16):
+        k1 = int.from_bytes(data[start : start + 8], "little") * _C1 & _MASK
+        k1 = (k1 << 31 | k1 >> 33) * _C2 & _MASK
+        h1 ^= k1
+        h1 = (h1 << 27 | h1 >> 37) + h2 & _MASK
+        h1 = h1 * 5 + 0x52DCE729 & _MASK
+        k2 = int.from_bytes(data[start + 8 : start + 16], "little") * _C2 & _MASK
+        k2 = (k2 << 33 | k2 >> 31) * _C1 & _MASK
+        h2 ^= k2
+        h2 = (h2 << 31 | h2 >> 33) + h1 & _MASK
+        h2 = h2 * 5 + 0x38495AB5 & _MASK
+    tail = data[whole:]
+    if len(tail) > 8:
+        k2 = int.from_bytes(tail[8:], "little") * _C2 & _MASK
+        h2 ^= (k2 << 33 | k2 >> 31) * _C1 & _MASK
+    if tail:
+        k1 = int.from_bytes(tail[:8], "little") * _C1 & _MASK
+        h1 ^= (k1 << 31 | k1 >> 33) * _C2 & _MASK
+    h1 ^= size
+    h2 ^= size
+    h1 = h1 + h2 & _MASK
+    h2 = h2 + h1 & _MASK
+    return _mix(h1) + _mix(h2) & _MASK
+
+
+def _mix(value: int) -> int:
+    value = (value ^ value >> 33) * 0xFF51AFD7ED558CCD & _MASK
+    value = (value ^ value >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
+    return value ^ value >> 33
+
+
+def build(links: Sequence[RawLink]) -> tuple[list[tuple[bytes, bytes]], int]:
+    """All shards of a folder with these links as (CID bytes, block), the root last, and the size of all below it.
+
+    Raises FormatError when two names share all 64 bits of their hash, which no HAMT can hold.
+    """
+    blocks: list[tuple[bytes, bytes]] = []
+    hashed = [(murmur3(link[0]).to_bytes(8, "big"), link) for link in links]
+    _, tsize = _shard(hashed, 0, blocks)
+    return blocks, tsize
+
+
+def _shard(
+    hashed: list[tuple[bytes, RawLink]], level: int, blocks: list[tuple[bytes, bytes]]
+) -> tuple[bytes, int]:
+    # Recursion ends after eight levels: a hash has eight bytes.
+    slots: dict[int, list[tuple[bytes, RawLink]]] = {}
+    if level == 8:
+        raise FormatError(
+            f"names collide in all bits of their hash: {hashed[0][1][0]!r}, {hashed[1][1][0]!r}"
+        )
+    for item in hashed:
+        slots.setdefault(item[0][level], []).append(item)
+    rows: list[RawLink] = []
+    bitmap = total = 0
+    for index, items in slots.items():
+        bitmap |= 1 << index
+        if len(items) == 1:
+            name, cid, size = items[0][1]
+            rows.append((_LABELS[index] + name, cid, size))
+        else:
+            cid, size = _shard(items, level + 1, blocks)
+            rows.append((_LABELS[index], cid, size))
+        total += size
+    data = UnixFS(
+        TYPE_HAMT,
+        bitmap.to_bytes((bitmap.bit_length() + 7) // 8, "big"),
+        hash_type=MURMUR3,
+        fanout=FANOUT,
+    )
+    block = encode_raw(rows, encode_unixfs(data))
+    cid = PB_PREFIX + sha256(block).digest()
+    blocks.append((cid, block))
+    return cid, total + len(block)
+
+
+class Shard(NamedTuple):
+    """One decoded shard: entries under their real names, and child shards by slot."""
+
+    entries: tuple[tuple[int, Link], ...]
+    children: tuple[tuple[int, CID], ...]
+    bits: int
+
+
+def read_shard(node: Node, message: UnixFS, prefix: int, used: int) -> Shard:
+    """Decode and check one shard below the hash bits `prefix` (`used` of them, from the top).
+
+    Raises FormatError when the bitmap and the links differ, or a name stands where its hash does not lead.
+    """
+    fanout = message.fanout
+    if message.hash_type != MURMUR3 or fanout not in (8, 16, 32, 64, 128, 256, 512, 1024):
+        raise FormatError(
+            f"a shard has hash {message.hash_type} and fanout {fanout}, not murmur3 and up to 1024"
+        )
+    bits = fanout.bit_length() - 1
+    if used + bits > _HASH_BITS:
+        raise FormatError("a sharded folder is deeper than its hash")
+    width = len(f"{fanout - 1:X}")
+    entries: list[tuple[int, Link]] = []
+    children: list[tuple[int, CID]] = []
+    bitmap = 0
+    for link in node.links:
+        index = _slot(link.name[:width], width, fanout)
+        if bitmap >> index & 1:
+            raise FormatError("a shard has two links in one slot")
+        bitmap |= 1 << index
+        name = link.name[width:]
+        if not name:
+            children.append((index, link.cid))
+            continue
+        if murmur3(name_bytes(name)) >> (_HASH_BITS - used - bits) != prefix << bits | index:
+            raise FormatError(f"a shard holds {name!r}, which belongs elsewhere")
+        entries.append((index, Link(name, link.cid, link.tsize)))
+    if bitmap != int.from_bytes(message.data, "big"):
+        raise FormatError("the bitmap of a shard does not fit its links")
+    return Shard(tuple(entries), tuple(children), bits)
+
+
+def _slot(label: str, width: int, fanout: int) -> int:
+    try:
+        index = int(label, 16)
+    except ValueError:
+        index = fanout
+    if index >= fanout or label != f"{index:0{width}X}":
+        raise FormatError(f"a shard has a link with label {label!r}")
+    return index

@@ -1,0 +1,419 @@
+"""Reading UnixFS trees out of blocks that strangers hand us: paths, folders, files, whole trees.
+
+Every method of Reader that reads is a generator: it yields a list of CIDs that it wants and is sent a mapping of CID to
+block, so the same code serves a local store (`drive`) and the network (`drive_async`). Each block is checked against
+its CID here, once. Walks are iterative and stop at Limits. Nothing here fetches, retries or writes.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from ipfsmem.content import hamt
+from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW
+from ipfsmem.content.dagpb import (
+    TYPE_DIRECTORY,
+    TYPE_FILE,
+    TYPE_HAMT,
+    TYPE_RAW,
+    TYPE_SYMLINK,
+    Link,
+    Node,
+    UnixFS,
+    decode_node,
+    decode_unixfs,
+    name_bytes,
+)
+from ipfsmem.content.limits import BLOCK_MAX, FILE_DEPTH_MAX, OWN, Limits
+from ipfsmem.content.unixfs import check_name
+from ipfsmem.errors import BlockError, FormatError, LimitError, NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+
+T = TypeVar("T")
+if TYPE_CHECKING:
+    #: Yields CIDs wanted, is sent blocks, returns T.
+    Fetch = Generator[list[CID], Mapping[CID, bytes], T]
+
+#: CIDs in one request at most.
+BATCH = 256
+
+
+class Found(NamedTuple):
+    """What a path or a listing leads to. `size` is the length of a file, None for a folder."""
+
+    path: str
+    cid: CID
+    is_dir: bool
+    size: int | None
+
+
+def verify_block(cid: CID, data: bytes) -> None:
+    """Raise BlockError unless `data` is what `cid` names; LimitError when it is longer than a block may be."""
+    multihash = cid.multihash
+    if len(data) > BLOCK_MAX:
+        raise LimitError(f"block {cid} has {len(data)} bytes, {BLOCK_MAX} allowed")
+    if multihash[:2] == b"\x12\x20":
+        if sha256(data).digest() != multihash[2:]:
+            raise BlockError(f"block {cid} does not match its CID")
+    elif cid.hash_code == IDENTITY:
+        if cid.digest != data:
+            raise BlockError(f"block {cid} does not match its CID")
+    else:
+        raise BlockError(f"block {cid} cannot be checked: hash function {cid.hash_code:#x} is not known")
+
+
+#: Part of a file being read: bytes, or a block still to be fetched and the length it must come to.
+_Part = bytes | tuple[CID, int | None]
+
+
+class _Walk(NamedTuple):
+    """A folder shard that is still to be read: whose folder, and where in its hash trie."""
+
+    path: str
+    depth: int
+    cid: CID
+    prefix: int
+    used: int
+
+
+class Reader:
+    """Reads trees within one budget: unique blocks and their bytes add up over all calls on one Reader."""
+
+    def __init__(self, limits: Limits = OWN) -> None:
+        self.limits = limits
+        self._seen: dict[CID, int] = {}
+        self._bytes = 0
+
+    @property
+    def blocks(self) -> int:
+        """Unique blocks taken so far."""
+        return len(self._seen)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of the unique blocks taken so far."""
+        return self._bytes
+
+    # -- blocks
+
+    def get(self, cids: Iterable[CID]) -> Fetch[dict[CID, bytes]]:
+        """The checked blocks of `cids`, asked for in batches, each once. NotFoundError names one that is missing."""
+        wanted: list[CID] = []
+        out: dict[CID, bytes] = {}
+        for cid in dict.fromkeys(cids):
+            if cid.multihash[:1] == b"\0":
+                out[cid] = cid.digest
+                self._count(cid, out[cid])
+            else:
+                wanted.append(cid)
+        for start in range(0, len(wanted), BATCH):
+            batch = wanted[start : start + BATCH]
+            given = yield batch
+            for cid in batch:
+                data = given.get(cid)
+                if data is None:
+                    raise NotFoundError(f"block {cid} is not there")
+                verify_block(cid, data)
+                self._count(cid, data)
+                out[cid] = data
+        return out
+
+    def _count(self, cid: CID, data: bytes) -> None:
+        if cid in self._seen:
+            return
+        self._seen[cid] = len(data)
+        self._bytes += len(data)
+        if len(self._seen) > self.limits.blocks:
+            raise LimitError(f"the tree has more than {self.limits.blocks} blocks")
+        if self._bytes > self.limits.total_bytes:
+            raise LimitError(f"the tree has more than {self.limits.total_bytes} bytes")
+
+    def _one(self, cid: CID) -> Fetch[bytes]:
+        blocks = yield from self.get((cid,))
+        return blocks[cid]
+
+    # -- folders
+
+    def list_directory(self, cid: CID) -> Fetch[list[Link]]:
+        """Entries of a folder, plain or sharded, by name. FormatError when `cid` is not a folder."""
+        folders = yield from self._folders([_Walk("", 0, cid, 0, 0)])
+        return folders[""]
+
+    def resolve(self, root: CID, path: str | Sequence[str]) -> Fetch[Found]:
+        """What `path` (slashes, or a sequence of names) leads to below `root`; reads only the shards on the way.
+
+        Raises NotFoundError naming the part that is missing.
+        """
+        names = [part for part in path.split("/") if part] if isinstance(path, str) else list(path)
+        if len(names) > self.limits.depth:
+            raise LimitError(f"a path has {len(names)} parts, {self.limits.depth} allowed")
+        cid = root
+        for done, name in enumerate(names):
+            check_name(name)
+            found = yield from self._lookup(cid, name)
+            if found is None:
+                raise NotFoundError(f"there is no {'/'.join(names[: done + 1])} in {root}")
+            cid = found
+        return (yield from self.stat(cid, "/".join(names)))
+
+    def stat(self, cid: CID, path: str = "") -> Fetch[Found]:
+        """Whether `cid` is a folder or a file, and how long the file is."""
+        block = yield from self._one(cid)
+        if cid.codec == RAW:
+            return Found(path, cid, False, len(block))
+        _, message = _decode(cid, block)
+        if message.type in (TYPE_DIRECTORY, TYPE_HAMT):
+            return Found(path, cid, True, None)
+        size = message.filesize if message.filesize is not None else len(message.data)
+        return Found(path, cid, False, size)
+
+    def _lookup(self, cid: CID, name: str) -> Fetch[CID | None]:
+        hashed = hamt.murmur3(name_bytes(name))
+        prefix = used = 0
+        while True:
+            node, message = _decode(cid, (yield from self._one(cid)))
+            if message.type == TYPE_DIRECTORY and not used:
+                return _only(node.links, name)
+            _check_shard(cid, message)
+            shard = hamt.read_shard(node, message, prefix, used)
+            used += shard.bits
+            prefix = hashed >> (64 - used)
+            slot = prefix & ((1 << shard.bits) - 1)
+            for index, entry in shard.entries:
+                if index == slot:
+                    return entry.cid if entry.name == name else None
+            below = [child for index, child in shard.children if index == slot]
+            if not below:
+                return None
+            cid = below[0]
+
+    def _folders(self, walks: list[_Walk]) -> Fetch[dict[str, list[Link]]]:
+        """Entries of several folders at once, by path; shards of all of them are asked for level by level."""
+        found: dict[str, list[Link]] = {walk.path: [] for walk in walks}
+        count = 0
+        while walks:
+            blocks = yield from self.get(walk.cid for walk in walks)
+            below: list[_Walk] = []
+            for walk in walks:
+                node, message = _decode(walk.cid, blocks[walk.cid])
+                entries = found[walk.path]
+                if message.type == TYPE_DIRECTORY and not walk.used:
+                    entries += node.links
+                    count += len(node.links)
+                else:
+                    _check_shard(walk.cid, message)
+                    shard = hamt.read_shard(node, message, walk.prefix, walk.used)
+                    entries += [entry for _, entry in shard.entries]
+                    count += len(node.links)
+                    below += [
+                        walk._replace(
+                            cid=child, prefix=walk.prefix << shard.bits | index, used=walk.used + shard.bits
+                        )
+                        for index, child in shard.children
+                    ]
+                if count > self.limits.entries:
+                    raise LimitError(f"the tree has more than {self.limits.entries} entries")
+            walks = below
+        for path, entries in found.items():
+            entries.sort()
+            _check_entries(path, entries)
+        return found
+
+    # -- files
+
+    def read_file(self, cid: CID, *, max_bytes: int | None = None) -> Fetch[bytes]:
+        """The bytes of a file. FormatError when `cid` is not one, LimitError when it is longer than `max_bytes`
+        (the reader's file limit by default), known before its chunks are asked for."""
+        files = yield from self.read_files((cid,), max_bytes=max_bytes)
+        return files[cid]
+
+    def read_files(self, cids: Iterable[CID], *, max_bytes: int | None = None) -> Fetch[dict[CID, bytes]]:
+        """The bytes of several files, their blocks asked for together; `max_bytes` is for each of them."""
+        limit = self.limits.file_bytes if max_bytes is None else max_bytes
+        files: dict[CID, list[_Part]] = {cid: [(cid, None)] for cid in cids}
+        unfinished = set(files)
+        total = count = 0
+        for _ in range(FILE_DEPTH_MAX + 1):
+            if not unfinished:
+                break
+            wanted = [part[0] for cid in unfinished for part in files[cid] if isinstance(part, tuple)]
+            blocks = yield from self.get(wanted)
+            for cid in list(unfinished):
+                parts: list[_Part] = []
+                whole = True
+                for part in files[cid]:
+                    if isinstance(part, bytes):
+                        parts.append(part)
+                        continue
+                    pieces, size = _file_parts(part, blocks[part[0]])
+                    if part[1] is None:
+                        if size > limit:
+                            raise LimitError(f"file {cid} has {size} bytes, {limit} allowed")
+                        total += size
+                    # The same chunk may stand in many places, so unique blocks bound neither of these.
+                    count += len(pieces)
+                    if total > self.limits.total_bytes or count > self.limits.blocks:
+                        raise LimitError(
+                            f"the files have more than {self.limits.total_bytes} bytes or {self.limits.blocks} chunks"
+                        )
+                    parts += pieces
+                    whole = whole and (not pieces or isinstance(pieces[-1], bytes))
+                files[cid] = parts
+                if whole:
+                    unfinished.remove(cid)
+        if unfinished:
+            raise LimitError(f"file {next(iter(unfinished))} has more than {FILE_DEPTH_MAX} levels of chunks")
+        return {
+            cid: b"".join(part for part in parts if isinstance(part, bytes)) for cid, parts in files.items()
+        }
+
+    # -- trees
+
+    def walk(self, root: CID, *, enter: Callable[[str, CID], bool] | None = None) -> Fetch[dict[str, CID]]:
+        """Every file below `root` as path (no leading slash) and CID; folders are asked for level by level.
+
+        Only folders are read; a dag-pb entry has to be looked at to know what it is. `enter(path, cid)` may say no to a
+        folder or dag-pb file whose content is already known: it is then left out. A file as `root` has the path "".
+        """
+        if root.codec == RAW:
+            return {"": root}
+        files: dict[str, CID] = {}
+        level = [("", root)]
+        total = depth = 0
+        while level:
+            blocks = yield from self.get(cid for _, cid in level)
+            folders: list[_Walk] = []
+            for path, cid in level:
+                if _decode(cid, blocks[cid])[1].type in (TYPE_DIRECTORY, TYPE_HAMT):
+                    folders.append(_Walk(path, depth, cid, 0, 0))
+                else:
+                    files[path] = cid
+            if folders and depth >= self.limits.depth:
+                raise LimitError(f"the tree is deeper than {self.limits.depth} folders")
+            listed = yield from _prefilled(self._folders(folders), blocks)
+            level = []
+            for folder, entries in listed.items():
+                total += len(entries)
+                if total > self.limits.entries:
+                    raise LimitError(f"the tree has more than {self.limits.entries} entries")
+                start = folder + "/" if folder else ""
+                for entry in entries:
+                    path = start + entry.name
+                    if entry.cid.codec == RAW:
+                        files[path] = entry.cid
+                    elif enter is None or enter(path, entry.cid):
+                        level.append((path, entry.cid))
+            depth += 1
+        return files
+
+    def read_tree(self, root: CID) -> Fetch[dict[str, bytes]]:
+        """Every file below `root` as path and bytes."""
+        paths = yield from self.walk(root)
+        files = yield from self.read_files(paths.values())
+        return {path: files[cid] for path, cid in paths.items()}
+
+
+def _prefilled(fetch: Fetch[T], known: Mapping[CID, bytes]) -> Fetch[T]:
+    """Answer requests of `fetch` out of `known` first, so that a folder looked at once is not asked for twice."""
+    try:
+        wanted = next(fetch)
+        while True:
+            given = {cid: known[cid] for cid in wanted if cid in known}
+            missing = [cid for cid in wanted if cid not in given]
+            if missing:
+                given.update((yield missing))
+            wanted = fetch.send(given)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def _decode(cid: CID, block: bytes) -> tuple[Node, UnixFS]:
+    if cid.codec != DAG_PB:
+        raise FormatError(f"{cid} is neither a file nor a folder: codec {cid.codec:#x}")
+    try:
+        node = decode_node(block)
+        if node.data is None:
+            raise FormatError("no UnixFS message")
+        message = decode_unixfs(node.data)
+    except LimitError:
+        raise
+    except FormatError as error:
+        raise FormatError(f"block {cid} is not UnixFS: {error}") from None
+    if message.type == TYPE_SYMLINK:
+        raise FormatError(f"{cid} is a symbolic link; they are refused")
+    return node, message
+
+
+def _check_shard(cid: CID, message: UnixFS) -> None:
+    if message.type != TYPE_HAMT:
+        raise FormatError(f"{cid} is not a folder")
+
+
+def _only(links: Sequence[Link], name: str) -> CID | None:
+    found = [link.cid for link in links if link.name == name]
+    if len(found) > 1:
+        raise FormatError(f"a folder holds {name!r} twice")
+    return found[0] if found else None
+
+
+def _check_entries(path: str, entries: list[Link]) -> None:
+    before: str | None = None
+    for entry in entries:
+        check_name(entry.name)
+        if entry.name == before:
+            raise FormatError(f"folder {path or '/'} holds {entry.name!r} twice")
+        before = entry.name
+
+
+def _file_parts(wanted: tuple[CID, int | None], block: bytes) -> tuple[list[_Part], int]:
+    """What stands in place of one block of a file, and how many bytes that comes to."""
+    cid, expected = wanted
+    pieces: list[_Part]
+    if cid.codec == RAW:
+        pieces, size = [block], len(block)
+    else:
+        node, message = _decode(cid, block)
+        if message.type not in (TYPE_FILE, TYPE_RAW):
+            raise FormatError(f"{cid} is not a file")
+        if len(message.blocksizes) != len(node.links):
+            raise FormatError(f"file {cid} has {len(node.links)} chunks and {len(message.blocksizes)} sizes")
+        size = len(message.data) + sum(message.blocksizes)
+        if message.filesize is not None and message.filesize != size:
+            raise FormatError(f"file {cid} says it has {message.filesize} bytes, its parts have {size}")
+        pieces = [message.data] if message.data else []
+        pieces += [(link.cid, length) for link, length in zip(node.links, message.blocksizes, strict=True)]
+    if expected is not None and size != expected:
+        raise FormatError(f"chunk {cid} has {size} bytes, its file says {expected}")
+    return pieces, size
+
+
+def drive(fetch: Fetch[T], get_many: Callable[[list[CID]], Mapping[CID, bytes]]) -> T:
+    """Run a reading generator against a function that gives the blocks it has of those asked for."""
+    try:
+        wanted = next(fetch)
+        while True:
+            wanted = fetch.send(get_many(wanted))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+async def drive_async(fetch: Fetch[T], get_many: Callable[[list[CID]], Awaitable[Mapping[CID, bytes]]]) -> T:
+    """The same against a coroutine function."""
+    try:
+        wanted = next(fetch)
+        while True:
+            wanted = fetch.send(await get_many(wanted))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def from_mapping(blocks: Mapping[CID, bytes]) -> Callable[[list[CID]], Mapping[CID, bytes]]:
+    """A block getter for `drive` over blocks in memory."""
+
+    def get(cids: list[CID]) -> Mapping[CID, Any]:
+        return {cid: blocks[cid] for cid in cids if cid in blocks}
+
+    return get
