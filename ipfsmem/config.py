@@ -1,0 +1,118 @@
+"""Where things are and what was chosen: home directory, namespaces, settings (flag > environment > file).
+
+Reads the settings file and knows the shape of a namespace's own `ipfsmem.json`; holds no secret and opens no memory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipfsmem.errors import ConfigError
+
+MODES: Final = ("none", "local", "ipfs", "encrypted-ipfs")
+CONFIG_FILE: Final = "ipfsmem.json"
+DEFAULT_NAMESPACE: Final = "default"
+_is_namespace = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the settings file may say; every field has a flag and an environment variable IPFSMEM_<NAME>."""
+
+    home: str | None = None
+    namespace: str | None = None
+    provider: str | None = None
+    label: str | None = None
+
+
+class VaultConfig(msgspec.Struct, frozen=True):
+    """What this device pins about its vault. Nothing here is secret."""
+
+    #: Vault tag, 32 hex digits.
+    tag: str
+    #: Label in the wallet's message.
+    name: str
+    key_number: int
+    #: Ethereum address in lower-case hex with 0x, None for a vault without a wallet.
+    address: str | None
+    #: Public admin and head (anchor) keys of the first root, hex.
+    admin: str
+    anchor: str
+    #: Whether a passphrase went into the derivation.
+    passphrase: bool = False
+
+
+class NamespaceConfig(msgspec.Struct, frozen=True):
+    """The file `ipfsmem.json` of one memory on this device."""
+
+    mode: str
+    label: str
+    v: int = 1
+    provider: str | None = None
+    vault: VaultConfig | None = None
+    #: Where the plain files are when not in `memory/` beside this file.
+    memory_dir: str | None = None
+
+
+def settings(environment: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
+    """The settings file, overridden by the environment. Raises ConfigError naming the file."""
+    env = os.environ if environment is None else environment
+    if file is None:
+        named = env.get("IPFSMEM_CONFIG")
+        file = Path(named) if named else _platform("config") / "config.toml"
+    known = Settings()
+    try:
+        known = msgspec.convert(tomllib.loads(file.read_text("utf-8")), Settings)
+    except FileNotFoundError:
+        pass
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError, OSError) as error:
+        raise ConfigError(f"settings file {file} cannot be used: {error}") from None
+    over = {f: env[f"IPFSMEM_{f.upper()}"] for f in Settings.__struct_fields__ if env.get(f"IPFSMEM_{f.upper()}")}
+    return msgspec.structs.replace(known, **over)
+
+
+def _platform(kind: str) -> Path:
+    import platformdirs
+
+    return Path(
+        platformdirs.user_config_dir("ipfsmem") if kind == "config" else platformdirs.user_data_dir("ipfsmem")
+    )
+
+
+def home(chosen: str | os.PathLike[str] | None, known: Settings | None = None) -> Path:
+    """The home directory: an argument, else the settings, else the platform's data directory."""
+    if chosen is None:
+        chosen = (known or settings()).home
+    return Path(chosen).expanduser() if chosen is not None else _platform("data")
+
+
+def namespace_folder(home: Path, namespace: str) -> Path:
+    """The directory of one memory. Raises ConfigError for a name that cannot be one."""
+    if not _is_namespace(namespace):
+        raise ConfigError(
+            f"{namespace!r} is not a namespace",
+            hint="A namespace is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit.",
+        )
+    return home / namespace
+
+
+def parse_namespace(data: bytes, path: Path) -> NamespaceConfig:
+    """Read `ipfsmem.json`. Raises ConfigError."""
+    try:
+        config = msgspec.json.decode(data, type=NamespaceConfig)
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    if config.v != 1 or config.mode not in MODES:
+        raise ConfigError(f"{path} is for another version of ipfsmem (version {config.v}, mode {config.mode!r})")
+    return config
+
+
+def render_namespace(config: NamespaceConfig) -> bytes:
+    """The bytes of `ipfsmem.json`, made for people to read."""
+    return msgspec.json.format(msgspec.json.encode(config), indent=2) + b"\n"

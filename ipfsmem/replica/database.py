@@ -1,0 +1,159 @@
+"""The SQLite file of one memory on this device: tables, transactions, and nothing of what the rows mean.
+
+`blocks` holds every block that this device keeps, by SHA-256. `nodes`, `objects` and `folders` describe the
+current tree of the state and of the objects, so that one change touches one path. `journal` holds the changes
+since the last checkpoint. In encrypted mode what could tell anything is sealed before it gets here.
+Each transaction is one fsync (write-ahead log, synchronous FULL).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ipfsmem.errors import ConfigError, StorageError
+from ipfsmem.replica.lock import directory_lock
+
+SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE blocks (digest BLOB PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE journal (seq INTEGER PRIMARY KEY AUTOINCREMENT, row BLOB NOT NULL);
+CREATE TABLE nodes (prefix TEXT PRIMARY KEY, hash BLOB NOT NULL, file BLOB NOT NULL, size INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE objects (name TEXT PRIMARY KEY, digest BLOB NOT NULL, size INTEGER NOT NULL, refs INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE folders (path TEXT PRIMARY KEY, cid BLOB NOT NULL, size INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE pairs (device TEXT NOT NULL, n INTEGER NOT NULL, r BLOB NOT NULL, PRIMARY KEY (device, n, r)) WITHOUT ROWID;
+CREATE TABLE marks (device TEXT PRIMARY KEY, c INTEGER NOT NULL, digest TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE heads (root TEXT PRIMARY KEY, device TEXT NOT NULL, c INTEGER NOT NULL, digest TEXT NOT NULL,
+                    seen INTEGER NOT NULL, info BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE renders (file TEXT PRIMARY KEY, body BLOB NOT NULL, dots TEXT NOT NULL, mtime INTEGER NOT NULL,
+                      size INTEGER NOT NULL, inode INTEGER NOT NULL, missed INTEGER) WITHOUT ROWID;
+CREATE TABLE reports (id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);
+"""
+
+
+@contextlib.contextmanager
+def database_errors(path: Path) -> Iterator[None]:
+    """SQLite's complaints as StorageErrors."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        text = str(error)
+        known = {
+            "database or disk is full": "the disk is full",
+            "attempt to write a readonly database": "the home is read-only",
+            "unable to open database file": "it cannot be opened (missing folder or no permission)",
+            "disk I/O error": "the disk reported an error",
+        }
+        raise StorageError(f"cannot use {path}: {known.get(text, text)}") from None
+    except sqlite3.DatabaseError as error:
+        raise StorageError(
+            f"{path} is damaged: {error}",
+            hint="Move the folder away and bring the memory back with: ipfsmem init (same wallet and provider).",
+        ) from None
+
+
+class Database:
+    """A connection. Every use is inside `transaction()`, except reads that may see the last committed state."""
+
+    def __init__(self, folder: Path, *, wait: float = 10.0) -> None:
+        self.folder = folder
+        self.path = folder / "state.db"
+        self._lock_path = folder / "lock"
+        self._wait = wait
+        self._depth = 0
+        with database_errors(self.path):
+            self.connection = sqlite3.connect(
+                self.path, isolation_level=None, timeout=wait, check_same_thread=False, cached_statements=256
+            )
+            run = self.connection.execute
+            run("PRAGMA journal_mode=WAL")
+            run("PRAGMA synchronous=FULL")
+            run("PRAGMA secure_delete=ON")
+            run("PRAGMA cache_size=-16000")
+            version = run("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            with self.transaction():
+                # Another process may have made the tables while this one waited for the lock.
+                if run("PRAGMA user_version").fetchone()[0] == 0:
+                    for statement in _SCHEMA.strip().split(";"):
+                        if statement.strip():
+                            run(statement)
+                    run(f"PRAGMA user_version={SCHEMA_VERSION}")
+        elif version != SCHEMA_VERSION:
+            raise ConfigError(
+                f"{self.path} was written by another version of ipfsmem (schema {version}, this one knows {SCHEMA_VERSION})",
+                hint="Use that version, or move the folder away and sync anew.",
+            )
+        self.path.chmod(0o600)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """The directory lock and one SQLite transaction; nested uses join the outer one."""
+        if self._depth:
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+            return
+        with directory_lock(self._lock_path, wait=self._wait), database_errors(self.path):
+            self.connection.execute("BEGIN IMMEDIATE")
+            self._depth = 1
+            try:
+                yield
+            except BaseException:
+                self._depth = 0
+                self.connection.execute("ROLLBACK")
+                raise
+            self._depth = 0
+            try:
+                self.connection.execute("COMMIT")
+            except sqlite3.Error:
+                with contextlib.suppress(sqlite3.Error):
+                    self.connection.execute("ROLLBACK")
+                raise
+
+    def version(self) -> int:
+        """Changes whenever another connection committed something."""
+        with database_errors(self.path):
+            return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def get_meta(self, name: str) -> bytes | None:
+        """One named value."""
+        with database_errors(self.path):
+            row = self.connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def set_meta(self, name: str, value: bytes) -> None:
+        """Set one named value (inside a transaction)."""
+        self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?,?)", (name, value))
+
+    def block(self, digest: bytes) -> bytes | None:
+        """A block by its SHA-256, unverified."""
+        with database_errors(self.path):
+            row = self.connection.execute("SELECT data FROM blocks WHERE digest=?", (digest,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def has_block(self, digest: bytes) -> bool:
+        """Whether a block is here."""
+        with database_errors(self.path):
+            return (
+                self.connection.execute("SELECT 1 FROM blocks WHERE digest=?", (digest,)).fetchone()
+                is not None
+            )
+
+    def add_blocks(self, blocks: Iterable[tuple[bytes, bytes]]) -> None:
+        """Keep (SHA-256, bytes) pairs (inside a transaction)."""
+        self.connection.executemany("INSERT OR IGNORE INTO blocks VALUES (?,?)", blocks)
+
+    def report(self, at: int, kind: str, text: str) -> None:
+        """Remember something that a person must be told (inside a transaction); the newest 1,000 stay."""
+        self.connection.execute("INSERT INTO reports(at,kind,text) VALUES (?,?,?)", (at, kind, text))
+        self.connection.execute("DELETE FROM reports WHERE id <= (SELECT max(id) FROM reports) - 1000")
+
+    def close(self) -> None:
+        """Close the file."""
+        self.connection.close()

@@ -1,0 +1,153 @@
+"""The two folders of a published root, `s/` (state nodes) and `o/` (objects), kept up to date one path at a time.
+
+Both follow the prefix rule of format section 6.1. The rows say which file stands where; every folder block is
+put among the blocks as it is made. Nothing here seals, reads a body, or knows what a memory is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from sqlite3 import Connection
+
+from ipfsmem.causal.tree import DIGITS, MAX_DEPTH, MAX_ENTRIES
+from ipfsmem.content.cid import RAW_PREFIX
+from ipfsmem.content.dagpb import RawLink
+from ipfsmem.content.unixfs import raw_directory
+from ipfsmem.replica.database import Database
+
+#: A folder: its CID as bytes, and the bytes of all blocks below it.
+Folder = tuple[bytes, int]
+
+
+def add_folder(db: Database, links: list[RawLink]) -> Folder:
+    """Make a folder of links, keep its blocks, return it."""
+    blocks, size = raw_directory(links)
+    db.add_blocks((cid[4:], data) for cid, data in blocks)
+    return blocks[-1][0], size
+
+
+def add_file(db: Database, data: bytes) -> Folder:
+    """Keep a file of at most one chunk as a raw block."""
+    digest = sha256(data).digest()
+    db.add_blocks([(digest, data)])
+    return RAW_PREFIX + digest, len(data)
+
+
+def _folder_row(run: Connection, path: str) -> Folder | None:
+    row = run.execute("SELECT cid, size FROM folders WHERE path=?", (path,)).fetchone()
+    return None if row is None else (bytes(row[0]), row[1])
+
+
+def _keep(run: Connection, path: str, folder: Folder) -> Folder:
+    run.execute("INSERT OR REPLACE INTO folders VALUES (?,?,?)", (path, *folder))
+    return folder
+
+
+def state_folder(db: Database, extension: str, touched: Iterable[str] | None) -> Folder:
+    """The folder `s/` for the rows in `nodes`; `touched` are the prefixes whose node changed or went (None: all)."""
+    run = db.connection
+    if touched is None:
+        run.execute("DELETE FROM folders WHERE path >= 's' AND path < 't'")
+        prefixes = {row[0] for row in run.execute("SELECT prefix FROM nodes")}
+    else:
+        prefixes = set(touched)
+    paths = {prefix[:depth] for prefix in prefixes for depth in range(len(prefix) + 1)} | {""}
+    for path in sorted(paths, key=len, reverse=True):
+        links: list[RawLink] = []
+        marks = ",".join("?" * len(DIGITS))
+        rows = run.execute(
+            f"SELECT prefix, file, size FROM nodes WHERE prefix IN ({marks})",  # noqa: S608
+            [path + digit for digit in DIGITS],
+        ).fetchall()
+        for prefix, file, size in rows:
+            links.append(((prefix[-1] + extension).encode(), RAW_PREFIX + file, size))
+            below = _folder_row(run, "s" + prefix)
+            if below:
+                links.append((prefix[-1].encode(), *below))
+        if not path:
+            top = run.execute("SELECT file, size FROM nodes WHERE prefix=''").fetchone()
+            links.append((f"top{extension}".encode(), RAW_PREFIX + bytes(top[0]), top[1]))
+        if links:
+            _keep(run, "s" + path, add_folder(db, links))
+        else:
+            run.execute("DELETE FROM folders WHERE path=?", ("s" + path,))
+    folder = _folder_row(run, "s")
+    assert folder is not None
+    return folder
+
+
+def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> None:
+    """Count references to objects: digest -> (size in bytes, change); folders on changed paths are made anew."""
+    run = db.connection
+    changed: list[str] = []
+    for digest, (size, delta) in deltas.items():
+        if not delta:
+            continue
+        name = digest.hex()[:40]
+        row = run.execute("SELECT refs FROM objects WHERE name=?", (name,)).fetchone()
+        refs = (row[0] if row else 0) + delta
+        if refs <= 0:
+            run.execute("DELETE FROM objects WHERE name=?", (name,))
+        elif row:
+            run.execute("UPDATE objects SET refs=? WHERE name=?", (refs, name))
+        else:
+            run.execute("INSERT INTO objects VALUES (?,?,?,?)", (name, digest, size, refs))
+        if (row is None) != (refs <= 0):
+            changed.append(name)
+    if changed:
+        _objects_folder(db, "", sorted(changed))
+
+
+def objects_folder(db: Database) -> Folder | None:
+    """The folder `o/` of all objects that are referred to; None when there is none."""
+    return _folder_row(db.connection, "o")
+
+
+def _objects_folder(db: Database, prefix: str, changed: list[str] | None) -> Folder | None:
+    run, path = db.connection, "o" + prefix
+    low, high = prefix, prefix + "g"
+    rows = run.execute(
+        "SELECT name, digest, size FROM objects WHERE name >= ? AND name < ? ORDER BY name LIMIT ?",
+        (low, high, MAX_ENTRIES + 1),
+    ).fetchall()
+    below = run.execute(
+        "SELECT 1 FROM folders WHERE path > ? AND path < ? LIMIT 1", (path, path + "g")
+    ).fetchone()
+    if len(rows) <= MAX_ENTRIES or len(prefix) >= MAX_DEPTH:
+        if len(rows) > MAX_ENTRIES:
+            rows = run.execute(
+                "SELECT name, digest, size FROM objects WHERE name >= ? AND name < ?", (low, high)
+            ).fetchall()
+        if below:
+            run.execute("DELETE FROM folders WHERE path > ? AND path < ?", (path, path + "g"))
+        if not rows:
+            run.execute("DELETE FROM folders WHERE path=?", (path,))
+            return None
+        return _keep(
+            run,
+            path,
+            add_folder(db, [(name.encode(), RAW_PREFIX + digest, size) for name, digest, size in rows]),
+        )
+    links: list[RawLink] = []
+    for digit in DIGITS:
+        # A leaf that splits has no folders below yet: then all of it is made.
+        inside = [n for n in changed if n[len(prefix)] == digit] if changed is not None and below else None
+        child = (
+            _folder_row(run, path + digit)
+            if inside is not None and not inside
+            else _objects_folder(db, prefix + digit, inside)
+        )
+        if child:
+            links.append((digit.encode(), *child))
+    return _keep(run, path, add_folder(db, links))
+
+
+__all__ = [
+    "Folder",
+    "add_file",
+    "add_folder",
+    "change_objects",
+    "objects_folder",
+    "state_folder",
+]

@@ -1,0 +1,103 @@
+"""Who this device is: its signing key, its box key, the key of its local rows, and the place its files lie in.
+
+The secrets are one file, protected by a passphrase unless the user said otherwise. A device that finds its files in
+another place than it left them is a copy and must take a new id before it writes (format section 5); this module
+notices, and never decides what moves.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.errors import FormatError, StorageError
+from ipfsmem.replica.disk import read_file, write_atomic
+from ipfsmem.seal.primitives import Signer25519, x25519_public
+from ipfsmem.seal.vault_file import protect, unprotect
+
+KEY_FILE = "device.key"
+Random = Callable[[int], bytes]
+
+
+class Device(msgspec.Struct, frozen=True, dict=True):
+    """The secrets of one device: Ed25519 seed, X25519 secret, key of local rows; 32 bytes each."""
+
+    sign_seed: bytes
+    box_secret: bytes
+    row_key: bytes
+
+    def __repr__(self) -> str:
+        return f"Device(id={self.id!r})"
+
+    @cached_property
+    def signer(self) -> Signer25519:
+        """Signs values, pairs, commits and the device's own name."""
+        return Signer25519(self.sign_seed)
+
+    @cached_property
+    def sign_public(self) -> bytes:
+        """Ed25519 public key."""
+        return self.signer.public
+
+    @cached_property
+    def box_public(self) -> bytes:
+        """X25519 public key."""
+        return x25519_public(self.box_secret)
+
+    @cached_property
+    def id(self) -> str:
+        """First 16 hex digits of SHA-256(sign) (format section 4)."""
+        return sha256(self.sign_public).hexdigest()[:16]
+
+    def successor(self, random: Random) -> Device:
+        """The same device under a new id: another signing key, the same box and row keys."""
+        return Device(random(32), self.box_secret, self.row_key)
+
+
+def new_device(random: Random) -> Device:
+    """Fresh secrets."""
+    return Device(random(32), random(32), random(32))
+
+
+def save_device(folder: Path, device: Device, passphrase: str | None, random: Random) -> None:
+    """Write the key file (mode 0600)."""
+    secret = device.sign_seed + device.box_secret + device.row_key
+    write_atomic(folder / KEY_FILE, protect(secret, passphrase, salt=random(16), nonce=random(24)), mode=0o600)
+
+
+def load_device(folder: Path, passphrase: str | None) -> Device:
+    """Read the key file. Raises PassphraseError, FormatError, StorageError when there is none."""
+    path = folder / KEY_FILE
+    data = read_file(path, 64 * 1024)
+    if data is None:
+        raise StorageError(
+            f"{path} is missing: the keys of this device are gone",
+            hint="Move the folder away and bring the memory back with the wallet: ipfsmem init.",
+        )
+    secret = unprotect(data, passphrase)
+    if len(secret) != 96:
+        raise FormatError(f"{path} holds {len(secret)} bytes of secrets, 96 expected")
+    return Device(secret[:32], secret[32:64], secret[64:])
+
+
+def place(database: Path) -> str:
+    """What names the place of this device's files: the machine and the file itself."""
+    status = database.stat()
+    return sha256(f"{_machine()} {status.st_ino}".encode()).hexdigest()
+
+
+def _machine() -> str:
+    for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        try:
+            text = Path(path).read_text("ascii").strip()
+        except OSError:
+            continue
+        if text:
+            return text
+    return f"{uuid.getnode():x}-{os.name}"

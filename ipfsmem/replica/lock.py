@@ -1,0 +1,61 @@
+"""One process at a time in one directory: an advisory lock of the operating system, gone with its process.
+
+The lock is held for one operation, not for a session, so that a command line and a server can share a memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ipfsmem.errors import LockedError
+from ipfsmem.replica.disk import storage_errors
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try(fd: int) -> bool:
+        try:
+            os.lseek(fd, 0x7FFF0000, os.SEEK_SET)
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _try(fd: int) -> bool:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+@contextlib.contextmanager
+def directory_lock(path: Path, *, wait: float = 10.0) -> Iterator[None]:
+    """Hold the lock file `path`; wait up to `wait` seconds for another process, then raise LockedError."""
+    with storage_errors(path, "lock"):
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        give_up = time.monotonic() + wait
+        pause = 0.001
+        while not _try(fd):
+            if time.monotonic() >= give_up:
+                holder = (
+                    os.pread(fd, 20, 0).decode("ascii", "replace").strip() if hasattr(os, "pread") else ""
+                )
+                raise LockedError(f"{path.parent} is in use by process {holder or 'unknown'}")
+            time.sleep(pause)
+            pause = min(pause * 2, 0.05)
+        with contextlib.suppress(OSError):
+            os.truncate(fd, 0)
+            os.write(fd, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(fd)

@@ -1,0 +1,253 @@
+"""The causal state of one memory as this device has it: a tree on disk, a journal of what changed since, bodies.
+
+A change is one row in the journal and one fsync. A checkpoint moves the journal into the tree, one path for each
+changed entry. The store neither decides what a write replaces nor what a join keeps; it keeps what it is told,
+and only ever shows what is on disk. Its codec seals whatever must not be readable there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.causal.clock import ZERO
+from ipfsmem.causal.tree import Node, Tree, empty_tree, open_tree
+from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_entry
+from ipfsmem.errors import FormatError, OpenError, StorageError
+from ipfsmem.replica.codec import Codec
+from ipfsmem.replica.database import Database
+from ipfsmem.replica.folders import change_objects, state_folder
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """What stands beside the entries: counters, clock, the pairs that devices signed."""
+
+    #: How far the state has seen each device (own writes included).
+    ctx: dict[str, int]
+    #: The signed pairs that commits carry, by device.
+    seen: dict[str, Seen]
+    #: Last value of the hybrid clock.
+    hlc: str = ZERO
+
+
+class _Row(msgspec.Struct):
+    e: dict[str, msgspec.Raw | None]
+    f: Frame
+
+
+class _State(msgspec.Struct):
+    top: str
+    ek: str
+    f: Frame
+
+
+_row_decoder = msgspec.json.Decoder(_Row)
+_state_decoder = msgspec.json.Decoder(_State)
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Store:
+    """The entries, counters and bodies of one memory."""
+
+    def __init__(self, db: Database, codec: Codec) -> None:
+        self.db = db
+        self.codec = codec
+        self._tree = empty_tree(self._load_node)
+        self._tree_ek = ""
+        self._overlay: dict[str, bytes | None] = {}
+        self._journal = 0
+        self._version = -1
+        self.frame = Frame({}, {})
+        self.refresh()
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def refresh(self) -> bool:
+        """Take in what another process committed; True when there was something."""
+        version = self.db.version()
+        if version == self._version:
+            return False
+        self._reload()
+        self._version = version
+        return True
+
+    def _reload(self) -> None:
+        state = self.db.get_meta("state")
+        if state is None:
+            self._tree, self._tree_ek, self.frame = empty_tree(self._load_node), "", Frame({}, {})
+        else:
+            known = self._open(state, "state")
+            self._tree_ek = known.ek
+            self.frame = known.f
+            if self._tree.digest.hex() != known.top:
+                self._tree = open_tree(bytes.fromhex(known.top), self._load_node)
+        self._overlay.clear()
+        self._journal = 0
+        for seq, row in self.db.connection.execute("SELECT seq, row FROM journal ORDER BY seq"):
+            try:
+                entry = _row_decoder.decode(self.codec.open_row(bytes(row)))
+            except (msgspec.DecodeError, FormatError, OpenError) as error:
+                raise StorageError(f"journal row {seq} in {self.db.path} cannot be read: {error}") from None
+            self._overlay.update({n: None if t is None else bytes(t) for n, t in entry.e.items()})
+            self.frame = entry.f
+            self._journal = seq
+
+    def _open(self, row: bytes, what: str) -> _State:
+        try:
+            return _state_decoder.decode(self.codec.open_row(row))
+        except (msgspec.DecodeError, FormatError, OpenError) as error:
+            raise StorageError(f"the {what} in {self.db.path} cannot be read: {error}") from None
+
+    def _load_node(self, prefix: str, digest: bytes) -> bytes:
+        row = self.db.connection.execute("SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)).fetchone()
+        stored = None if row is None or bytes(row[1]) != digest else self.db.block(bytes(row[0]))
+        if stored is None:
+            raise StorageError(f"state node {prefix or 'top'} is missing in {self.db.path}")
+        return self.codec.open_node(prefix, self._tree_ek, stored)
+
+    def raw(self, name: str) -> bytes | None:
+        """The canonical JSON of an entry."""
+        if name in self._overlay:
+            return self._overlay[name]
+        return self._tree.get(name)
+
+    def entry(self, name: str) -> Entry:
+        """The siblings of an entry; empty when there is none."""
+        text = self.raw(name)
+        return {} if text is None else decode_entry(name, text)
+
+    def entries(self, prefix: str = "") -> Iterator[tuple[str, Entry]]:
+        """All entries whose name starts with `prefix`, in no order that means anything."""
+        for name, text in self._tree.items():
+            if name.startswith(prefix) and name not in self._overlay:
+                yield name, decode_entry(name, text)
+        for name, changed in list(self._overlay.items()):
+            if name.startswith(prefix) and changed is not None:
+                yield name, decode_entry(name, changed)
+
+    def body(self, name: str, value: Value) -> bytes | None:
+        """The body of a value, checked against its hash; None when it is not at hand ("not fetched")."""
+        if value.body is None or value.loc is None:
+            return None
+        return self.open_located(name, value.loc, lambda body: sha256(body).hexdigest() == value.body)
+
+    def base(self, name: str, value: Value) -> bytes | None:
+        """The first base of a value, checked; None when there is none or it is not at hand."""
+        if value.base is None or not value.b:
+            return None
+        return self.open_located(name, value.base, lambda body: sha256(body).hexdigest()[:32] == value.b[0])
+
+    def open_located(self, name: str, loc: Loc, right: Callable[[bytes], bool]) -> bytes | None:
+        """What lies at a location, when it is here, intact, and `right` says that it is what was meant."""
+        stored = self.db.block(bytes.fromhex(loc.sha))
+        if stored is None:
+            return None
+        try:
+            body = self.codec.open_body(name, loc.ek, stored)
+        except (OpenError, FormatError):
+            return None
+        return body if right(body) else None
+
+    # -- changing ----------------------------------------------------------------------------------------------
+
+    def apply(
+        self, changes: Mapping[str, Entry], frame: Frame, blocks: Iterable[tuple[bytes, bytes]] = ()
+    ) -> None:
+        """Make `changes` (an empty entry goes) and `frame` durable, with the blocks that they need.
+
+        Must stand inside a transaction of the database, after `refresh`; it is on disk when that one ends.
+        """
+        texts = {name: encode_entry(entry) if entry else None for name, entry in changes.items()}
+        self.db.add_blocks(blocks)
+        row = _encode(_Row({n: None if t is None else msgspec.Raw(t) for n, t in texts.items()}, frame))
+        cursor = self.db.connection.execute(
+            "INSERT INTO journal(row) VALUES (?)", (self.codec.seal_row(row),)
+        )
+        self._journal = int(cursor.lastrowid or 0)
+        self._overlay.update(texts)
+        self.frame = frame
+
+    def forget_changes(self) -> None:
+        """After a transaction that failed: show again what is on disk."""
+        self._version = -1
+        self.refresh()
+
+    def checkpoint(self, *, folders: bool) -> Tree:
+        """Move the journal into the tree (inside a transaction); with `folders` also keep `s/` and `o/` up to date.
+
+        Raises MembershipError when the mode seals and no key may seal now.
+        """
+        reseal = self.codec.ek != self._tree_ek or self.db.get_meta("state") is None
+        changes = self._overlay
+        if not changes and not reseal and not self._journal:
+            return self._tree
+        if folders:
+            self._count_objects(changes)
+        patch = self._tree.patch(changes)
+        nodes = {n.prefix: n for n in patch.tree.nodes()} if reseal else patch.written
+        self._write_nodes(nodes, patch.removed)
+        if folders:
+            known = self.db.connection.execute("SELECT 1 FROM folders WHERE path='s'").fetchone()
+            state_folder(
+                self.db,
+                self.codec.extension,
+                None if reseal or not known else patch.written.keys() | patch.removed,
+            )
+        self._tree, self._tree_ek = patch.tree, self.codec.ek
+        self._overlay = {}
+        state = _State(patch.tree.digest.hex(), self._tree_ek, self.frame)
+        self.db.set_meta("state", self.codec.seal_row(_encode(state)))
+        self.db.connection.execute("DELETE FROM journal")
+        self._journal = 0
+        return self._tree
+
+    def _write_nodes(self, nodes: Mapping[str, Node], removed: set[str]) -> None:
+        run = self.db.connection
+        run.executemany("DELETE FROM nodes WHERE prefix=?", [(prefix,) for prefix in removed])
+        rows = []
+        blocks = []
+        for prefix, node in nodes.items():
+            stored = self.codec.seal_node(prefix, node.raw)
+            digest = sha256(stored).digest()
+            blocks.append((digest, stored))
+            rows.append((prefix, node.digest, digest, len(stored)))
+        self.db.add_blocks(blocks)
+        run.executemany("INSERT OR REPLACE INTO nodes VALUES (?,?,?,?)", rows)
+
+    def _count_objects(self, changes: Mapping[str, bytes | None]) -> None:
+        deltas: dict[bytes, tuple[int, int]] = {}
+        for name, text in changes.items():
+            old = self._tree.get(name)
+            for source, sign in ((old, -1), (text, 1)):
+                if source is not None:
+                    for loc in located(decode_entry(name, source)):
+                        digest = bytes.fromhex(loc.sha)
+                        size, delta = deltas.get(digest, (loc.size, 0))
+                        deltas[digest] = (size, delta + sign)
+        change_objects(self.db, deltas)
+
+    @property
+    def tree(self) -> Tree:
+        """The tree as of the last checkpoint."""
+        return self._tree
+
+    @property
+    def dirty(self) -> bool:
+        """Whether there are changes since the last checkpoint."""
+        return self._journal > 0
+
+
+def located(entry: Entry) -> Iterator[Loc]:
+    """Every place that an entry names: bodies and first bases."""
+    for value in entry.values():
+        if value.loc is not None:
+            yield value.loc
+        if value.base is not None:
+            yield value.base
+
+
+def located_in(entries: Iterable[tuple[str, Entry]]) -> dict[bytes, tuple[str, Loc]]:
+    """All objects that entries name, by digest, each with an entry that names it."""
+    return {bytes.fromhex(loc.sha): (name, loc) for name, entry in entries for loc in located(entry)}
