@@ -132,8 +132,52 @@ def join_entry(
 
     A dot stays when both sides have it, or when the other side's ctx does not cover it (format section 5).
     """
-    entry: Entry = {}
     clashes: list[str] = []
+    entry = _join(mine, theirs, my_ctx, their_ctx, choose, clashes)
+    return Joined(entry, tuple(clashes))
+
+
+def join_states(mine: State, theirs: State, choose: Choose = greater_location) -> JoinedState:
+    """Join two whole states: the same as joining each entry that differs, and the ctx."""
+    my_ctx, their_ctx = mine.ctx, theirs.ctx
+    ours, others = mine.entries, theirs.entries
+    entries = dict(ours)
+    clashes: list[Clash] = []
+    only_mine: dict[str, str] = {}
+    only_theirs: dict[str, str] = {}
+    nothing: Entry = {}
+    changed = [name for name, entry in others.items() if ours.get(name) != entry]
+    changed += [name for name in ours if name not in others]
+    for name in changed:
+        a, b = ours.get(name, nothing), others.get(name, nothing)
+        twofold: list[str] = []
+        joined = _join(a, b, my_ctx, their_ctx, choose, twofold)
+        if joined:
+            entries[name] = joined
+        else:
+            entries.pop(name, None)
+        for dot in a:
+            if dot not in b:
+                only_mine[dot] = name
+        for dot in b:
+            if dot not in a:
+                only_theirs[dot] = name
+        if twofold:
+            clashes += [Clash(dot, name, name) for dot in twofold]
+    # One dot names one write of one entry, so the same dot in two entries is two identities.
+    clashes += [Clash(dot, only_mine[dot], only_theirs[dot]) for dot in only_mine.keys() & only_theirs.keys()]
+    return JoinedState(State(join_ctx(my_ctx, their_ctx), entries), tuple(sorted(clashes)))
+
+
+def _join(
+    mine: Entry,
+    theirs: Entry,
+    my_ctx: Mapping[str, int],
+    their_ctx: Mapping[str, int],
+    choose: Choose,
+    clashes: list[str],
+) -> Entry:
+    entry: Entry = {}
     for dot, value in mine.items():
         other = theirs.get(dot)
         if other is None:
@@ -149,32 +193,7 @@ def join_entry(
     for dot, value in theirs.items():
         if dot not in mine and int(dot[17:]) > my_ctx.get(dot[:16], 0):
             entry[dot] = value
-    return Joined(entry, tuple(clashes))
-
-
-def join_states(mine: State, theirs: State, choose: Choose = greater_location) -> JoinedState:
-    """Join two whole states: the same as joining each entry that differs, and the ctx."""
-    entries = dict(mine.entries)
-    clashes: list[Clash] = []
-    only_mine: dict[str, str] = {}
-    only_theirs: dict[str, str] = {}
-    nothing: Entry = {}
-    ours, others = mine.entries, theirs.entries
-    changed = [name for name, entry in others.items() if ours.get(name) != entry]
-    changed += [name for name in ours if name not in others]
-    for name in changed:
-        a, b = ours.get(name, nothing), others.get(name, nothing)
-        joined = join_entry(a, b, mine.ctx, theirs.ctx, choose)
-        clashes += [Clash(dot, name, name) for dot in joined.clashes]
-        only_mine |= dict.fromkeys(a.keys() - b.keys(), name)
-        only_theirs |= dict.fromkeys(b.keys() - a.keys(), name)
-        if joined.entry:
-            entries[name] = joined.entry
-        else:
-            entries.pop(name, None)
-    # One dot names one write of one entry, so the same dot in two entries is two identities.
-    clashes += [Clash(dot, only_mine[dot], only_theirs[dot]) for dot in only_mine.keys() & only_theirs.keys()]
-    return JoinedState(State(join_ctx(mine.ctx, theirs.ctx), entries), tuple(sorted(clashes)))
+    return entry
 
 
 def write(entry: Entry, replaces: Iterable[str], new_dot: str, value: Value) -> Entry:

@@ -1,0 +1,183 @@
+"""The three-way merge of two edits of one text (format section 5): header by field, body by lines.
+
+It is part of the format: every implementation must get the same bytes, so the longest common subsequence is the one
+that a walk from the start through the table of suffix lengths finds. It never guesses: what both sides changed in
+different ways is not clean, and the answer is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ipfsmem.bundle.header import KNOWN, tags_of, tags_text
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.errors import FormatError
+
+#: Lines of the base times lines of a side; above it the merge is not clean.
+MAX_PAIRS = 4_000_000
+
+Lines = Sequence[str]
+
+
+def merge_memory(base: bytes, a: bytes, b: bytes) -> bytes | None:
+    """Merge two edits `a` and `b` of the memory file `base`, or None when that is not clean.
+
+    A file that is none (not UTF-8, too large) is not clean, and so is a result that would be.
+    """
+    try:
+        files = [parse_memory(data) for data in (base, a, b)]
+        fields = merge_fields(*(file.fields for file in files))
+        if fields is None:
+            return None
+        body = merge_lines(*(lines_of(file.body) for file in files))
+        if body is None:
+            return None
+        return render_memory(MemoryFile(fields, "\n".join(body)))
+    except FormatError:
+        return None
+
+
+def lines_of(body: str) -> list[str]:
+    """The lines of a body that has no LF at its end; an empty body has none."""
+    return body.split("\n") if body else []
+
+
+def merge_fields(base: dict[str, str], a: dict[str, str], b: dict[str, str]) -> dict[str, str] | None:
+    """Merge headers field by field; None when not clean.
+
+    Changed, added or removed on one side: that side. On both sides alike: so. Else, when both still have it: `updated`
+    the greater text, `created` the smaller, `tags` the sorted union; anything else is not clean. Texts are compared by
+    code points. Known fields come in their order, then those of `a`, then those of `b`.
+    """
+    merged: dict[str, str] = {}
+    for name in dict.fromkeys((*KNOWN, *a, *b)):
+        old, mine, theirs = base.get(name), a.get(name), b.get(name)
+        if mine == theirs or theirs == old:
+            value = mine
+        elif mine == old:
+            value = theirs
+        elif mine is None or theirs is None:
+            return None
+        elif name == "updated":
+            value = max(mine, theirs)
+        elif name == "created":
+            value = min(mine, theirs)
+        elif name == "tags":
+            value = tags_text(sorted({*tags_of(mine), *tags_of(theirs)}))
+        else:
+            return None
+        if value:
+            merged[name] = value
+    return merged
+
+
+def merge_lines(base: Lines, a: Lines, b: Lines) -> list[str] | None:
+    """Merge two edits of a list of lines (diff3), or None when not clean.
+
+    The matches of each side with the base are `matches(base, side)`. Regions lie between the base lines that both sides
+    match: a region changed on one side takes it, equal changes are one, others are not clean. More than 4,000,000 line
+    pairs are not clean, unless one side is the base or both sides are equal: then no pairs are compared.
+    """
+    if a == b or b == base:
+        return list(a)
+    if a == base:
+        return list(b)
+    if len(base) * max(len(a), len(b)) > MAX_PAIRS:
+        return None
+    in_a, in_b = dict(matches(base, a)), dict(matches(base, b))
+    merged: list[str] = []
+    from_base = from_a = from_b = 0
+    anchors = [(i, j, in_b[i]) for i, j in in_a.items() if i in in_b]
+    for i, j, k in [*anchors, (len(base), len(a), len(b))]:
+        region = _region(base[from_base:i], a[from_a:j], b[from_b:k])
+        if region is None:
+            return None
+        merged += region
+        merged += base[i : i + 1]
+        from_base, from_a, from_b = i + 1, j + 1, k + 1
+    return merged
+
+
+def _region(base: Lines, a: Lines, b: Lines) -> Lines | None:
+    if a == b or b == base:
+        return a
+    if a == base:
+        return b
+    return None
+
+
+def matches(base: Lines, side: Lines) -> list[tuple[int, int]]:
+    """Pairs of equal lines (index in base, index in side): the longest common subsequence of the format.
+
+    With L[i][j] the length for base[i:] and side[j:], walk from (0, 0): equal lines match; else a base line is skipped
+    when L[i+1][j] >= L[i][j+1], else a side's line.
+    """
+    start = 0  # equal beginnings match line by line in the walk, so the table need not hold them
+    shorter = min(len(base), len(side))
+    while start < shorter and base[start] == side[start]:
+        start += 1
+    pairs = [(i, i) for i in range(start)]
+    return pairs + [(start + i, start + j) for i, j in _walk(base[start:], side[start:])]
+
+
+def _walk(base: Lines, side: Lines) -> list[tuple[int, int]]:
+    rows = _suffix_rows(base, side)
+    n, m = len(base), len(side)
+    size = (m + 7) // 8
+    pairs: list[tuple[int, int]] = []
+    j = 0
+    for i in range(n):
+        if j >= m:
+            break
+        # here = L[i][j], below = L[i+1][j]; a bit tells whether the length falls when j grows by one
+        here_bits, below_bits = rows[i].to_bytes(size, "little"), rows[i + 1].to_bytes(size, "little")
+        here, below = _count(rows[i], m - j), _count(rows[i + 1], m - j)
+        while j < m:
+            p = m - 1 - j
+            if base[i] == side[j]:
+                pairs.append((i, j))
+                j += 1
+                break
+            right = here - (here_bits[p >> 3] >> (p & 7) & 1)
+            if below >= right:
+                break
+            here = right
+            below -= below_bits[p >> 3] >> (p & 7) & 1
+            j += 1
+    return pairs
+
+
+def _count(row: int, width: int) -> int:
+    return (row & ((1 << width) - 1)).bit_count()
+
+
+def _suffix_rows(base: Lines, side: Lines) -> list[int]:
+    """The table L as one integer a row: L[i][j] is the number of ones among the lowest len(side)-j bits of row i.
+
+    The bit-parallel recurrence of Crochemore et al. (2001) and Hyyrö (2004), run from the end: a row costs a few
+    operations on whole integers instead of one step for each pair, and yields exactly the same lengths.
+    """
+    m = len(side)
+    full = (1 << m) - 1
+    where = _positions(set(base), side)
+    state = full  # a zero stands where the length grows by one
+    rows = [0] * (len(base) + 1)
+    for i in range(len(base) - 1, -1, -1):
+        hit = state & where.get(base[i], 0)
+        if hit:
+            state = ((state + hit) | (state - hit)) & full
+        rows[i] = state ^ full
+    return rows
+
+
+def _positions(wanted: set[str], side: Lines) -> dict[str, int]:
+    """For each wanted line the set of its places in `side`, counted from the end, as the bits of an integer."""
+    size = (len(side) + 7) // 8
+    bits: dict[str, bytearray] = {}
+    for p, line in enumerate(reversed(side)):
+        if line in wanted:
+            places = bits.get(line)
+            if places is None:
+                places = bits[line] = bytearray(size)
+            places[p >> 3] |= 1 << (p & 7)
+    return {line: int.from_bytes(places, "little") for line, places in bits.items()}
