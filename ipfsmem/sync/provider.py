@@ -1,0 +1,197 @@
+"""The contract between the sync engine and whatever keeps blocks: a pinning service, a node, a folder.
+
+A provider stores blocks, lists roots under names, and may keep signed name records. It is found through the entry
+point group `ipfsmem.providers` and trusted with nothing: callers check every block against its CID and every record
+against its name. This module holds the words of the contract and opens providers; it speaks to none itself.
+
+Rules for every implementation:
+
+- Methods are coroutines, may be called again at any time, and concurrently; none needs another to have run before,
+  except where said. After `close` none is called.
+- Each may fail with ProviderUnavailable (try later: network, 408, 425, 429, 5xx, full disk, unplugged stick; nothing
+  is promised about what happened) or ProviderRefused (permanent: bad token, no such plan, too large, 4xx). Nothing
+  else is raised on purpose. Methods do not retry by themselves beyond one call's own redirects.
+- All calls are idempotent: after ProviderUnavailable the same call may simply be made again.
+- What a missing capability says cannot be done raises ProviderRefused when it is called all the same.
+- A cancelled call leaves nothing half-written that later calls could see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias, cast, runtime_checkable
+
+import msgspec
+
+from ipfsmem.content.cid import CID
+from ipfsmem.errors import ConfigError, ProviderRefused
+
+ENTRY_POINTS: Final = "ipfsmem.providers"
+#: Callers ask `has` and `get_blocks` for at most so many blocks at once; that bounds what one answer holds in memory.
+MAX_BATCH: Final = 10_000
+
+#: One block: its CID and its bytes.
+Block: TypeAlias = tuple[CID, bytes]
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider can do. Everything is off unless said; the engine takes another way around what is missing."""
+
+    #: `has` answers truthfully and cheaply, so only new blocks need to be sent.
+    has: bool = False
+    #: `put_car` takes a CAR that lacks blocks which `has` named. Off: always send the whole tree.
+    partial_car: bool = False
+    #: `put_car` keeps our tree, so it answers our root. Off: it lays files out its own way and answers another root.
+    keeps_root: bool = True
+    #: `get_blocks` serves single blocks.
+    blocks: bool = False
+    #: `get_dag` serves a whole tree in one answer.
+    dag: bool = False
+    #: `pin` takes a root whose blocks are already known to it or to the network. Off: only `put_car` pins.
+    pin: bool = False
+    #: `pins` lists by name.
+    list: bool = False
+    #: `unpin` works.
+    unpin: bool = False
+    #: `put_name` and `get_name` keep records that we signed.
+    names: bool = False
+    #: The data stays there for devices that are not running now, and after 48 hours.
+    durable: bool = True
+
+
+class Pin(msgspec.Struct, frozen=True):
+    """One entry of a provider's pin list."""
+
+    cid: CID
+    name: str
+    handle: str  #: what the provider needs to remove it (file id, request id, object key); kept as it came
+    created: int  #: milliseconds since 1970-01-01 UTC by the provider's clock; 0 when it does not say
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """Where blocks, pins and names are kept. See the module for the rules that hold for every method."""
+
+    @property
+    def name(self) -> str:
+        """Short text for people and reports, for instance `directory:/media/stick`. Holds no secret."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this provider can do; does not change while it is open and costs nothing to ask."""
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        """Store `blocks`, durably, and answer the root that now stands for them.
+
+        Once per publish. `blocks` is read once, in order, on the caller's thread, and never held whole in memory;
+        it holds the tree of `root`, or with `partial_car` what `has` did not name. `name` (ASCII, at most 100
+        characters) is the pin name for services that pin at upload; others ignore it. All or nothing for readers:
+        a root that `pins` shows after this can be read. Compare the answer with `root` through `same_root`.
+        Refused: quota, size, plan, token, a block that does not match its CID.
+        """
+
+    async def has(self, cids: Collection[CID]) -> set[CID]:
+        """Those of `cids` (at most MAX_BATCH) that are stored there now. May be called before every publish.
+
+        A hint: a block can be gone or damaged when it is read.
+        """
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """The blocks it can serve of `cids` (at most MAX_BATCH), unchecked by contract; missing ones are left out.
+
+        Called in batches while a tree is walked. Every caller verifies each block. A block that is not there is no
+        error; ProviderUnavailable means that nothing can be said.
+        """
+
+    def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """The blocks of the tree under `root` in depth-first order, unchecked, possibly ending early.
+
+        Once per root, on a device that has nothing of it yet. Fetch the rest with `get_blocks`.
+        """
+
+    async def pin(self, root: CID, name: str) -> Pin:
+        """List `root` under `name` and keep its tree. Once per publish, after `put_car`; again: the same pin.
+
+        Many roots may stand under one name, one root under many names.
+        """
+
+    async def pins(self, name: str) -> list[Pin]:
+        """All pins with exactly this name, newest first, as far as the provider knows; it may lag behind.
+
+        Once per pull.
+        """
+
+    async def unpin(self, pin: Pin) -> None:
+        """Take one entry off the list; not there any more is success. Other names of the root stay.
+
+        After it the provider may drop blocks that no other pin needs.
+        """
+
+    async def put_name(self, name: str, record: bytes) -> None:
+        """Offer a signed record for an IPNS `name` (`k51...`). Once per publish and every 12 hours.
+
+        A provider that holds a greater one keeps that and stays silent: read back to know. Refused: not a record,
+        or not signed by that name.
+        """
+
+    async def get_name(self, name: str) -> bytes | None:
+        """The newest record it knows for an IPNS `name`, unchecked by contract, or None. Once per name and pull."""
+
+    async def close(self) -> None:
+        """Let go of connections. Never fails, may be called twice."""
+
+
+def same_root(ours: CID, answered: CID, provider: Provider) -> CID:
+    """The root to point at after `put_car`.
+
+    Raises ProviderRefused with both CIDs when a provider that keeps our tree answers another root (format 6).
+    """
+    if ours != answered and provider.capabilities.keeps_root:
+        raise ProviderRefused(
+            f"{provider.name} answered root {answered} for a CAR whose root is {ours}",
+            hint="Nothing points at the other root. Report it to the provider, or use another provider.",
+        )
+    return answered
+
+
+def unsupported(provider: Provider, what: str) -> ProviderRefused:
+    """The error for a call that a missing capability rules out."""
+    return ProviderRefused(f"{provider.name} cannot {what}")
+
+
+def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provider:
+    """Open the provider that `spec` names: `<kind>`, `<kind>:<rest>`, or the path of a folder.
+
+    `directory:/media/stick`, `pinata`, `kubo:http://127.0.0.1:5001`. `<kind>` is an entry point of the group
+    `ipfsmem.providers`: a callable that takes `rest` ("" when absent) and `settings` (tokens, URLs; by name). A
+    text with a path separator at its start, or of an existing folder, is a folder. No network is touched. Raises
+    ConfigError when the kind is unknown, its package cannot be loaded, or the settings do not do.
+    """
+    kind, colon, rest = spec.partition(":")
+    known = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    point = known.get(kind)
+    if point is None or (not colon and kind == "directory"):
+        if not _is_folder(spec):
+            raise ConfigError(
+                f"no provider {spec!r}",
+                hint=f"A folder's path, or one of: {', '.join(sorted(known)) or 'none installed'}.",
+            )
+        point, rest = known.get("directory"), spec
+    if point is None:
+        raise ConfigError("the directory provider is not installed", hint="Install ipfsmem again.")
+    try:
+        opener = cast("Callable[[str, Mapping[str, Any]], Provider]", point.load())
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"provider {point.name} cannot be loaded: {error}") from error
+    return opener(rest, settings or {})
+
+
+def _is_folder(spec: str) -> bool:
+    if spec.startswith(("/", "./", "../", "~", ".\\", "..\\")) or spec in (".", ".."):
+        return True
+    try:
+        return bool(spec) and Path(spec).is_dir()  # also C:\folder, which partition() above took for a kind
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,261 @@
+"""The `directory` provider: a folder on a stick, a share, or kept in step by a sync program.
+
+    packs/<sha256>.car                       blocks, as ordinary CAR files (directory_packs.py)
+    packs/<sha256>.idx                       where they lie; a cache
+    pins/<cid>.<16 hex of SHA-256(name)>.json            {"cid","created","name","v":1}
+    names/<k51...>.<16 hex of SHA-256(record)>.ipns-record
+
+No file is ever changed and its name says what is in it, so any number of devices may use the folder at the same time,
+without a lock and through sync programs that know nothing of us. Files of others are left alone. This provider never
+makes the folder itself unless told to: an unplugged stick must not become a folder on the system's disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from ipfsmem import canonical
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.errors import ConfigError, FormatError, ProviderRefused, SealError
+from ipfsmem.sync import ipns
+from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem_providers.directory_files import (
+    disk_errors,
+    flush_folder,
+    gone,
+    make_folder,
+    names_in,
+    read_file,
+    write_file,
+)
+from ipfsmem_providers.directory_packs import Packs, PackWriter
+
+T = TypeVar("T")
+
+_CAPABILITIES: Final = Capabilities(
+    has=True, partial_car=True, blocks=True, pin=True, list=True, unpin=True, names=True
+)
+_SHA256: Final = b"\x12\x20"
+_PIN_MAX: Final = 4096
+_NAME_MAX: Final = 255
+_FLUSH: Final = 2 * 1024 * 1024
+
+
+class _PinFile(msgspec.Struct, forbid_unknown_fields=True):
+    cid: str
+    created: int
+    name: str
+    v: int
+
+
+class DirectoryProvider:
+    """A folder as a provider. See ipfsmem.sync.provider for what the methods promise."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """Use the folder at `path`; `settings["create"]` makes it when missing, else it must be there.
+
+        `clock` gives nanoseconds since 1970 UTC. The disk is not touched unless the folder is to be made. Raises
+        ConfigError for an empty path, ProviderUnavailable when the folder cannot be made.
+        """
+        if not str(path):
+            raise ConfigError(
+                "the directory provider needs a folder", hint="For instance directory:/media/stick"
+            )
+        try:
+            self._folder = Path(path).expanduser().absolute()
+        except (RuntimeError, ValueError) as error:
+            raise ConfigError(f"{path!r} is not a folder's path: {error}") from None
+        self._packs = Packs(self._folder / "packs")
+        self._pins = self._folder / "pins"
+        self._names = self._folder / "names"
+        self._clock = clock
+        self._used = False
+        if (settings or {}).get("create"):
+            with disk_errors(self._folder):
+                self._folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def name(self) -> str:
+        """`directory:` and the path."""
+        return f"directory:{self._folder}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Everything but whole trees in one answer: single blocks cost nothing here."""
+        return _CAPABILITIES
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        """Write one pack. Blocks that are there already may be left out or sent again."""
+        writer = await self._run(self._new_pack, root)
+        try:
+            for cid, data in blocks:
+                writer.add(cid, data)
+                if writer.due > _FLUSH:
+                    await self._run(writer.flush)
+            await self._run(self._finish, writer)
+        except BaseException:
+            writer.drop()
+            raise
+        return root
+
+    async def has(self, cids: Collection[CID]) -> set[CID]:
+        """Those that an index names."""
+        by_digest = _by_digest(cids)
+        found = await self._run(self._packs.has, by_digest)
+        return {cid for digest in found for cid in by_digest[digest]}
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Blocks that are there and sound; all of them were checked."""
+        by_digest = _by_digest(cids)
+        found = await self._run(self._packs.get, by_digest)
+        return {cid: data for digest, data in found.items() for cid in by_digest[digest]}
+
+    def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """Not here: raises ProviderRefused."""
+        raise unsupported(self, "send a whole tree at once")
+
+    async def pin(self, root: CID, name: str) -> Pin:
+        """List `root` under `name`; a pin that is there keeps its time."""
+        if not 0 < len(name) <= _NAME_MAX:
+            raise ProviderRefused(f"a pin name has 1 to {_NAME_MAX} characters, this has {len(name)}")
+        return await self._run(self._pin, root, name)
+
+    async def pins(self, name: str) -> list[Pin]:
+        """Pins with this name, newest first. Files that are no pins are passed over."""
+        return await self._run(self._list, name)
+
+    async def unpin(self, pin: Pin) -> None:
+        """Remove one pin. Its blocks stay until packs are collected."""
+        await self._run(self._unpin, pin)
+
+    async def put_name(self, name: str, record: bytes) -> None:
+        """Keep a record unless a greater one is there; lesser ones go after it is in place."""
+        try:
+            offered = ipns.verify_record(name, record)
+        except (FormatError, SealError) as error:
+            raise ProviderRefused(f"not a record of {name}: {error}") from error
+        await self._run(self._put_name, name, offered)
+
+    async def get_name(self, name: str) -> bytes | None:
+        """The greatest record that this name signed, however old, or None."""
+        best = await self._run(self._best, name)
+        return best.encoded if best else None
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    async def _run(self, work: Callable[..., T], *args: object) -> T:
+        """Do blocking work beside the event loop; also when cancelled wait for it, so that files are not torn."""
+        task = asyncio.ensure_future(asyncio.to_thread(self._checked, work, *args))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            with contextlib.suppress(Exception):
+                await task
+            raise
+
+    def _checked(self, work: Callable[..., T], *args: object) -> T:
+        with disk_errors(self._folder):
+            if not self._folder.is_dir():
+                raise gone(self._folder)
+            if self._packs.folder.is_dir():
+                self._used = True
+            elif self._used:  # a mount point without its mount looks like an empty folder
+                raise gone(self._packs.folder)
+            return work(*args)
+
+    def _new_pack(self, root: CID) -> PackWriter:
+        return PackWriter(self._packs.folder, root)
+
+    def _finish(self, writer: PackWriter) -> None:
+        self._packs.forget(writer.finish())
+        with contextlib.suppress(OSError):  # the blocks are safe; merging can be done another day
+            self._packs.compact()
+
+    def _pin(self, root: CID, name: str) -> Pin:
+        handle = f"{root}.{_tag(name.encode())}.json"
+        known = self._read_pin(handle)
+        if known is not None:
+            return known
+        pin = Pin(root, name, handle, self._clock() // 1_000_000)
+        body = canonical.encode({"cid": str(root), "created": pin.created, "name": name, "v": 1})
+        write_file(self._pins, handle, body)
+        return pin
+
+    def _list(self, name: str) -> list[Pin]:
+        suffix = f".{_tag(name.encode())}.json"
+        found = [self._read_pin(file) for file in names_in(self._pins) if file.endswith(suffix)]
+        pins = [pin for pin in found if pin is not None and pin.name == name]
+        return sorted(pins, key=lambda pin: (-pin.created, pin.handle))
+
+    def _read_pin(self, handle: str) -> Pin | None:
+        data = read_file(self._pins / handle, _PIN_MAX)
+        if data is None:
+            return None
+        try:
+            read = msgspec.json.decode(data, type=_PinFile)
+            pin = Pin(parse_cid(read.cid), read.name, handle, read.created)
+        except (msgspec.DecodeError, UnicodeDecodeError, FormatError):
+            return None
+        # A pin stands under its own name only: no file speaks for another root.
+        return pin if handle == f"{pin.cid}.{_tag(pin.name.encode())}.json" else None
+
+    def _unpin(self, pin: Pin) -> None:
+        handle = f"{pin.cid}.{_tag(pin.name.encode())}.json"  # built, not taken: a handle could be any path
+        with contextlib.suppress(FileNotFoundError):
+            (self._pins / handle).unlink()
+            flush_folder(self._pins)
+
+    def _put_name(self, name: str, offered: ipns.Record) -> None:
+        make_folder(self._names)
+        best = self._best(name)
+        if best is None or ipns.order(best) < ipns.order(offered):
+            write_file(self._names, f"{name}.{_tag(offered.encoded)}.ipns-record", offered.encoded)
+        # Only what is less than something that is there is removed, so whoever else puts a record now, the greatest
+        # stays.
+        records = self._records(name)
+        best = ipns.select(records.values())
+        for file, record in records.items():
+            if best is not None and ipns.order(record) < ipns.order(best):
+                with contextlib.suppress(OSError):
+                    (self._names / file).unlink()
+
+    def _best(self, name: str) -> ipns.Record | None:
+        return ipns.select(self._records(name).values())
+
+    def _records(self, name: str) -> dict[str, ipns.Record]:
+        found = {}
+        for file in names_in(self._names):
+            if file.startswith(f"{name}.") and file.endswith(".ipns-record"):
+                data = read_file(self._names / file, ipns.MAX_RECORD)
+                if data is not None:
+                    with contextlib.suppress(FormatError, SealError):
+                        found[file] = ipns.verify_record(name, data)
+        return found
+
+
+def _tag(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def _by_digest(cids: Iterable[CID]) -> dict[bytes, list[CID]]:
+    """CIDs by SHA-256 digest; two CIDs of one digest name the same bytes. Others cannot be stored here."""
+    found: dict[bytes, list[CID]] = {}
+    for cid in cids:
+        if cid.multihash[:2] == _SHA256:
+            found.setdefault(cid.multihash[2:], []).append(cid)
+    return found

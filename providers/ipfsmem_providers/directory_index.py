@@ -1,0 +1,205 @@
+"""The index beside a pack: where in the CAR file each block lies.
+
+`<pack>.idx` = "ipmidx1\\n" | pack size (64 bit) | count (32 bit) | 256 running counts by first digest byte (32 bit) |
+CRC-32 of the records (32 bit) | records, sorted: SHA-256 digest (32) | offset of the block's bytes (64 bit) | their
+length (32 bit). Big-endian. An index is a cache that anybody may have damaged or forged: it is made again from the
+pack when it does not fit, and whoever reads a block through it checks the block. It never decides what is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Collection, Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from ipfsmem.content.cid import SHA2_256, read_cid
+from ipfsmem.content.limits import BLOCK_MAX
+from ipfsmem.errors import FormatError, LimitError
+
+_MAGIC: Final = b"ipmidx1\n"
+_HEAD: Final = struct.Struct(">8sQI256II")
+_RECORD: Final = struct.Struct(">32sQI")
+_SIZE: Final = _RECORD.size
+#: Indexes up to this size are read whole and checked when they are opened; larger ones are read where asked.
+_SMALL: Final = 1 << 20
+_HEADER_MAX: Final = 1 << 20
+_SECTION_MAX: Final = BLOCK_MAX + 256
+
+
+class Place(NamedTuple):
+    """Where a block's bytes lie in its pack."""
+
+    digest: bytes
+    offset: int
+    length: int
+
+
+class Section(NamedTuple):
+    """One entry of a CAR file as a scan finds it; `sound` when the block has the SHA-256 that its CID says."""
+
+    cid: bytes
+    digest: bytes
+    offset: int
+    data: bytes
+    sound: bool
+
+
+class Index:
+    """Digest to place, for one pack."""
+
+    def __init__(self, path: Path | None, head: bytes, body: bytes | None) -> None:
+        fields = _HEAD.unpack(head)
+        self.count: int = fields[2]
+        self._fan = (0, *fields[3:259])
+        self._crc: int = fields[259]
+        self._path = path
+        self._body = body
+
+    def find(self, wanted: Collection[bytes]) -> list[Place]:
+        """Places of those digests in `wanted` that this index names."""
+        if self._body is None and len(wanted) * 64 > self.count:
+            self._load()
+        body = self._body
+        if body is None:
+            return self._find_on_disk(wanted)
+        if len(wanted) > self.count:
+            return [Place(*record) for record in _RECORD.iter_unpack(body) if record[0] in wanted]
+        found = []
+        fan = self._fan
+        for digest in wanted:
+            first = digest[0]
+            start, end = fan[first], fan[first + 1]
+            if start != end:
+                place = _search(body, digest, start * _SIZE, end * _SIZE)
+                if place is not None:
+                    found.append(place)
+        return found
+
+    def intact(self) -> bool:
+        """Whether the records are those that were written; reads all of them."""
+        if self._body is None:
+            self._load()
+        return self._body is not None and zlib.crc32(self._body) == self._crc
+
+    def _load(self) -> None:
+        if self._path is not None:
+            with self._path.open("rb", buffering=0) as file:
+                file.seek(_HEAD.size)
+                body = file.read(self.count * _SIZE)
+            if len(body) == self.count * _SIZE:
+                self._body = body
+
+    def _find_on_disk(self, wanted: Collection[bytes]) -> list[Place]:
+        found = []
+        if self._path is None:
+            return []
+        with self._path.open("rb", buffering=0) as file:
+            for digest in wanted:
+                start, end = self._fan[digest[0]], self._fan[digest[0] + 1]
+                if start == end:
+                    continue
+                file.seek(_HEAD.size + start * _SIZE)
+                bucket = file.read((end - start) * _SIZE)
+                place = _search(bucket, digest, 0, len(bucket))
+                if place is not None:
+                    found.append(place)
+        return found
+
+
+def encode_index(places: Iterable[Place], pack_size: int) -> bytes:
+    """The bytes of an index file."""
+    pack = _RECORD.pack
+    records = sorted([pack(*place) for place in places])
+    body = b"".join(records)
+    counts = [0] * 256
+    for record in records:
+        counts[record[0]] += 1
+    total = 0
+    for byte, count in enumerate(counts):
+        total += count
+        counts[byte] = total
+    return _HEAD.pack(_MAGIC, pack_size, len(records), *counts, zlib.crc32(body)) + body
+
+
+def decode_index(data: bytes) -> Index:
+    """An index that was just made, in memory only."""
+    return Index(None, data[: _HEAD.size], data[_HEAD.size :])
+
+
+def open_index(path: Path, pack_size: int) -> Index | None:
+    """The index in a file, or None when there is none or it does not belong to a pack of `pack_size` bytes."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            data = file.read(_HEAD.size + _SMALL)
+            size = file.seek(0, 2)
+    except OSError:
+        return None
+    if len(data) < _HEAD.size:
+        return None
+    magic, covers, count, *fan = _HEAD.unpack_from(data)
+    fan.pop()  # the checksum
+    if magic != _MAGIC or covers != pack_size or size != _HEAD.size + count * _SIZE:
+        return None
+    if fan[-1] != count or any(a > b for a, b in pairwise(fan)):
+        return None
+    whole = len(data) == size
+    index = Index(path, data[: _HEAD.size], data[_HEAD.size :] if whole else None)
+    return index if not whole or index.intact() else None
+
+
+def scan(file: BinaryIO) -> Iterator[Section]:
+    """The sections of a CAR file in order, as far as it can be read.
+
+    A section that is no block with a SHA-256 is skipped. Raises FormatError where the framing breaks or the file
+    ends inside a section; what came before stands.
+    """
+    header = _length(file)
+    if header is None or not 0 < header <= _HEADER_MAX:
+        raise FormatError("a pack has no CAR header")
+    position = file.seek(header, 1)
+    while (length := _length(file)) is not None:
+        if not 0 < length <= _SECTION_MAX:
+            raise FormatError(f"a pack has a section of {length} bytes")
+        section = file.read(length)
+        end = file.tell()
+        if len(section) != length:
+            raise FormatError(f"a pack ends inside the section at {position}")
+        try:
+            cid, start = read_cid(section, 0)
+            digest = cid.digest if cid.hash_code == SHA2_256 else b""
+        except (FormatError, LimitError):
+            yield Section(b"", b"", end, b"", False)
+        else:
+            data = section[start:]
+            sound = digest != b"" and hashlib.sha256(data).digest() == digest
+            yield Section(section[:start], digest, end - len(data), data, sound)
+        position = end
+
+
+def _length(file: BinaryIO) -> int | None:
+    """The varint at the position of `file`; None at its end."""
+    value = shift = 0
+    while shift < 35:
+        byte = file.read(1)
+        if not byte:
+            if shift:
+                raise FormatError("a pack ends inside a length")
+            return None
+        value |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return value
+        shift += 7
+    raise FormatError("a pack has a length that is too large")
+
+
+def _search(body: bytes, digest: bytes, start: int, end: int) -> Place | None:
+    base = start % _SIZE
+    while (position := body.find(digest, start, end)) >= 0:
+        if position % _SIZE == base:
+            return Place(*_RECORD.unpack_from(body, position)) if position + _SIZE <= end else None
+        start = position + 1
+    return None

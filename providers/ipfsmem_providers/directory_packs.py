@@ -1,0 +1,354 @@
+"""Packs: the blocks of a folder, kept as ordinary CAR files that nobody ever changes.
+
+`packs/<SHA-256 of the file>.car`, each with an index beside it. Files appear whole under a name that says their
+content and go only after a file that holds all their blocks is in its place, so devices need no lock between them:
+whoever finds a file gone lists the folder again. Each block read is checked; a pack that turns out damaged gets an
+index without its bad blocks, and the other packs are asked. Nothing here knows roots, pins or names.
+
+Removing blocks that no pin needs is not done here yet. It would take the pins' trees, write one pack of the sound
+blocks of the packs older than a day that are in those trees, and then remove those packs, as `compact` does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from ipfsmem.content.car import header
+from ipfsmem.content.cid import CID, decode_cid, varint
+from ipfsmem.content.limits import BLOCK_MAX
+from ipfsmem.errors import FormatError, ProviderRefused
+from ipfsmem_providers.directory_files import TEMPORARY, NewFile, flush_folder, make_folder, write_file
+from ipfsmem_providers.directory_index import (
+    Index,
+    Place,
+    decode_index,
+    encode_index,
+    open_index,
+    scan,
+)
+
+#: More packs than this, and the smallest are merged until half as many are left.
+MAX_PACKS: Final = 64
+#: Merging never reads more than this many bytes in one go.
+MERGE_BYTES: Final = 256 * 1024 * 1024
+#: Files in the making, and indexes without a pack, are leftovers after a day.
+_LEFTOVER_SECONDS: Final = 86_400
+_SPAN: Final = 4 * 1024 * 1024
+_GAP: Final = 16 * 1024
+_HEX: Final = frozenset("0123456789abcdef")
+
+
+class PackWriter:
+    """One new pack: `add` blocks, `take` what is due to be written, `finish`, or `drop`."""
+
+    def __init__(self, packs: Path, root: CID) -> None:
+        make_folder(packs)
+        self._packs = packs
+        self._file = NewFile(packs)
+        self._pending: list[bytes] = [header([root])]
+        self._places: dict[bytes, Place] = {}
+        self._hash = hashlib.sha256()
+        self._size = len(self._pending[0])
+        self._written = 0
+
+    def add(self, cid: CID, data: bytes) -> None:
+        """Take one block; a block that was added before is left out. Raises ProviderRefused for a wrong one."""
+        digest = hashlib.sha256(data).digest()
+        if cid.multihash[2:] != digest or cid.multihash[:2] != b"\x12\x20":
+            raise ProviderRefused(
+                f"block {cid} does not have the SHA-256 that its CID says; nothing was stored"
+            )
+        if digest in self._places:
+            return
+        size = len(data)
+        if size > BLOCK_MAX:
+            raise ProviderRefused(f"block {cid} has {size} bytes, {BLOCK_MAX} allowed; nothing was stored")
+        cid_bytes = cid.encode()
+        length = varint(len(cid_bytes) + size)
+        offset = self._size + len(length) + len(cid_bytes)
+        self._places[digest] = Place(digest, offset, size)
+        self._pending += (length, cid_bytes, data)
+        self._size = offset + size
+
+    @property
+    def due(self) -> int:
+        """Bytes that were added and are not written."""
+        return self._size - self._written
+
+    def flush(self) -> None:
+        """Write what is due. Blocks."""
+        data = b"".join(self._pending)
+        self._pending = []
+        self._written += len(data)
+        self._hash.update(data)
+        self._file.write(data)
+
+    def finish(self) -> str:
+        """Write the rest and put pack and index in place, durably. Blocks. The pack's file name; "" when empty."""
+        if not self._places:
+            self.drop()
+            return ""
+        self.flush()
+        stem = self._hash.hexdigest()
+        # The index first: a pack is never seen without one, and an index without a pack is nothing.
+        write_file(self._packs, f"{stem}.idx", encode_index(self._places.values(), self._size))
+        self._file.place(f"{stem}.car")
+        flush_folder(self._packs)
+        return f"{stem}.car"
+
+    def drop(self) -> None:
+        """Forget all of it."""
+        self._file.drop()
+
+
+class Packs:
+    """The packs of one folder. Methods block, may run in several threads and processes, and raise OSError."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._indexes: dict[tuple[str, int], Index] = {}
+        self._checked: set[tuple[str, int]] = set()
+        self._damaged: set[tuple[str, int]] = set()
+
+    def names(self) -> dict[str, int]:
+        """Packs and their sizes in bytes, largest first."""
+        found = []
+        try:
+            with os.scandir(self.folder) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if len(name) != 68 or not name.endswith(".car") or not _HEX.issuperset(name[:64]):
+                        continue
+                    with contextlib.suppress(FileNotFoundError):
+                        if entry.is_file(follow_symlinks=False):
+                            found.append((entry.stat(follow_symlinks=False).st_size, name))
+        except FileNotFoundError:
+            return {}
+        return {name: size for size, name in sorted(found, reverse=True)}
+
+    def has(self, digests: Collection[bytes]) -> set[bytes]:
+        """Those of `digests` that some index names."""
+        missing = set(digests)
+        seen: set[str] = set()
+        while missing:
+            packs = self.names()
+            new = [item for item in packs.items() if item[0] not in seen]
+            if not new:
+                break  # twice the same list: nothing was merged away while we looked
+            for name, size in new:
+                seen.add(name)
+                index = self._index(name, size)
+                if index is not None:
+                    with contextlib.suppress(FileNotFoundError):
+                        missing.difference_update([place.digest for place in index.find(missing)])
+                if not missing:
+                    break
+        return set(digests) - missing
+
+    def get(self, digests: Collection[bytes]) -> dict[bytes, bytes]:
+        """The blocks with these digests that can be read whole, each checked."""
+        missing = set(digests)
+        found: dict[bytes, bytes] = {}
+        seen: set[str] = set()
+        while missing:
+            new = [item for item in self.names().items() if item[0] not in seen]
+            if not new:
+                break
+            self._get_from(new, missing, found)
+            seen.update(name for name, _ in new)
+        if missing:
+            # Before a block counts as missing, indexes that are not what was written are made again.
+            stale = [item for item in self.names().items() if self._is_stale(*item)]
+            if stale:
+                self._get_from(stale, missing, found)
+        return found
+
+    def _get_from(self, packs: list[tuple[str, int]], missing: set[bytes], found: dict[bytes, bytes]) -> None:
+        for name, size in packs:
+            if not missing:
+                return
+            with contextlib.suppress(FileNotFoundError):
+                index = self._index(name, size)
+                if index is None:
+                    continue
+                places = index.find(missing)
+                sound = self._read(name, places)
+                if len(sound) < len(places):
+                    # The pack or the index is damaged; after a scan the index names only what is sound.
+                    sound |= self._read(name, self._rebuild(name, size).find(missing - sound.keys()))
+                found.update(sound)
+                missing.difference_update(sound)
+
+    def _read(self, name: str, places: list[Place]) -> dict[bytes, bytes]:
+        """The blocks at these places that have the digest they should have; near ones are read together."""
+        if not places:
+            return {}
+        places = sorted((place for place in places if place.length <= BLOCK_MAX), key=_offset)
+        sound: dict[bytes, bytes] = {}
+        sha256 = hashlib.sha256
+        with (self.folder / name).open("rb", buffering=0) as file:
+            i = 0
+            while i < len(places):
+                start = places[i].offset
+                end = start + places[i].length
+                j = i + 1
+                while j < len(places) and places[j].offset <= end + _GAP and end - start < _SPAN:
+                    end = max(end, places[j].offset + places[j].length)
+                    j += 1
+                data = _read_at(file.fileno(), start, end - start)
+                for digest, offset, length in places[i:j]:
+                    block = data[offset - start : offset - start + length]
+                    if sha256(block).digest() == digest:
+                        sound[digest] = block
+                i = j
+        return sound
+
+    def _index(self, name: str, size: int) -> Index | None:
+        """The index of a pack; None when the pack is gone."""
+        index = self._indexes.get((name, size))
+        if index is None:
+            index = open_index(self.folder / f"{name[:-4]}.idx", size)
+            if index is None:
+                try:
+                    return self._rebuild(name, size)
+                except FileNotFoundError:
+                    return None
+            self._indexes[name, size] = index
+        return index
+
+    def _is_stale(self, name: str, size: int) -> bool:
+        """Whether the index of a pack was found damaged just now, and made again. Looks once for each."""
+        if (name, size) in self._checked:
+            return False
+        self._checked.add((name, size))
+        with contextlib.suppress(FileNotFoundError):
+            index = self._index(name, size)
+            if index is not None and not index.intact():
+                self._rebuild(name, size)
+                return True
+        return False
+
+    def _rebuild(self, name: str, size: int) -> Index:
+        """Scan a pack and write its index anew, naming sound blocks only."""
+        places: dict[bytes, Place] = {}
+        with (self.folder / name).open("rb") as file, contextlib.suppress(FormatError):
+            for section in scan(file):
+                if section.sound:
+                    places[section.digest] = Place(section.digest, section.offset, len(section.data))
+        data = encode_index(places.values(), size)
+        index = decode_index(data)
+        self._indexes[name, size] = index
+        with contextlib.suppress(OSError):  # a folder that cannot be written can still be read
+            write_file(self.folder, f"{name[:-4]}.idx", data)
+        return index
+
+    def forget(self, name: str) -> None:
+        """Drop what is remembered of a pack that was just written."""
+        for known in (self._indexes, self._checked, self._damaged):
+            for key in [key for key in known if key[0] == name]:
+                known.pop(key) if isinstance(known, dict) else known.discard(key)
+
+    def compact(self) -> None:
+        """Merge the smallest packs when there are too many, and clear leftovers away.
+
+        The merged pack is in place before its parts go, and its bytes follow from the set of its blocks alone. So
+        two devices that merge the same set write the same file, and no device removes what another relies on.
+        """
+        packs = self.names()
+        if len(packs) <= MAX_PACKS:
+            return
+        self._sweep(packs)
+        parts: list[tuple[str, int]] = []
+        total = 0
+        for name, size in sorted(packs.items(), key=lambda item: (item[1], item[0])):
+            if (name, size) in self._damaged:
+                continue
+            if len(packs) - len(parts) < MAX_PACKS // 2 or total + size > MERGE_BYTES:
+                break
+            parts.append((name, size))
+            total += size
+        with contextlib.suppress(FileNotFoundError):  # another device is at it
+            self._merge(parts)
+
+    def _merge(self, parts: list[tuple[str, int]]) -> None:
+        blocks: dict[bytes, tuple[bytes, str, int, int]] = {}
+        whole: list[str] = []
+        for name, size in parts:
+            sections: dict[bytes, tuple[bytes, str, int, int]] = {}
+            try:
+                with (self.folder / name).open("rb") as file:
+                    for section in scan(file):
+                        if not section.sound:
+                            raise FormatError(f"pack {name} is damaged")
+                        sections[section.digest] = (section.cid, name, section.offset, len(section.data))
+            except FormatError:
+                self._damaged.add((name, size))  # left as it is: what is sound in it can still be read
+                continue
+            whole.append(name)
+            for digest, section_place in sections.items():
+                if digest not in blocks or section_place[0] < blocks[digest][0]:
+                    blocks[digest] = section_place
+        if len(whole) < 2 or not blocks:
+            return
+        merged = self._write_merged(blocks)
+        for name in whole:
+            if name != merged:
+                with contextlib.suppress(OSError):  # gone already, or open elsewhere on Windows
+                    (self.folder / name).unlink()
+                    (self.folder / f"{name[:-4]}.idx").unlink()
+
+    def _write_merged(self, blocks: dict[bytes, tuple[bytes, str, int, int]]) -> str:
+        ordered = sorted(blocks)
+        writer = PackWriter(self.folder, decode_cid(blocks[ordered[0]][0]))
+        files: dict[str, int] = {}
+        try:
+            for digest in ordered:
+                cid, name, offset, length = blocks[digest]
+                if name not in files:
+                    files[name] = os.open(self.folder / name, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+                try:
+                    writer.add(decode_cid(cid), _read_at(files[name], offset, length))
+                except ProviderRefused as error:
+                    raise FileNotFoundError(f"pack {name} changed while it was merged") from error
+                if writer.due > _SPAN:
+                    writer.flush()
+            return writer.finish()
+        except BaseException:
+            writer.drop()
+            raise
+        finally:
+            for fd in files.values():
+                os.close(fd)
+
+    def _sweep(self, packs: dict[str, int]) -> None:
+        """Remove what a crash left behind: old files in the making, and indexes whose pack is gone."""
+        oldest = time.time() - _LEFTOVER_SECONDS
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                name = entry.name
+                lonely = len(name) == 68 and name.endswith(".idx") and f"{name[:-4]}.car" not in packs
+                if lonely or name.startswith(TEMPORARY):
+                    with contextlib.suppress(OSError):
+                        if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                            Path(entry.path).unlink()
+
+
+def _offset(place: Place) -> int:
+    return place.offset
+
+
+def _read_at(fd: int, offset: int, length: int) -> bytes:
+    os.lseek(fd, offset, os.SEEK_SET)
+    data = os.read(fd, length)
+    while len(data) < length:
+        more = os.read(fd, length - len(data))
+        if not more:
+            break
+        data += more
+    return data
