@@ -1,0 +1,153 @@
+"""The portable blob `memory/0.1`: a whole memory as one JSON text (format section 1.5).
+
+Reads what three.ws and this program export, whatever state it is in: a bad record is set aside and named, the rest
+is read. Writes one form, so that export, import, export gives the same bytes. How an import meets what is already
+there (merge, replace) is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+import msgspec
+
+from ipfsmem.bundle import timeline
+from ipfsmem.bundle.header import MAX_HEADER
+from ipfsmem.bundle.keys import INDEX_FILE, file_name, key_of_foreign_name, split_conflict_name
+from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
+from ipfsmem.bundle.timeline import Event
+from ipfsmem.errors import FormatError
+
+VERSION = "memory/0.1"
+
+
+class Blob(msgspec.Struct, frozen=True):
+    """What was read: file texts by key, events as a set, the index as it was written (never an input).
+
+    `more` are further texts for a key that another name already brought: an importer keeps them as siblings.
+    `problems` name what was left out and why, in the order met.
+    """
+
+    files: dict[str, bytes]
+    events: list[Event]
+    index: str = ""
+    more: tuple[tuple[str, bytes], ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class _Wire(msgspec.Struct):
+    version: Any = VERSION
+    index: Any = ""
+    files: Any = None
+    timeline: list[msgspec.Raw] | None = None
+
+
+_wire = msgspec.json.Decoder(_Wire)
+_encode = msgspec.json.encode
+
+
+def read_blob(data: bytes) -> Blob:
+    """Read an export, or the value that three.ws keeps in a browser (which has no version).
+
+    Raises FormatError when it is not JSON of that shape, or is of another version.
+    """
+    wire = _decoded(data.removeprefix(b"\xef\xbb\xbf"))
+    if wire.version != VERSION:
+        raise FormatError(f"this is a blob of version {ascii(wire.version)[:60]}, not {VERSION!a}")
+    index = wire.index.get("text", "") if isinstance(wire.index, dict) else wire.index
+    if wire.files is not None and not isinstance(wire.files, dict):
+        raise FormatError("the files of a blob are not an object of names and texts")
+    files: dict[str, bytes] = {}
+    renamed: list[tuple[str, bytes]] = []
+    problems: list[str] = []
+    for name, text in (wire.files or {}).items():
+        if name == INDEX_FILE or split_conflict_name(name) is not None:
+            continue
+        try:
+            key, origin, body = _file(name, text)
+        except FormatError as error:
+            problems.append(f"{ascii(name)[:120]} was left out: {error}")
+            continue
+        if origin is None:
+            files[key] = body
+        else:
+            renamed.append((key, body))
+    more = []
+    for key, body in renamed:
+        if files.setdefault(key, body) != body:
+            more.append((key, body))
+    events = timeline.union(_event(raw) for raw in wire.timeline or ())
+    return Blob(files, events, index if isinstance(index, str) else "", tuple(more), tuple(problems))
+
+
+def write_blob(files: Mapping[str, bytes], events: Iterable[Event], index: str) -> bytes:
+    """The one form of a blob: `files` by key, written under `<key>.md` sorted by name, and the set of events.
+
+    Raises KeyNameError for a bad key, FormatError for a file that is not UTF-8 or a bad event.
+    """
+    texts: dict[str, str] = {}
+    for key, body in files.items():
+        try:
+            texts[file_name(key)] = str(body, "utf-8")
+        except UnicodeDecodeError:
+            raise FormatError(f"{file_name(key)} is not UTF-8") from None
+    names = dict(sorted(texts.items()))
+    lines = b",".join(timeline.event_line(event) for event in timeline.union(events))
+    try:
+        head = b'{"version":"%b","index":%b,"files":%b' % (VERSION.encode(), _encode(index), _encode(names))
+    except UnicodeEncodeError:
+        raise FormatError("the index is not Unicode text") from None
+    return head + b',"timeline":[' + lines + b"]}"
+
+
+def _file(name: str, text: Any) -> tuple[str, str | None, bytes]:
+    """(key, foreign name if it differs, bytes) of one file."""
+    if not isinstance(text, str):
+        raise FormatError("it is not text")
+    key, origin = key_of_foreign_name(name)
+    try:
+        body = text.encode()
+    except UnicodeEncodeError:
+        raise FormatError("it is not Unicode text (a lone surrogate)") from None
+    if origin is not None:
+        body = render_memory(parse_memory(body).with_fields({"origin_name": origin}))
+    elif len(body) > MAX_FILE or (len(body) > MAX_HEADER and body.startswith((b"---", b"\xef\xbb\xbf---"))):
+        parse_memory(body)  # raises LimitError for what is too long
+    return key, origin, body
+
+
+def _event(raw: msgspec.Raw) -> Event:
+    event = timeline.parse_line(bytes(raw))
+    if event["type"] == "raw" and "raw" in event:
+        # White space between the parts says nothing here; without it the same element is the same raw event.
+        try:
+            compact = msgspec.json.format(bytes(raw), indent=-1)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return event
+        return timeline.parse_line(compact)
+    return event
+
+
+def _decoded(data: bytes) -> _Wire:
+    try:
+        return _wire.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        fault = str(error)
+    # Browsers write lone surrogates, which the strict decoder refuses for the whole text because of one file.
+    try:
+        value = json.loads(str(data, "utf-8"), parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise FormatError(f"blob is not valid JSON: {fault}") from None
+    if not isinstance(value, dict):
+        raise FormatError("blob is not a JSON object")
+    events = value.get("timeline")
+    if events is not None and not isinstance(events, list):
+        raise FormatError("the timeline of a blob is not a list")
+    raws = [msgspec.Raw(json.dumps(e, separators=(",", ":")).encode()) for e in events or ()]
+    return _Wire(value.get("version", VERSION), value.get("index", ""), value.get("files"), raws)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")

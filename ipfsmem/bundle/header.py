@@ -1,0 +1,301 @@
+"""Reading and writing the header of a memory file (format section 1.2).
+
+Reading is lenient: a flat `name: value` reader that also understands one nested `metadata:` block, then, only for
+a header that is not flat, YAML read as plain text. Writing is strict and can express every text. Values are always
+text; nothing here turns one into a date, a number or a boolean, and nothing here knows what a field means, but for
+the list form of `tags`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from ipfsmem.errors import FormatError, LimitError
+
+#: Fields in the order in which they are written; unknown ones follow in the order read.
+KNOWN = (
+    "name",
+    "description",
+    "type",
+    "created",
+    "updated",
+    "source",
+    "decay",
+    "category",
+    "tags",
+    "important",
+    "confidence",
+    "expires",
+    "agent_name",
+    "origin_name",
+)
+#: Largest header in bytes: the lines between the two `---`.
+MAX_HEADER = 4096
+MAX_DEPTH = 4
+
+_KNOWN_SET = frozenset(KNOWN)
+_SPECIAL = "-?:,[]{}#&*!|>'\"%@`"
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff"
+_HAS_CONTROL = re.compile(f"[{_CONTROL}]")
+_ESCAPE = re.compile(f'[{_CONTROL}"\\\\]')
+_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_SINGLE = re.compile(r"'(?:[^']|'')*'")
+_QUOTED_NAME = re.compile(r'("(?:[^"\\]|\\.)*")[ \t]*:')
+# A line that starts with one of these is not `name: value`; a quotation mark may open a quoted name.
+_NOT_FLAT = frozenset(_SPECIAL + " \t") - {'"', "#"}
+_ITEM = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|$)|([^,]*)(?:,|$)""")
+_json_str = msgspec.json.Decoder(str)
+
+
+def quote(value: str) -> str:
+    """`value` as a JSON string: non-ASCII as it is, control characters and U+2028, U+2029, U+FEFF escaped."""
+    return '"' + _ESCAPE.sub(_escaped, value) + '"'
+
+
+def _escaped(match: re.Match[str]) -> str:
+    char = match[0]
+    return _SHORT.get(char) or f"\\u{ord(char):04x}"
+
+
+def is_bare(value: str) -> bool:
+    """Whether `value` may stand in a header without quotation marks."""
+    return (
+        value != ""
+        and value[0] not in _SPECIAL
+        and value[0] != " "
+        and value[-1] not in " :"
+        and ": " not in value
+        and " #" not in value
+        and (value.isprintable() or _HAS_CONTROL.search(value) is None)
+    )
+
+
+def unquote(value: str) -> str:
+    """The text that a value with outer white space removed stands for.
+
+    A whole JSON string or a whole single-quoted YAML string is read as such; everything else is itself.
+    """
+    if len(value) >= 2:
+        if value[0] == '"' and value[-1] == '"':
+            try:
+                return _json_str.decode(value)
+            except (msgspec.DecodeError, UnicodeError, ValueError):
+                return value
+        if value[0] == "'" and _SINGLE.fullmatch(value):
+            return value[1:-1].replace("''", "'")
+    return value
+
+
+def tags_of(text: str) -> tuple[str, ...]:
+    """The items of a `tags` value: `[a, b]`, or without brackets; items may be quoted, empty ones are left out."""
+    inner = text.strip(" \t")
+    if inner[:1] == "[" and inner[-1:] == "]":
+        inner = inner[1:-1]
+    if '"' not in inner and "'" not in inner:
+        return tuple(item for item in (part.strip() for part in inner.split(",")) if item)
+    items = (unquote(m[1]) if m[1] else m[2].strip() for m in _ITEM.finditer(inner))
+    return tuple(item for item in (i.strip() for i in items) if item)
+
+
+def tags_text(items: Iterable[str]) -> str:
+    """`[a, b]`; an item that could be misread is written as a JSON string. Empty text when there is no item."""
+    trimmed = (item.strip() for item in items)
+    parts = [i if is_bare(i) and not any(c in i for c in ",[]{}\"'") else quote(i) for i in trimmed if i]
+    return f"[{', '.join(parts)}]" if parts else ""
+
+
+def write_header(fields: Mapping[str, str]) -> str:
+    """Header lines, each with LF, without the two `---`: known fields in their order, then the others.
+
+    Raises LimitError beyond 4 KiB.
+    """
+    lines: list[str] = []
+    for name in KNOWN:
+        value = fields.get(name)
+        if value:
+            if name == "tags":
+                value = tags_text(tags_of(value))
+                if value:
+                    lines.append(f"tags: {value}\n")
+            else:
+                lines.append(f"{name}: {value}\n" if is_bare(value) else f"{name}: {quote(value)}\n")
+    if len(lines) < len(fields):
+        for name, value in fields.items():
+            if name not in _KNOWN_SET and value:
+                shown = name if ":" not in name and is_bare(name) else quote(name)
+                lines.append(f"{shown}: {value}\n" if is_bare(value) else f"{shown}: {quote(value)}\n")
+    text = "".join(lines)
+    if len(text) > MAX_HEADER // 4:
+        check_size(text)
+    return text
+
+
+def check_size(text: str) -> None:
+    """LimitError when a header is longer than 4 KiB."""
+    size = len(text.encode(errors="surrogatepass"))
+    if size > MAX_HEADER:
+        raise LimitError(f"header has {size} bytes, at most {MAX_HEADER} are allowed")
+
+
+def read_header(text: str) -> dict[str, str]:
+    """Fields of a header (the lines between the two `---`), in the order read, empty ones left out.
+
+    Raises LimitError for a flat header beyond 4 KiB, FormatError for what is no header at all.
+    """
+    fields = read_flat(text)
+    if len(text) > MAX_HEADER // 4 and len(text.encode()) > MAX_HEADER:
+        if fields is None:
+            raise FormatError(f"no header: not flat within {MAX_HEADER} bytes")
+        check_size(text)
+    return read_yaml(text) if fields is None else fields
+
+
+def read_flat(text: str) -> dict[str, str] | None:
+    """Fields of a header of `name: value` lines, or None when it has any other line.
+
+    Lines that are indented alike under an empty `metadata:` are lifted to the top level. Of a doubled field the
+    first counts. Comment lines are collected in the field `comment`, so that a rewrite does not lose them.
+    """
+    fields: dict[str, str] = {}
+    comments: list[str] = []
+    indent: str | None = None  # of the open `metadata:` block; "" before its first line
+    named = False
+    for line in text.split("\n"):
+        if line[:1] in _NOT_FLAT:
+            stripped = line.strip(" \t\r")
+            if not stripped:
+                continue
+            if indent is None or line[0] not in " \t":
+                return None
+            here = line[: len(line) - len(line.lstrip(" \t"))]
+            if indent not in ("", here) or stripped[0] in _NOT_FLAT:
+                return None
+            indent, line = here, stripped
+        elif line and line != "\r":
+            if line[0] != "#":
+                indent = None
+        else:
+            continue
+        if line[0] == "#":
+            comments.append(line[1:].strip(" \t\r"))
+            continue
+        name, colon, value = line.partition(":")
+        if line[0] == '"' and (quoted := _QUOTED_NAME.match(line)):
+            name, colon, value = unquote(quoted[1]), ":", line[quoted.end() :]
+        elif not colon:
+            return None
+        named = True
+        value = value.strip(" \t\r")
+        if not value:
+            if indent:  # something deeper may follow; YAML knows
+                return None
+            if name == "metadata":
+                indent = ""
+            continue
+        if value[0] in "\"'":
+            value = unquote(value)
+        if line[0] != '"':
+            name = name.rstrip(" \t")
+        if value and name not in fields:
+            fields[name] = value
+    if comments:
+        return _with_comments(fields, comments) if named else None
+    return fields
+
+
+def _with_comments(fields: dict[str, str], comments: list[str]) -> dict[str, str]:
+    parts = [fields["comment"]] if "comment" in fields else []
+    text = "\n".join(parts + [c for c in comments if c])
+    if text:
+        fields["comment"] = text
+    return fields
+
+
+def read_yaml(text: str) -> dict[str, str]:
+    """Fields of a header that is YAML but not flat; every scalar is text.
+
+    A `metadata` mapping is lifted, a `tags` list gets its bracket form, any other nested value becomes its RFC 8785
+    text. Raises FormatError for aliases, anchors, tags, directives, a depth beyond 4, and what is not a mapping.
+    """
+    import yaml  # only here: most headers are flat, and starting up is not free
+
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    text = text.replace("\r\n", "\n")
+    try:
+        root = _tree(yaml.parse(text, Loader=loader))
+    except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
+        raise FormatError(f"header is not YAML: {str(error).splitlines()[0]}") from None
+    if not isinstance(root, dict):
+        raise FormatError("header is not a list of fields")
+    fields: dict[str, str] = {}
+    for name, value in root.items():
+        if name == "metadata" and isinstance(value, dict):
+            for inner, deep in value.items():
+                _put(fields, inner, deep)
+        else:
+            _put(fields, name, value)
+    comments = [line[1:].strip(" \t") for line in text.split("\n") if line[:1] == "#"]
+    return _with_comments(fields, comments) if comments else fields
+
+
+def _put(fields: dict[str, str], name: str, value: Any) -> None:
+    if isinstance(value, str):
+        text = value.rstrip("\n")
+    elif not value:
+        text = ""
+    elif name == "tags" and isinstance(value, list):
+        text = tags_text(v if isinstance(v, str) else _jcs(v) for v in value)
+    else:
+        text = _jcs(value)
+    if text:
+        fields.setdefault(name, text)
+
+
+def _jcs(value: Any) -> str:
+    import rfc8785
+
+    try:
+        return str(rfc8785.dumps(value), "utf-8")
+    except (rfc8785.CanonicalizationError, UnicodeError):
+        raise FormatError("header holds text that is not Unicode") from None
+
+
+def _tree(events: Iterable[Any]) -> Any:
+    """Strings, lists and dicts from YAML events; iterative, of doubled names the first counts."""
+    result: Any = None
+    stack: list[
+        tuple[Any, list[str]]
+    ] = []  # open collection, and the name waiting for its value in a mapping
+    for event in events:
+        kind = type(event).__name__
+        if kind in ("MappingEndEvent", "SequenceEndEvent"):
+            stack.pop()
+            continue
+        if kind == "DocumentStartEvent" and (event.version or event.tags):
+            raise FormatError("header has a YAML directive")
+        if kind not in ("ScalarEvent", "MappingStartEvent", "SequenceStartEvent", "AliasEvent"):
+            continue
+        if kind == "AliasEvent" or event.anchor is not None:
+            raise FormatError("header has a YAML anchor or alias")
+        if event.tag is not None:
+            raise FormatError(f"header has a YAML tag: {event.tag[:40]!r}")
+        value: Any = event.value if kind == "ScalarEvent" else ({} if kind == "MappingStartEvent" else [])
+        if not stack:
+            result = value
+        elif isinstance(stack[-1][0], list):
+            stack[-1][0].append(value)
+        elif stack[-1][1]:
+            stack[-1][0].setdefault(stack[-1][1].pop(), value)
+        elif kind == "ScalarEvent":
+            stack[-1][1].append(value)
+        else:
+            raise FormatError("header has a field name that is not text")
+        if kind != "ScalarEvent":
+            stack.append((value, []))
+            if len(stack) > MAX_DEPTH:
+                raise FormatError(f"header is nested deeper than {MAX_DEPTH}")
+    return result

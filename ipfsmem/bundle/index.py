@@ -1,0 +1,122 @@
+"""MEMORY.md: the index that is always generated from the memories and never read back (format section 1.3).
+
+`render_index` writes all of it, `cap_index` cuts a copy down for a prompt. Nothing here discovers memories through
+an index, and nothing here ranks them: the order of relevance comes from the caller.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ipfsmem.bundle.keys import check_key, split_conflict_name
+from ipfsmem.errors import FormatError
+
+SECTIONS = (("user", "User"), ("feedback", "Feedback"), ("project", "Project"), ("reference", "Reference"))
+ATTENTION = "Needs attention"
+TITLE = "# Agent Memory"
+
+_RUN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+# Beyond brackets, a code span or an HTML tag opened in a name would bind tighter than the link around it.
+_MARK = re.compile(r"[\\\[\]()`<]")
+_LINE = re.compile(r"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
+
+
+class IndexItem(msgspec.Struct, frozen=True):
+    """One line of the index; `file` names a conflict copy, otherwise the file is `<key>.md`."""
+
+    key: str
+    name: str = ""
+    description: str = ""
+    type: str = ""
+    file: str | None = None
+
+
+def render_index(items: Iterable[IndexItem], attention: Iterable[IndexItem] = ()) -> str:
+    """The whole index. `attention` are conflict copies, which come last, under "Needs attention".
+
+    A missing or unknown type goes to Project. Raises KeyNameError or FormatError for names that are not ours.
+    """
+    sections: dict[str, list[str]] = {title: [] for _, title in SECTIONS}
+    titles = dict(SECTIONS)
+    for item in sorted(items, key=lambda i: i.key):
+        sections[titles.get(item.type, "Project")].append(_line(item))
+    conflicts = sorted(attention, key=lambda i: (i.key, i.file or ""))
+    sections[ATTENTION] = [_line(item) for item in conflicts]
+    parts = [f"\n## {title}\n{''.join(lines)}" for title, lines in sections.items() if lines]
+    return f"{TITLE}\n{''.join(parts)}"
+
+
+def _line(item: IndexItem) -> str:
+    if item.file is None:
+        file = check_key(item.key) + ".md"
+    else:
+        split = split_conflict_name(item.file)
+        if split is None or split[0] != item.key:
+            raise FormatError(f"not the name of a conflict copy of {item.key!a}: {item.file[:120]!a}")
+        file = item.file
+    name = _text(item.name) or item.key
+    description = _text(item.description)
+    return f"- [{name}]({file}) — {description}\n" if description else f"- [{name}]({file})\n"
+
+
+def _text(text: str) -> str:
+    """One line of Markdown without structure of its own."""
+    if not text.isprintable():
+        text = _RUN.sub(" ", text)
+    return _MARK.sub(r"\\\g<0>", text.strip(" "))
+
+
+def cap_index(
+    text: str, relevance: Sequence[str] | None = None, max_lines: int = 200, max_bytes: int = 25 * 1024
+) -> str:
+    """`text` cut at whole lines to fit a prompt; a last line says how many memories were left out.
+
+    `relevance` are keys, the most relevant first; the least relevant are left out first, those that it does not name
+    before all others, from the end of the text. Conflicts are the last to go. A section without lines goes too.
+    """
+    if text.count("\n") <= max_lines and len(text.encode()) <= max_bytes:
+        return text
+    title, sections = _sections(text)
+    rank = {key: n for n, key in reversed(list(enumerate(relevance or ())))}
+    lines: list[tuple[int, int, int, str]] = []  # rank, position, section, line
+    for number, (heading, members) in enumerate(sections):
+        for line in members:
+            place = -1 if heading == f"## {ATTENTION}" else rank.get(_key(line), len(rank))
+            lines.append((place, len(lines), number, line))
+    notice = "\n({} more not shown)\n"
+    room_lines = max_lines - 3  # the title, an empty line, the notice
+    room_bytes = max_bytes - len(title.encode()) - 1 - len(notice.format(len(lines)).encode())
+    kept: dict[int, list[tuple[int, str]]] = {}
+    shown = 0
+    for _, position, number, line in sorted(lines):
+        cost_lines, cost_bytes = 1, len(line.encode()) + 1
+        if number not in kept:
+            cost_lines, cost_bytes = cost_lines + 2, cost_bytes + 2 + len(sections[number][0].encode())
+        if cost_lines > room_lines or cost_bytes > room_bytes:
+            break
+        room_lines, room_bytes, shown = room_lines - cost_lines, room_bytes - cost_bytes, shown + 1
+        kept.setdefault(number, []).append((position, line))
+    parts = [f"{title}\n"]
+    for number in sorted(kept):
+        parts.append(f"\n{sections[number][0]}\n")
+        parts.extend(f"{line}\n" for _, line in sorted(kept[number]))
+    return "".join(parts) + notice.format(len(lines) - shown)
+
+
+def _sections(text: str) -> tuple[str, list[tuple[str, list[str]]]]:
+    title, *rest = text.split("\n")
+    sections: list[tuple[str, list[str]]] = []
+    for line in rest:
+        if line.startswith("## "):
+            sections.append((line, []))
+        elif line and sections:
+            sections[-1][1].append(line)
+    return title, sections
+
+
+def _key(line: str) -> str:
+    match = _LINE.match(line)
+    return match[1].removesuffix(".md") if match else ""

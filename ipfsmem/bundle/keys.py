@@ -1,0 +1,79 @@
+"""Memory keys and the file names made from them (format section 1.1).
+
+A file name is always built from a checked key; nothing that comes from outside is ever used as a path. Nothing
+here looks at a disk, and nothing here decides what two memories with the same key mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+from ipfsmem.errors import FormatError, KeyNameError
+
+INDEX_FILE = "MEMORY.md"
+RESERVED = frozenset(
+    ["memory", "con", "prn", "aux", "nul"] + [f"{port}{n}" for port in ("com", "lpt") for n in range(10)]
+)
+
+_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_OTHER = re.compile(r"[^a-z0-9_-]+")
+_CONFLICT = re.compile(r"([a-z0-9][a-z0-9_-]{0,63})\.conflict-([0-9a-f]{8})\.md")
+_CUT = 55
+
+
+def is_key(s: str) -> bool:
+    """Whether `s` is a valid memory key: `[a-z0-9][a-z0-9_-]{0,63}` and not reserved."""
+    return _KEY.fullmatch(s) is not None and s not in RESERVED
+
+
+def check_key(s: str) -> str:
+    """`s` itself when it is a valid key, else KeyNameError naming it."""
+    if _KEY.fullmatch(s) is None:
+        raise KeyNameError(f"not a memory key: {_shown(s)}")
+    if s in RESERVED:
+        raise KeyNameError(f"reserved, so not a memory key: {_shown(s)}")
+    return s
+
+
+def file_name(key: str) -> str:
+    """`<key>.md`, after checking the key."""
+    return check_key(key) + ".md"
+
+
+def conflict_file_name(key: str, body_hash: str) -> str:
+    """Name under which a conflicting sibling is shown (format section 5); `body_hash` is its SHA-256 in hex."""
+    name = f"{check_key(key)}.conflict-{body_hash[:8]}.md"
+    if _CONFLICT.fullmatch(name) is None:
+        raise FormatError(f"not a SHA-256 in lower-case hex: {_shown(body_hash)}")
+    return name
+
+
+def split_conflict_name(name: str) -> tuple[str, str] | None:
+    """(key, first 8 hex digits of the body's hash) when `name` is that of a conflict copy."""
+    match = _CONFLICT.fullmatch(name)
+    if match is None or match[1] in RESERVED:
+        return None
+    return match[1], match[2]
+
+
+def key_of_foreign_name(name: str) -> tuple[str, str | None]:
+    """Key for a file name found outside, and that name when the key's own file name differs from it.
+
+    The outcome depends on the name alone, never on what other names were met before it (format section 1.1).
+    Raises FormatError when the name is not Unicode text.
+    """
+    if name.endswith(".md") and is_key(name[:-3]):
+        return name[:-3], None
+    try:
+        digest = hashlib.sha256(name.encode()).hexdigest()
+    except UnicodeEncodeError:
+        raise FormatError(f"a file name is not Unicode text: {_shown(name)}") from None
+    stem = unicodedata.normalize("NFKC", name.removesuffix(".md")).lower()
+    stem = _OTHER.sub("_", stem).lstrip("_-").rstrip("_")[:_CUT] or "x"
+    return f"{stem}-{digest[:8]}", name
+
+
+def _shown(s: str) -> str:
+    return ascii(s if len(s) <= 80 else s[:77] + "...")

@@ -1,0 +1,239 @@
+"""One memory: a header of text fields and a Markdown body (format section 1.2).
+
+`parse_memory` reads whatever people and other programs leave behind and loses none of it; `render_memory` writes
+the one normal form. Fields stay the text that was written. Nothing here reads a clock, touches a disk, or judges
+whether a memory makes sense.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from ipfsmem.bundle import header
+from ipfsmem.bundle.header import MAX_HEADER
+from ipfsmem.errors import FormatError, LimitError
+
+__all__ = [
+    "MAX_FILE",
+    "MAX_HEADER",
+    "TYPES",
+    "MemoryFile",
+    "head",
+    "header_fault",
+    "parse_memory",
+    "render_memory",
+]
+
+#: Largest memory file in bytes: one sealed object, one block.
+MAX_FILE = 960 * 1024
+TYPES = ("user", "feedback", "project", "reference")
+
+_OPEN = re.compile(r"---[ \t]*(\r?)\n")
+_CLOSE = re.compile(r"\n---[ \t\r]*(?:\n|\Z)")
+_OPEN_BYTES = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*\r?(?=\n)")
+_CLOSE_BYTES = re.compile(rb"\n---[ \t\r]*(?:\n|\Z)")
+_HEAD_WINDOW = MAX_HEADER + 64
+
+
+class MemoryFile(msgspec.Struct, frozen=True):
+    """A memory file as values.
+
+    `fields` keeps the order read; its values are text as written, so `tags` is the text `[a, b]`. `body` has no LF at
+    its end: exactly one is added in the file.
+    """
+
+    fields: dict[str, str] = {}
+    body: str = ""
+
+    @property
+    def name(self) -> str:
+        """Display name, or empty text."""
+        return self.fields.get("name", "")
+
+    @property
+    def description(self) -> str:
+        """One line for the index, or empty text."""
+        return self.fields.get("description", "")
+
+    @property
+    def type(self) -> str:
+        """`user`, `feedback`, `project`, `reference`; or whatever was written, or empty text."""
+        return self.fields.get("type", "")
+
+    @property
+    def created(self) -> str:
+        """ISO 8601 date or instant as written."""
+        return self.fields.get("created", "")
+
+    @property
+    def updated(self) -> str:
+        """ISO 8601 date or instant as written."""
+        return self.fields.get("updated", "")
+
+    @property
+    def source(self) -> str:
+        """Where the memory came from."""
+        return self.fields.get("source", "")
+
+    @property
+    def decay(self) -> str:
+        """`never`, `30d`, `90d`; or whatever was written, or empty text."""
+        return self.fields.get("decay", "")
+
+    @property
+    def category(self) -> str:
+        """The user's own category."""
+        return self.fields.get("category", "")
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The items of `tags`, trimmed."""
+        text = self.fields.get("tags")
+        return header.tags_of(text) if text else ()
+
+    @property
+    def important(self) -> bool:
+        """True when `important` is `true`, `yes` or `1`."""
+        return self.fields.get("important", "").lower() in ("true", "yes", "1")
+
+    @property
+    def confidence(self) -> float | None:
+        """`confidence` as a number from 0 to 1; None when it is absent or anything else."""
+        try:
+            value = float(self.fields["confidence"])
+        except (KeyError, ValueError):
+            return None
+        return value if 0.0 <= value <= 1.0 else None
+
+    @property
+    def expires(self) -> str:
+        """ISO 8601 date or instant as written."""
+        return self.fields.get("expires", "")
+
+    @property
+    def agent_name(self) -> str:
+        """Which agent wrote it."""
+        return self.fields.get("agent_name", "")
+
+    @property
+    def origin_name(self) -> str:
+        """The foreign file name this memory came in under (format section 1.1)."""
+        return self.fields.get("origin_name", "")
+
+    def with_fields(self, changes: Mapping[str, str], body: str | None = None) -> MemoryFile:
+        """A copy with some fields set, or removed where the new value is empty, and perhaps another body."""
+        fields = {**self.fields, **changes}
+        kept = {name: value for name, value in fields.items() if value}
+        return MemoryFile(kept, self.body if body is None else body)
+
+
+def parse_memory(data: bytes) -> MemoryFile:
+    """Read a memory file; lenient, and nothing in it gets lost.
+
+    What does not open with a readable header is all body. Raises LimitError beyond 960 KiB or for a header beyond
+    4 KiB, FormatError when the bytes are not UTF-8.
+    """
+    text = _decoded(data)
+    found = _split(text)
+    if found is not None:
+        lines, rest = found
+        try:
+            fields = header.read_header(lines)
+        except LimitError:
+            raise
+        except FormatError:
+            pass  # not a header after all
+        else:
+            return MemoryFile(fields, (rest[1:] if rest[:1] == "\n" else rest).rstrip("\n"))
+    return MemoryFile({}, text.removeprefix("\ufeff").rstrip("\n"))
+
+
+def render_memory(memory: MemoryFile) -> bytes:
+    """The normal form: known fields in their order, LF, one blank line, one LF at the end of a non-empty body.
+
+    Raises LimitError beyond the limits, FormatError for text that is not Unicode.
+    """
+    lines = header.write_header(memory.fields)
+    body = memory.body.rstrip("\n")
+    if lines:
+        text = f"---\n{lines}---\n\n{body}\n" if body else f"---\n{lines}---\n"
+    elif body.startswith(("---", "\ufeff")):
+        # An explicit empty header, else the body's own beginning could be taken for one or be cut off as a BOM.
+        text = f"---\n---\n\n{body}\n"
+    else:
+        text = f"{body}\n" if body else ""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise FormatError("a memory holds text that is not Unicode (a lone surrogate)") from None
+    if len(data) > MAX_FILE:
+        raise LimitError(f"memory file has {len(data)} bytes, at most {MAX_FILE} are allowed")
+    return data
+
+
+def head(data: bytes) -> MemoryFile:
+    """The fields alone, with an empty body: for lists, where decoding long bodies would be a waste.
+
+    Answers the same fields as `parse_memory`, but does not notice that a body is not UTF-8.
+    """
+    opening = _OPEN_BYTES.match(data)
+    if opening is None:
+        return MemoryFile({}, "")
+    start = opening.end()
+    closing = _CLOSE_BYTES.search(data, start, start + _HEAD_WINDOW)
+    if closing is None or closing.end() == start + _HEAD_WINDOW:
+        return MemoryFile(parse_memory(data).fields, "")
+    try:
+        return MemoryFile(header.read_header(str(data[start + 1 : closing.start()], "utf-8")), "")
+    except UnicodeDecodeError:
+        raise FormatError("memory file is not UTF-8") from None
+    except LimitError:
+        raise
+    except FormatError:
+        return MemoryFile({}, "")
+
+
+def header_fault(data: bytes) -> str | None:
+    """Why a file that opens like one with a header is read as all body; None when there is nothing to say."""
+    found = _split(_decoded(data))
+    if found is None:
+        return None
+    try:
+        header.read_header(found[0])
+    except FormatError as error:
+        return str(error)
+    return None
+
+
+def _decoded(data: bytes) -> str:
+    if len(data) > MAX_FILE:
+        raise LimitError(f"memory file has {len(data)} bytes, at most {MAX_FILE} are allowed")
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"memory file is not UTF-8: byte {error.start}") from None
+
+
+def _split(text: str) -> tuple[str, str] | None:
+    """(header lines, everything after the closing line) of a text that opens with `---`.
+
+    When the first line ends with CRLF, the whole file is taken to be written so, and read with LF.
+    """
+    if text[:1] == "\ufeff":
+        text = text[1:]
+    opening = _OPEN.match(text)
+    if opening is None:
+        return None
+    if opening[1]:
+        text = text.replace("\r\n", "\n")
+        opening = _OPEN.match(text)
+        if opening is None:
+            return None
+    start = opening.end()
+    closing = _CLOSE.search(text, start - 1)
+    if closing is None:
+        return None
+    return text[start : closing.start()], text[closing.end() :]

@@ -1,0 +1,287 @@
+"""Timeline events: their one-line form, their ids, and the union of what several writers noted (format section 1.4).
+
+An event is a plain dict with the texts `ts` and `type`; everything else in it belongs to whoever wrote it and is
+kept. Nothing here makes a timestamp or a counter: both come from the caller. Nothing here ever removes an event.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import rfc8785
+
+from ipfsmem.canonical import MAX_INT, b64
+from ipfsmem.errors import FormatError, LimitError
+
+Event = dict[str, Any]
+
+#: Largest event line in bytes, without its LF.
+MAX_LINE = 64 * 1024
+#: Deepest nesting of an event; what is deeper is kept as a raw line.
+MAX_NESTING = 32
+#: Instant of a raw line about which nothing else is known.
+NO_TIME = "1970-01-01T00:00:00.000Z"
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder().decode
+_FIRST = ("ts", "type", "id")
+_OWN_ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,15})")
+_NORMAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z")
+_INSTANT = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,9}))?)?(?:[Zz]|([+-])([0-9]{2}):?([0-9]{2}))?)?"
+)
+
+
+def normal_ts(ts: str) -> str:
+    """`ts` as `YYYY-MM-DDTHH:MM:SS.mmmZ`: UTC, milliseconds, what is finer is cut off.
+
+    Accepts ISO 8601 dates and instants with or without offset; without one, UTC is meant. Raises FormatError.
+    """
+    if _NORMAL.fullmatch(ts) and _is_date(ts[:10]):
+        return ts
+    match = _INSTANT.fullmatch(ts)
+    if match is None or not _is_date(match[1]):
+        raise FormatError(f"not an ISO 8601 instant: {ts[:40]!a}")
+    date, hour, minute, second, fraction, sign, off_hour, off_minute = match.groups()
+    try:
+        moment = datetime.strptime(date, "%Y-%m-%d").replace(
+            hour=int(hour or 0),
+            minute=int(minute or 0),
+            second=int(second or 0),
+            microsecond=int(((fraction or "") + "000")[:3]) * 1000,
+            tzinfo=UTC,
+        )
+        if sign:
+            if int(off_minute) > 59 or int(off_hour) > 23:
+                raise ValueError
+            offset = timedelta(hours=int(off_hour), minutes=int(off_minute))
+            moment = moment - offset if sign == "+" else moment + offset
+    except (ValueError, OverflowError):
+        raise FormatError(f"not an ISO 8601 instant: {ts[:40]!a}") from None
+    return (
+        f"{moment.year:04d}-{moment.month:02d}-{moment.day:02d}T{moment.hour:02d}:{moment.minute:02d}:"
+        f"{moment.second:02d}.{moment.microsecond // 1000:03d}Z"
+    )
+
+
+@lru_cache(maxsize=4096)
+def _is_date(date: str) -> bool:
+    try:
+        datetime.strptime(date, "%Y-%m-%d")
+    except ValueError:
+        return False
+    return True
+
+
+def day_of(ts: str) -> str:
+    """UTC day `YYYY-MM-DD` of an instant: the timeline file that an event belongs to. Raises FormatError."""
+    return normal_ts(ts)[:10]
+
+
+def own_id(device_id: str, n: int) -> str:
+    """Id of the n-th event (from 1) of the device with these 16 hex digits. Raises FormatError."""
+    made = f"{device_id}-{n}"
+    if split_own_id(made) is None:
+        raise FormatError(f"not an event id: {made[:60]!a}")
+    return made
+
+
+def split_own_id(id: str) -> tuple[str, int] | None:
+    """(device id, counter) of an id made by `own_id`; None for any other text."""
+    match = _OWN_ID.fullmatch(id)
+    if match is None or int(match[2]) > MAX_INT:
+        return None
+    return match[1], int(match[2])
+
+
+def foreign_id(event: Event) -> str:
+    """First 16 hex digits of the SHA-256 of the event's RFC 8785 form without `id`. Raises FormatError."""
+    return hashlib.sha256(_jcs({k: v for k, v in event.items() if k != "id"})).hexdigest()[:16]
+
+
+def as_foreign(event: Event) -> Event:
+    """The event under its foreign id: for one whose own id is missing or not its writer's."""
+    return {"ts": event["ts"], "type": event["type"], **event, "id": foreign_id(event)}
+
+
+def event_line(event: Event) -> bytes:
+    """The one line of an event, without LF: `ts`, `type`, `id`, then the rest sorted, values as in RFC 8785.
+
+    Raises FormatError for what is not an event with an id, LimitError beyond 64 KiB.
+    """
+    fault = _fault(event)
+    if fault is None and "id" not in event:
+        fault = "it has no id"
+    if fault is not None:
+        raise FormatError(f"not a timeline event: {fault}")
+    rest = {k: v for k, v in event.items() if k not in _FIRST}
+    first = _jcs(event["ts"]), _jcs(event["type"]), _jcs(event["id"])
+    line = b'{"ts":%b,"type":%b,"id":%b' % first
+    line += b"," + _jcs(rest)[1:] if rest else b"}"
+    if len(line) > MAX_LINE:
+        raise LimitError(
+            f"timeline event {event['id'][:60]} has {len(line)} bytes, at most {MAX_LINE} are allowed"
+        )
+    return line
+
+
+def parse_line(line: bytes, day: str | None = None) -> Event:
+    """One event; it gets its foreign id when it has none, and a line that is no event becomes a `raw` one.
+
+    `day` is the UTC day of the file the line stands in: the instant of a raw line that has no better one.
+    """
+    ts = f"{day}T00:00:00.000Z" if day else NO_TIME
+    try:
+        event = _decode(line)
+    except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
+        return _raw(ts, line)
+    if _fault(event) is not None:
+        if isinstance(event, dict) and _is_instant(event.get("ts")):
+            ts = event["ts"]
+        return _raw(ts, line)
+    if "id" not in event:
+        return as_foreign(event)
+    return event  # type: ignore[no-any-return]
+
+
+def parse_lines(data: bytes, day: str | None = None) -> list[Event]:
+    """All events of a timeline file or segment, in its order; blank lines are skipped, nothing else is.
+
+    `day` as in `parse_line`. Accepts a BOM and CRLF.
+    """
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    return [parse_line(line.strip(b" \t\r"), day) for line in lines if line and not line.isspace()]
+
+
+def union(*sources: Iterable[Event]) -> list[Event]:
+    """The set of all events, in the order (ts, id) with `ts` compared as instants.
+
+    Of several events with one id the one with the least line keeps it, the others get their foreign ids: none is
+    lost, and the outcome does not depend on the order of the sources. Raises FormatError for what is no event.
+    """
+    found: dict[str, Event] = {}
+    clashes: list[Event] = []
+    for source in sources:
+        for event in source:
+            if "id" not in event:
+                event = _checked_foreign(event)
+            held = found.setdefault(event["id"], event)
+            if held is not event and (held != event or event_line(held) != event_line(event)):
+                low, high = sorted((held, event), key=event_line)
+                found[event["id"]] = low
+                clashes.append(high)
+    for event in clashes:
+        foreign = _checked_foreign(event)
+        found.setdefault(foreign["id"], foreign)
+    try:
+        return sorted(found.values(), key=_order)
+    except (KeyError, TypeError, AttributeError):
+        raise FormatError("not a timeline event: it has no ts") from None
+
+
+def _order(event: Event) -> tuple[str, str]:
+    return normal_ts(event["ts"]), event["id"]
+
+
+def _checked_foreign(event: Event) -> Event:
+    fault = _fault(event)
+    if fault is not None:
+        raise FormatError(f"not a timeline event: {fault}")
+    return as_foreign(event)
+
+
+def _raw(ts: str, line: bytes) -> Event:
+    event: Event = {"ts": ts, "type": "raw"}
+    try:
+        event["raw"] = str(line, "utf-8")
+    except UnicodeDecodeError:
+        event.update(raw=b64(line), encoding="base64url")
+    return as_foreign(event)
+
+
+def _is_instant(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(normal_ts(value))
+    except FormatError:
+        return False
+
+
+def _fault(event: Any) -> str | None:
+    """What keeps a value from being an event (its id may be missing); None when it is one."""
+    if not isinstance(event, dict):
+        return "it is not an object"
+    if not _is_instant(event.get("ts")):
+        return "its ts is not an ISO 8601 instant"
+    if not isinstance(event.get("type"), str):
+        return "its type is not text"
+    if "id" in event and not (isinstance(event["id"], str) and event["id"]):
+        return "its id is not text"
+    return _walk(event)
+
+
+def _walk(event: Event) -> str | None:
+    """What keeps the values from having one form in every language; None when nothing does.
+
+    Numbers are doubles there, so a whole number beyond 2^53-1 would be changed by reading it.
+    """
+    level: list[Any] = [event]
+    for _ in range(MAX_NESTING):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                for name in item:
+                    if not isinstance(name, str):
+                        return "a field name is not text"
+                values: Iterable[Any] = item.values()
+            else:
+                values = item
+            for value in values:
+                kind = type(value)
+                if kind is str or kind is bool or value is None:
+                    continue
+                if kind is dict or kind is list or kind is tuple:
+                    below.append(value)
+                elif kind is int:
+                    if not -MAX_INT <= value <= MAX_INT:
+                        return "a number is beyond 2^53-1"
+                elif kind is float:
+                    if not abs(value) < float("inf") or (value.is_integer() and abs(value) > MAX_INT):
+                        return "a number is beyond 2^53-1"
+                else:
+                    return f"it holds a {kind.__name__}"
+        if not below:
+            return None
+        level = below
+    return f"it is nested deeper than {MAX_NESTING}"
+
+
+def _jcs(value: Any) -> bytes:
+    """RFC 8785 form; by the fast encoder where both agree: no floats, ASCII names."""
+    try:
+        return _encode(value) if _agrees(value) else rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, UnicodeError, RecursionError, TypeError) as error:
+        raise FormatError(f"timeline event has no canonical form: {error}") from None
+
+
+def _agrees(value: Any) -> bool:
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        kind = type(item)
+        if kind is float:
+            return False
+        if kind is dict:
+            for name in item:
+                if not name.isascii():
+                    return False
+            stack.extend(v for v in item.values() if type(v) is not str)
+        elif kind is list or kind is tuple:
+            stack.extend(item)
+    return True
