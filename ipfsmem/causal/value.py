@@ -13,6 +13,7 @@ from functools import lru_cache
 import msgspec
 
 from ipfsmem import canonical
+from ipfsmem.bundle.keys import is_key
 from ipfsmem.errors import FormatError, LimitError, SignatureError, UsageError
 from ipfsmem.seal.primitives import Signer25519, verify
 
@@ -33,11 +34,7 @@ _is_base = re.compile(r"[0-9a-f]{32}").fullmatch
 _is_dot = re.compile(r"[0-9a-f]{16}-[1-9][0-9]{0,15}").fullmatch
 # 64 bytes are 86 digits of base64url, and the last one carries two bits only: one spelling for each signature.
 _is_signature = re.compile(r"[A-Za-z0-9_-]{85}[AQgw]").fullmatch
-_is_memory = re.compile(r"m/[a-z0-9][a-z0-9_-]{0,63}").fullmatch
 _segment = re.compile(r"t/([0-9]{4}-[0-9]{2}-[0-9]{2})/([0-9a-f]{16})/(0|[1-9][0-9]{0,15})").fullmatch
-_RESERVED = frozenset(
-    ["memory", "con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))]
-)
 
 
 class Loc(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -140,9 +137,7 @@ def split_segment(name: str) -> tuple[str, str, int] | None:
 @lru_cache(maxsize=4096)
 def check_entry_name(name: str) -> str:
     """`name` when it is `m/<key>` or `t/<day>/<device>/<number>`. Raises FormatError."""
-    if _is_memory(name):
-        if name[2:] in _RESERVED:
-            raise FormatError(f"entry {name!r} has a reserved key")
+    if name.startswith("m/") and is_key(name[2:]):
         return name
     match = _segment(name)
     if match and int(match[3]) <= canonical.MAX_INT and _is_day(match[1]):

@@ -1,0 +1,118 @@
+"""How a device notices that its own state was restored or copied, and what it then takes along (format section 5,
+"A counter is never used twice"); how others notice that somebody's was.
+
+Pure rules over counters, values and lines. Making the new key, signing the moved values anew and publishing are done
+elsewhere, and nothing is moved here that the other copy holds identically.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from ipfsmem.causal.state import State
+from ipfsmem.causal.value import Entry, Seen, Value, same_identity, split_segment
+from ipfsmem.causal.value import dot as make_dot
+
+#: Finds what the head that showed an unknown pair holds under a name; {} when nothing.
+HeadEntry = Callable[[str], Entry]
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A value of the old id that has to move: where it stands, its dot, and itself."""
+
+    entry: str
+    dot: str
+    value: Value
+
+
+class Moves(msgspec.Struct, frozen=True):
+    """What goes to the new id: texts and forgotten values as they are, of segments only lines that the head lacks."""
+
+    memories: tuple[Held, ...]
+    segments: tuple[Held, ...]
+
+
+def check_own_pairs(drawn: Mapping[int, str], seen_n: int, seen_r: str) -> bool:
+    """Whether this device drew the pair (n, r) that a verified ctx shows for it.
+
+    `drawn` holds every pair that it ever drew. False means that its state was restored or cloned.
+    """
+    return drawn.get(seen_n) == seen_r
+
+
+def last_common(drawn: Mapping[int, str], seen: Iterable[tuple[int, str]]) -> int:
+    """The n of the last pair that this device drew and the other copy is known to have had; 0 when none is known."""
+    return max((n for n, r in seen if drawn.get(n) == r), default=0)
+
+
+def equivocation(mine: Mapping[str, Seen], theirs: Mapping[str, Seen]) -> list[str]:
+    """Devices for which two verified ctxs show different r at one n: the first head is joined, the second is held."""
+    return sorted(dev for dev, seen in theirs.items() if dev in mine and _fork(mine[dev], seen))
+
+
+def values_to_move(entries: Mapping[str, Entry], old: str, common: int, head: HeadEntry) -> Moves:
+    """The values of device `old` beyond the last common pair, unless `head` has the same write under the same dot."""
+    memories: list[Held] = []
+    segments: list[Held] = []
+    for name, entry in entries.items():
+        for dot, value in entry.items():
+            if dot[:16] != old or int(dot[17:]) <= common:
+                continue
+            there = head(name).get(dot)
+            if there is None or not same_identity(value, there):
+                (memories if split_segment(name) is None else segments).append(Held(name, dot, value))
+    return Moves(tuple(sorted(memories, key=_number)), tuple(sorted(segments, key=_number)))
+
+
+def lines_to_move(mine: Sequence[bytes], theirs: Sequence[bytes]) -> list[bytes]:
+    """Lines of our copy of a segment that move on: all that the kept copy `theirs` lacks, in their order.
+
+    Usually `theirs` is the beginning of ours; where the copies grew apart each line is looked for, as often as it stands.
+    """
+    if list(mine[: len(theirs)]) == list(theirs):
+        return list(mine[len(theirs) :])
+    left: dict[bytes, int] = {}
+    for line in theirs:
+        left[line] = left.get(line, 0) + 1
+    moved: list[bytes] = []
+    for line in mine:
+        if left.get(line, 0):
+            left[line] -= 1
+        else:
+            moved.append(line)
+    return moved
+
+
+def step_back(state: State, old: str, common: int, moves: Moves, new: str) -> State:
+    """`state` as device `new` goes on with it: the old id counts to `common` again, so that what its other copy wrote
+    counts as unseen, and each moved text stands under a new dot, unsigned, with its clock and bases.
+
+    Dots of the old id beyond `common` that do not move are left out too: the head holds them and the join brings them.
+    So are segments: they go back to what the head holds, and the caller appends `lines_to_move` to new segments.
+    """
+    entries: dict[str, Entry] = {}
+    for name, entry in state.entries.items():
+        kept = {dot: v for dot, v in entry.items() if dot[:16] != old or int(dot[17:]) <= common}
+        if kept:
+            entries[name] = kept
+    n = state.ctx.get(new, 0)
+    for held in moves.memories:
+        n += 1
+        moved = msgspec.structs.replace(held.value, s="")
+        entries[held.entry] = {**entries.get(held.entry, {}), make_dot(new, n): moved}
+    ctx = {dev: count for dev, count in state.ctx.items() if dev != old}
+    if common:
+        ctx[old] = common
+    if n:
+        ctx[new] = n
+    return State(ctx, entries)
+
+
+def _fork(mine: Seen, theirs: Seen) -> bool:
+    return mine.n == theirs.n and mine.r != theirs.r
+
+
+def _number(held: Held) -> int:
+    return int(held.dot[17:])
