@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ipfsmem.errors import ConfigError, StorageError
+from ipfsmem.replica.disk import storage_errors
 from ipfsmem.replica.lock import directory_lock
 
 SCHEMA_VERSION = 1
@@ -58,10 +59,10 @@ def database_errors(path: Path) -> Iterator[None]:
 class Database:
     """A connection. Every use is inside `transaction()`, except reads that may see the last committed state."""
 
-    def __init__(self, folder: Path, *, wait: float = 10.0) -> None:
-        self.folder = folder
-        self.path = folder / "state.db"
-        self._lock_path = folder / "lock"
+    def __init__(self, folder: Path | None, *, wait: float = 10.0) -> None:
+        """Open or make the file `state.db` in `folder`; None keeps everything in this process's memory."""
+        self.path = Path(":memory:") if folder is None else folder / "state.db"
+        self._lock_path = None if folder is None else folder / "lock"
         self._wait = wait
         self._depth = 0
         with database_errors(self.path):
@@ -87,7 +88,9 @@ class Database:
                 f"{self.path} was written by another version of ipfsmem (schema {version}, this one knows {SCHEMA_VERSION})",
                 hint="Use that version, or move the folder away and sync anew.",
             )
-        self.path.chmod(0o600)
+        if self._lock_path:
+            with storage_errors(self.path, "protect"):
+                self.path.chmod(0o600)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -99,7 +102,10 @@ class Database:
             finally:
                 self._depth -= 1
             return
-        with directory_lock(self._lock_path, wait=self._wait), database_errors(self.path):
+        lock = (
+            directory_lock(self._lock_path, wait=self._wait) if self._lock_path else contextlib.nullcontext()
+        )
+        with lock, database_errors(self.path):
             self.connection.execute("BEGIN IMMEDIATE")
             self._depth = 1
             try:
@@ -115,6 +121,19 @@ class Database:
                 with contextlib.suppress(sqlite3.Error):
                     self.connection.execute("ROLLBACK")
                 raise
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Reads inside see one committed state, whatever other processes do meanwhile."""
+        if self.connection.in_transaction:
+            yield
+            return
+        with database_errors(self.path):
+            self.connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self.connection.execute("COMMIT")
 
     def version(self) -> int:
         """Changes whenever another connection committed something."""

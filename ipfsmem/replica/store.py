@@ -169,10 +169,9 @@ class Store:
         self._overlay.update(texts)
         self.frame = frame
 
-    def forget_changes(self) -> None:
-        """After a transaction that failed: show again what is on disk."""
+    def stale(self) -> None:
+        """After a transaction that failed: what is in memory may not be on disk; read it again before use."""
         self._version = -1
-        self.refresh()
 
     def checkpoint(self, *, folders: bool) -> Tree:
         """Move the journal into the tree (inside a transaction); with `folders` also keep `s/` and `o/` up to date.

@@ -1,0 +1,117 @@
+"""One memory on this device, opened: its folder, configuration, secrets, database and state, in one place.
+
+It knows where things are and who this device is. What a write replaces, what is published and what the ring says is
+decided above; clocks and randomness come in from outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ipfsmem.config import CONFIG_FILE, NamespaceConfig, parse_namespace, render_namespace
+from ipfsmem.errors import ConfigError
+from ipfsmem.replica.codec import Codec
+from ipfsmem.replica.database import Database
+from ipfsmem.replica.disk import make_directory, read_file, write_atomic
+from ipfsmem.replica.identity import Device, place
+from ipfsmem.replica.store import Store
+
+Now = Callable[[], int]
+Random = Callable[[int], bytes]
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970 UTC by the machine's clock."""
+    return time.time_ns() // 1_000_000
+
+
+class World:
+    """What comes from outside: the clock (milliseconds since 1970 UTC) and randomness (n -> n bytes)."""
+
+    def __init__(self, now: Now = now_ms, random: Random = secrets.token_bytes) -> None:
+        self.now = now
+        self.random = random
+
+
+class Replica:
+    """An open memory. `folder` is None in mode `none`, which keeps everything in this process."""
+
+    def __init__(
+        self, folder: Path | None, config: NamespaceConfig, device: Device, codec: Codec, world: World
+    ) -> None:
+        self.folder = folder
+        self.config = config
+        self.device = device
+        self.codec = codec
+        self.world = world
+        self.db = Database(folder)
+        self.store = Store(self.db, codec)
+
+    @property
+    def vault_tag(self) -> bytes | None:
+        """The 16 bytes that values are signed for; None in modes without a vault."""
+        return bytes.fromhex(self.config.vault.tag) if self.config.vault else None
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Nobody else writes meanwhile; the store shows what is on disk when it begins, and when it fails."""
+        with self.db.transaction():
+            try:
+                self.store.refresh()
+                yield
+            except BaseException:
+                self.store.stale()
+                raise
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """One committed state to read from."""
+        with self.db.snapshot():
+            self.store.refresh()
+            yield
+
+    def moved(self) -> bool:
+        """Whether these files lie in another place than the device left them: a copy, or a restored backup."""
+        if self.folder is None:
+            return False
+        known = self.db.get_meta("place")
+        return known is not None and known.decode() != place(self.db.path)
+
+    def note_place(self) -> None:
+        """Remember the place of these files (inside a transaction)."""
+        if self.folder is not None:
+            self.db.set_meta("place", place(self.db.path).encode())
+
+    def save_config(self, config: NamespaceConfig) -> None:
+        """Change `ipfsmem.json`."""
+        self.config = config
+        if self.folder is not None:
+            write_config(self.folder, config)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.db.close()
+
+
+def read_config(folder: Path) -> NamespaceConfig | None:
+    """The configuration of the memory in `folder`, None when there is none."""
+    data = read_file(folder / CONFIG_FILE, 64 * 1024)
+    return None if data is None else parse_namespace(data, folder / CONFIG_FILE)
+
+
+def write_config(folder: Path, config: NamespaceConfig) -> None:
+    """Write `ipfsmem.json`, creating the folder (mode 0700)."""
+    make_directory(folder)
+    write_atomic(folder / CONFIG_FILE, render_namespace(config), mode=0o600)
+
+
+def claim_folder(folder: Path) -> None:
+    """Refuse a folder that already holds a memory. Raises ConfigError."""
+    if read_config(folder) is not None:
+        raise ConfigError(
+            f"there is already a memory in {folder}", hint="Use it, or choose another --namespace or --home."
+        )

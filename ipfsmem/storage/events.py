@@ -1,0 +1,130 @@
+"""The timeline of one replica: events appended to this device's own segments, all devices' events as one set.
+
+Format section 1.4. Only the last segment of a day grows; a new one starts when a line would pass 8,188 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ipfsmem.bundle.timeline import day_of, event_line, foreign_id, own_id, parse_lines, split_own_id, union
+from ipfsmem.causal.value import segment_entry, split_segment
+from ipfsmem.errors import UsageError
+from ipfsmem.replica.replica import Replica
+from ipfsmem.storage.writing import Writing, writing
+
+#: Bytes of a segment after which the next one starts.
+SEGMENT = 8188
+_COUNTER = "events"
+
+
+def timestamp(ms: int) -> str:
+    """Milliseconds since 1970 UTC as the text of `ts`."""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Timeline:
+    """Reads and appends the events of one replica."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.replica = replica
+        self._open: dict[str, int] = {}
+
+    def note(self, kind: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Append one event of this device, durable when this returns. Returns it with `ts`, `type` and `id`.
+
+        Raises UsageError when `data` holds one of these names, LimitError beyond 64 KiB.
+        """
+        with writing(self.replica) as change:
+            return self.note_in(change, kind, data)
+
+    def note_in(self, change: Writing, kind: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """`note` inside a transaction that holds more."""
+        taken = {"ts", "type", "id"} & (data or {}).keys()
+        if taken:
+            raise UsageError(f"an event's {', '.join(sorted(taken))} cannot be given as data")
+        n = int(self.replica.db.get_meta(_COUNTER) or b"0") + 1
+        self.replica.db.set_meta(_COUNTER, str(n).encode())
+        event = {
+            "ts": timestamp(self.replica.world.now()),
+            "type": kind,
+            "id": own_id(self.replica.device.id, n),
+            **(data or {}),
+        }
+        self._append(change, [event])
+        return event
+
+    def add_foreign(self, change: Writing, events: Iterable[Mapping[str, Any]]) -> int:
+        """Add events that others wrote and that are not here yet; returns how many. Their ids are made from them."""
+        new: dict[str, dict[str, Any]] = {}
+        known = {event["id"] for event in self.events()}
+        for event in events:
+            claimed = event.get("id")
+            if isinstance(claimed, str) and claimed in known:
+                continue
+            made = {**event, "id": foreign_id(dict(event))}
+            if made["id"] not in known:
+                new[made["id"]] = made
+        self._append(change, union(list(new.values())))
+        return len(new)
+
+    def _append(self, change: Writing, events: Iterable[Mapping[str, Any]]) -> None:
+        by_day: dict[str, list[bytes]] = {}
+        for event in events:
+            by_day.setdefault(day_of(event["ts"]), []).append(event_line(dict(event)) + b"\n")
+        for day, lines in by_day.items():
+            i, text = self._last(change, day)
+            full = False
+            for line in lines:
+                if text and len(text) + len(line) > SEGMENT:
+                    self._put(change, day, i, text)
+                    i, text = i + 1, b""
+                text += line
+                full = True
+            if full:
+                self._put(change, day, i, text)
+            self._open[day] = i
+
+    def _last(self, change: Writing, day: str) -> tuple[int, bytes]:
+        device = self.replica.device.id
+        i = self._open.get(day, 0)
+        while change.entry(segment_entry(day, device, i + 1)):
+            i += 1
+        entry = change.entry(segment_entry(day, device, i))
+        for value in entry.values():
+            text = change.body(segment_entry(day, device, i), value)
+            if text is not None:
+                return i, text
+        # A segment of ours that is not at hand stays as it is: lines go to the next one.
+        return (i + 1, b"") if entry else (i, b"")
+
+    def _put(self, change: Writing, day: str, i: int, text: bytes) -> None:
+        name = segment_entry(day, self.replica.device.id, i)
+        change.put(name, text, tuple(change.entry(name)))
+
+    def events(self, days: tuple[str, str] | None = None) -> list[dict[str, Any]]:
+        """All events in the order (ts, id); with `days` only those of the UTC days from the first to the last."""
+        found: list[list[dict[str, Any]]] = []
+        with self.replica.reading():
+            for name, entry in self.replica.store.entries("t/"):
+                parts = split_segment(name)
+                if parts is None or (days and not days[0] <= parts[0] <= days[1]):
+                    continue
+                for value in entry.values():
+                    text = self.replica.store.body(name, value)
+                    if text is not None:
+                        found.append(_owned(parts[1], parse_lines(text)))
+        return union(*found)
+
+
+def _owned(device: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """An id of the form device-number counts only inside that device's segments (trace 16)."""
+    checked = []
+    for event in events:
+        claimed = split_own_id(str(event.get("id", "")))
+        if claimed is not None and claimed[0] != device:
+            event = {**event, "id": foreign_id(event)}
+        checked.append(event)
+    return checked

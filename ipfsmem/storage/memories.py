@@ -1,0 +1,308 @@
+"""Memories as people and agents see them: read, list, write, forget, delete, on one device.
+
+Everything is a view of the state (format section 5); every write goes through `writing` and replaces what its writer
+was shown. A text that is not at hand is said to be "not fetched", never absent. Nothing here touches a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.bundle.index import IndexItem, render_index
+from ipfsmem.bundle.keys import check_key
+from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, head, parse_memory
+from ipfsmem.causal.value import Entry, hash32, memory_entry
+from ipfsmem.causal.view import KeyView, siblings, view_entry
+from ipfsmem.errors import ChangedError, FormatError, LimitError, NotFoundError, UsageError
+from ipfsmem.replica.replica import Replica
+from ipfsmem.storage.writing import Writing, writing
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """One memory as it was shown: its bytes, and the token that a write which has seen it hands back."""
+
+    key: str
+    data: bytes
+    #: The dots rendered in `data`; give it to `write` or `forget` as `seen`.
+    token: tuple[str, ...]
+    merged: bool = False
+    conflicts: tuple[str, ...] = ()
+    #: The device that wrote it, and its clock.
+    device: str = ""
+    hlc: str = ""
+
+    @property
+    def file(self) -> MemoryFile:
+        """Header and body."""
+        return parse_memory(self.data)
+
+    @property
+    def sha256(self) -> str:
+        """What `if_match` compares."""
+        return sha256(self.data).hexdigest()
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """One line of a list: the header of a memory, and what a person should know about it."""
+
+    key: str
+    file: MemoryFile
+    body: str | None
+    merged: bool = False
+    conflicts: int = 0
+    fetched: bool = True
+
+
+class Memories:
+    """Reads and writes the memory files of one replica."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.replica = replica
+        self._heads: dict[str, MemoryFile] = {}
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def view(self, key: str, entry: Entry | None = None) -> KeyView:
+        """The view of one key."""
+        store = self.replica.store
+        name = memory_entry(key)
+        entry = store.entry(name) if entry is None else entry
+        if not entry:
+            return KeyView(key)
+
+        def bodies(wanted: str) -> bytes | None:
+            for value in entry.values():
+                if value.body == wanted and (data := store.body(name, value)) is not None:
+                    return data
+            return None
+
+        def bases(wanted: str) -> bytes | None:
+            for value in entry.values():
+                if value.b and value.b[0] == wanted and (data := store.base(name, value)) is not None:
+                    return data
+                if value.body is not None and hash32(value.body) == wanted:
+                    return bodies(value.body)
+            return None
+
+        return view_entry(key, entry, bodies, bases)
+
+    def read(self, key: str) -> Reading | None:
+        """One memory, None when there is none (or it is forgotten). Raises NotFoundError when not fetched."""
+        with self.replica.reading():
+            entry = self.replica.store.entry(memory_entry(check_key(key)))
+            return self._reading(self.view(key, entry), entry)
+
+    def read_conflict(self, key: str, file: str) -> Reading:
+        """A conflict copy by its file name, `<key>.conflict-<8 hex>.md`. Raises NotFoundError."""
+        name = memory_entry(check_key(key))
+        with self.replica.reading():
+            entry = self.replica.store.entry(name)
+            view = self.view(key, entry)
+            for copy in (*view.conflicts, *view.hidden):
+                if copy.file == file:
+                    value = entry[copy.dot]
+                    data = self.replica.store.body(name, value)
+                    if data is None:
+                        raise _not_fetched(key, (copy.dot,))
+                    return Reading(key, data, copy.dots, device=copy.dot[:16], hlc=value.h)
+        raise NotFoundError(f"{key} has no conflict copy {file}", hint="List them with: ipfsmem conflicts.")
+
+    def _reading(self, view: KeyView, entry: Entry) -> Reading | None:
+        if view.data is None:
+            if view.not_fetched:
+                raise _not_fetched(view.key, view.not_fetched)
+            return None
+        assert view.dot is not None
+        return Reading(
+            view.key,
+            view.data,
+            view.dots,
+            view.merged,
+            tuple(copy.file for copy in view.conflicts),
+            view.dot[:16],
+            entry[view.dot].h,
+        )
+
+    def views(self) -> Iterator[tuple[Entry, KeyView]]:
+        """All entries of memories with their views (inside `reading`)."""
+        for name, entry in self.replica.store.entries("m/"):
+            yield entry, self.view(name[2:], entry)
+
+    def listing(self) -> list[Listed]:
+        """All memories that are shown, ordered by key, headers only."""
+        store = self.replica.store
+        listed: list[Listed] = []
+        heads: dict[str, MemoryFile] = {}
+        with self.replica.reading():
+            for name, entry in store.entries("m/"):
+                if len(entry) == 1:
+                    # The usual case: one text. Its header is kept by the hash of the body.
+                    (value,) = entry.values()
+                    if value.body is None:
+                        continue
+                    file = self._heads.get(value.body)
+                    if file is None:
+                        data = store.body(name, value)
+                        file = _head(data) if data is not None else None
+                    if file is not None:
+                        heads[value.body] = file
+                        listed.append(Listed(name[2:], file, value.body))
+                        continue
+                view = self.view(name[2:], entry)
+                if view.data is not None:
+                    file = _head(view.data)
+                    listed.append(Listed(name[2:], file, view.body, view.merged, len(view.conflicts)))
+                elif view.not_fetched:
+                    listed.append(
+                        Listed(
+                            name[2:], MemoryFile({"description": "not fetched"}, ""), view.body, fetched=False
+                        )
+                    )
+        self._heads = heads
+        listed.sort(key=lambda item: item.key)
+        return listed
+
+    def conflicts(self) -> list[tuple[KeyView, Entry]]:
+        """Every key whose view hides or sets apart a sibling."""
+        with self.replica.reading():
+            found = [
+                (view, entry)
+                for name, entry in self.replica.store.entries("m/")
+                if len(entry) > 1 and ((view := self.view(name[2:], entry)).conflicts or view.hidden)
+            ]
+        return sorted(found, key=lambda item: item[0].key)
+
+    def index(self) -> str:
+        """The text of MEMORY.md."""
+        items = [
+            IndexItem(item.key, item.file.name, item.file.description, item.file.type)
+            for item in self.listing()
+        ]
+        attention = []
+        for view, _ in self.conflicts():
+            for copy in view.conflicts:
+                data = self.read_conflict(view.key, copy.file).data
+                file = _head(data)
+                attention.append(IndexItem(view.key, file.name, file.description, file.type, copy.file))
+        return render_index(items, attention)
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def write(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        seen: tuple[str, ...] | None = None,
+        if_match: str | None = None,
+    ) -> str | None:
+        """Make `data` the text of a memory, durable when this returns. Returns the new dot, None when it is no news.
+
+        It replaces the dots in `seen` (a Reading's token); without one, what is shown under the key now. `if_match`
+        is the SHA-256 of the shown text ("" for none): raises ChangedError when it is another.
+        """
+        check_body(key, data)
+        with writing(self.replica) as change:
+            return self.write_in(change, key, data, seen=seen, if_match=if_match)
+
+    def write_in(
+        self,
+        change: Writing,
+        key: str,
+        data: bytes,
+        *,
+        seen: tuple[str, ...] | None = None,
+        if_match: str | None = None,
+    ) -> str | None:
+        """`write` inside a transaction that holds more."""
+        name = memory_entry(key)
+        entry = change.entry(name)
+        view = self.view(key, entry)
+        if if_match is not None:
+            _check_match(key, view, if_match)
+        replaces = view.dots if seen is None else seen
+        if set(replaces) >= entry.keys() and len(entry) == 1:
+            (value,) = entry.values()
+            if value.body == sha256(data).hexdigest():
+                return None
+        return change.put(name, data, replaces)
+
+    def forget(self, key: str, *, seen: tuple[str, ...] | None = None, if_match: str | None = None) -> bool:
+        """Write the user's wish to forget. False when there was nothing to forget."""
+        name = memory_entry(check_key(key))
+        with writing(self.replica) as change:
+            entry = change.entry(name)
+            view = self.view(key, entry)
+            if if_match is not None:
+                _check_match(key, view, if_match)
+            if view.forgotten or not entry:
+                return False
+            # The wish is about the memory, not about one of its texts: what this device can see goes.
+            known = tuple(dot for sibling in siblings(entry) for dot in sibling.dots)
+            change.forget(name, known if seen is None else seen)
+            return True
+
+    def delete(self, key: str, *, seen: tuple[str, ...] | None = None) -> bool:
+        """Delete what is shown (or `seen`), leaving nothing; other siblings stay."""
+        name = memory_entry(check_key(key))
+        with writing(self.replica) as change:
+            entry = change.entry(name)
+            view = self.view(key, entry)
+            replaces = view.dots if seen is None else seen
+            if not entry or not set(replaces) & entry.keys():
+                return False
+            change.remove(name, replaces)
+            return True
+
+    def resolve(self, key: str, data: bytes | None, copies: list[str]) -> str | None:
+        """Settle a conflict: `data` (None: the text shown now) replaces the shown text and these copies."""
+        name = memory_entry(check_key(key))
+        with writing(self.replica) as change:
+            entry = change.entry(name)
+            view = self.view(key, entry)
+            text = view.data if data is None else data
+            if text is None:
+                raise NotFoundError(f"{key} has no text to keep")
+            check_body(key, text)
+            return change.put(name, text, view.rendered(*copies))
+
+
+def check_body(key: str, data: bytes) -> None:
+    """Refuse what cannot be a memory: a bad key, not UTF-8, too long, a header over 4 KiB."""
+    check_key(key)
+    if len(data) > MAX_FILE:
+        raise LimitError(
+            f"{key} would have {len(data)} bytes, at most {MAX_FILE} are allowed",
+            hint="Split it into two memories.",
+        )
+    try:
+        parse_memory(data)
+    except FormatError as error:
+        raise type(error)(f"{key}: {error}") from None
+
+
+def _check_match(key: str, view: KeyView, if_match: str) -> None:
+    now = "" if view.data is None else sha256(view.data).hexdigest()
+    if if_match and len(if_match) < 8:
+        raise UsageError(
+            "if-match takes a SHA-256 of at least 8 hex digits, or nothing for a memory that must be new"
+        )
+    if (not if_match and now) or not now.startswith(if_match.lower()):
+        raise ChangedError(f"{key} is not what was read: it has SHA-256 {now or '(there is none)'}")
+
+
+def _not_fetched(key: str, dots: tuple[str, ...]) -> NotFoundError:
+    return NotFoundError(
+        f"{key} is known but its text is not fetched yet (written by device {dots[0][:16]})",
+        hint="Try again after: ipfsmem sync.",
+    )
+
+
+def _head(data: bytes) -> MemoryFile:
+    try:
+        return head(data)
+    except FormatError:
+        return MemoryFile({}, "")

@@ -1,0 +1,149 @@
+"""What one device writes in one transaction: new dots for new texts, each replacing only what its writer was shown.
+
+Format section 5. The texts are sealed and signed here, and become durable together when the transaction ends.
+Which dots were shown is the caller's knowledge; joining other devices' writes is not done here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+
+from ipfsmem.causal.clock import ZERO, next_hlc
+from ipfsmem.causal.state import delete, next_bases, write
+from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Loc, Value, dot, hash32, sign_value
+from ipfsmem.causal.view import in_view_order
+from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.store import Frame
+
+
+class Writing:
+    """The changes of one transaction so far."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._store = replica.store
+        frame = self._store.frame
+        self._ctx = dict(frame.ctx)
+        self._n = frame.ctx.get(replica.device.id, 0)
+        self._hlc = frame.hlc
+        self._changes: dict[str, Entry] = {}
+        self._blocks: list[tuple[bytes, bytes]] = []
+        self._bodies: dict[str | None, bytes] = {}
+        mine = frame.seen.get(replica.device.id)
+        self._published = mine.n if mine else 0
+
+    def entry(self, name: str) -> Entry:
+        """An entry with the changes made so far."""
+        if name in self._changes:
+            return self._changes[name]
+        return self._store.entry(name)
+
+    def body(self, name: str, value: Value) -> bytes | None:
+        """The body of a value, written in this transaction or before."""
+        if value.body in self._bodies:
+            return self._bodies[value.body]
+        return self._store.body(name, value)
+
+    def put(self, name: str, body: bytes, replaces: Sequence[str]) -> str:
+        """Write a text; `replaces` are the dots that its writer was shown. Returns the new dot."""
+        entry = self.entry(name)
+        bases: tuple[tuple[str, ...], Loc | None] = ((), None)
+        if name.startswith("m/"):
+            old = in_view_order(entry, replaces)
+            public = {
+                hash32(v.body) for d, v in entry.items() if v.body is not None and self._is_published(d)
+            }
+            bases = next_bases(old, public.__contains__)
+        return self._add(name, entry, body, replaces, bases, tick=True)
+
+    def keep_beside(self, name: str, body: bytes) -> str:
+        """An imported text: a sibling of whatever is there, with clock zero and without bases (section 1.5)."""
+        return self._add(name, self.entry(name), body, (), ((), None), tick=False)
+
+    def forget(self, name: str, replaces: Sequence[str]) -> str:
+        """The user's wish to forget: hides what others edit at the same time."""
+        value = Value(b=(), body=None, h=self._tick(), kind=FORGOTTEN)
+        return self._set(name, self.entry(name), replaces, value)
+
+    def remove(self, name: str, replaces: Sequence[str]) -> None:
+        """Delete what was shown; nothing stays of it, and other siblings do."""
+        self._changes[name] = delete(self.entry(name), replaces)
+
+    def _add(
+        self,
+        name: str,
+        entry: Entry,
+        body: bytes,
+        replaces: Sequence[str],
+        bases: tuple[tuple[str, ...], Loc | None],
+        *,
+        tick: bool,
+    ) -> str:
+        ek, stored = self._replica.codec.seal_body(name, body)
+        digest = sha256(stored)
+        self._blocks.append((digest.digest(), stored))
+        value = Value(
+            b=bases[0],
+            base=bases[1],
+            body=sha256(body).hexdigest(),
+            h=self._tick() if tick else ZERO,
+            kind=LIVE,
+            loc=Loc(ek, digest.hexdigest(), len(stored)),
+        )
+        self._bodies[value.body] = body
+        return self._set(name, entry, replaces, value)
+
+    def _set(self, name: str, entry: Entry, replaces: Sequence[str], value: Value) -> str:
+        device = self._replica.device
+        self._n += 1
+        new = dot(device.id, self._n)
+        vault = self._replica.vault_tag
+        if vault is not None:
+            value = sign_value(device.signer, name, new, value, vault)
+        self._changes[name] = write(entry, replaces, new, value)
+        return new
+
+    def _tick(self) -> str:
+        self._hlc = next_hlc(self._hlc, self._replica.world.now())
+        return self._hlc
+
+    def _is_published(self, text: str) -> bool:
+        device, n = text[:16], int(text[17:])
+        return device != self._replica.device.id or n <= self._published
+
+    def commit(self) -> None:
+        """Hand everything to the store."""
+        if not self._changes:
+            return
+        if self._n:
+            self._ctx[self._replica.device.id] = self._n
+        frame = Frame(self._ctx, self._store.frame.seen, self._hlc)
+        self._store.apply(self._changes, frame, self._blocks)
+
+
+@contextlib.contextmanager
+def writing(replica: Replica) -> Iterator[Writing]:
+    """One transaction of writes: durable when the block ends, gone when it raises."""
+    with replica.transaction():
+        change = Writing(replica)
+        yield change
+        change.commit()
+
+
+def unsigned(entry: Entry) -> bool:
+    """Whether an entry holds a value that was written while there was no vault."""
+    return any(not value.s for value in entry.values())
+
+
+def sign_entry(replica: Replica, name: str, entry: Entry) -> Entry:
+    """The entry with this device's unsigned values signed: they were written while there was no vault."""
+    vault = replica.vault_tag
+    assert vault is not None
+    return {
+        d: sign_value(replica.device.signer, name, d, v, vault)
+        if not v.s and d[:16] == replica.device.id
+        else v
+        for d, v in entry.items()
+    }

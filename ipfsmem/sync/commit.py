@@ -1,0 +1,164 @@
+"""A commit: one device's signed word about a whole state (format section 6), sealed or plain.
+
+Pure: it makes, reads and checks commits. Who may write is the ring's business, what the state holds the tree's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem import canonical
+from ipfsmem.causal.value import Seen
+from ipfsmem.errors import FormatError, LimitError, OpenError
+from ipfsmem.seal.objects import COMMIT, Sealer
+from ipfsmem.seal.primitives import Signer25519, verify
+
+#: Longest commit, in bytes of its file (format section 8).
+MAX_COMMIT = 256 * 1024
+_DOMAIN = b"ipfsmem/v1/commit\0"
+_is_id = re.compile(r"[0-9a-f]{16}").fullmatch
+_is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
+_is_tag = re.compile(r"[0-9a-f]{32}").fullmatch
+_is_signature = re.compile(r"[A-Za-z0-9_-]{86}").fullmatch
+
+
+# Fields in the order of canonical JSON.
+class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The JSON of a commit. `c` counts the device's commits; `ctx` holds a signed pair for each device seen."""
+
+    c: int
+    ctx: dict[str, Seen]
+    dev: str
+    ek: str
+    h: str
+    prev: list[str]
+    ring: str
+    state: str
+    v: int
+    vault: str
+
+
+class SignedCommit(msgspec.Struct, frozen=True):
+    """A commit, its exact JSON and the signature over it (not verified by itself)."""
+
+    commit: Commit
+    json: bytes
+    signature: bytes
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the JSON, hex: the name of a commit in `prev` and in high-water marks."""
+        return sha256(self.json).hexdigest()
+
+    def verify(self, public: bytes) -> bool:
+        """Whether the device with this Ed25519 key signed it."""
+        return verify(public, _DOMAIN + self.json, self.signature)
+
+    def says_the_same(self, other: Commit) -> bool:
+        """Whether both commits are of one state, ctx, ring and epoch key: then no new one is needed (section 7)."""
+        mine = self.commit
+        return (mine.state, mine.ctx, mine.ring, mine.ek) == (other.state, other.ctx, other.ring, other.ek)
+
+
+class _Plain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    k: str
+    s: str
+
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_decoder = msgspec.json.Decoder(Commit)
+_plain_decoder = msgspec.json.Decoder(_Plain)
+
+
+def make_commit(
+    signer: Signer25519,
+    *,
+    c: int,
+    ctx: dict[str, Seen],
+    dev: str,
+    ek: str,
+    h: str,
+    prev: Iterable[str],
+    ring: str,
+    state: str,
+    vault: str,
+) -> SignedCommit:
+    """Sign a commit. `prev` is sorted here."""
+    commit = Commit(c, ctx, dev, ek, h, sorted(prev), ring, state, 1, vault)
+    text = _encoder.encode(commit)
+    return SignedCommit(commit, text, signer.sign(_DOMAIN + text))
+
+
+def seal_commit(signed: SignedCommit, sealer: Sealer) -> bytes:
+    """The file `head.ipm`. Raises LimitError."""
+    data = sealer.seal(COMMIT, b"", signed.signature + signed.json)
+    if len(data) > MAX_COMMIT:
+        raise LimitError(f"the commit has {len(data)} bytes, at most {MAX_COMMIT} are allowed")
+    return data
+
+
+def open_commit(data: bytes, sealers: Iterable[Sealer]) -> SignedCommit:
+    """Open `head.ipm` by trial, newest epoch key first. Raises OpenError, FormatError, LimitError."""
+    _check_size(data)
+    for sealer in sealers:
+        try:
+            payload = sealer.open(COMMIT, b"", data)
+        except OpenError:
+            continue
+        return _parse(payload[64:], payload[:64])
+    raise OpenError("the head is sealed under a key that this device does not hold")
+
+
+def plain_commit(signed: SignedCommit) -> bytes:
+    """The file `commit.json` of plain mode."""
+    return _encoder.encode(_Plain(canonical.b64(signed.json), canonical.b64(signed.signature)))
+
+
+def open_plain_commit(data: bytes) -> SignedCommit:
+    """Read `commit.json`. Raises FormatError, LimitError."""
+    _check_size(data)
+    try:
+        plain = _plain_decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise FormatError(f"commit.json is malformed: {error}") from None
+    canonical.check_canonical(data, plain, "commit.json")
+    return _parse(
+        canonical.unb64(plain.k, "commit.json"), canonical.unb64(plain.s, "a commit's signature", 64)
+    )
+
+
+def _check_size(data: bytes) -> None:
+    if len(data) > MAX_COMMIT:
+        raise LimitError(f"a commit has {len(data)} bytes, at most {MAX_COMMIT} are allowed")
+
+
+def _parse(text: bytes, signature: bytes) -> SignedCommit:
+    try:
+        commit = _decoder.decode(text)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise FormatError(f"a commit is malformed: {error}") from None
+    canonical.check_canonical(text, commit, "a commit")
+    if commit.v != 1:
+        raise FormatError(f"a commit has format version {commit.v}; this program knows version 1")
+    good = (
+        _is_id(commit.dev)
+        and (not commit.ek or _is_id(commit.ek))
+        and _is_id(commit.h)
+        and _is_hash(commit.ring)
+        and _is_hash(commit.state)
+        and _is_tag(commit.vault)
+        and 1 <= commit.c <= canonical.MAX_INT
+        and all(map(_is_hash, commit.prev))
+        and commit.prev == sorted(set(commit.prev))
+        and all(
+            _is_id(dev) and 1 <= seen.n <= canonical.MAX_INT and _is_id(seen.r) and _is_signature(seen.s)
+            for dev, seen in commit.ctx.items()
+        )
+    )
+    if not good:
+        raise FormatError("a commit has a field that the format does not allow")
+    return SignedCommit(commit, text, signature)
