@@ -261,9 +261,7 @@ def _time_text(ns: int) -> str:
         when = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
         raise UsageError(f"{ns} ns is no time that a record can hold") from None
-    if not 1000 <= when.year <= 9999:
-        raise UsageError(f"year {when.year} is no time that a record can hold")
-    return f"{when:%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+    return f"{when.isoformat()[:19]}.{rest:09d}Z"
 
 
 def _parse_time(text: str) -> int:
@@ -274,6 +272,7 @@ def _parse_time(text: str) -> int:
     try:
         when = datetime.fromisoformat(f"{day}T{clock}{'+00:00' if zone == 'Z' else zone}")
         whole = nanoseconds(when)
-    except (ValueError, OverflowError):
+        _time_text(whole)  # an offset can carry it out of the years that there are
+    except (ValueError, OverflowError, UsageError):
         raise FormatError(f"an IPNS record is good until {text[:40]!r}, which is no time") from None
     return whole + int((fraction or "0").ljust(9, "0"))
