@@ -96,14 +96,15 @@ def tags_of(text: str) -> tuple[str, ...]:
     if inner[:1] == "[" and inner[-1:] == "]":
         inner = inner[1:-1]
     if '"' not in inner and "'" not in inner:
-        return tuple(item for item in (part.strip() for part in inner.split(",")) if item)
-    items = (unquote(m[1]) if m[1] else m[2].strip() for m in _ITEM.finditer(inner))
-    return tuple(item for item in (i.strip() for i in items) if item)
+        items = inner.split(",")
+    else:
+        items = [unquote(m[1]) if m[1] else m[2] for m in _ITEM.finditer(inner)]
+    return tuple(item for item in (i.strip(" \t") for i in items) if item)
 
 
 def tags_text(items: Iterable[str]) -> str:
     """`[a, b]`; an item that could be misread is written as a JSON string. Empty text when there is no item."""
-    trimmed = (item.strip() for item in items)
+    trimmed = (item.strip(" \t") for item in items)
     parts = [i if is_bare(i) and not any(c in i for c in ",[]{}\"'") else quote(i) for i in trimmed if i]
     return f"[{', '.join(parts)}]" if parts else ""
 
@@ -228,7 +229,8 @@ def read_yaml(text: str) -> dict[str, str]:
     try:
         root = _tree(yaml.parse(text, Loader=loader))
     except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
-        raise FormatError(f"header is not YAML: {str(error).splitlines()[0]}") from None
+        reason = " ".join(str(error).split())[:200]
+        raise FormatError(f"header is not YAML: {reason}") from None
     if not isinstance(root, dict):
         raise FormatError("header is not a list of fields")
     fields: dict[str, str] = {}

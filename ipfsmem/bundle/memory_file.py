@@ -187,7 +187,10 @@ def head(data: bytes) -> MemoryFile:
     if closing is None or closing.end() == start + _HEAD_WINDOW:
         return MemoryFile(parse_memory(data).fields, "")
     try:
-        return MemoryFile(header.read_header(str(data[start + 1 : closing.start()], "utf-8")), "")
+        lines = str(data[start + 1 : closing.start()], "utf-8")
+        if data[start - 1] == 0x0D:  # a file with CRLF, as in _split
+            lines = lines.replace("\r\n", "\n")
+        return MemoryFile(header.read_header(lines), "")
     except UnicodeDecodeError:
         raise FormatError("memory file is not UTF-8") from None
     except LimitError:

@@ -10,11 +10,14 @@ import hashlib
 import importlib.util
 import math
 import re
+from bisect import bisect_left
 from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec
+
+_Span = tuple[int, int, str]
 
 
 class Finding(msgspec.Struct, frozen=True, order=True):
@@ -30,52 +33,76 @@ class Finding(msgspec.Struct, frozen=True, order=True):
         return f"line {self.line}: {self.kind}"
 
 
-_PATTERNS = (
+# (kind, texts of which one must stand in the lower-case text, pattern); the more telling patterns come first.
+_PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "private key (PEM)",
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----(?:[^-]|-(?!----)){0,20000}(?:-----END[^\n]*)?",
+        ("-----begin ",),
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
+        r"(?:[^-]|-(?!----)){0,20000}(?:-----END[^\n]{0,80})?",
     ),
-    ("JWT", r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
-    ("AWS access key", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-    ("GitHub token", r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})"),
-    ("GitLab token", r"\bglpat-[A-Za-z0-9_-]{20,}"),
-    ("Anthropic key", r"\bsk-ant-[A-Za-z0-9_-]{20,}"),
-    ("OpenAI key", r"\bsk-(?!ant-)(?:proj-|svcacct-)?[A-Za-z0-9_-]{20,}"),
-    ("Stripe key", r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
-    ("Slack token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    ("Google API key", r"\bAIza[A-Za-z0-9_-]{35}"),
-    ("Hugging Face token", r"\bhf_[A-Za-z0-9]{30,}"),
-    ("npm token", r"\bnpm_[A-Za-z0-9]{36}"),
-    ("PyPI token", r"\bpypi-[A-Za-z0-9_-]{50,}"),
-    ("SendGrid key", r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    ("age secret key", r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}"),
-    ("password in a URL", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{1,100}:[^\s/@]{3,200}@"),
+    ("JWT", ("eyj",), r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
+    ("AWS access key", ("akia", "asia"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    (
+        "GitHub token",
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})",
+    ),
+    ("GitLab token", ("glpat-",), r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    ("Anthropic key", ("sk-ant-",), r"\bsk-ant-[A-Za-z0-9_-]{20,}"),
+    ("OpenAI key", ("sk-",), r"\bsk-(?!ant-)(?:proj-|svcacct-)?(?=[A-Za-z_-]{0,60}[0-9])[A-Za-z0-9_-]{20,}"),
+    ("Stripe key", ("k_live_", "k_test_"), r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    ("Slack token", ("xox",), r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("Google API key", ("aiza",), r"\bAIza[A-Za-z0-9_-]{35}"),
+    ("Hugging Face token", ("hf_",), r"\bhf_[A-Za-z0-9]{30,}"),
+    ("npm token", ("npm_",), r"\bnpm_[A-Za-z0-9]{36}"),
+    ("PyPI token", ("pypi-",), r"\bpypi-[A-Za-z0-9_-]{50,}"),
+    ("SendGrid key", ("sg.",), r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    ("age secret key", ("age-secret-key-",), r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}"),
+    (
+        "password in a URL",
+        ("://",),
+        r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{1,100}:[^\s/@]{3,200}@",
+    ),
     (
         "private key (hex)",
+        ("key",),
         r"(?i)\b(?:private|secret|priv|signing)[ _-]?key\b[^\n0-9a-f]{0,12}(?:0x)?[0-9a-f]{64}\b",
     ),
     (
         "assigned secret",
+        ("pass", "pwd", "secret", "key", "token"),
         r"(?i)\b(?:password|passwd|passphrase|pwd|secret|api[ _-]?key|access[ _-]?token|auth[ _-]?token)\b[\"']?"
-        r"[ \t]*[:=][ \t]*[\"']?(?=[^\s\"']*[0-9!$%^&*+/=_-])[^\s\"',;]{8,200}",
+        r"[ \t]{0,8}[:=][ \t]{0,8}[\"']?(?=[^\s\"']{0,200}[0-9!$%^&*+/=_-])[^\s\"',;]{8,200}",
     ),
 )
-_COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
+_COMPILED = tuple((kind, hints, re.compile(pattern)) for kind, hints, pattern in _PATTERNS)
 _TOKEN = re.compile(r"[A-Za-z0-9+/_=-]{32,512}")
 _WORD = re.compile(r"[A-Za-z]+")
 # Words of one phrase stand this close: numbers, list marks, commas, line ends between them.
 _GAP = re.compile(r"[^A-Za-z]{1,8}")
+# Twelve words in a row that have the length of recovery words: else there is nothing to look up.
+_MAYBE_PHRASE = re.compile(r"\b(?:[A-Za-z]{3,8}+[^A-Za-z]{1,8}+){11}[A-Za-z]{3,8}\b")
 _MIN_ENTROPY = 4.2  # bits a character; English and paths stay below, random base64 of 32 characters above
 
 
 def scan(text: str) -> list[Finding]:
     """All findings in the order of the text; overlapping ones are one, named after the more telling pattern."""
-    spans: list[tuple[int, int, str]] = []
-    for kind, pattern in _COMPILED:
-        _add(spans, ((m.start(), m.end(), kind) for m in pattern.finditer(text)))
-    _add(spans, _phrases(text))
+    spans: list[_Span] = []  # sorted, none overlaps another
+    lower = text.lower()
+    for kind, hints, pattern in _COMPILED:
+        if any(hint in lower for hint in hints):
+            _add(spans, [(m.start(), m.end(), kind) for m in pattern.finditer(text)])
+    if _MAYBE_PHRASE.search(text):
+        _add(spans, _phrases(text))
     _add(spans, _tokens(text))
-    return sorted(Finding(text.count("\n", 0, s) + 1, s, e, kind) for s, e, kind in spans)
+    findings = []
+    line, at = 1, 0
+    for start, end, kind in spans:
+        line += text.count("\n", at, start)
+        at = start
+        findings.append(Finding(line, start, end, kind))
+    return findings
 
 
 def redact(text: str) -> str:
@@ -88,10 +115,12 @@ def redact(text: str) -> str:
     return "".join(parts) + text[at:]
 
 
-def _add(spans: list[tuple[int, int, str]], found: object) -> None:
-    for start, end, kind in found:  # type: ignore[attr-defined]
-        if not any(start < e and s < end for s, e, _ in spans):
-            spans.append((start, end, kind))
+def _add(spans: list[_Span], found: list[_Span]) -> None:
+    for span in found:
+        at = bisect_left(spans, span)
+        after_previous = at == 0 or spans[at - 1][1] <= span[0]
+        if after_previous and (at == len(spans) or span[1] <= spans[at][0]):
+            spans.insert(at, span)
 
 
 @lru_cache(maxsize=1)
@@ -107,8 +136,8 @@ def _bip39() -> dict[str, int]:
         return {}
 
 
-def _phrases(text: str) -> list[tuple[int, int, str]]:
-    found: list[tuple[int, int, str]] = []
+def _phrases(text: str) -> list[_Span]:
+    found: list[_Span] = []
     run: list[tuple[int, int, int]] = []
     words = _bip39()
     for match in _WORD.finditer(text):
@@ -121,8 +150,8 @@ def _phrases(text: str) -> list[tuple[int, int, str]]:
     return found + _phrases_in(run)
 
 
-def _phrases_in(run: list[tuple[int, int, int]]) -> list[tuple[int, int, str]]:
-    found: list[tuple[int, int, str]] = []
+def _phrases_in(run: list[tuple[int, int, int]]) -> list[_Span]:
+    found: list[_Span] = []
     at = 0
     while at + 12 <= len(run):
         for size in (24, 21, 18, 15, 12):
@@ -144,7 +173,7 @@ def _checksum_holds(numbers: list[int]) -> bool:
     return hashlib.sha256(entropy).digest()[0] >> (8 - check) == value & ((1 << check) - 1)
 
 
-def _tokens(text: str) -> list[tuple[int, int, str]]:
+def _tokens(text: str) -> list[_Span]:
     return [(m.start(), m.end(), "random token") for m in _TOKEN.finditer(text) if _is_random(m[0])]
 
 

@@ -107,7 +107,7 @@ def foreign_id(event: Event) -> str:
 
 
 def as_foreign(event: Event) -> Event:
-    """The event under its foreign id: for one whose own id is missing or not its writer's."""
+    """The event under its foreign id: for one whose own id is missing or not its writer's. Raises FormatError."""
     return {"ts": event["ts"], "type": event["type"], **event, "id": foreign_id(event)}
 
 
@@ -170,7 +170,7 @@ def union(*sources: Iterable[Event]) -> list[Event]:
     clashes: list[Event] = []
     for source in sources:
         for event in source:
-            if "id" not in event:
+            if not isinstance(event, dict) or type(event.get("id")) is not str:
                 event = _checked_foreign(event)
             held = found.setdefault(event["id"], event)
             if held is not event and (held != event or event_line(held) != event_line(event)):
