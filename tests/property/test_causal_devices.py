@@ -1,0 +1,224 @@
+"""Restored and cloned devices: whatever happens to counters, no text is lost that a living device knew of."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from copy import deepcopy
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.causal.restore import (
+    check_own_pairs,
+    equivocation,
+    last_common,
+    step_back,
+    values_to_move,
+)
+from ipfsmem.causal.state import State, join_seen, join_states, seen_counts, state_write
+from ipfsmem.causal.value import LIVE, Seen, Value
+
+EXAMPLES = 1500 if os.environ.get("CI") else 100
+KEYS = ["m/k0", "m/k1", "m/k2"]
+
+
+class Device:
+    """One copy of a device's state on one disk."""
+
+    def __init__(self, name: str) -> None:
+        self.id = name
+        self.state = State()
+        self.seen: dict[str, Seen] = {}
+        self.drawn: dict[int, str] = {}
+        self.published: set[tuple[int, str]] = set()  # own pairs in the chain of this copy's own commits
+        self.wrote: dict[
+            str, frozenset[str]
+        ] = {}  # body -> bodies that its writer replaced, for all it knows of
+        self.held = 0
+
+
+class Head:
+    def __init__(self, device: Device) -> None:
+        self.owner = device.id
+        self.state, self.seen, self.wrote = device.state, dict(device.seen), dict(device.wrote)
+        self.published = set(device.published)
+
+
+class World:
+    """Disks, backups of them, and what each device name showed over time."""
+
+    def __init__(self) -> None:
+        self.disks = [Device(c * 16) for c in "abc"]
+        self.backups: dict[int, Device] = {}
+        self.names: dict[str, list[Head]] = {}
+        self.count = 0
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"{self.count:016x}"
+
+    def write(self, who: int, key: str) -> None:
+        device = self.disks[who]
+        entry = device.state.entries.get(key, {})
+        body = hashlib.sha256(self.fresh().encode()).hexdigest()
+        value = Value(b=(), body=body, h="0" * 16, kind=LIVE)
+        device.state, _ = state_write(device.state, key, entry, device.id, value)
+        device.wrote[body] = frozenset(v.body for v in entry.values() if v.body)
+
+    def sync(self, who: int, stale: bool) -> None:
+        device = self.disks[who]
+        heads = [shown[0 if stale else -1] for shown in self.names.values()]
+        for head in sorted(heads, key=lambda head: head.owner != device.id):  # the own name first
+            self.look_for_own_id(device, head)
+        for head in heads:
+            joined = join_states(device.state, head.state)
+            if joined.clashes or equivocation(device.seen, head.seen):
+                device.held += 1
+                continue
+            device.state = joined.state
+            device.seen = join_seen(device.seen, head.seen)
+            device.wrote |= head.wrote
+        self.publish(device)
+
+    def publish(self, device: Device) -> None:
+        n = device.state.ctx.get(device.id, 0)
+        if n and n not in device.drawn:
+            device.drawn[n] = self.fresh()
+            device.seen[device.id] = Seen(n, device.drawn[n], "")
+        assert seen_counts(device.seen) == device.state.ctx
+        if n:
+            device.published.add((n, device.drawn[n]))
+        self.names.setdefault(device.id, []).append(Head(device))
+
+    def look_for_own_id(self, device: Device, head: Head) -> None:
+        pair = head.seen.get(device.id)
+        if pair is None or check_own_pairs(device.drawn, pair.n, pair.r):
+            return
+        # Only what that copy itself published tells what it knows; a third device's head tells nothing.
+        common = last_common(device.drawn, head.published if head.owner == device.id else [])
+        moves = values_to_move(
+            device.state.entries, device.id, common, lambda n: head.state.entries.get(n, {})
+        )
+        old, device.id = device.id, self.fresh()
+        device.state = step_back(device.state, old, common, moves, device.id)
+        device.seen = {dev: seen for dev, seen in device.seen.items() if dev != old}
+        if common:
+            device.seen[old] = Seen(common, device.drawn[common], "")
+        device.drawn, device.published = {}, set()
+
+
+def bodies(state: State) -> set[str]:
+    return {value.body for entry in state.entries.values() for value in entry.values() if value.body}
+
+
+def kept(wrote: dict[str, frozenset[str]]) -> set[str]:
+    return set(wrote) - frozenset[str]().union(*wrote.values())
+
+
+def run(trace: list[tuple[str, int, int]], clones: bool, restores: bool, stale: bool) -> World:
+    world = World()
+    for what, who, k in trace:
+        who %= len(world.disks)
+        if what == "write":
+            world.write(who, KEYS[k])
+        elif what == "sync":
+            world.sync(who, stale=stale and k == 2)
+        elif what == "backup":
+            world.backups[who] = deepcopy(world.disks[who])
+        elif what == "restore" and restores and who in world.backups:
+            world.disks[who] = deepcopy(world.backups[who])
+        elif what == "clone" and clones and len(world.disks) < 5:
+            world.disks.append(deepcopy(world.disks[who]))
+    return world
+
+
+def settle(world: World) -> None:
+    for _ in range(4):
+        for who in range(len(world.disks)):
+            world.sync(who, stale=False)
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "write", "write", "sync", "sync", "backup", "restore", "clone"]),
+        st.integers(0, 4),
+        st.integers(0, 2),
+    ),
+    max_size=30,
+)
+TRACE_1 = [
+    ("write", 1, 0),
+    ("backup", 1, 0),
+    ("write", 1, 1),
+    ("sync", 1, 0),
+    ("restore", 1, 0),
+    ("write", 1, 2),
+]
+TRACE_2 = [*TRACE_1, ("write", 1, 2), ("write", 1, 1), ("write", 1, 0)]
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps)
+@example(TRACE_1)
+@example(TRACE_2)
+def test_a_restored_device_loses_nothing_that_it_or_others_know(trace: list[tuple[str, int, int]]) -> None:
+    world = run(trace, clones=False, restores=True, stale=False)
+    wrote: dict[str, frozenset[str]] = {}
+    for device in world.disks:
+        wrote |= device.wrote
+    settle(world)
+    for device in world.disks:
+        assert kept(wrote) <= bodies(device.state)
+        assert device.state.entries == world.disks[0].state.entries
+        assert not device.held
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps)
+@example([("clone", 0, 0), ("write", 0, 0), ("write", 3, 1), ("sync", 0, 0), ("sync", 3, 0)])
+@example(
+    [
+        ("write", 0, 0),
+        ("sync", 0, 0),
+        ("clone", 0, 0),
+        ("write", 0, 0),
+        ("sync", 0, 0),
+        ("write", 3, 1),
+        ("write", 3, 1),
+        ("sync", 3, 2),
+        ("sync", 1, 0),
+    ]
+)
+def test_clones_lose_nothing_even_when_names_are_stale(trace: list[tuple[str, int, int]]) -> None:
+    world = run(trace, clones=True, restores=False, stale=True)
+    wrote: dict[str, frozenset[str]] = {}
+    for device in world.disks:
+        wrote |= device.wrote
+    settle(world)
+    everywhere = set().union(*(bodies(device.state) for device in world.disks))
+    assert kept(wrote) <= everywhere
+
+
+def test_trace_46_a_greater_counter_of_a_clone_does_not_lose_the_other_text() -> None:
+    trace = [
+        ("write", 0, 0),
+        ("sync", 0, 0),
+        ("clone", 0, 0),
+        ("write", 0, 1),
+        ("sync", 0, 0),
+        ("sync", 1, 0),
+    ]
+    world = run(trace, clones=True, restores=False, stale=False)
+    texts = bodies(world.disks[0].state)
+    world.write(3, "m/k2")
+    world.write(3, "m/k0")
+    world.publish(world.disks[3])  # shown a stale name, it published a greater n
+    texts |= kept(world.disks[3].wrote)
+    before = world.disks[1].state
+    world.sync(1, stale=False)
+    assert world.disks[1].held == 1  # one dot with two identities: in m/k1 here and in m/k2 there
+    assert world.disks[1].state == before
+    settle(world)
+    texts -= {v.body for v in before.entries["m/k0"].values() if v.body}  # the clone replaced it
+    assert texts <= set().union(*(bodies(device.state) for device in world.disks))

@@ -1,0 +1,205 @@
+"""Laws of the join, and the reference model: a text disappears only when whoever replaced or deleted it had been shown it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+import msgspec
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.causal.clock import Clock
+from ipfsmem.causal.state import (
+    State,
+    check_covered,
+    forget,
+    join_states,
+    next_bases,
+    state_delete,
+    state_write,
+    write,
+)
+from ipfsmem.causal.value import LIVE, Loc, Value, dot
+from ipfsmem.causal.view import KeyView, in_view_order, view_entry
+from ipfsmem.errors import LimitError
+
+EXAMPLES = 2000 if os.environ.get("CI") else 120
+DEVICES = [c * 16 for c in "abcd"]
+KEYS = ["k0", "k1"]
+
+#: (what, device, key, other device)
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "write", "stale", "read", "delete", "forget", "reseal", "pull", "pull"]),
+        st.integers(0, 3),
+        st.integers(0, 1),
+        st.integers(0, 3),
+    ),
+    max_size=40,
+)
+
+
+class World:
+    """Four devices, and beside each state what was done as far as that device knows: the model has no dots' ctx."""
+
+    def __init__(self) -> None:
+        self.states = [State() for _ in DEVICES]
+        self.clocks = [Clock() for _ in DEVICES]
+        self.known: list[set[int]] = [set() for _ in DEVICES]  # operations a device knows of
+        self.tokens: dict[tuple[int, str], tuple[str, ...]] = {}
+        self.operations: list[tuple[str | None, frozenset[str]]] = []  # (new dot, replaced dots)
+        self.texts: dict[str, bytes] = {}
+        self.now = 1000
+
+    def bodies(self, body: str) -> bytes | None:
+        return self.texts.get(body)
+
+    def base(self, known: str) -> bytes | None:
+        return next((text for body, text in self.texts.items() if body.startswith(known)), None)
+
+    def view(self, who: int, key: str) -> KeyView:
+        return view_entry(key, self.states[who].entries.get(f"m/{key}", {}), self.bodies, self.base)
+
+    def edited(self, data: bytes | None, line: int) -> bytes:
+        """The text shown with one of its lines changed, so that some edits merge; or one text of all devices."""
+        lines = (data or b"0\n-\n1\n-\n2\n-\n3\n").split(b"\n")
+        if line and len(lines) > 6:
+            lines[2 * line] = b"edit %d" % len(self.operations)
+        return b"\n".join(lines)
+
+    def did(self, who: int, new: str | None, replaced: tuple[str, ...]) -> None:
+        self.known[who].add(len(self.operations))
+        self.operations.append((new, frozenset(replaced)))
+
+    def run(self, what: str, who: int, k: int, other: int) -> None:
+        self.now += other  # clocks of several devices may agree
+        key, name, state = KEYS[k], f"m/{KEYS[k]}", self.states[who]
+        if what == "read":
+            self.tokens[who, key] = self.view(who, key).dots
+        elif what in ("write", "stale"):
+            replaced = self.tokens.get((who, key), ()) if what == "stale" else self.view(who, key).dots
+            text = self.edited(self.view(who, key).data, other)
+            body = hashlib.sha256(text).hexdigest()
+            b, base = next_bases(in_view_order(state.entries.get(name, {}), replaced), lambda known: True)
+            value = Value(b=b, base=base, body=body, h=self.clocks[who].tick(self.now), kind=LIVE)
+            try:
+                self.states[who], new = state_write(state, name, replaced, DEVICES[who], value)
+            except LimitError:
+                return
+            self.texts[body] = text
+            self.did(who, new, replaced)
+        elif what == "delete":
+            replaced = self.view(who, key).dots
+            self.states[who] = state_delete(state, name, replaced)
+            self.did(who, None, replaced)
+        elif what == "forget":
+            replaced = self.view(who, key).dots
+            n = state.ctx.get(DEVICES[who], 0) + 1
+            new = dot(DEVICES[who], n)
+            try:
+                entry = forget(state.entries.get(name, {}), replaced, new, self.clocks[who].tick(self.now))
+            except LimitError:
+                return
+            self.states[who] = State({**state.ctx, DEVICES[who]: n}, {**state.entries, name: entry})
+            self.did(who, new, replaced)
+        elif what == "reseal":
+            entries = {
+                n: {d: self.resealed(v, str(other)) for d, v in entry.items()}
+                for n, entry in state.entries.items()
+            }
+            self.states[who] = State(state.ctx, entries)
+        elif what == "pull":
+            joined = join_states(state, self.states[other])
+            assert not joined.clashes
+            self.states[who] = joined.state
+            self.known[who] |= self.known[other]
+
+    def resealed(self, value: Value, ek: str) -> Value:
+        if value.body is None:
+            return value
+        return msgspec.structs.replace(value, loc=Loc(ek * 16, value.body, 512), s=ek * 86)
+
+    def expected(self, who: int) -> set[str]:
+        done = [self.operations[i] for i in self.known[who]]
+        gone = frozenset[str]().union(*(replaced for _, replaced in done))
+        return {new for new, _ in done if new is not None} - gone
+
+
+def grown(trace: list[tuple[str, int, int, int]]) -> World:
+    world = World()
+    for step in trace:
+        world.run(*step)
+    return world
+
+
+def dots_of(state: State) -> set[str]:
+    return {d for entry in state.entries.values() for d in entry}
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps)
+@example(
+    [
+        ("write", 0, 0, 1),
+        ("pull", 1, 0, 0),
+        ("read", 1, 0, 0),
+        ("write", 0, 0, 1),
+        ("stale", 1, 0, 1),
+        ("pull", 0, 0, 1),
+    ]
+)
+def test_a_text_disappears_only_when_it_was_shown_to_who_replaced_it(
+    trace: list[tuple[str, int, int, int]],
+) -> None:
+    world = World()
+    for step in trace:
+        world.run(*step)
+        who = step[1]
+        assert dots_of(world.states[who]) == world.expected(who)
+        check_covered(world.states[who].ctx, world.states[who].entries)
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps)
+def test_join_is_commutative_associative_idempotent(trace: list[tuple[str, int, int, int]]) -> None:
+    a, b, c, _ = grown(trace).states
+
+    def join(x: State, y: State) -> State:
+        joined = join_states(x, y)
+        assert not joined.clashes
+        return joined.state
+
+    assert join(a, b) == join(b, a)
+    assert join(join(a, b), c) == join(a, join(b, c))
+    assert join(a, a) == a
+    assert join(a, join(a, b)) == join(a, b)
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps, st.randoms(use_true_random=False))
+def test_view_does_not_depend_on_order_and_renders_what_it_says(
+    trace: list[tuple[str, int, int, int]], random
+) -> None:  # type: ignore[no-untyped-def]
+    world = grown(trace)
+    for who, key in ((w, k) for w in range(4) for k in KEYS):
+        entry = world.states[who].entries.get(f"m/{key}", {})
+        shown = world.view(who, key)
+        items = list(entry.items())
+        random.shuffle(items)
+        assert view_entry(key, dict(items), world.bodies, world.base) == shown
+        listed = [*shown.dots, *(d for copy in (*shown.conflicts, *shown.hidden) for d in copy.dots)]
+        assert sorted(listed) == sorted(entry)  # every dot is somewhere, and once
+        if not shown.merged:
+            assert len({entry[d].body for d in shown.dots}) <= 1
+            if shown.data is not None:
+                assert hashlib.sha256(shown.data).hexdigest() == shown.body == entry[shown.dots[0]].body
+
+
+def test_a_write_keeps_siblings_that_were_not_shown() -> None:
+    one = Value(b=(), body="1" * 64, h="0" * 16, kind=LIVE)
+    entry = {dot(DEVICES[0], 1): one, dot(DEVICES[1], 1): one}
+    assert write(entry, [dot(DEVICES[0], 1)], dot(DEVICES[2], 1), one).keys() == {
+        dot(DEVICES[1], 1),
+        dot(DEVICES[2], 1),
+    }
