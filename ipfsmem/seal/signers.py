@@ -94,7 +94,10 @@ class KeystoreSigner(RawKeySigner):
             with where.open("rb") as file:
                 data = file.read(MAX_KEYSTORE_BYTES + 1)
         except OSError as error:
-            raise StorageError(f"keystore {where} cannot be read: {error.strerror}") from None
+            raise StorageError(
+                f"keystore {where} cannot be read: {error.strerror}",
+                hint="Check the path and its permissions.",
+            ) from None
         super().__init__(_open_keystore(data, passphrase, f"keystore {where}"))
 
 
@@ -180,6 +183,9 @@ def _open_keystore(data: bytes, passphrase: str, what: str) -> bytes:
         key: bytes = decode_keyfile_json(msgspec.to_builtins(keystore), _passphrase_bytes(passphrase))
     except EthKeyfileValueError:
         raise PassphraseError(f"the passphrase of {what} is wrong") from None
+    except ValueError as error:
+        # Parameters in range that do not go together, such as an N too large for its r.
+        raise FormatError(f"{what} has impossible parameters: {error}") from None
     if len(key) != 32 or not 0 < int.from_bytes(key, "big") < ORDER:
         raise FormatError(f"{what} does not hold a secp256k1 private key")
     if keystore.address and _hex(keystore.address, "address", what) != RawKeySigner(key).address:
@@ -195,7 +201,7 @@ def _read_keystore(data: bytes, what: str) -> _Keystore:
         keystore = msgspec.convert(_lower_keys(msgspec.json.decode(data)), _Keystore)
         if keystore.version != 3:
             raise FormatError(f"{what} has version {keystore.version}; 3 is read")
-        _check_kdf(keystore.crypto, what)
+        params = _read_kdf(keystore.crypto, what)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"{what} is not a Web3 secret storage file: {error}") from None
     crypto = keystore.crypto
@@ -208,10 +214,11 @@ def _read_keystore(data: bytes, what: str) -> _Keystore:
     ):
         if len(_hex(text, name, what)) != size:
             raise FormatError(f"{what}: {name} does not have {size} bytes")
-    return keystore
+    crypto = msgspec.structs.replace(crypto, kdfparams=msgspec.to_builtins(params))
+    return msgspec.structs.replace(keystore, crypto=crypto)
 
 
-def _check_kdf(crypto: _Crypto, what: str) -> None:
+def _read_kdf(crypto: _Crypto, what: str) -> _Scrypt | _Pbkdf2:
     params: _Scrypt | _Pbkdf2
     if crypto.kdf == "scrypt":
         params = msgspec.convert(crypto.kdfparams, _Scrypt)
@@ -233,6 +240,7 @@ def _check_kdf(crypto: _Crypto, what: str) -> None:
     if params.dklen != 32:
         raise FormatError(f"{what} derives {params.dklen} bytes, 32 expected")
     _hex(params.salt, "salt", what)
+    return params
 
 
 def _lower_keys(value: Any, depth: int = 4) -> Any:
@@ -242,10 +250,14 @@ def _lower_keys(value: Any, depth: int = 4) -> Any:
 
 
 def _hex(text: str, name: str, what: str) -> bytes:
+    digits = text.removeprefix("0x")
     try:
-        return bytes.fromhex(text.removeprefix("0x"))
+        data = bytes.fromhex(digits)
     except ValueError:
         raise FormatError(f"{what}: {name} is not hex") from None
+    if len(data) * 2 != len(digits):
+        raise FormatError(f"{what}: {name} has white space in its hex")
+    return data
 
 
 def _passphrase_bytes(passphrase: str) -> bytes:

@@ -19,6 +19,7 @@ MAX_KEY_NUMBER: Final = 2**31 - 1
 ORDER: Final = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
 _LABEL: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_HEX: Final = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})*)")
 _REQUEST: Final = """ipfsmem memory key request, version 1
 
 Signing this text creates the secret keys of an encrypted agent memory.
@@ -81,10 +82,10 @@ def key_request(address20: bytes, vault: str, key_number: int) -> bytes:
 
 def read_signature(text: str) -> bytes:
     """Bytes of a signature as wallets print it: hex in either case, with or without 0x. Raises SignerError."""
-    try:
-        return bytes.fromhex(text.strip().removeprefix("0x").removeprefix("0X"))
-    except ValueError:
-        raise SignerError("the wallet's answer is not a signature in hex") from None
+    found = _HEX.fullmatch(text.strip())
+    if found is None:
+        raise SignerError("the wallet's answer is not a signature in hex")
+    return bytes.fromhex(found[1])
 
 
 def signing_hash(message: bytes) -> bytes:

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.errors import OpenError
+from ipfsmem.seal.objects import OVERHEAD, TYPES, Sealer, epoch_key, pad
+
+kinds = st.sampled_from(sorted(TYPES))
+contexts = st.text(max_size=80).filter(lambda text: text.isascii()) | st.text(max_size=20)
+payloads = st.binary(max_size=1200) | st.builds(bytes, st.integers(0, 30_000))
+keys = st.binary(min_size=32, max_size=32)
+tags = st.binary(min_size=16, max_size=16)
+epochs = st.integers(0, 2**32 - 1)
+modest = settings(max_examples=60, deadline=None)
+
+
+def make(epoch: int, key: bytes, tag: bytes) -> Sealer:
+    return Sealer(epoch_key(epoch, key, tag), tag)
+
+
+@modest
+@given(kinds, contexts, payloads, keys, epochs, tags)
+def test_round_trip_and_equal_bytes(kind, ctx, payload, key, epoch, tag):
+    sealed = make(epoch, key, tag).seal(kind, ctx, payload)
+    assert len(sealed) == pad(len(payload) + 4) + OVERHEAD
+    other_device = make(epoch, key, tag)
+    assert other_device.open(kind, ctx, sealed) == payload
+    assert other_device.seal(kind, ctx, payload) == sealed
+
+
+@modest
+@given(kinds, contexts, st.binary(max_size=600), st.data())
+def test_any_change_of_the_bytes(kind, ctx, payload, data):
+    sealer = make(1, bytes(32), bytes(16))
+    sealed = sealer.seal(kind, ctx, payload)
+    at = data.draw(st.integers(0, len(sealed) - 1))
+    changed = sealed[:at] + bytes((sealed[at] ^ data.draw(st.integers(1, 255)),)) + sealed[at + 1 :]
+    shorter = sealed[: data.draw(st.integers(0, len(sealed) - 1))]
+    longer = sealed + data.draw(st.binary(min_size=1, max_size=600))
+    for broken in (changed, shorter, longer):
+        with pytest.raises(OpenError):
+            sealer.open(kind, ctx, broken)
+
+
+@modest
+@given(
+    st.tuples(kinds, contexts, epochs, keys, tags),
+    st.tuples(kinds, contexts, epochs, keys, tags),
+    st.integers(1, 31),
+)
+def test_any_change_of_what_is_expected(one, two, mask):
+    kind, ctx, epoch, key, tag = one
+    sealed = make(epoch, key, tag).seal(kind, ctx, b"payload")
+    other = tuple(b if mask >> i & 1 else a for i, (a, b) in enumerate(zip(one, two, strict=True)))
+    if other == one:
+        return
+    kind, ctx, epoch, key, tag = other
+    with pytest.raises(OpenError):
+        make(epoch, key, tag).open(kind, ctx, sealed)
+
+
+@modest
+@given(st.binary(max_size=2000))
+def test_noise_never_opens_nor_crashes(noise):
+    sealer = make(1, bytes(32), bytes(16))
+    for data in (noise, b"IPM1" + noise, b"IPM1" + noise.ljust(552, b"\0")):
+        with pytest.raises(OpenError):
+            sealer.open(3, "key", data)
+
+
+@modest
+@given(st.integers(0, 2**20))
+def test_buckets(n):
+    bucket = pad(n)
+    assert bucket >= max(n, 512)
+    assert pad(bucket) == bucket
+    assert n <= 8192 or bucket <= n * 1.12
+    assert pad(n + 1) >= bucket
