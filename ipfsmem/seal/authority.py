@@ -1,9 +1,9 @@
 """Who may do what in a vault: the pure evaluation of a set of ring statements, in three steps.
 
 Format section 4. Roots first, then the admins whom a root ever enrolled, then everybody else; so every set of
-statements has one reading, whatever the order in which it came. `keep` says which statements a ring holds on to,
-`evaluate` what they mean. Signatures were verified before (`statements`); nothing here opens a box, knows a secret
-other than the epoch keys that it is handed, or changes a statement.
+statements has one reading, whatever the order in which it came. Signatures were verified before (`statements`), and
+what can never count was left out (`ring_keep`); nothing here opens a box, knows a secret other than the epoch keys
+that it is handed, or changes a statement.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from typing import Final
 
 import msgspec
 
-from ipfsmem.errors import FormatError, LimitError
+from ipfsmem.errors import LimitError
 from ipfsmem.seal.objects import EpochKey
-from ipfsmem.seal.statements import Epoch, Genesis, Member, Revoke, Role, Statement, id_of_hex
+from ipfsmem.seal.ring_keep import Facts, Link, as_epoch, as_member, facts_of, split_members, successor_links
+from ipfsmem.seal.statements import Epoch, Member, Revoke, Role, Statement, id_of_hex
 
 MAX_MEMBERS: Final = 64
-MAX_STATEMENTS: Final = 512
-MAX_REVOKED_BY_ONE: Final = 128
-MAX_CHAIN: Final = 8
 
 RANK_ROOT: Final = 0
 RANK_ADMIN: Final = 1
@@ -47,24 +45,6 @@ class Person(msgspec.Struct, frozen=True):
     since: str
     hash: str
     successor_of: str | None = None
-
-
-class Facts(msgspec.Struct, frozen=True):
-    """What only ever grows with the set: the root keys and the keys that a root ever enrolled as admin (hex)."""
-
-    roots: tuple[str, ...]
-    root_ids: frozenset[str]
-    admins: frozenset[str]
-    admin_ids: frozenset[str]
-
-    def may_administer(self, key: str) -> bool:
-        """Whether the holder of this key may, or once might, enrol and revoke others."""
-        return key in self.root_keys or key in self.admins
-
-    @property
-    def root_keys(self) -> tuple[str, ...]:
-        """The roots' admin keys; the first is the one that the vault tag is made of."""
-        return self.roots
 
 
 class Authority(msgspec.Struct, frozen=True):
@@ -119,165 +99,14 @@ class Authority(msgspec.Struct, frozen=True):
         return tuple(sorted({person.anchor for person in self.members.values() if person.anchor}))
 
 
-def facts_of(statements: Iterable[Statement]) -> Facts:
-    """Roots and admins ever. Raises FormatError without a genesis; several of one vault unite their roots."""
-    genesis = [st.body for st in statements if isinstance(st.body, Genesis)]
-    if not genesis:
-        raise FormatError("a key ring has no genesis statement")
-    first = genesis[0].roots[0]
-    if any(body.roots[0] != first for body in genesis):
-        raise FormatError("a key ring has genesis statements of two vaults")
-    others = {root for body in genesis for root in body.roots} - {first}
-    roots = (first, *sorted(others))
-    admins = frozenset(
-        st.body.sign
-        for st in statements
-        if isinstance(st.body, Member) and st.body.role == "admin" and st.body.by in roots
-    ) - frozenset(roots)
-    return Facts(
-        roots, frozenset(map(id_of_hex, roots)), admins, frozenset(id_of_hex(admin) for admin in admins)
-    )
-
-
-# --- what a ring holds on to ------------------------------------------------------------------------------------
-
-
-def keep(statements: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The statements that a ring keeps, sorted by hash; the rest can never count again, whatever is learned later.
-
-    Dropped are: what its signer had no right to say, an epoch without the roots, without an id that a root revoked,
-    or outdone by a root's later epoch; a signer's second revoke of one id; a member's second successor. What merely
-    does not count now is kept. Raises LimitError beyond the limits of format section 8.
-    """
-    pool = list({st.hash: st for st in statements}.values())
-    facts = facts_of(pool)
-    members = [st for st in pool if isinstance(st.body, Member)]
-    enrolled, claims = _split_members(members, facts)
-    kept = [st for st in pool if isinstance(st.body, Genesis)]
-    kept += enrolled
-    kept += [link.statement for link in _links(enrolled, claims)]
-    revokes = _kept_revokes(pool, facts)
-    kept += revokes
-    kept += _kept_epochs(pool, revokes, facts)
-    if len(kept) > MAX_STATEMENTS:
-        raise LimitError(f"a key ring holds at most {MAX_STATEMENTS} statements, this has {len(kept)}")
-    return tuple(sorted(kept, key=lambda st: st.hash))
-
-
-def _split_members(
-    members: Sequence[Statement], facts: Facts
-) -> tuple[list[Statement], dict[str, list[Statement]]]:
-    """Member statements by roots and admins, and the others by signer: claims to be a successor."""
-    admin_boxes: defaultdict[str, set[str]] = defaultdict(set)
-    for st in members:
-        body = _member(st)
-        if body.by in facts.roots:
-            admin_boxes[body.sign].add(body.box)
-    enrolled: list[Statement] = []
-    claims: defaultdict[str, list[Statement]] = defaultdict(list)
-    for st in members:
-        body = _member(st)
-        if body.by in facts.roots:
-            enrolled.append(st)
-        elif body.role == "admin" or body.id in facts.root_ids or body.sign == body.by:
-            continue
-        elif body.by in facts.admins and body.box not in admin_boxes[body.by]:
-            enrolled.append(st)
-        else:
-            # An admin that signs for its own box key names its successor, like anybody else.
-            claims[body.by].append(st)
-    return enrolled, claims
-
-
-class _Link(msgspec.Struct, frozen=True):
-    """A successor statement with the id that signed it."""
-
-    parent: str
-    child: str
-    statement: Statement
-
-
-def _links(enrolled: Sequence[Statement], claims: Mapping[str, list[Statement]]) -> list[_Link]:
-    """One successor for each key (the least hash), with its predecessor's box key, at most eight in a chain."""
-    boxes: defaultdict[str, set[str]] = defaultdict(set)
-    for st in enrolled:
-        boxes[_member(st).sign].add(_member(st).box)
-    frontier = dict(boxes)
-    seen = set(boxes)
-    links: list[_Link] = []
-    for _ in range(MAX_CHAIN):
-        reached: defaultdict[str, set[str]] = defaultdict(set)
-        for key, allowed in frontier.items():
-            fitting = [st for st in claims.get(key, ()) if _member(st).box in allowed]
-            if not fitting:
-                continue
-            chosen = min(fitting, key=lambda st: st.hash)
-            body = _member(chosen)
-            links.append(_Link(id_of_hex(key), body.id, chosen))
-            if body.sign not in seen:
-                reached[body.sign].add(body.box)
-        if not reached:
-            break
-        seen |= reached.keys()
-        frontier = dict(reached)
-    return links
-
-
-def _kept_revokes(pool: Iterable[Statement], facts: Facts) -> list[Statement]:
-    least: dict[tuple[str, str], Statement] = {}
-    targets: defaultdict[str, set[str]] = defaultdict(set)
-    for st in pool:
-        body = st.body
-        if not isinstance(body, Revoke) or body.id in facts.root_ids or not facts.may_administer(body.by):
-            continue
-        targets[body.by].add(body.id)
-        other = least.get((body.by, body.id))
-        if other is None or st.hash < other.hash:
-            least[body.by, body.id] = st
-    for signer, ids in targets.items():
-        if len(ids) > MAX_REVOKED_BY_ONE:
-            raise LimitError(
-                f"{signer} revoked {len(ids)} ids in one key ring, {MAX_REVOKED_BY_ONE} are allowed"
-            )
-    return list(least.values())
-
-
-def _kept_epochs(pool: Iterable[Statement], revokes: Iterable[Statement], facts: Facts) -> list[Statement]:
-    # Only what a root revoked is revoked for ever: an admin's revoke stops counting when a root makes its target an
-    # admin, and what was dropped could not come back.
-    gone = {_revoke(st).id for st in revokes if _revoke(st).by in facts.roots}
-    epochs = [
-        st
-        for st in pool
-        if isinstance(st.body, Epoch)
-        and facts.may_administer(st.body.by)
-        and facts.root_ids.issubset(st.body.for_)
-        and gone.issubset(st.body.not_)
-    ]
-    by_roots = [_epoch(st) for st in epochs if _epoch(st).by in facts.roots]
-    return [st for st in epochs if not any(_outdone(_epoch(st), later) for later in by_roots)]
-
-
-def _outdone(old: Epoch, new: Epoch) -> bool:
-    """Whether a root's epoch gives a greater key to all whom `old` served, knowing every revocation that it knew."""
-    return (
-        (new.epoch, new.ek) > (old.epoch, old.ek)
-        and set(old.not_).issubset(new.not_)
-        and set(old.for_).issubset({*new.for_, *new.not_})
-    )
-
-
-# --- what it means ----------------------------------------------------------------------------------------------
-
-
 def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain: bool = False) -> Authority:
     """Read statements that `keep` returned, with the epoch keys that this device has.
 
     Raises LimitError when more than 64 ids are members.
     """
     facts = facts_of(statements)
-    enrolled, claims = _split_members([st for st in statements if isinstance(st.body, Member)], facts)
-    links = _same_box(_links(enrolled, claims), enrolled)
+    enrolled, claims = split_members([st for st in statements if isinstance(st.body, Member)], facts)
+    links = _same_box(successor_links(enrolled, claims), enrolled)
     chains = _chains(links, enrolled)
     verdicts = _revocations(statements, facts, chains)
     counts = _Counting(facts, verdicts)
@@ -285,8 +114,8 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
     members = {member: person for member, person in people.items() if member not in verdicts.revoked}
     if len(members.keys() | facts.root_ids) > MAX_MEMBERS:
         raise LimitError(f"a key ring has at most {MAX_MEMBERS} members, this has {len(members)}")
-    epochs = [_epoch(st) for st in statements if isinstance(st.body, Epoch) and counts(st)]
-    asked = verdicts.named | (verdicts.revoked & {_member(st).id for st in enrolled})
+    epochs = [as_epoch(st) for st in statements if isinstance(st.body, Epoch) and counts(st)]
+    asked = verdicts.named | (verdicts.revoked & {as_member(st).id for st in enrolled})
     seals, holders = _sealing(epochs, asked)
     by_id = _by_id(eks, epochs)
     sealing = next((ek for ek in eks if (ek.epoch, ek.id) == seals), None)
@@ -307,21 +136,23 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
     )
 
 
-def _same_box(links: Sequence[_Link], enrolled: Iterable[Statement]) -> list[_Link]:
+def _same_box(links: Sequence[Link], enrolled: Iterable[Statement]) -> list[Link]:
     """Leave out links to an id that an admin enrolled with another box key: nobody adopts a stranger into its chain."""
     boxes: defaultdict[str, set[str]] = defaultdict(set)
     for st in enrolled:
-        boxes[_member(st).id].add(_member(st).box)
+        boxes[as_member(st).id].add(as_member(st).box)
     return [
-        link for link in links if link.child not in boxes or _member(link.statement).box in boxes[link.child]
+        link
+        for link in links
+        if link.child not in boxes or as_member(link.statement).box in boxes[link.child]
     ]
 
 
-def _chains(links: Iterable[_Link], enrolled: Iterable[Statement]) -> dict[str, tuple[str, ...]]:
+def _chains(links: Iterable[Link], enrolled: Iterable[Statement]) -> dict[str, tuple[str, ...]]:
     near: defaultdict[str, set[str]] = defaultdict(set)
     depth: dict[str, int] = {}
     for st in enrolled:
-        depth[_member(st).id] = 0
+        depth[as_member(st).id] = 0
     for link in links:
         near[link.parent].add(link.child)
         near[link.child].add(link.parent)
@@ -395,18 +226,20 @@ class _Counting:
 
 
 def _people(
-    enrolled: Iterable[Statement], links: Sequence[_Link], facts: Facts, counts: _Counting
+    enrolled: Iterable[Statement], links: Sequence[Link], facts: Facts, counts: _Counting
 ) -> dict[str, Person]:
     best: dict[str, tuple[int, Statement]] = {}
     for st in enrolled:
         if not counts(st):
             continue
-        rank = RANK_ROOT if _member(st).by in facts.roots else RANK_ADMIN
-        other = best.get(_member(st).id)
+        rank = RANK_ROOT if as_member(st).by in facts.roots else RANK_ADMIN
+        other = best.get(as_member(st).id)
         if other is None or _better(rank, st, *other):
-            best[_member(st).id] = (rank, st)
+            best[as_member(st).id] = (rank, st)
     people = {
-        member: _person(st, rank, "admin" if member in facts.admin_ids | facts.root_ids else _member(st).role)
+        member: _person(
+            st, rank, "admin" if member in facts.admin_ids | facts.root_ids else as_member(st).role
+        )
         for member, (rank, st) in best.items()
     }
     # Links stand in the order of their depth, so a predecessor is known before its successor.
@@ -419,22 +252,22 @@ def _people(
             continue
         if child is not None and not _later(link.statement, child):
             continue
-        role = min("writer", _member(link.statement).role, parent.role, key=lambda name: _ROLES[name])
+        role = min("writer", as_member(link.statement).role, parent.role, key=lambda name: _ROLES[name])
         people[link.child] = _person(link.statement, RANK_SUCCESSOR, role, link.parent)
     return dict(sorted(people.items()))
 
 
 def _better(rank: int, st: Statement, other_rank: int, other: Statement) -> bool:
-    mine, theirs = (_member(st).since, st.hash), (_member(other).since, other.hash)
+    mine, theirs = (as_member(st).since, st.hash), (as_member(other).since, other.hash)
     return rank < other_rank or (rank == other_rank and mine > theirs)
 
 
 def _later(st: Statement, child: Person) -> bool:
-    return (_member(st).since, st.hash) > (child.since, child.hash)
+    return (as_member(st).since, st.hash) > (child.since, child.hash)
 
 
 def _person(st: Statement, rank: int, role: Role, successor_of: str | None = None) -> Person:
-    body = _member(st)
+    body = as_member(st)
     anchor = bytes.fromhex(body.anchor) if body.anchor and rank != RANK_SUCCESSOR else None
     return Person(
         id=body.id,
@@ -510,18 +343,3 @@ def _reason(sealing: EpochKey | None, seals: tuple[int, str] | None, plain: bool
     if seals is None:
         return "no key may seal since members were revoked: an admin must unlock and make a new one"
     return f"this device was not given the key {seals[1]} that seals now: an admin must unlock and give it"
-
-
-def _member(st: Statement) -> Member:
-    assert isinstance(st.body, Member)
-    return st.body
-
-
-def _epoch(st: Statement) -> Epoch:
-    assert isinstance(st.body, Epoch)
-    return st.body
-
-
-def _revoke(st: Statement) -> Revoke:
-    assert isinstance(st.body, Revoke)
-    return st.body

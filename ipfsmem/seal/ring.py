@@ -15,11 +15,12 @@ import msgspec
 
 from ipfsmem import canonical
 from ipfsmem.errors import FormatError, LimitError, MembershipError, OpenError
-from ipfsmem.seal.authority import Authority, evaluate, facts_of
-from ipfsmem.seal.authority import keep as kept_of
+from ipfsmem.seal.authority import Authority, evaluate
 from ipfsmem.seal.derive import vault_tag
 from ipfsmem.seal.objects import EK_BYTES, OVERHEAD, RING_BODY, EpochKey, Sealer, epoch_key, pad
-from ipfsmem.seal.primitives import box_open, box_seal, x25519_public
+from ipfsmem.seal.primitives import box_open, x25519_public
+from ipfsmem.seal.ring_keep import facts_of
+from ipfsmem.seal.ring_keep import keep as kept_of
 from ipfsmem.seal.statements import Envelope, Epoch, Genesis, Statement, envelope, open_envelope
 
 MAX_RING: Final = 256 * 1024
@@ -289,11 +290,6 @@ def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
         raise FormatError(f"a plain {what} has no epoch keys")
     _check_vault(tag, shown)
     return Keyring(tag, shown, file.body)
-
-
-def make_slot(ek: EpochKey, vault: bytes, box_public: bytes) -> bytes:
-    """The 104-byte slot that gives `ek` to the holder of a box key; different at every call."""
-    return box_seal(slot_text(ek, vault), box_public)
 
 
 def slot_text(ek: EpochKey, vault: bytes) -> bytes:

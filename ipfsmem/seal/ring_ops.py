@@ -15,11 +15,12 @@ import msgspec
 
 from ipfsmem import canonical
 from ipfsmem.errors import FormatError, LimitError, MembershipError, UsageError
-from ipfsmem.seal.authority import MAX_CHAIN, Authority, Person
+from ipfsmem.seal.authority import Authority, Person
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.objects import MAX_EPOCH, EpochKey, epoch_key
 from ipfsmem.seal.primitives import Signer25519, box_key_ok, box_seal, public_key_ok
 from ipfsmem.seal.ring import Ring, slot_text
+from ipfsmem.seal.ring_keep import MAX_CHAIN
 from ipfsmem.seal.statements import (
     Epoch,
     Genesis,
