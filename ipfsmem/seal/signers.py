@@ -183,9 +183,6 @@ def _open_keystore(data: bytes, passphrase: str, what: str) -> bytes:
         key: bytes = decode_keyfile_json(msgspec.to_builtins(keystore), _passphrase_bytes(passphrase))
     except EthKeyfileValueError:
         raise PassphraseError(f"the passphrase of {what} is wrong") from None
-    except ValueError as error:
-        # Parameters in range that do not go together, such as an N too large for its r.
-        raise FormatError(f"{what} has impossible parameters: {error}") from None
     if len(key) != 32 or not 0 < int.from_bytes(key, "big") < ORDER:
         raise FormatError(f"{what} does not hold a secp256k1 private key")
     if keystore.address and _hex(keystore.address, "address", what) != RawKeySigner(key).address:

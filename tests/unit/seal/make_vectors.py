@@ -190,7 +190,7 @@ def make_wallet() -> None:
         ("ERC-6492 wrapper", erc6492, "SignerError"),
         *(
             (f"v is {x}", sig[:64] + bytes((x,)), "SignerError")
-            for x in (2, 3, 26, 29, 31, 32, 35, 37, 38, 255)
+            for x in (2, 3, 26, 29, 31, 32, 35, 37, 38, 54, 55, 255)
         ),
         ("r is 0", zero + sig[32:], "SignerError"),
         ("s is 0", r + zero + sig[64:], "SignerError"),
@@ -425,7 +425,10 @@ def make_objects() -> None:
         ({}, "magic alone", b"IPM1"),
         ({}, "another magic", b"IPM2" + obj[4:]),
         ({}, "cut by a byte", obj[:-1]),
-        ({}, "cut to the header", obj[:44]),
+        ({}, "cut to magic, nonce and a tag", obj[:44]),
+        ({}, "cut inside the tag", obj[:40]),
+        ({}, "cut to magic and nonce", obj[:28]),
+        ({}, "cut inside the nonce", obj[:20]),
         ({}, "a byte more", obj + b"\0"),
         ({}, "first nonce bit", flip(obj, 4)),
         ({}, "first text bit", flip(obj, 28)),

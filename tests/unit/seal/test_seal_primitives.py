@@ -163,6 +163,14 @@ def test_wrong_signature_sizes(size):
     assert not p.verify(signer.public, b"", (signer.sign(b"") + b"\0")[:size])
 
 
+@pytest.mark.parametrize("cut", [0, 1, 63, 65, 70])
+def test_the_border_between_signature_and_message_is_fixed(cut):
+    signer = p.Signer25519(b"\1" * 32)
+    whole = signer.sign(b"message") + b"message"
+    assert p.verify(signer.public, whole[64:], whole[:64])
+    assert not p.verify(signer.public, whole[cut:], whole[:cut])
+
+
 @pytest.mark.parametrize("row", named(BOXES))
 def test_boxes(row):
     opened = p.box_open(*(bytes.fromhex(row[name]) for name in ("box", "public", "secret")))
