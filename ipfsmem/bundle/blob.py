@@ -120,14 +120,13 @@ def _file(name: str, text: Any) -> tuple[str, str | None, bytes]:
 
 def _event(raw: msgspec.Raw) -> Event:
     event = timeline.parse_line(bytes(raw))
-    if event["type"] == "raw" and "raw" in event:
-        # White space between the parts says nothing here; without it the same element is the same raw event.
-        try:
-            compact = msgspec.json.format(bytes(raw), indent=-1)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            return event
-        return timeline.parse_line(compact)
-    return event
+    if event["type"] != "raw":
+        return event
+    # What is no event is kept in its RFC 8785 form, so that white space does not make it another one.
+    try:
+        return timeline.parse_line(timeline.canonical(msgspec.json.decode(raw)))
+    except (FormatError, msgspec.MsgspecError, UnicodeError, RecursionError):
+        return event
 
 
 def _decoded(data: bytes) -> _Wire:

@@ -7,11 +7,12 @@ kept. Nothing here makes a timestamp or a counter: both come from the caller. No
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import rfc8785
@@ -32,6 +33,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder().decode
 _FIRST = ("ts", "type", "id")
 _OWN_ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,15})")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NORMAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z")
 _INSTANT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -103,7 +105,7 @@ def split_own_id(id: str) -> tuple[str, int] | None:
 
 def foreign_id(event: Event) -> str:
     """First 16 hex digits of the SHA-256 of the event's RFC 8785 form without `id`. Raises FormatError."""
-    return hashlib.sha256(_jcs({k: v for k, v in event.items() if k != "id"})).hexdigest()[:16]
+    return hashlib.sha256(canonical({k: v for k, v in event.items() if k != "id"})).hexdigest()[:16]
 
 
 def as_foreign(event: Event) -> Event:
@@ -122,9 +124,9 @@ def event_line(event: Event) -> bytes:
     if fault is not None:
         raise FormatError(f"not a timeline event: {fault}")
     rest = {k: v for k, v in event.items() if k not in _FIRST}
-    first = _jcs(event["ts"]), _jcs(event["type"]), _jcs(event["id"])
+    first = canonical(event["ts"]), canonical(event["type"]), canonical(event["id"])
     line = b'{"ts":%b,"type":%b,"id":%b' % first
-    line += b"," + _jcs(rest)[1:] if rest else b"}"
+    line += b"," + canonical(rest)[1:] if rest else b"}"
     if len(line) > MAX_LINE:
         raise LimitError(
             f"timeline event {event['id'][:60]} has {len(line)} bytes, at most {MAX_LINE} are allowed"
@@ -137,12 +139,9 @@ def parse_line(line: bytes, day: str | None = None) -> Event:
 
     `day` is the UTC day of the file the line stands in: the instant of a raw line that has no better one.
     """
-    ts = f"{day}T00:00:00.000Z" if day else NO_TIME
-    try:
-        event = _decode(line)
-    except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
-        return _raw(ts, line)
+    event = _loose(line)
     if _fault(event) is not None:
+        ts = f"{day}T00:00:00.000Z" if day else NO_TIME
         if isinstance(event, dict) and _is_instant(event.get("ts")):
             ts = event["ts"]
         return _raw(ts, line)
@@ -197,6 +196,22 @@ def _checked_foreign(event: Event) -> Event:
     return as_foreign(event)
 
 
+def _loose(line: bytes) -> Any:
+    """The value of a JSON text, None when it is none; what only the strict decoder refuses, `_walk` refuses too."""
+    try:
+        return _decode(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass
+    try:
+        return json.loads(str(line, "utf-8"), parse_int=float, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
 def _raw(ts: str, line: bytes) -> Event:
     event: Event = {"ts": ts, "type": "raw"}
     try:
@@ -239,12 +254,18 @@ def _walk(event: Event) -> str | None:
                 for name in item:
                     if not isinstance(name, str):
                         return "a field name is not text"
+                    if not name.isascii() and _SURROGATE.search(name):
+                        return "a field name is not Unicode text"
                 values: Iterable[Any] = item.values()
             else:
                 values = item
             for value in values:
                 kind = type(value)
-                if kind is str or kind is bool or value is None:
+                if kind is str:
+                    if not value.isascii() and _SURROGATE.search(value):
+                        return "it holds a lone surrogate"
+                    continue
+                if kind is bool or value is None:
                     continue
                 if kind is dict or kind is list or kind is tuple:
                     below.append(value)
@@ -262,9 +283,9 @@ def _walk(event: Event) -> str | None:
     return f"it is nested deeper than {MAX_NESTING}"
 
 
-def _jcs(value: Any) -> bytes:
-    """RFC 8785 form; by the fast encoder where both agree: no floats, ASCII names."""
-    try:
+def canonical(value: Any) -> bytes:
+    """RFC 8785 form of a JSON value. Raises FormatError when it has none."""
+    try:  # the fast encoder where both agree: no floats, ASCII names
         return _encode(value) if _agrees(value) else rfc8785.dumps(value)
     except (rfc8785.CanonicalizationError, UnicodeError, RecursionError, TypeError) as error:
         raise FormatError(f"timeline event has no canonical form: {error}") from None
