@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
@@ -125,6 +126,23 @@ def test_verdict_table_covers_what_libraries_disagree_on():
         assert (category, True) not in verdicts
     assert ("mixed order A", True) in verdicts
     assert ("mixed order A", False) in verdicts
+
+
+@pytest.mark.parametrize("row", named(VECTORS["signatures"]))
+def test_verdicts_by_the_rule_for_other_libraries(row):
+    """Format 2.4: a lenient verifier (here OpenSSL, elsewhere WebCrypto) and two lists give libsodium's verdict."""
+    public, message, signature = (bytes.fromhex(row[name]) for name in ("public", "message", "signature"))
+    tiny = {
+        bytes.fromhex(r["signature"])[:32] for r in VECTORS["signatures"] if r["category"] == "small order R"
+    }
+    assert len(tiny) == 14
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
+    except InvalidSignature:
+        lenient = False
+    else:
+        lenient = True
+    assert (lenient and public not in tiny and signature[:32] not in tiny) is row["valid"]
 
 
 @pytest.mark.parametrize("row", named(VECTORS["keys"]))
