@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from ipfsmem.seal.ring import Ring
+
 
 class Codec(Protocol):
     """How bodies, state nodes and local rows are stored. Opening raises OpenError or FormatError."""
@@ -17,6 +19,10 @@ class Codec(Protocol):
     @property
     def ek(self) -> str:
         """Id of the epoch key that seals now, "" in plain modes. Raises MembershipError when none does."""
+        ...
+
+    def use_ring(self, ring: Ring) -> None:
+        """Take over the keys of a ring, and what it says of the one that seals."""
         ...
 
     def seal_body(self, name: str, body: bytes) -> tuple[str, bytes]:

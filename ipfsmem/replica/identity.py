@@ -15,8 +15,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import msgspec
+from nacl import bindings, exceptions
 
-from ipfsmem.errors import FormatError, StorageError
+from ipfsmem.errors import FormatError, OpenError, StorageError
 from ipfsmem.replica.disk import read_file, write_atomic
 from ipfsmem.seal.primitives import Signer25519, x25519_public
 from ipfsmem.seal.vault_file import protect, unprotect
@@ -55,6 +56,10 @@ class Device(msgspec.Struct, frozen=True, dict=True):
         """First 16 hex digits of SHA-256(sign) (format section 4)."""
         return sha256(self.sign_public).hexdigest()[:16]
 
+    def with_seed(self, seed: bytes) -> Device:
+        """The same device with this signing key."""
+        return self if seed == self.sign_seed else Device(seed, self.box_secret, self.row_key)
+
     def successor(self, random: Random) -> Device:
         """The same device under a new id: another signing key, the same box and row keys."""
         return Device(random(32), self.box_secret, self.row_key)
@@ -86,6 +91,19 @@ def load_device(folder: Path, passphrase: str | None) -> Device:
     if len(secret) != 96:
         raise FormatError(f"{path} holds {len(secret)} bytes of secrets, 96 expected")
     return Device(secret[:32], secret[32:64], secret[64:])
+
+
+def seal_row(row_key: bytes, row: bytes, nonce: bytes) -> bytes:
+    """A row for this disk only, under the device's own key (XChaCha20-Poly1305, `nonce` 24 random bytes)."""
+    return nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(row, b"row", nonce, row_key)
+
+
+def open_row(row_key: bytes, stored: bytes) -> bytes:
+    """The row again. Raises OpenError."""
+    try:
+        return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(stored[24:], b"row", stored[:24], row_key)
+    except (exceptions.CryptoError, exceptions.TypeError, ValueError):
+        raise OpenError("a row of this memory is damaged, or does not belong to this device's keys") from None
 
 
 def place(database: Path) -> str:

@@ -17,8 +17,9 @@ from ipfsmem.errors import ConfigError
 from ipfsmem.replica.codec import Codec
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.disk import make_directory, read_file, write_atomic
-from ipfsmem.replica.identity import Device, place
+from ipfsmem.replica.identity import Device, open_row, place, seal_row
 from ipfsmem.replica.store import Store
+from ipfsmem.seal.ring import Ring
 
 Now = Callable[[], int]
 Random = Callable[[int], bytes]
@@ -45,10 +46,13 @@ class Replica:
     ) -> None:
         self.folder = folder
         self.config = config
-        self.device = device
+        self.device = self._first_device = device
         self.codec = codec
         self.world = world
         self.db = Database(folder)
+        self.ring: Ring | None = None
+        self._ring_dump = b""
+        self._load_secrets()
         self.store = Store(self.db, codec)
 
     @property
@@ -61,7 +65,7 @@ class Replica:
         """Nobody else writes meanwhile; the store shows what is on disk when it begins, and when it fails."""
         with self.db.transaction():
             try:
-                self.store.refresh()
+                self._refresh()
                 yield
             except BaseException:
                 self.store.stale()
@@ -71,8 +75,40 @@ class Replica:
     def reading(self) -> Iterator[None]:
         """One committed state to read from."""
         with self.db.snapshot():
-            self.store.refresh()
+            self._refresh()
             yield
+
+    def _refresh(self) -> None:
+        if self.store.outdated():
+            self._load_secrets()
+            self.store.refresh()
+
+    def _load_secrets(self) -> None:
+        """The ring and, when this device has taken a new id, its signing key: rows under the device's own key."""
+        stored = self.db.get_meta("ring")
+        if stored is not None:
+            data = open_row(self.device.row_key, stored)
+            if data != self._ring_dump:
+                self._ring_dump = data
+                self.ring = Ring.restore(data)
+                self.codec.use_ring(self.ring)
+        seed = self.db.get_meta("sign")
+        first = self._first_device
+        self.device = first if seed is None else first.with_seed(open_row(first.row_key, seed))
+
+    def set_ring(self, ring: Ring) -> None:
+        """Keep a ring (inside a transaction). A ring only ever grows: join first."""
+        if ring is self.ring:
+            return
+        self.ring = ring
+        self._ring_dump = ring.dump()
+        self.db.set_meta("ring", seal_row(self.device.row_key, self._ring_dump, self.world.random(24)))
+        self.codec.use_ring(ring)
+
+    def set_device(self, device: Device) -> None:
+        """Go on under another id (inside a transaction): the seed is on disk with the values that it signs."""
+        self.device = device
+        self.db.set_meta("sign", seal_row(device.row_key, device.sign_seed, self.world.random(24)))
 
     def moved(self) -> bool:
         """Whether these files lie in another place than the device left them: a copy, or a restored backup."""

@@ -64,14 +64,15 @@ class Store:
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def refresh(self) -> bool:
-        """Take in what another process committed; True when there was something."""
+    def outdated(self) -> bool:
+        """Whether another process committed something, or a transaction of ours failed."""
+        return self.db.version() != self._version
+
+    def refresh(self) -> None:
+        """Take in what is on disk now."""
         version = self.db.version()
-        if version == self._version:
-            return False
         self._reload()
         self._version = version
-        return True
 
     def _reload(self) -> None:
         state = self.db.get_meta("state")

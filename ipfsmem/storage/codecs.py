@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nacl import bindings, exceptions
-
 from ipfsmem.errors import MembershipError, OpenError
-from ipfsmem.seal.objects import MEMORY, SEGMENT, STATE_NODE, EpochKey, Sealer
-from ipfsmem.seal.primitives import hkdf_expand
+from ipfsmem.replica.identity import open_row, seal_row
+from ipfsmem.seal.objects import MEMORY, SEGMENT, STATE_NODE, Sealer
+from ipfsmem.seal.ring import Ring
 
 
 def body_kind(name: str) -> tuple[int, str]:
@@ -25,6 +24,9 @@ class PlainCodec:
 
     extension = ".json"
     ek = ""
+
+    def use_ring(self, ring: Ring) -> None:
+        """A plain ring has no keys."""
 
     def seal_body(self, name: str, body: bytes) -> tuple[str, bytes]:
         """The body itself."""
@@ -60,18 +62,19 @@ class SealedCodec:
 
     def __init__(self, vault_tag: bytes, row_key: bytes, random: Callable[[int], bytes]) -> None:
         self._vault_tag = vault_tag
-        self._row_key = hkdf_expand(row_key, b"ipfsmem/v1/local-row", 32)
+        self._row_key = row_key
         self._random = random
         self._sealers: dict[str, Sealer] = {}
         self._sealing: str | None = None
         self._reason = "this memory has no key ring yet"
 
-    def set_keys(self, keys: dict[str, EpochKey], sealing: str | None, reason: str = "") -> None:
-        """Take over what the ring holds: all epoch keys by id, the one that seals, or why there is none."""
-        for name, key in keys.items():
-            if name not in self._sealers:
+    def use_ring(self, ring: Ring) -> None:
+        """Take over all epoch keys by id, the one that seals, or why there is none."""
+        for name, key in ring.view.eks.items():
+            if name not in self._sealers or self._sealers[name].epoch_key != key:
                 self._sealers[name] = Sealer(key, self._vault_tag)
-        self._sealing, self._reason = sealing, reason
+        sealing = ring.view.sealing
+        self._sealing, self._reason = sealing.id if sealing else None, ring.view.reason
 
     @property
     def ek(self) -> str:
@@ -109,15 +112,9 @@ class SealedCodec:
         return self.sealer(ek).open(STATE_NODE, prefix, stored)
 
     def seal_row(self, row: bytes) -> bytes:
-        """A row under this device's own key, with a random nonce: rows never leave the device."""
-        nonce = self._random(24)
-        return nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(row, b"row", nonce, self._row_key)
+        """A row under this device's own key: rows never leave the device."""
+        return seal_row(self._row_key, row, self._random(24))
 
     def open_row(self, stored: bytes) -> bytes:
         """The row again."""
-        try:
-            return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
-                stored[24:], b"row", stored[:24], self._row_key
-            )
-        except (exceptions.CryptoError, ValueError):
-            raise OpenError("a local row does not belong to this device's key") from None
+        return open_row(self._row_key, stored)

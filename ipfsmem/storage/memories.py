@@ -18,7 +18,7 @@ from ipfsmem.causal.value import Entry, hash32, memory_entry
 from ipfsmem.causal.view import KeyView, siblings, view_entry
 from ipfsmem.errors import ChangedError, FormatError, LimitError, NotFoundError, UsageError
 from ipfsmem.replica.replica import Replica
-from ipfsmem.storage.writing import Writing, writing
+from ipfsmem.replica.writing import Writing, writing
 
 
 class Reading(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from ipfsmem.bundle.timeline import day_of, event_line, foreign_id, own_id, pars
 from ipfsmem.causal.value import segment_entry, split_segment
 from ipfsmem.errors import UsageError
 from ipfsmem.replica.replica import Replica
-from ipfsmem.storage.writing import Writing, writing
+from ipfsmem.replica.writing import Writing, writing
 
 #: Bytes of a segment after which the next one starts.
 SEGMENT = 8188

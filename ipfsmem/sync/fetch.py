@@ -1,0 +1,62 @@
+"""Blocks for a pull: from this device first, from a provider else, each checked, each counted, each fetched once.
+
+What arrives is held until it is worth keeping; nothing is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ipfsmem.content.cid import CID
+from ipfsmem.content.reader import verify_block
+from ipfsmem.errors import BlockError, LimitError
+from ipfsmem.replica.database import Database
+from ipfsmem.sync.provider import MAX_BATCH, Provider
+
+#: Blocks in one request.
+BATCH = 2_000
+
+
+class Fetcher:
+    """Gets blocks for one sync and remembers what it got and what was wrong."""
+
+    def __init__(self, db: Database, provider: Provider) -> None:
+        self._db = db
+        self._provider = provider
+        #: Fetched and verified in this sync, not yet kept.
+        self.fetched: dict[CID, bytes] = {}
+        self.blocks = 0
+        self.bytes = 0
+        #: CIDs that the provider answered with something else, and why.
+        self.refused: dict[CID, str] = {}
+
+    async def get(self, cids: Iterable[CID]) -> Mapping[CID, bytes]:
+        """The blocks that can be had of `cids`, verified. A wrong one is refused, noted and left out."""
+        found: dict[CID, bytes] = {}
+        missing: list[CID] = []
+        for cid in cids:
+            data = self.fetched.get(cid)
+            if data is None:
+                data = self._db.block(cid.digest)
+            if data is None:
+                missing.append(cid)
+            else:
+                found[cid] = data
+        for start in range(0, len(missing), min(BATCH, MAX_BATCH)):
+            batch = missing[start : start + BATCH]
+            for cid, data in (await self._provider.get_blocks(batch)).items():
+                try:
+                    verify_block(cid, data)
+                except (BlockError, LimitError) as error:
+                    self.refused[cid] = str(error)
+                    continue
+                self.refused.pop(cid, None)
+                self.blocks += 1
+                self.bytes += len(data)
+                found[cid] = self.fetched[cid] = data
+        return found
+
+    def keep(self) -> None:
+        """Put what was fetched among this device's blocks (inside a transaction) and let go of it."""
+        self._db.add_blocks((cid.digest, data) for cid, data in self.fetched.items())
+        self.fetched.clear()

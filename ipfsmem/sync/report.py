@@ -1,0 +1,50 @@
+"""What a sync did, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+#: (what is being done, how much is done, of how much; 0 when not known)
+Progress = Callable[[str, int, int], None]
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """Something that a person must be told: `kind` is one word for programs."""
+
+    kind: str
+    text: str
+
+
+class SyncReport(msgspec.Struct):
+    """The outcome of one sync. Bytes are those of blocks."""
+
+    #: Root CID that this device's name points at now; None when nothing was ever published.
+    root: str | None = None
+    #: True when this sync made a new commit.
+    published: bool = False
+    #: True when another device's equal root was taken over instead.
+    adopted: bool = False
+    heads_joined: int = 0
+    entries_changed: int = 0
+    conflicts: int = 0
+    not_fetched: int = 0
+    blocks_received: int = 0
+    bytes_received: int = 0
+    blocks_sent: int = 0
+    bytes_sent: int = 0
+    #: True when this device took a new id because its state had been restored or copied.
+    new_identity: bool = False
+    seconds: float = 0.0
+    notices: list[Notice] = msgspec.field(default_factory=list)
+
+    def say(self, kind: str, text: str) -> None:
+        """Add a notice, once."""
+        notice = Notice(kind, text)
+        if notice not in self.notices:
+            self.notices.append(notice)
