@@ -108,12 +108,10 @@ class Ring:
         self._same_vault(other)
         if other is self or (other._hashes <= self._hashes and set(other.keys) <= set(self.keys)):
             return self
-        return Ring(
-            self.vault,
-            _union(self.statements, other.statements),
-            {*self.keys, *other.keys},
-            plain=self.plain,
-        )
+        keys = {*self.keys, *other.keys}
+        both = Ring(self.vault, _union(self.statements, other.statements), keys, plain=self.plain)
+        # An older ring may still hold statements that this one has dropped.
+        return self if both == self else both
 
     def add(self, statements: Iterable[Statement], keys: Iterable[EpochKey] = ()) -> Ring:
         """This ring with more verified statements and epoch keys."""

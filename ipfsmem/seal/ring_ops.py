@@ -140,12 +140,10 @@ def revoke(
         raise UsageError("revoking in a sealed memory takes a new epoch key, in a plain one none")
     stands = tuple(st.hash for st in ring.statements if isinstance(st.body, Member))
     by = signer.public.hex()
-    root = by in view.facts.roots
     # Each id of the chain by name: a link can be replaced by one with a lesser hash, a name cannot.
-    chain = [one for one in view.chains[member] if root or one not in view.facts.admin_ids]
     said = [
         make(signer, Revoke(at=at, by=by, id=one, keep=stands, n=counters.get(one, 0)))
-        for one in chain
+        for one in view.chains[member]
         if not _said(ring, by, one)
     ]
     grown = ring.add(said)
@@ -299,8 +297,9 @@ def _may_revoke(view: Authority, signer: Signer25519, member: str) -> None:
         )
     if member not in view.chains:
         raise MembershipError(f"{member} is not in this ring")
-    if member in view.facts.admin_ids and signer.public.hex() not in view.facts.roots:
-        raise MembershipError(f"{member} is an admin; only a root can revoke it")
+    chain = view.chains[member]
+    if signer.public.hex() not in view.facts.roots and not view.facts.admin_ids.isdisjoint(chain):
+        raise MembershipError(f"{member} is an admin, or of the chain of one; only a root can revoke it")
 
 
 def _said(ring: Ring, by: str, member: str) -> bool:
