@@ -1,0 +1,119 @@
+"""The look for secrets: what it must find, what it must leave alone, and that it never shows one.
+
+The samples are put together at run time, so that no other scanner takes this file for a leak.
+"""
+
+import base64
+import hashlib
+import time
+
+import pytest
+
+from ipfsmem.bundle import secrets
+
+RANDOM = base64.b64encode(hashlib.sha512(b"x").digest()).decode().rstrip("=")
+ALNUM = "".join(c for c in RANDOM if c.isalnum())
+LEGAL = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+LETTER = "letter advice cage absurd amount doctor acoustic bless"
+SAMPLES = [
+    ("AWS access key", "AKIA" + "ABCDEFGHIJ234567"),
+    ("GitHub token", "ghp_" + ALNUM[:36]),
+    ("GitHub token", "github_pat_" + ALNUM[:40]),
+    ("GitLab token", "glpat-" + ALNUM[:20]),
+    ("Anthropic key", "sk-ant-" + "api03-" + ALNUM[:40]),
+    ("OpenAI key", "sk-" + "proj-" + ALNUM[:40]),
+    ("Stripe key", "sk_live_" + ALNUM[:24]),
+    ("Slack token", "xoxb-" + "123456789012-" + ALNUM[:20]),
+    ("Google API key", "AIza" + ALNUM[:35]),
+    ("Hugging Face token", "hf_" + ALNUM[:34]),
+    ("npm token", "npm_" + ALNUM[:36]),
+    ("PyPI token", "pypi-" + (ALNUM * 2)[:60]),
+    ("SendGrid key", "SG." + ALNUM[:22] + "." + ALNUM[:43]),
+    (
+        "age secret key",
+        "AGE-SECRET-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" + "QPZRY9X8GF2TVDW0S3JN54KHCE",
+    ),
+    ("JWT", "eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0NTY3ODkwIn0." + ALNUM[:43]),
+    ("private key (PEM)", "-----BEGIN EC PRIVATE" + " KEY-----\nMHcCAQ\n-----END EC PRIVATE KEY-----"),
+    ("password in a URL", "postgres://bob:" + "hunter2" + "@db.example/x"),
+    ("private key (hex)", "private key: 0x" + "ab" * 32),
+    ("assigned secret", "password = " + "correct-horse-9"),
+    ("random token", RANDOM[:64]),
+    ("recovery phrase (12 words)", LEGAL),
+    ("recovery phrase (12 words)", "\n".join(f"{n + 1}. {w.title()}" for n, w in enumerate(LEGAL.split()))),
+    ("recovery phrase (24 words)", "letter advice cage absurd amount doctor acoustic avoid " * 2 + LETTER),
+    ("recovery phrase (12 words)", f"wallet seed {LEGAL}"),
+]
+HARMLESS = [
+    "",
+    "User prefers direct critique over encouragement-first framing.",
+    "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+    "QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKPbdG",
+    "94344f0f97a9ab77f58b0554ee841905cb62a4d54eece4467db9015d983e9f24",
+    "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+    "see https://docs.example.org/guides/getting-started-with-the-memory-format#headers",
+    "never store the password; ask for the secret: a human types it",
+    "risk-management-and-other-long-slugs-without-any-number sk-learn-is-a-library",
+    "abandon " * 12,
+    "legal winner thank year wave sausage worth useful legal winner thank",
+    "src/ipfsmem/bundle/memory_file/tests/and/a/very/long/path/to/some/file",
+    "123e4567-e89b-12d3-a456-426614174000",
+]
+
+
+@pytest.mark.parametrize(("kind", "secret"), SAMPLES, ids=[f"{n}-{k}" for n, (k, _) in enumerate(SAMPLES)])
+def test_finds(kind, secret):
+    text = f"first line\nsecond: {secret} and on\n"
+    (found,) = secrets.scan(text)
+    assert found.kind == kind
+    assert found.line == 2
+    core = secret.split()[-1] if kind != "private key (PEM)" else "MHcCAQ"
+    assert core not in repr(found) and core not in str(found)
+    assert core not in secrets.redact(text)
+    assert secrets.redact(text).startswith("first line\nsecond: ")
+    assert secrets.scan(secrets.redact(text)) == []
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_leaves_alone(text):
+    assert secrets.scan(text) == []
+    assert secrets.redact(text) == text
+
+
+def test_several_in_order_with_their_lines():
+    text = f"a\n{SAMPLES[0][1]}\n\n{LEGAL}\n{SAMPLES[14][1]}\n{SAMPLES[0][1]}"
+    assert [(f.line, f.kind) for f in secrets.scan(text)] == [
+        (2, "AWS access key"),
+        (4, "recovery phrase (12 words)"),
+        (5, "JWT"),
+        (6, "AWS access key"),
+    ]
+    assert secrets.redact(text).count("[removed: ") == 4
+
+
+def test_reading_the_word_list_does_not_import_the_wallet():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from ipfsmem.bundle import secrets; "
+        f"assert secrets.scan({LEGAL!r}); assert 'eth_account' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pwd:" * 100_000,
+        "-----BEGIN PRIVATE KEY-----" * 10_000,
+        "eyJ" * 100_000,
+        "abandon " * 20_000,
+        "://a:" * 50_000,
+        "aA0" * 100_000,
+    ],
+)
+def test_hostile_text_takes_no_long_time(text):
+    start = time.process_time()
+    secrets.scan(text)
+    assert time.process_time() - start < 20
