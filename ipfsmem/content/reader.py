@@ -142,6 +142,12 @@ class Reader:
         folders = yield from self._folders([_Walk("", 0, cid, 0, 0)])
         return folders[""]
 
+    def list_directories(self, cids: Iterable[CID]) -> Fetch[dict[CID, list[Link]]]:
+        """Entries of several folders, their blocks asked for together."""
+        by_path = {str(cid): cid for cid in cids}
+        folders = yield from self._folders([_Walk(path, 0, cid, 0, 0) for path, cid in by_path.items()])
+        return {by_path[path]: entries for path, entries in folders.items()}
+
     def resolve(self, root: CID, path: str | Sequence[str]) -> Fetch[Found]:
         """What `path` (slashes, or a sequence of names) leads to below `root`; reads only the shards on the way.
 

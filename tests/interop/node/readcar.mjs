@@ -19,12 +19,12 @@ const root = String(roots[0])
 const rows = []
 for await (const entry of recursive(roots[0], store)) {
   const path = entry.path.slice(root.length + 1)
-  if (!['file', 'raw', 'identity'].includes(entry.type)) {
+  const file = await exporter(entry.cid, store)
+  if (file.type === 'directory') {
     rows.push([path, null])
     continue
   }
   const hash = createHash('sha256')
-  const file = await exporter(entry.cid, store)
   for await (const chunk of file.content()) hash.update(chunk)
   rows.push([path, hash.digest('hex')])
 }

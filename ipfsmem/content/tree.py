@@ -1,0 +1,71 @@
+"""A whole tree from paths: files in memory, or links to what is known already, to one root and its blocks.
+
+This is how a bundle gets its root. Large files and disks are storage/pack.py's, which gives the same CIDs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ipfsmem.content.unixfs import Link, Root, directory, file_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ipfsmem.content.cid import CID
+    from ipfsmem.content.unixfs import Block
+
+
+class Known(NamedTuple):
+    """A file or folder whose blocks are elsewhere already: its CID and the size of all blocks below it."""
+
+    cid: CID
+    tsize: int
+
+
+class Tree(NamedTuple):
+    """A finished tree. `blocks` has children before parents, each once, without those of Known parts; `folders` has
+    each folder made by its path (the root is ""), to be given as Known when it has not changed the next time."""
+
+    cid: CID
+    tsize: int
+    blocks: list[Block]
+    folders: dict[str, Known]
+
+
+def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] = ()) -> Tree:
+    """The folder with these files by path (`a/b.md`; no leading slash); folders on the way are made.
+
+    Raises FormatError for a path with an empty part, `.` or `..`, and for one that is both a file and a folder.
+    """
+    entries: dict[str, list[Link]] = {"": []}
+    blocks: dict[CID, bytes] = {}
+    for path in empty_folders:
+        _make_folders(entries, path)
+    for path, content in files.items():
+        folder, _, name = path.rpartition("/")
+        _make_folders(entries, folder)
+        root: Root | Known
+        if isinstance(content, Known):
+            root = content
+        else:
+            root, parts = file_bytes(content)
+            blocks.update(parts)
+        entries[folder].append(Link(name, root.cid, root.tsize))
+    folders: dict[str, Known] = {}
+    # The deepest first; the root has no name and comes last.
+    for path in sorted(entries, key=lambda path: path.count("/") + 1 if path else 0, reverse=True):
+        made = directory(entries[path])
+        blocks.update(made.blocks)
+        folders[path] = Known(made.cid, made.tsize)
+        if path:
+            above, _, name = path.rpartition("/")
+            entries[above].append(Link(name, made.cid, made.tsize))
+    root_folder = folders[""]
+    return Tree(root_folder.cid, root_folder.tsize, list(blocks.items()), folders)
+
+
+def _make_folders(entries: dict[str, list[Link]], path: str) -> None:
+    while path not in entries:
+        entries[path] = []
+        path = path.rpartition("/")[0]
