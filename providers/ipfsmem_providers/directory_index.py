@@ -1,7 +1,7 @@
 """The index beside a pack: where in the CAR file each block lies.
 
 `<pack>.idx` = "ipmidx1\\n" | pack size (64 bit) | count (32 bit) | 256 running counts by first digest byte (32 bit) |
-CRC-32 of the records (32 bit) | records, sorted: SHA-256 digest (32) | offset of the block's bytes (64 bit) | their
+CRC-32 of all else (32 bit) | records, sorted: SHA-256 digest (32) | offset of the block's bytes (64 bit) | their
 length (32 bit). Big-endian. An index is a cache that anybody may have damaged or forged: it is made again from the
 pack when it does not fit, and whoever reads a block through it checks the block. It never decides what is stored.
 """
@@ -55,6 +55,7 @@ class Index:
         fields = _HEAD.unpack(head)
         self.count: int = fields[2]
         self._fan = (0, *fields[3:259])
+        self._head_crc = zlib.crc32(head[:-4])
         self._crc: int = fields[259]
         self._path = path
         self._body = body
@@ -80,10 +81,10 @@ class Index:
         return found
 
     def intact(self) -> bool:
-        """Whether the records are those that were written; reads all of them."""
+        """Whether the index is as it was written; reads all of it."""
         if self._body is None:
             self._load()
-        return self._body is not None and zlib.crc32(self._body) == self._crc
+        return self._body is not None and zlib.crc32(self._body, self._head_crc) == self._crc
 
     def _load(self) -> None:
         if self._path is not None:
@@ -122,7 +123,8 @@ def encode_index(places: Iterable[Place], pack_size: int) -> bytes:
     for byte, count in enumerate(counts):
         total += count
         counts[byte] = total
-    return _HEAD.pack(_MAGIC, pack_size, len(records), *counts, zlib.crc32(body)) + body
+    head = _HEAD.pack(_MAGIC, pack_size, len(records), *counts, 0)[:-4]
+    return head + zlib.crc32(body, zlib.crc32(head)).to_bytes(4, "big") + body
 
 
 def decode_index(data: bytes) -> Index:
