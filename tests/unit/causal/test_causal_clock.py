@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.causal.clock import MAX_AHEAD_MS, MAX_MS, Clock, hlc, hlc_counter, hlc_ms, next_hlc, observed
+from ipfsmem.errors import FormatError, LimitError
+
+VECTORS = json.loads((Path(__file__).parents[3] / "fixtures/vectors/clock.json").read_text())
+
+
+def test_vectors() -> None:
+    for case in VECTORS["next"]:
+        assert next_hlc(case["last"], case["now_ms"]) == case["result"]
+    for case in VECTORS["observed"]:
+        assert observed(case["last"], case["seen"], case["now_ms"]) == case["result"]
+    for text in VECTORS["refused"]:
+        with pytest.raises(FormatError, match="clock value"):
+            hlc_ms(text)
+        with pytest.raises(FormatError):
+            Clock(text)
+
+
+def test_parts() -> None:
+    value = hlc(0x019D8AEE0000, 5)
+    assert value == "019d8aee00000005"
+    assert (hlc_ms(value), hlc_counter(value)) == (0x019D8AEE0000, 5)
+    for ms, counter in ((-1, 0), (MAX_MS + 1, 0), (0, -1), (0, 65536)):
+        with pytest.raises(LimitError):
+            hlc(ms, counter)
+
+
+def test_clock_never_goes_back_and_a_full_counter_runs_over() -> None:
+    clock = Clock(hlc(1000, 65535))
+    assert clock.tick(10) == hlc(1001, 0)
+    assert clock.tick(10) == hlc(1001, 1)
+    assert clock.tick(2000) == hlc(2000, 0)
+    assert Clock(clock.last).tick(0) == hlc(2000, 1)
+    with pytest.raises(LimitError):
+        next_hlc("f" * 16, 0)
+
+
+def test_a_clock_in_the_future_pulls_others_five_minutes_at_most() -> None:
+    clock = Clock()
+    clock.observe(hlc(2**47, 9), 1000)
+    assert hlc_ms(clock.last) == 1000 + MAX_AHEAD_MS
+    clock.observe(hlc(1500, 3), 1000)  # behind by now
+    assert hlc_ms(clock.last) == 1000 + MAX_AHEAD_MS
+    near = Clock()
+    near.observe(hlc(1500, 3), 1000)
+    assert near.tick(1000) == hlc(1500, 4)

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipfsmem.causal.restore import (
+    check_own_pairs,
+    equivocation,
+    last_common,
+    lines_to_move,
+    step_back,
+    values_to_move,
+)
+from ipfsmem.causal.state import (
+    Clash,
+    State,
+    check_covered,
+    covers,
+    delete,
+    forget,
+    greater_location,
+    join_ctx,
+    join_entry,
+    join_seen,
+    join_states,
+    location_chooser,
+    next_bases,
+    write,
+)
+from ipfsmem.causal.value import Entry, Loc, Seen, Value, dot
+from ipfsmem.errors import FormatError, LimitError
+
+VECTORS = json.loads((Path(__file__).parents[3] / "fixtures/vectors/state.json").read_text())
+A, B, C = "a" * 16, "b" * 16, "c" * 16
+
+
+def state_of(data: Any) -> State:
+    return msgspec.convert(data, State)
+
+
+def text(body: str = "1", **more: Any) -> Value:
+    return Value(b=more.pop("b", ()), body=body * 64, h="0" * 16, kind="live", **more)
+
+
+def test_join_vectors() -> None:
+    for case in VECTORS["joins"]:
+        mine, theirs, joined = state_of(case["mine"]), state_of(case["theirs"]), state_of(case["joined"])
+        assert join_states(mine, theirs).state == joined
+        assert join_states(theirs, mine).state == joined
+        for name in mine.entries.keys() | theirs.entries.keys():
+            one = join_entry(mine.entries.get(name, {}), theirs.entries.get(name, {}), mine.ctx, theirs.ctx)
+            assert one.entry == joined.entries.get(name, {})
+
+
+@pytest.mark.parametrize("case", VECTORS["clashes"], ids=lambda case: case["why"])
+def test_one_dot_with_two_identities(case: Any) -> None:
+    mine, theirs = state_of(case["mine"]), state_of(case["theirs"])
+    assert join_states(mine, theirs).clashes == (Clash(case["dot"], *case["entries"]),)
+    assert join_states(theirs, mine).clashes == (Clash(case["dot"], *reversed(case["entries"])),)
+    if len(set(case["entries"])) == 1:
+        joined = join_entry(mine.entries["m/k"], theirs.entries["m/k"], mine.ctx, theirs.ctx)
+        assert joined.clashes == (case["dot"],)
+        assert joined.entry == mine.entries["m/k"]
+
+
+@pytest.mark.parametrize("case", VECTORS["next_bases"], ids=lambda case: case["why"])
+def test_next_bases(case: Any) -> None:
+    replaced = msgspec.convert(case["replaced_in_view_order"], list[Value])
+    b, base = next_bases(replaced, case["published"].__contains__)
+    assert list(b) == case["b"]
+    assert base == msgspec.convert(case["base"], Loc | None)
+
+
+def test_ctx() -> None:
+    assert join_ctx({A: 1, B: 5}, {A: 3, C: 1}) == {A: 3, B: 5, C: 1}
+    assert covers({A: 10}, dot(A, 9)) and covers({A: 10}, dot(A, 10))
+    assert not covers({A: 9}, dot(A, 10)) and not covers({}, dot(A, 1))
+    one, two = Seen(1, "f" * 16, "x"), Seen(2, "0" * 16, "y")
+    forked = Seen(2, "1" * 16, "z")
+    assert join_seen({A: one}, {A: two}) == join_seen({A: two}, {A: one}) == {A: two}
+    assert join_seen({A: two}, {A: forked}) == {A: forked}
+    assert equivocation({A: two, B: one}, {A: forked, B: one}) == [A]
+    assert equivocation({A: one}, {A: two, B: one}) == []
+
+
+def test_check_covered() -> None:
+    check_covered({A: 2}, {"m/k": {dot(A, 2): text()}})
+    with pytest.raises(FormatError, match="beyond"):
+        check_covered({A: 1}, {"m/k": {dot(A, 2): text()}})
+    with pytest.raises(FormatError, match=r"m/k.*m/l"):
+        check_covered({A: 2}, {"m/k": {dot(A, 2): text()}, "m/l": {dot(A, 2): text()}})
+
+
+def test_write_delete_forget() -> None:
+    entry: Entry = {dot(A, 1): text("1"), dot(B, 1): text("2")}
+    assert write(entry, [dot(A, 1), dot(A, 99)], dot(C, 1), text("3")).keys() == {dot(B, 1), dot(C, 1)}
+    assert delete(entry, [dot(B, 1)]).keys() == {dot(A, 1)}
+    assert delete(entry, entry) == {}
+    gone = forget(entry, [dot(A, 1)], dot(C, 1), "1" * 16)
+    assert gone[dot(C, 1)] == Value(b=(), body=None, h="1" * 16, kind="forgotten")
+    assert dot(B, 1) in gone
+    with pytest.raises(FormatError, match="used already"):
+        write(entry, [dot(A, 1)], dot(A, 1), text("3"))
+
+
+def test_a_fifth_text_that_saw_none_of_its_own_others_is_refused_not_dropped() -> None:
+    entry: Entry = {}
+    for n in range(1, 5):
+        entry = write(entry, [], dot(A, n), text(str(n)))
+    with pytest.raises(LimitError, match="4"):
+        write(entry, [], dot(A, 5), text("5"))
+    assert len(write(entry, [], dot(B, 1), text("5"))) == 5
+    assert len(write(entry, [dot(A, 1)], dot(A, 5), text("5"))) == 4
+
+
+def test_location_is_taken_only_when_its_object_passes() -> None:
+    good, bad, newer = Loc("1" * 16, "2" * 64, 1), Loc("9" * 16, "f" * 64, 1), Loc("0" * 16, "3" * 64, 1)
+    epochs = {"1" * 16: 1, "0" * 16: 2, "9" * 16: 9}
+    asked: list[tuple[Loc, str]] = []
+
+    def passes(loc: Loc, wanted: str) -> bool:
+        asked.append((loc, wanted))
+        return loc != bad
+
+    choose = location_chooser(passes, epochs.__getitem__)
+    d = dot(A, 1)
+    for mine, theirs, kept in (
+        (good, bad, good),
+        (bad, good, good),
+        (good, newer, newer),
+        (newer, good, newer),
+        (None, good, good),
+        (None, bad, None),
+        (good, None, good),
+    ):
+        assert choose(d, text(loc=mine), text(loc=theirs)).loc == kept
+    assert all(wanted == "1" * 64 for _, wanted in asked)
+    b = ("4" * 32,)
+    assert choose(d, text(b=b, base=bad), text(b=b, base=good)).base == good
+    assert asked[-1] == (bad, "4" * 32) or asked[-2] == (good, "4" * 32)
+    ours = {d: text(loc=bad, s="1")}
+    theirs_entry = {d: text(loc=good, s="2")}
+    joined = join_entry(ours, theirs_entry, {A: 1}, {A: 1}, choose)
+    assert joined.entry == {d: text(loc=good, s="2")} and not joined.clashes
+    assert greater_location(d, text(loc=None), text(loc=good)).loc == good
+
+
+def test_own_pairs() -> None:
+    drawn = {1: "1" * 16, 4: "4" * 16}
+    assert check_own_pairs(drawn, 4, "4" * 16)
+    assert not check_own_pairs(drawn, 4, "5" * 16)  # trace 2: same counter, another draw
+    assert not check_own_pairs(drawn, 9, "9" * 16)  # trace 1: a counter that we never reached
+    assert last_common(drawn, [(9, "9" * 16), (4, "5" * 16), (1, "1" * 16)]) == 1
+    assert last_common(drawn, [(9, "9" * 16)]) == 0
+
+
+def test_restore_vectors() -> None:
+    case = VECTORS["restore"]
+    state, head = state_of(case["state"]), state_of(case["head"])
+    for move in case["moves"]:
+        found = values_to_move(
+            state.entries, case["old"], move["last_common"], lambda name: head.entries.get(name, {})
+        )
+        assert [held.dot for held in found.memories] == move["moved_dots"]
+        after = step_back(state, case["old"], move["last_common"], found, case["new"])
+        assert after == state_of(move["after"])
+        check_covered(after.ctx, after.entries)
+
+
+def test_segments_go_back_and_their_lines_move() -> None:
+    name = f"t/2026-04-14/{A}/0"
+    state = State({A: 3}, {name: {dot(A, 3): text()}})
+    moves = values_to_move(state.entries, A, 1, lambda name: {})
+    assert [held.entry for held in moves.segments] == [name] and not moves.memories
+    assert step_back(state, A, 1, moves, C) == State({A: 1}, {})
+    assert lines_to_move([b"1", b"2", b"3"], [b"1"]) == [b"2", b"3"]
+    assert lines_to_move([b"1", b"x", b"x"], [b"1", b"x", b"y"]) == [b"x"]
+    assert lines_to_move([b"1"], [b"1", b"2"]) == []
+    assert lines_to_move([b"1"], []) == [b"1"]
