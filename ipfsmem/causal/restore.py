@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from ipfsmem.causal.state import State
+from ipfsmem.causal.state import State, write
 from ipfsmem.causal.value import Entry, Seen, Value, same_identity, split_segment
 from ipfsmem.causal.value import dot as make_dot
 
@@ -108,6 +108,47 @@ def step_back(state: State, old: str, common: int, moves: Moves, new: str) -> St
     if n:
         ctx[new] = n
     return State(ctx, entries)
+
+
+def adopt_fork(mine: State, theirs: State, forked: Iterable[str], dev: str) -> tuple[State, State]:
+    """Both states made joinable after copies of one device wrote under the same dots: (ours, theirs).
+
+    Every value of a `forked` device that only one side holds leaves its dot, and stands in ours under a new dot of `dev`,
+    the device that does this, unsigned. Joined then, nothing of either copy is lost; a text may come twice, or come back
+    once deleted. Without this a head that was held stays held for ever. Raises LimitError beyond four dots of `dev`.
+    """
+    devices = frozenset(forked)
+    entries, others = dict(mine.entries), dict(theirs.entries)
+    n = mine.ctx.get(dev, 0)
+    for name in sorted(entries.keys() | others.keys()):
+        ours, there = entries.get(name, {}), others.get(name, {})
+        lone = _lone(ours, there, devices) + _lone(there, ours, devices)
+        if not lone:
+            continue
+        kept = {
+            dot: value for dot, value in ours.items() if dot[:16] not in devices or _both(dot, ours, there)
+        }
+        for value in {value.body: value for value in lone}.values():
+            n += 1
+            kept = write(kept, (), make_dot(dev, n), msgspec.structs.replace(value, s=""))
+        _put(entries, name, kept)
+        _put(others, name, {d: v for d, v in there.items() if d[:16] not in devices or _both(d, ours, there)})
+    return State({**mine.ctx, dev: n} if n else mine.ctx, entries), State(theirs.ctx, others)
+
+
+def _both(dot: str, ours: Entry, there: Entry) -> bool:
+    return dot in ours and dot in there and same_identity(ours[dot], there[dot])
+
+
+def _lone(entry: Entry, other: Entry, devices: frozenset[str]) -> list[Value]:
+    return [value for dot, value in entry.items() if dot[:16] in devices and not _both(dot, entry, other)]
+
+
+def _put(entries: dict[str, Entry], name: str, entry: Entry) -> None:
+    if entry:
+        entries[name] = entry
+    else:
+        entries.pop(name, None)
 
 
 def _fork(mine: Seen, theirs: Seen) -> bool:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.causal.restore import (
+    adopt_fork,
     check_own_pairs,
     equivocation,
     last_common,
@@ -66,16 +67,20 @@ class World:
         device.state, _ = state_write(device.state, key, entry, device.id, value)
         device.wrote[body] = frozenset(v.body for v in entry.values() if v.body)
 
-    def sync(self, who: int, stale: bool) -> None:
+    def sync(self, who: int, stale: bool, adopt: bool = False) -> None:
         device = self.disks[who]
         heads = [shown[0 if stale else -1] for shown in self.names.values()]
         for head in sorted(heads, key=lambda head: head.owner != device.id):  # the own name first
             self.look_for_own_id(device, head)
         for head in heads:
             joined = join_states(device.state, head.state)
-            if joined.clashes or equivocation(device.seen, head.seen):
+            forked = {clash.dot[:16] for clash in joined.clashes} | {*equivocation(device.seen, head.seen)}
+            if forked and not adopt:
                 device.held += 1
                 continue
+            if forked:
+                joined = join_states(*adopt_fork(device.state, head.state, forked, device.id))
+                assert not joined.clashes
             device.state = joined.state
             device.seen = join_seen(device.seen, head.seen)
             device.wrote |= head.wrote
@@ -133,10 +138,10 @@ def run(trace: list[tuple[str, int, int]], clones: bool, restores: bool, stale: 
     return world
 
 
-def settle(world: World) -> None:
+def settle(world: World, adopt: bool = False) -> None:
     for _ in range(4):
         for who in range(len(world.disks)):
-            world.sync(who, stale=False)
+            world.sync(who, stale=False, adopt=adopt)
 
 
 steps = st.lists(
@@ -198,6 +203,10 @@ def test_clones_lose_nothing_even_when_names_are_stale(trace: list[tuple[str, in
     settle(world)
     everywhere = set().union(*(bodies(device.state) for device in world.disks))
     assert kept(wrote) <= everywhere
+    settle(world, adopt=True)
+    for device in world.disks:
+        assert kept(wrote) <= bodies(device.state)
+        assert bodies(device.state) == bodies(world.disks[0].state)
 
 
 def test_trace_46_a_greater_counter_of_a_clone_does_not_lose_the_other_text() -> None:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from ipfsmem.causal.restore import (
+    adopt_fork,
     check_own_pairs,
     equivocation,
     last_common,
@@ -181,3 +182,27 @@ def test_segments_go_back_and_their_lines_move() -> None:
     assert lines_to_move([b"1", b"x", b"x"], [b"1", b"x", b"y"]) == [b"x"]
     assert lines_to_move([b"1"], [b"1", b"2"]) == []
     assert lines_to_move([b"1"], []) == [b"1"]
+
+
+def test_a_held_fork_can_be_joined_by_adopting_both_copies() -> None:
+    d = dot(A, 2)
+    mine = State({A: 2, B: 1}, {"m/k": {d: text("1"), dot(A, 1): text("0")}, "m/x": {dot(B, 1): text("5")}})
+    theirs = State({A: 3, B: 1}, {"m/l": {d: text("2"), dot(A, 3): text("3")}, "m/k": {dot(A, 1): text("0")}})
+    assert join_states(mine, theirs).clashes == (Clash(d, "m/k", "m/l"),)
+    ours, others = adopt_fork(mine, theirs, [A], C)
+    assert (ours.ctx, others.ctx) == ({A: 2, B: 1, C: 3}, theirs.ctx)
+    joined = join_states(ours, others)
+    assert not joined.clashes
+    assert joined.state == State(
+        {A: 3, B: 1, C: 3},
+        {
+            "m/k": {dot(A, 1): text("0"), dot(C, 1): text("1")},
+            "m/l": {dot(C, 2): text("2"), dot(C, 3): text("3")},
+        },  # m/x was deleted by somebody who had seen it, and its device is not forked
+    )
+    check_covered(joined.state.ctx, joined.state.entries)
+    same = State({A: 1}, {"m/k": {dot(A, 1): text("0")}})
+    assert adopt_fork(same, same, [A], C) == (same, same)
+    two_bodies = State({A: 1}, {"m/k": {dot(A, 1): text("9")}})
+    ours, others = adopt_fork(same, two_bodies, [A], C)
+    assert ours.entries == {"m/k": {dot(C, 1): text("0"), dot(C, 2): text("9")}} and others.entries == {}
