@@ -6,6 +6,8 @@ import asyncio
 import errno
 import hashlib
 import os
+import threading
+import time
 from collections.abc import Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
@@ -145,7 +147,7 @@ def test_the_index_is_only_a_cache(tmp_path: Path, how: str) -> None:
         assert index.read_bytes() == good
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(at=471, bit=0)
 @given(at=st.integers(0, 3300), bit=st.integers(0, 7))
 def test_no_bit_of_an_index_can_hide_a_block_or_bring_a_wrong_one(tmp_path: Path, at: int, bit: int) -> None:
@@ -175,7 +177,7 @@ def test_a_large_index_that_was_damaged_is_found_out_when_a_block_is_missing(
     assert run(provider.has([CIDS[1], block("no")[0]])) == {CIDS[1]}
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_damage_to_a_pack_loses_only_what_it_hit(tmp_path: Path, data: st.DataObject) -> None:
     folder = tmp_path / hashlib.sha256(repr(data).encode() + os.urandom(8)).hexdigest()[:16]
@@ -440,6 +442,7 @@ def test_merging_leaves_damaged_packs_as_they_are(tmp_path: Path, monkeypatch: p
     for item in BLOCKS[2:]:
         run(DirectoryProvider(tmp_path).put_car(item[0], [item], name="n"))
     assert damaged.read_bytes() == before
+    assert len(list((tmp_path / "packs").glob("*.car"))) <= 5  # the others are merged all the same
     assert read_all(tmp_path) == dict(BLOCKS[1:])
 
 
@@ -503,3 +506,35 @@ def test_cancelled_in_the_middle(tmp_path: Path) -> None:
 
     run(body())
     assert read_all(tmp_path) == dict(BLOCKS)
+
+
+def test_a_cancelled_publish_waits_for_the_write_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its thread would write to a descriptor that is closed by then, or worse, belongs to another file."""
+    real_write, real_drop = directory_files.NewFile.write, directory_files.NewFile.drop
+    writing, torn = threading.Event(), []
+
+    def write(self: directory_files.NewFile, data: Any) -> None:
+        writing.set()
+        time.sleep(0.05)
+        real_write(self, data)
+        writing.clear()
+
+    def drop(self: directory_files.NewFile) -> None:
+        torn.append(writing.is_set())
+        real_drop(self)
+
+    monkeypatch.setattr(directory_files.NewFile, "write", write)
+    monkeypatch.setattr(directory_files.NewFile, "drop", drop)
+
+    async def body() -> None:
+        task = asyncio.ensure_future(DirectoryProvider(tmp_path).put_car(CIDS[0], BLOCKS, name="n"))
+        while not writing.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(body())
+    assert torn and not any(torn)
