@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ipfsmem.content.unixfs import Link, Root, directory, file_bytes
+from ipfsmem.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,7 +44,9 @@ def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] 
     for path in empty_folders:
         _make_folders(entries, path)
     for path, content in files.items():
-        folder, _, name = path.rpartition("/")
+        folder, slash, name = path.rpartition("/")
+        if slash and not folder:
+            raise FormatError(f"{path!r} is not a path: it starts with a slash")
         _make_folders(entries, folder)
         root: Root | Known
         if isinstance(content, Known):
@@ -66,6 +69,10 @@ def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] 
 
 
 def _make_folders(entries: dict[str, list[Link]], path: str) -> None:
+    """Enter `path` and all above it. Each name in it is checked when its folder is made."""
     while path not in entries:
         entries[path] = []
-        path = path.rpartition("/")[0]
+        above, slash, _ = path.rpartition("/")
+        if slash and not above:
+            raise FormatError(f"{path!r} is not a path: it starts with a slash")
+        path = above

@@ -39,7 +39,9 @@ def test_same_root_and_readable_everywhere(vector: dict[str, Any], tmp_path: Pat
     assert node("cid.mjs", source) == vector["cid"]
     read = json.loads(node("readcar.mjs", car))
     assert read["root"] == vector["cid"]
-    hashes = {path: None if data is None else hashlib.sha256(data).hexdigest() for path, data in expected.items()}
+    hashes = {
+        path: None if data is None else hashlib.sha256(data).hexdigest() for path, data in expected.items()
+    }
     assert dict(read["rows"]) == hashes
 
     # And the other way: we read what Go packed.
@@ -66,5 +68,5 @@ def test_go_refuses_what_we_refuse(tmp_path: Path) -> None:
     data = bytearray(car.read_bytes())
     data[-1] ^= 1
     car.write_bytes(data)
-    with pytest.raises(AssertionError, match="mismatch|hash"):
+    with pytest.raises(AssertionError, match=r"mismatch|hash"):
         gopeer("verify", car)
