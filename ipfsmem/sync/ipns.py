@@ -182,8 +182,13 @@ def split_value(value: str) -> CID | str:
     if value.startswith("/ipfs/"):
         return parse_cid(value[6:])
     if value.startswith("/ipns/"):
-        return ipns_name(public_of_ipns_name(value[6:]))
+        return canonical_name(value[6:])
     raise FormatError(f"{value[:80]!r} is neither /ipfs/<cid> nor /ipns/<name>")
+
+
+def canonical_name(name: str) -> str:
+    """The one spelling (`k51...`) of an IPNS name that may come in any base. Raises FormatError."""
+    return ipns_name(public_of_ipns_name(name))
 
 
 def _check_v1(numbers: dict[int, int], texts: dict[int, bytes], signed: ipns_data.Signed) -> None:

@@ -19,7 +19,6 @@ Rules for every implementation:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -133,7 +132,7 @@ class Provider(Protocol):
         """Offer a signed record for an IPNS `name` (`k51...`). Once per publish and every 12 hours.
 
         A provider that holds a greater one keeps that and stays silent: read back to know. Refused: not a record,
-        or not signed by that name.
+        or not signed by that name. Any spelling of a name (base36, base32) means the same name.
         """
 
     async def get_name(self, name: str) -> bytes | None:
@@ -169,6 +168,8 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
     text with a path separator at its start, or of an existing folder, is a folder. No network is touched. Raises
     ConfigError when the kind is unknown, its package cannot be loaded, or the settings do not do.
     """
+    from importlib.metadata import entry_points  # 20 ms that local work need not pay
+
     kind, colon, rest = spec.partition(":")
     known = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     point = known.get(kind)

@@ -249,6 +249,7 @@ class SimProvider:
         """Keep a record when it is greater than the one held."""
         number = await self._enter("put_name", self._capabilities.names)
         try:
+            name = ipns.canonical_name(name)
             offered = ipns.verify_record(name, record)
         except (FormatError, SealError) as error:
             self._record("put_name", [name.encode(), record], [])
@@ -261,6 +262,10 @@ class SimProvider:
     async def get_name(self, name: str) -> bytes | None:
         """The newest record of a name, or the one of the past that the faults show."""
         number = await self._enter("get_name", self._capabilities.names)
+        try:
+            name = ipns.canonical_name(name)
+        except FormatError as error:
+            raise ProviderRefused(f"{self.name} refused {name!r}: {error}") from error
         records = self.cloud.names.get(name, [])
         shown = self.faults.old_record.get(name, len(records) - 1)
         record = records[shown] if 0 <= shown < len(records) else None

@@ -145,6 +145,7 @@ class DirectoryProvider:
     async def put_name(self, name: str, record: bytes) -> None:
         """Keep a record unless a greater one is there; lesser ones go after it is in place."""
         try:
+            name = ipns.canonical_name(name)
             offered = ipns.verify_record(name, record)
         except (FormatError, SealError) as error:
             raise ProviderRefused(f"not a record of {name}: {error}") from error
@@ -152,6 +153,10 @@ class DirectoryProvider:
 
     async def get_name(self, name: str) -> bytes | None:
         """The greatest record that this name signed, however old, or None."""
+        try:
+            name = ipns.canonical_name(name)
+        except FormatError as error:
+            raise ProviderRefused(str(error)) from error
         best = await self._run(self._best, name)
         return best.encoded if best else None
 

@@ -71,9 +71,10 @@ class NewFile:
         while rest:
             rest = rest[os.write(self._fd, rest) :]
 
-    def place(self, name: str) -> None:
+    def place(self, name: str, *, flush: bool = True) -> None:
         """Flush to the medium and put the file there as `name`, in place of what has that name."""
-        os.fsync(self._fd)
+        if flush:
+            os.fsync(self._fd)
         self._close()
         os.replace(self._path, self._folder / name)  # noqa: PTH105 - hot enough, and str or Path alike
 
@@ -90,17 +91,21 @@ class NewFile:
             os.close(fd)
 
 
-def write_file(folder: Path, name: str, data: bytes) -> None:
-    """Write a small file whole, durably, making `folder` (but not its parent) when it is missing."""
+def write_file(folder: Path, name: str, data: bytes, *, flush: bool = True) -> None:
+    """Write a small file whole, making `folder` (but not its parent) when it is missing.
+
+    Durably, unless `flush` is off: a cache need not wait for a slow medium.
+    """
     make_folder(folder)
     file = NewFile(folder)
     try:
         file.write(data)
-        file.place(name)
+        file.place(name, flush=flush)
     except BaseException:
         file.drop()
         raise
-    flush_folder(folder)
+    if flush:
+        flush_folder(folder)
 
 
 def make_folder(folder: Path) -> None:
@@ -123,6 +128,15 @@ def flush_folder(folder: Path) -> None:
             raise
     finally:
         os.close(fd)
+
+
+def sweep(folder: Path, oldest: float) -> None:
+    """Remove files in the making that a crash left behind: those last changed before `oldest` (seconds, 1970)."""
+    for name in names_in(folder):
+        if name.startswith(TEMPORARY):
+            with contextlib.suppress(OSError):
+                if (folder / name).stat().st_mtime < oldest:
+                    (folder / name).unlink()
 
 
 def read_file(path: Path, limit: int) -> bytes | None:

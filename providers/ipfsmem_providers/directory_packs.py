@@ -23,7 +23,7 @@ from ipfsmem.content.car import header
 from ipfsmem.content.cid import CID, decode_cid, varint
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem_providers.directory_files import TEMPORARY, NewFile, flush_folder, make_folder, write_file
+from ipfsmem_providers.directory_files import NewFile, flush_folder, make_folder, names_in, sweep, write_file
 from ipfsmem_providers.directory_index import (
     Index,
     Place,
@@ -38,7 +38,7 @@ MAX_PACKS: Final = 64
 #: Merging never reads more than this many bytes in one go.
 MERGE_BYTES: Final = 256 * 1024 * 1024
 #: Files in the making, and indexes without a pack, are leftovers after a day.
-_LEFTOVER_SECONDS: Final = 86_400
+LEFTOVER_SECONDS: Final = 86_400
 _SPAN: Final = 4 * 1024 * 1024
 _GAP: Final = 16 * 1024
 _HEX: Final = frozenset("0123456789abcdef")
@@ -97,8 +97,14 @@ class PackWriter:
         self.flush()
         stem = self._hash.hexdigest()
         # The index first: a pack is never seen without one, and an index without a pack is nothing.
-        write_file(self._packs, f"{stem}.idx", encode_index(self._places.values(), self._size))
-        self._file.place(f"{stem}.car")
+        index = encode_index(self._places.values(), self._size)
+        write_file(self._packs, f"{stem}.idx", index, flush=False)
+        try:
+            self._file.place(f"{stem}.car")
+        except OSError:
+            with contextlib.suppress(OSError):
+                (self._packs / f"{stem}.idx").unlink()
+            raise
         flush_folder(self._packs)
         return f"{stem}.car"
 
@@ -143,10 +149,7 @@ class Packs:
                 break  # twice the same list: nothing was merged away while we looked
             for name, size in new:
                 seen.add(name)
-                index = self._index(name, size)
-                if index is not None:
-                    with contextlib.suppress(FileNotFoundError):
-                        missing.difference_update([place.digest for place in index.find(missing)])
+                missing.difference_update([place.digest for place in self._find(name, size, missing)])
                 if not missing:
                     break
         return set(digests) - missing
@@ -174,16 +177,25 @@ class Packs:
             if not missing:
                 return
             with contextlib.suppress(FileNotFoundError):
-                index = self._index(name, size)
-                if index is None:
-                    continue
-                places = index.find(missing)
+                places = self._find(name, size, missing)
                 sound = self._read(name, places)
                 if len(sound) < len(places):
                     # The pack or the index is damaged; after a scan the index names only what is sound.
                     sound |= self._read(name, self._rebuild(name, size).find(missing - sound.keys()))
                 found.update(sound)
                 missing.difference_update(sound)
+
+    def _find(self, name: str, size: int, wanted: set[bytes]) -> list[Place]:
+        """What the index of a pack names of `wanted`; nothing when the pack is gone."""
+        for _ in range(2):
+            index = self._index(name, size)
+            if index is None:
+                break
+            try:
+                return index.find(wanted)
+            except FileNotFoundError:
+                self._indexes.pop((name, size), None)  # gone with its pack, or alone: then it is made again
+        return []
 
     def _read(self, name: str, places: list[Place]) -> dict[bytes, bytes]:
         """The blocks at these places that have the digest they should have; near ones are read together."""
@@ -245,7 +257,7 @@ class Packs:
         index = decode_index(data)
         self._indexes[name, size] = index
         with contextlib.suppress(OSError):  # a folder that cannot be written can still be read
-            write_file(self.folder, f"{name[:-4]}.idx", data)
+            write_file(self.folder, f"{name[:-4]}.idx", data, flush=False)
         return index
 
     def forget(self, name: str) -> None:
@@ -263,7 +275,7 @@ class Packs:
         packs = self.names()
         if len(packs) <= MAX_PACKS:
             return
-        self._sweep(packs)
+        self._sweep(packs, time.time() - LEFTOVER_SECONDS)
         parts: list[tuple[str, int]] = []
         total = 0
         for name, size in sorted(packs.items(), key=lambda item: (item[1], item[0])):
@@ -326,17 +338,15 @@ class Packs:
             for fd in files.values():
                 os.close(fd)
 
-    def _sweep(self, packs: dict[str, int]) -> None:
-        """Remove what a crash left behind: old files in the making, and indexes whose pack is gone."""
-        oldest = time.time() - _LEFTOVER_SECONDS
-        with os.scandir(self.folder) as entries:
-            for entry in entries:
-                name = entry.name
-                lonely = len(name) == 68 and name.endswith(".idx") and f"{name[:-4]}.car" not in packs
-                if lonely or name.startswith(TEMPORARY):
-                    with contextlib.suppress(OSError):
-                        if entry.stat(follow_symlinks=False).st_mtime < oldest:
-                            Path(entry.path).unlink()
+    def _sweep(self, packs: dict[str, int], oldest: float) -> None:
+        """Remove what a crash left behind: old files in the making, and old indexes whose pack is gone."""
+        for kind in ("packs", "pins", "names"):
+            sweep(self.folder.with_name(kind), oldest)
+        for name in names_in(self.folder):
+            if len(name) == 68 and name.endswith(".idx") and f"{name[:-4]}.car" not in packs:
+                with contextlib.suppress(OSError):
+                    if (self.folder / name).stat().st_mtime < oldest:
+                        (self.folder / name).unlink()
 
 
 def _offset(place: Place) -> int:

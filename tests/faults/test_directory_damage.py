@@ -196,6 +196,25 @@ def test_any_damage_to_a_pack_loses_only_what_it_hit(tmp_path: Path, data: st.Da
         assert len(hit) <= 1
 
 
+def test_a_large_index_that_goes_while_it_is_in_use_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ipfsmem_providers import directory_index
+
+    monkeypatch.setattr(directory_index, "_SMALL", 0)
+    many = [block(f"small {i}") for i in range(300)]
+    index = fill(tmp_path, many).with_suffix(".idx")
+    good = index.read_bytes()
+    provider = DirectoryProvider(tmp_path)
+    for cid, data in many[:4]:
+        assert run(provider.has([cid, block("no")[0]])) == {cid}
+        index.unlink()
+        assert run(provider.has([cid])) == {cid}
+        assert run(provider.get_blocks([cid])) == {cid: data}
+        assert index.read_bytes() == good
+        provider = DirectoryProvider(tmp_path)
+
+
 def test_noise_for_a_pack(tmp_path: Path) -> None:
     fill(tmp_path)
     packs = tmp_path / "packs"
@@ -480,11 +499,14 @@ def test_leftovers_go_after_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     old, new, lonely = packs / ".new-1-old", packs / ".new-2-new", packs / f"{'3' * 64}.idx"
     for path in (old, new, lonely):
         path.write_bytes(b"x")
-    for path in (old, lonely):
+    (tmp_path / "pins").mkdir()
+    old_pin = tmp_path / "pins" / ".new-3-pin"
+    old_pin.write_bytes(b"x")
+    for path in (old, lonely, old_pin):
         os.utime(path, (1, 1))
     for item in BLOCKS[1:4]:
         run(DirectoryProvider(tmp_path).put_car(item[0], [item], name="n"))
-    assert (old.exists(), new.exists(), lonely.exists()) == (False, True, False)
+    assert [path.exists() for path in (old, new, lonely, old_pin)] == [False, True, False, False]
 
 
 def test_cancelled_in_the_middle(tmp_path: Path) -> None:

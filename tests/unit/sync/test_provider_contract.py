@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 
-from ipfsmem.content.cid import CID, ipns_name, pb_cid, raw_cid
+from ipfsmem.content.cid import CID, ipns_name, parse_cid, pb_cid, raw_cid
 from ipfsmem.errors import ConfigError, ProviderRefused
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.sync import ipns
@@ -206,6 +207,22 @@ def test_the_greatest_record_of_a_name_stays(connect: Open) -> None:
         await one.put_name(ipns_name(ed25519_public(other)), record(1, other))
         assert await two.get_name(ipns_name(ed25519_public(other))) == record(1, other)
         assert await two.get_name(NAME) == record(10)
+
+    run(body())
+
+
+def test_a_name_in_another_base_is_the_same_name(connect: Open) -> None:
+    async def body() -> None:
+        provider = connect()
+        base32 = "b" + base64.b32encode(parse_cid(NAME).encode()).decode().rstrip("=").lower()
+        await provider.put_name(base32, record(1))
+        await provider.put_name(NAME, record(2))
+        assert await provider.get_name(base32) == await provider.get_name(NAME) == record(2)
+        for bad in ("", "../../etc/passwd", "bafkqaaa", "k51"):
+            with pytest.raises(ProviderRefused):
+                await provider.get_name(bad)
+            with pytest.raises(ProviderRefused):
+                await provider.put_name(bad, record(3))
 
     run(body())
 
