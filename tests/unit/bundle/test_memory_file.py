@@ -135,7 +135,12 @@ def test_a_fault_of_the_header_can_be_told():
 
 def test_yaml_bombs_and_directives_are_refused():
     bomb = "a: &a [x, x]\nb: &b [*a, *a]\nc:\n  - *b\n"
-    for text in (bomb, "%TAG ! tag:x,2000:\n---\na:\n  - !x 1\n", "<<:\n  - *a\n"):
+    for text in (
+        bomb,
+        "%TAG ! tag:x,2000:\n---\na:\n  - 1\n",
+        "%YAML 1.1\n---\na:\n  - 1\n",
+        "<<:\n  - *a\n",
+    ):
         with pytest.raises(FormatError):
             header.read_yaml(text)
     with pytest.raises(FormatError):
@@ -189,3 +194,23 @@ def test_tags():
     assert header.tags_of('["a\\"b", \'c,d\', "open, e]') == ('a"b', "c,d", '"open', "e")
     assert header.tags_text(["a", " b ", "", "c,d", "-"]) == '[a, b, "c,d", "-"]'
     assert header.tags_text([]) == ""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"---\nname: " + b"a" * 4149 + b"\n---x\n---\nb",  # the look-ahead of `head` ends within a line
+        b"---\nname: " + b"a" * 4149 + b"\n---",
+        b"---\r\na: |\r\n  x\r\r\r\n  y\r\n---\r\n",
+        b"\xef\xbb\xbf---\nname: X\n---\nb",
+        b"---\nname: X",
+    ],
+)
+def test_head_agrees_with_the_whole_reader(data):
+    try:
+        expected = parse_memory(data).fields
+    except LimitError:
+        with pytest.raises(LimitError):
+            head(data)
+    else:
+        assert head(data).fields == expected

@@ -134,6 +134,13 @@ def test_hostile_depth_is_one_raw_line():
         assert event["type"] == "raw" and event["raw"] == line.decode()
 
 
+def test_a_number_with_thousands_of_digits_is_one_raw_line():
+    line = b'{"ts":"2026-04-14T12:03:12.000Z","type":"t","n":%b}' % (b"9" * 5000)
+    event = timeline.parse_line(line, "2026-04-15")
+    assert (event["type"], event["ts"]) == ("raw", EVENT["ts"])
+    assert event["raw"] == line.decode()
+
+
 def test_raw_lines_read_the_same_twice():
     (event,) = timeline.parse_lines(b"not json", "2026-04-14")
     (again,) = timeline.parse_lines(timeline.event_line(event))
