@@ -72,13 +72,20 @@ def party(name: str, *, box_of: Party | None = None) -> Party:
 
 def second_wallet(name: str) -> Party:
     plain = party(name)
-    return Party(name, plain.seed, plain.box_secret, Signer25519(hashlib.sha256(b"head " + name.encode()).digest()).public)
+    return Party(
+        name,
+        plain.seed,
+        plain.box_secret,
+        Signer25519(hashlib.sha256(b"head " + name.encode()).digest()).public,
+    )
 
 
 ROOT_KEYS = RootKeys.from_random(b"\x03" * 64, "default", 1)
 RECOVERY_KEYS = RootKeys.from_recovery(b"\x02" * 32)
 ROOT = Party("wallet", ROOT_KEYS.admin_seed, ROOT_KEYS.box_secret, ROOT_KEYS.head_public)
-RECOVERY = Party("recovery words", RECOVERY_KEYS.admin_seed, RECOVERY_KEYS.box_secret, RECOVERY_KEYS.head_public)
+RECOVERY = Party(
+    "recovery words", RECOVERY_KEYS.admin_seed, RECOVERY_KEYS.box_secret, RECOVERY_KEYS.head_public
+)
 VAULT = ROOT_KEYS.vault_tag
 
 
@@ -86,9 +93,7 @@ def new_ring(*devices: Party, plain: bool = False) -> Ring:
     """A vault with recovery words and these devices, enrolled by the wallet as writers."""
     from ipfsmem.seal.ring_ops import enrol
 
-    ring = create(
-        ROOT_KEYS, RECOVERY_KEYS, None, ek=None if plain else ek(0), since=hlc(0), box=fixed_box
-    )
+    ring = create(ROOT_KEYS, RECOVERY_KEYS, None, ek=None if plain else ek(0), since=hlc(0), box=fixed_box)
     for n, one in enumerate(devices):
         ring = enrol(ring, ROOT.signer, one.device, "writer", since=hlc(n + 1), box=fixed_box)
     return ring

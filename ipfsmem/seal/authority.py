@@ -58,7 +58,7 @@ class Authority(msgspec.Struct, frozen=True):
     cutoffs: Mapping[str, int]
     #: id -> every signing key that a statement of the ring gives it; the one in force first.
     keys_of: Mapping[str, tuple[bytes, ...]]
-    #: id -> all ids of its chain of successors, itself among them, oldest first.
+    #: id -> all ids of its chain of successors, itself among them, sorted.
     chains: Mapping[str, tuple[str, ...]]
     #: the EK that seals, as (epoch, EK id), or None.
     seals: tuple[int, str] | None
@@ -150,15 +150,13 @@ def _same_box(links: Sequence[Link], enrolled: Iterable[Statement]) -> list[Link
 
 def _chains(links: Iterable[Link], enrolled: Iterable[Statement]) -> dict[str, tuple[str, ...]]:
     near: defaultdict[str, set[str]] = defaultdict(set)
-    depth: dict[str, int] = {}
     for st in enrolled:
-        depth[as_member(st).id] = 0
+        near[as_member(st).id] |= set()
     for link in links:
         near[link.parent].add(link.child)
         near[link.child].add(link.parent)
-        depth.setdefault(link.child, depth.get(link.parent, 0) + 1)
     chains: dict[str, tuple[str, ...]] = {}
-    for start in depth:
+    for start in list(near):
         if start in chains:
             continue
         group = {start}
@@ -167,8 +165,7 @@ def _chains(links: Iterable[Link], enrolled: Iterable[Statement]) -> dict[str, t
             fresh = near[todo.pop()] - group
             group |= fresh
             todo.extend(fresh)
-        chain = tuple(sorted(group, key=lambda member: (depth[member], member)))
-        chains.update(dict.fromkeys(chain, chain))
+        chains.update(dict.fromkeys(group, tuple(sorted(group))))
     return chains
 
 

@@ -67,9 +67,12 @@ def keep(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     enrolled, claims = split_members(members, facts)
     kept = [st for st in pool if isinstance(st.body, Genesis)]
     kept += enrolled
-    kept += [link.statement for link in successor_links(enrolled, claims)]
     revokes = _kept_revokes(pool, facts)
     kept += revokes
+    # A revoke lists the statements that gave keys to signed values: a later successor must not push those out.
+    listed = {one for st in revokes for one in as_revoke(st).keep}
+    linked = {link.statement.hash for link in successor_links(enrolled, claims)}
+    kept += [st for signed in claims.values() for st in signed if st.hash in linked or st.hash in listed]
     kept += _kept_epochs(pool, revokes, facts)
     if len(kept) > MAX_STATEMENTS:
         raise LimitError(f"a key ring holds at most {MAX_STATEMENTS} statements, this has {len(kept)}")

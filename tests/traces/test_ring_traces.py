@@ -1,0 +1,227 @@
+"""Step sequences that broke earlier drafts of the key ring, as far as the ring alone can show them.
+
+Those that need commits or channels (35, 37, 38, 42, 46) stand with the sync engine, 29 with the causal state.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from ipfsmem.errors import MembershipError, OpenError
+from ipfsmem.seal.objects import epoch_key
+from ipfsmem.seal.ring import Ring, parse_keyring
+from ipfsmem.seal.ring_ops import create, enrol, give_key, revoke, rotate, successor
+from tests.ring_lab import (
+    RECOVERY,
+    RECOVERY_KEYS,
+    ROOT,
+    ROOT_KEYS,
+    VAULT,
+    Party,
+    ek,
+    fixed_box,
+    hlc,
+    new_ring,
+    party,
+    says_member,
+    says_revoked,
+    second_wallet,
+)
+
+LAPTOP, PHONE, TABLET = party("laptop"), party("phone"), party("tablet")
+A, B, D = second_wallet("admin A"), second_wallet("admin B"), second_wallet("admin D")
+
+
+def _enrol(ring: Ring, by: Party, who: Party, role: str = "writer") -> Ring:
+    return enrol(ring, by.signer, who.device, role, since=hlc(5), box=fixed_box)  # type: ignore[arg-type]
+
+
+def _revoke(ring: Ring, by: Party, who: Party, key: int, **counters: int) -> Ring:
+    known = {who.id: counters.get("n", 0)}
+    return revoke(ring, by.signer, who.id, at=hlc(6), counters=known, ek=ek(key), box=fixed_box)
+
+
+def _with_admins(*devices: Party) -> Ring:
+    ring = new_ring(*devices)
+    for one in (A, B, D):
+        ring = _enrol(ring, ROOT, one, "admin")
+    return ring
+
+
+def test_trace_20_two_enrolments_at_once_and_two_rotations_at_once() -> None:
+    base = new_ring(LAPTOP)
+    one, two = _enrol(base, ROOT, PHONE), _enrol(base, ROOT, TABLET)
+    both = one.join(two)
+    assert both == two.join(one)
+    assert {PHONE.id, TABLET.id} <= both.view.members.keys()
+    for device in (LAPTOP, PHONE, TABLET):
+        assert device.opens(both.serialise()) == both
+
+    first, second = (
+        rotate(both, ROOT.signer, ek(1), box=fixed_box),
+        rotate(both, ROOT.signer, ek(2), box=fixed_box),
+    )
+    assert first.view.seals is not None and second.view.seals is not None
+    assert first.view.seals[0] == second.view.seals[0] == 2
+    met = first.join(second)
+    assert met == second.join(first)
+    # Two keys of one epoch: the greater id seals, both open, and no device refuses the other.
+    assert met.view.seals == max(first.view.seals, second.view.seals)
+    assert {first.view.seals[1], second.view.seals[1]} <= met.view.eks.keys()
+    assert met.serialise() == TABLET.opens(met.serialise()).serialise()
+
+
+def test_trace_21_membership_decides_not_epochs() -> None:
+    base = new_ring(LAPTOP, PHONE)
+    old = base.view.sealing
+    rotated = rotate(base, ROOT.signer, ek(1), box=fixed_box)
+    # The phone published under the old ring and died: it is still a member, and what it sealed still opens.
+    met = rotated.join(base)
+    assert met.view.may_write(PHONE.id)
+    assert old is not None
+    assert met.view.eks[old.id] == old
+    assert met.view.sealing == rotated.view.sealing
+
+
+def test_trace_22_admins_that_revoke_each_other_change_nothing() -> None:
+    ring = _with_admins(LAPTOP)
+    with pytest.raises(MembershipError):
+        _revoke(ring, A, B, 1)
+    circle = [says_revoked(A, B.id), says_revoked(B, D.id), says_revoked(D, A.id), says_revoked(A, ROOT.id)]
+    after = ring.add(circle)
+    assert after.view.revoked == frozenset()
+    assert all(after.view.may_administer(one.id) for one in (A, B, D, ROOT))
+    assert after.view.sealing == ring.view.sealing
+    # Nor does an admin rise or fall by another admin's enrolment.
+    assert (
+        Ring(VAULT, [*after.statements, says_member(A, LAPTOP, "admin")], ()).view.members[LAPTOP.id].role
+        == "writer"
+    )
+
+
+def test_trace_23_a_revoke_counts_for_ever() -> None:
+    ring = _with_admins(LAPTOP, PHONE)
+    stolen = _revoke(ring, A, LAPTOP, 1)
+    assert LAPTOP.id in stolen.view.revoked
+    gone = _revoke(stolen, ROOT, A, 2)
+    assert {A.id, LAPTOP.id} == gone.view.revoked
+    # The order in which the two revocations are learned does not matter.
+    assert _revoke(ring, ROOT, A, 2).join(stolen).view.revoked == {A.id, LAPTOP.id}
+    # Whom A enrolled in time stays; whom it enrols after it was revoked never comes in, but its key stays known.
+    late = Ring(VAULT, [*gone.statements, says_member(A, TABLET)], gone.keys)
+    assert PHONE.id in late.view.members
+    assert TABLET.id not in late.view.members
+    assert late.view.sign_key(TABLET.id) == TABLET.device.sign
+
+
+def test_trace_34_a_key_in_eks_only_opens() -> None:
+    ring = _enrol(new_ring(LAPTOP), ROOT, PHONE, "reader")
+    planted = epoch_key(4_000_000_000, b"\x77" * 32, VAULT)
+    after = ring.join(ring.add((), [planted]))
+    assert after.view.eks[planted.id] == planted
+    assert after.view.sealing == ring.view.sealing
+    # Nor does its number use up the epochs of everybody else.
+    assert after.view.next_epoch == 2
+    gone = _revoke(after, ROOT, PHONE, 1)
+    assert gone.view.sealing is not None
+    assert gone.view.sealing.key == ek(1)
+    with pytest.raises(OpenError):
+        PHONE.opens(gone.serialise())
+
+
+def test_trace_36_a_device_that_cannot_open_the_new_epoch_stops() -> None:
+    base = new_ring(LAPTOP, PHONE)
+    enrolled = _enrol(base, ROOT, TABLET)
+    rotated = _revoke(base, ROOT, PHONE, 1)
+    tablet = TABLET.opens(enrolled.serialise())
+    assert tablet.view.sealing is not None
+    keyring = parse_keyring(rotated.serialise(), VAULT)
+    with pytest.raises(OpenError):
+        keyring.unlock(TABLET.box_secret, tablet.keys)
+    warned = tablet.join(keyring.public_ring()).open_slots([TABLET.box_secret])
+    assert warned.view.sealing is None
+    assert "admin must unlock" in warned.view.reason
+    with pytest.raises(MembershipError):
+        warned.serialise()
+    # One unlock by an admin that sees both brings it back in.
+    met = give_key(enrolled.join(rotated), ROOT.signer, ek(9), box=fixed_box)
+    back = warned.join(TABLET.opens(met.serialise()))
+    assert back.view.sealing == met.view.sealing == rotated.view.sealing
+    assert back.serialise() == met.serialise()
+
+
+def test_trace_39_the_recovery_words_are_a_root_with_an_anchor() -> None:
+    ring = create(ROOT_KEYS, RECOVERY_KEYS, LAPTOP.device, ek=ek(0), since=hlc(0), box=fixed_box)
+    assert RECOVERY_KEYS.head_public in ring.view.anchors()
+    found = RECOVERY.opens(ring.serialise())
+    assert found == ring
+    # With the words alone a new device comes in, and a stolen one goes.
+    after = _revoke(_enrol(found, RECOVERY, PHONE), RECOVERY, LAPTOP, 1)
+    assert after.view.may_write(PHONE.id)
+    assert LAPTOP.id in after.view.revoked
+    assert ROOT.opens(after.serialise()) == after
+    with pytest.raises(MembershipError):
+        _revoke(after, ROOT, RECOVERY, 2)
+
+
+def test_trace_43_concurrent_revocations_leave_no_key_that_a_revoked_member_holds() -> None:
+    x, y = PHONE, TABLET
+    base = _with_admins(LAPTOP, x, y)
+    one = _revoke(base, A, y, 1)
+    without_x = Ring(VAULT, [st for st in base.statements if getattr(st.body, "id", "") != x.id], base.keys)
+    two = _revoke(without_x, B, y, 2)
+    three = _revoke(base, D, x, 3)
+    for order in ((one, two, three), (three, two, one), (two, three, one)):
+        met = order[0].join(order[1]).join(order[2])
+        assert met.view.revoked == {x.id, y.id}
+        assert met.view.sealing is None
+        with pytest.raises(MembershipError):
+            met.serialise()
+        unlocked = give_key(met, ROOT.signer, ek(4), box=fixed_box)
+        assert unlocked.view.sealing is not None
+        assert unlocked.view.sealing.key == ek(4)
+        for thief in (x, y):
+            with pytest.raises(OpenError):
+                thief.opens(unlocked.serialise())
+        assert LAPTOP.opens(unlocked.serialise()) == unlocked
+
+
+def test_trace_44_revoking_a_successor_revokes_the_whole_chain() -> None:
+    base = new_ring(LAPTOP, PHONE)
+    restored = party("laptop restored", box_of=LAPTOP)
+    ring = successor(base, LAPTOP.signer, restored.device.sign, since=hlc(7))
+    assert ring.view.chains[restored.id] == tuple(sorted([LAPTOP.id, restored.id]))
+    for target in (LAPTOP, restored):
+        after = _revoke(ring, ROOT, target, 1, n=3)
+        assert after.view.revoked == {LAPTOP.id, restored.id}
+        assert after.view.cutoffs[target.id] == 3
+        assert not after.view.may_write(LAPTOP.id)
+        with pytest.raises(OpenError):
+            LAPTOP.opens(after.serialise())
+        # The thief names yet another successor, with whatever hash: the chain stays revoked, and the key goes on.
+        for n in range(12):
+            again = party(f"thief {n}", box_of=LAPTOP)
+            tricked = after.add([says_member(LAPTOP, again)])
+            assert {LAPTOP.id, restored.id} <= tricked.view.revoked
+            assert not tricked.view.may_write(again.id)
+            assert tricked.view.sealing == after.view.sealing
+            assert tricked.view.sign_key(restored.id) == restored.device.sign
+
+
+def test_trace_44_a_single_revoke_by_name_reaches_the_chain_too() -> None:
+    restored = party("laptop restored", box_of=LAPTOP)
+    ring = successor(new_ring(LAPTOP), LAPTOP.signer, restored.device.sign, since=hlc(7))
+    for target in (LAPTOP, restored):
+        after = ring.add([says_revoked(ROOT, target.id, n=4)])
+        assert after.view.revoked == {LAPTOP.id, restored.id}
+        assert after.view.cutoffs == {LAPTOP.id: 0, restored.id: 0} | {target.id: 4}
+
+
+def test_trace_45_two_admins_that_enrol_each_other_stay_admins() -> None:
+    ring = _with_admins()
+    after = ring.add([says_member(A, B, "writer", since=99), says_member(B, A, "reader", since=99)])
+    assert after.view.members[A.id].role == after.view.members[B.id].role == "admin"
+    # Even a root's later word does not make an admin less: only a revoke does.
+    demoted = after.add([says_member(ROOT, A, "reader", since=100, label="demoted")])
+    assert demoted.view.members[A.id].role == "admin"
+    assert demoted.view.members[A.id].label == "demoted"

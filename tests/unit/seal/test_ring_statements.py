@@ -1,0 +1,164 @@
+"""Statements: the strict form of each kind, signatures, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ipfsmem import canonical
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError, SignatureError
+from ipfsmem.seal.statements import (
+    MAX_PAYLOAD,
+    Epoch,
+    Genesis,
+    Member,
+    Revoke,
+    decode,
+    encode,
+    envelope,
+    make,
+    open_envelope,
+)
+from tests.ring_lab import ROOT, hlc, party
+
+WHO = party("somebody")
+GENESIS = Genesis((ROOT.key,))
+MEMBER = Member(None, WHO.device.box.hex(), ROOT.key, WHO.id, "somebody", "writer", WHO.key, hlc(1))
+EPOCH = Epoch(ROOT.key, "00" * 8, 1, (ROOT.id,), (), ())
+REVOKE = Revoke(hlc(1), ROOT.key, WHO.id, (), 0)
+#: An Ed25519 point of order 8, and y = 2^255 - 18, which is 1 written a second way.
+SMALL_ORDER = "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"
+NOT_CANONICAL = "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"
+
+
+@pytest.mark.parametrize("body", [GENESIS, MEMBER, EPOCH, REVOKE], ids=lambda body: body.t)
+def test_round_trip(body: Any) -> None:
+    made = make(ROOT.signer, body)
+    assert decode(made.payload) == body
+    assert canonical.encode(canonical.decode(made.payload, "it")) == made.payload
+    assert open_envelope(envelope(made).k, envelope(made).s) == made
+    assert made.public == (body.t in ("genesis", "epoch"))
+
+
+def test_the_payload_of_a_member_is_the_formats() -> None:
+    expected = (
+        f'{{"anchor":null,"box":"{MEMBER.box}","by":"{ROOT.key}","id":"{WHO.id}","label":"somebody",'
+        f'"role":"writer","sign":"{WHO.key}","since":"{hlc(1)}","t":"member","v":1}}'
+    )
+    assert encode(MEMBER).decode() == expected
+
+
+BAD: list[tuple[str, Any, dict[str, Any]]] = [
+    ("no roots", GENESIS, {"roots": []}),
+    ("three roots", GENESIS, {"roots": [ROOT.key, WHO.key, party("x").key]}),
+    ("a root twice", GENESIS, {"roots": [ROOT.key, ROOT.key]}),
+    ("a short root", GENESIS, {"roots": [ROOT.key[:-2]]}),
+    ("version 2", GENESIS, {"v": 2}),
+    ("unknown kind", GENESIS, {"t": "prophecy"}),
+    ("unknown field", GENESIS, {"x": 1}),
+    ("kind is a number", GENESIS, {"t": 1}),
+    ("another id", MEMBER, {"id": ROOT.id}),
+    ("upper-case hex", MEMBER, {"box": MEMBER.box.upper()}),
+    ("not hex", MEMBER, {"sign": "g" * 64}),
+    ("a box key of small order", MEMBER, {"box": "00" * 32}),
+    ("an owner", MEMBER, {"role": "owner"}),
+    ("no label", MEMBER, {"label": ""}),
+    ("a long label", MEMBER, {"label": "é" * 65}),
+    ("a label of two lines", MEMBER, {"label": "a\nb"}),
+    ("a label with C1 control", MEMBER, {"label": "a\x85b"}),
+    ("a label that is null", MEMBER, {"label": None}),
+    ("a short since", MEMBER, {"since": "00"}),
+    ("since as a number", MEMBER, {"since": 5}),
+    ("epoch 0", EPOCH, {"epoch": 0}),
+    ("epoch beyond 32 bits", EPOCH, {"epoch": 2**32}),
+    ("epoch as true", EPOCH, {"epoch": True}),
+    ("for out of order", EPOCH, {"for": ["ff" * 8, "00" * 8]}),
+    ("for twice", EPOCH, {"for": ["00" * 8, "00" * 8]}),
+    ("a long id", EPOCH, {"not": ["00" * 9]}),
+    ("a slot of 103 bytes", EPOCH, {"slots": [canonical.b64(bytes(103))]}),
+    ("a slot with padding", EPOCH, {"slots": [canonical.b64(bytes(104)) + "="]}),
+    ("a negative counter", REVOKE, {"n": -1}),
+    ("a counter beyond 2^53", REVOKE, {"n": 2**53}),
+    ("a counter beyond 64 bits", REVOKE, {"n": 2**70}),
+    ("a short hash in keep", REVOKE, {"keep": ["00" * 31]}),
+    ("keep out of order", REVOKE, {"keep": ["ff" * 32, "00" * 32]}),
+]
+
+
+@pytest.mark.parametrize(("name", "body", "change"), BAD, ids=[name for name, _, _ in BAD])
+def test_malformed(name: str, body: Any, change: dict[str, Any]) -> None:
+    raw = canonical.decode(encode(body), "it") | change
+    data = json.dumps(raw, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    with pytest.raises(FormatError):
+        decode(data)
+
+
+@pytest.mark.parametrize("body", [GENESIS, MEMBER, EPOCH, REVOKE], ids=lambda body: body.t)
+def test_every_field_is_needed(body: Any) -> None:
+    raw = canonical.decode(encode(body), "it")
+    for field in raw:
+        with pytest.raises(FormatError):
+            decode(canonical.encode({key: value for key, value in raw.items() if key != field}))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"t":"genesis"}',
+        b"\xff",
+        b"[" * 100_000,
+        b'{"t": "genesis"}',
+        b'{"t":["genesis"]}',
+    ],
+)
+def test_rubbish(data: bytes) -> None:
+    with pytest.raises(FormatError):
+        decode(data)
+
+
+@pytest.mark.parametrize("key", [SMALL_ORDER, NOT_CANONICAL, "00" * 32])
+@pytest.mark.parametrize("field", ["sign", "anchor"])
+def test_improper_keys(key: str, field: str) -> None:
+    raw = canonical.decode(encode(MEMBER), "it") | {field: key}
+    with pytest.raises(SignatureError):
+        decode(canonical.encode(raw))
+    with pytest.raises(SignatureError):
+        decode(canonical.encode({"roots": [key], "t": "genesis", "v": 1}))
+
+
+def test_signatures() -> None:
+    made = make(ROOT.signer, REVOKE)
+    sealed = envelope(made)
+    with pytest.raises(SignatureError):
+        make(WHO.signer, REVOKE)
+    other = canonical.b64(encode(Revoke(hlc(1), ROOT.key, WHO.id, (), 1)))
+    with pytest.raises(SignatureError):
+        open_envelope(other, sealed.s)
+    # A signature over the bare payload, without the purpose in front of it, is not one of ours.
+    with pytest.raises(SignatureError):
+        open_envelope(sealed.k, canonical.b64(ROOT.signer.sign(made.payload)))
+    for k, s in (
+        (sealed.k, sealed.s[:-1]),
+        (sealed.k + "=", sealed.s),
+        ("*" + sealed.k, sealed.s),
+        (sealed.k, ""),
+    ):
+        with pytest.raises(FormatError):
+            open_envelope(k, s)
+    with pytest.raises(LimitError):
+        open_envelope("A" * (MAX_PAYLOAD + 1), sealed.s)
+
+
+def test_a_flipped_bit_anywhere_is_refused() -> None:
+    made = make(ROOT.signer, MEMBER)
+    for at in range(0, len(made.payload), 7):
+        bad = bytearray(made.payload)
+        bad[at] ^= 1
+        with pytest.raises(IpfsmemError):
+            open_envelope(canonical.b64(bytes(bad)), canonical.b64(made.signature))
