@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ipfsmem.content.cid import CID, PB_PREFIX, RAW_PREFIX, decode_cid, read_cid, varint
 from ipfsmem.content.limits import BLOCK_MAX, CAR_HEADER_MAX, OWN, Limits
-from ipfsmem.content.reader import verify_block
+from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ its CID here, once. Walks are iterative and stop at Limits. Nothing here fetches
 
 from __future__ import annotations
 
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from ipfsmem.content import hamt
-from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW
+from ipfsmem.content.cid import CID, DAG_PB, RAW
 from ipfsmem.content.dagpb import (
     TYPE_DIRECTORY,
     TYPE_FILE,
@@ -25,17 +24,16 @@ from ipfsmem.content.dagpb import (
     decode_unixfs,
     name_bytes,
 )
-from ipfsmem.content.limits import BLOCK_MAX, FILE_DEPTH_MAX, OWN, Limits
+from ipfsmem.content.fetch import Fetch, drive, drive_async, from_mapping, prefilled
+from ipfsmem.content.limits import FILE_DEPTH_MAX, OWN, Limits
 from ipfsmem.content.unixfs import check_name
-from ipfsmem.errors import BlockError, FormatError, LimitError, NotFoundError
+from ipfsmem.content.verify import verify_block
+from ipfsmem.errors import FormatError, LimitError, NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-T = TypeVar("T")
-if TYPE_CHECKING:
-    #: Yields CIDs wanted, is sent blocks, returns T.
-    Fetch = Generator[list[CID], Mapping[CID, bytes], T]
+__all__ = ["BATCH", "Fetch", "Found", "Reader", "drive", "drive_async", "from_mapping", "verify_block"]
 
 #: CIDs in one request at most.
 BATCH = 256
@@ -50,30 +48,15 @@ class Found(NamedTuple):
     size: int | None
 
 
-def verify_block(cid: CID, data: bytes) -> None:
-    """Raise BlockError unless `data` is what `cid` names; LimitError when it is longer than a block may be."""
-    multihash = cid.multihash
-    if len(data) > BLOCK_MAX:
-        raise LimitError(f"block {cid} has {len(data)} bytes, {BLOCK_MAX} allowed")
-    if multihash[:2] == b"\x12\x20":
-        if sha256(data).digest() != multihash[2:]:
-            raise BlockError(f"block {cid} does not match its CID")
-    elif cid.hash_code == IDENTITY:
-        if cid.digest != data:
-            raise BlockError(f"block {cid} does not match its CID")
-    else:
-        raise BlockError(f"block {cid} cannot be checked: hash function {cid.hash_code:#x} is not known")
-
-
 #: Part of a file being read: bytes, or a block still to be fetched and the length it must come to.
 _Part = bytes | tuple[CID, int | None]
+_Nodes = dict[CID, tuple[Node, UnixFS]]
 
 
 class _Walk(NamedTuple):
     """A folder shard that is still to be read: whose folder, and where in its hash trie."""
 
     path: str
-    depth: int
     cid: CID
     prefix: int
     used: int
@@ -131,6 +114,11 @@ class Reader:
         if self._bytes > self.limits.total_bytes:
             raise LimitError(f"the tree has more than {self.limits.total_bytes} bytes")
 
+    def _nodes(self, cids: Iterable[CID]) -> Fetch[_Nodes]:
+        """The decoded nodes of `cids`; each is decoded once, however often a tree points at it."""
+        blocks = yield from self.get(cids)
+        return {cid: _decode(cid, block) for cid, block in blocks.items()}
+
     def _one(self, cid: CID) -> Fetch[bytes]:
         blocks = yield from self.get((cid,))
         return blocks[cid]
@@ -139,13 +127,13 @@ class Reader:
 
     def list_directory(self, cid: CID) -> Fetch[list[Link]]:
         """Entries of a folder, plain or sharded, by name. FormatError when `cid` is not a folder."""
-        folders = yield from self._folders([_Walk("", 0, cid, 0, 0)])
+        folders = yield from self._folders([_Walk("", cid, 0, 0)])
         return folders[""]
 
     def list_directories(self, cids: Iterable[CID]) -> Fetch[dict[CID, list[Link]]]:
         """Entries of several folders, their blocks asked for together."""
         by_path = {str(cid): cid for cid in cids}
-        folders = yield from self._folders([_Walk(path, 0, cid, 0, 0) for path, cid in by_path.items()])
+        folders = yield from self._folders([_Walk(path, cid, 0, 0) for path, cid in by_path.items()])
         return {by_path[path]: entries for path, entries in folders.items()}
 
     def resolve(self, root: CID, path: str | Sequence[str]) -> Fetch[Found]:
@@ -196,33 +184,37 @@ class Reader:
                 return None
             cid = below[0]
 
-    def _folders(self, walks: list[_Walk]) -> Fetch[dict[str, list[Link]]]:
-        """Entries of several folders at once, by path; shards of all of them are asked for level by level."""
+    def _folders(self, walks: list[_Walk], nodes: _Nodes | None = None) -> Fetch[dict[str, list[Link]]]:
+        """Entries of several folders at once, by path; shards of all of them are asked for level by level.
+
+        `nodes` has the tops of the folders when the caller looked at them already.
+        """
         found: dict[str, list[Link]] = {walk.path: [] for walk in walks}
         count = 0
         while walks:
-            blocks = yield from self.get(walk.cid for walk in walks)
+            if nodes is None:
+                nodes = yield from self._nodes(walk.cid for walk in walks)
             below: list[_Walk] = []
             for walk in walks:
-                node, message = _decode(walk.cid, blocks[walk.cid])
+                node, message = nodes[walk.cid]
                 entries = found[walk.path]
-                if message.type == TYPE_DIRECTORY and not walk.used:
-                    entries += node.links
-                    count += len(node.links)
-                else:
-                    _check_shard(walk.cid, message)
-                    shard = hamt.read_shard(node, message, walk.prefix, walk.used)
-                    entries += [entry for _, entry in shard.entries]
-                    count += len(node.links)
-                    below += [
-                        walk._replace(
-                            cid=child, prefix=walk.prefix << shard.bits | index, used=walk.used + shard.bits
-                        )
-                        for index, child in shard.children
-                    ]
+                count += len(node.links)
                 if count > self.limits.entries:
                     raise LimitError(f"the tree has more than {self.limits.entries} entries")
+                if message.type == TYPE_DIRECTORY and not walk.used:
+                    entries += node.links
+                    continue
+                _check_shard(walk.cid, message)
+                shard = hamt.read_shard(node, message, walk.prefix, walk.used)
+                entries += [entry for _, entry in shard.entries]
+                below += [
+                    walk._replace(
+                        cid=child, prefix=walk.prefix << shard.bits | index, used=walk.used + shard.bits
+                    )
+                    for index, child in shard.children
+                ]
             walks = below
+            nodes = None
         for path, entries in found.items():
             entries.sort()
             _check_entries(path, entries)
@@ -284,22 +276,38 @@ class Reader:
         Only folders are read; a dag-pb entry has to be looked at to know what it is. `enter(path, cid)` may say no to a
         folder or dag-pb file whose content is already known: it is then left out. A file as `root` has the path "".
         """
+        files, _ = yield from self._walk(root, enter)
+        return files
+
+    def read_tree(self, root: CID) -> Fetch[dict[str, bytes]]:
+        """Every file below `root` as path and bytes."""
+        paths, known = yield from self._walk(root, None)
+        files = yield from prefilled(self.read_files(paths.values()), known)
+        return {path: files[cid] for path, cid in paths.items()}
+
+    def _walk(
+        self, root: CID, enter: Callable[[str, CID], bool] | None
+    ) -> Fetch[tuple[dict[str, CID], dict[CID, bytes]]]:
+        """The files by path, and the blocks of those of them that had to be looked at."""
         if root.codec == RAW:
-            return {"": root}
+            return {"": root}, {}
         files: dict[str, CID] = {}
+        looked_at: dict[CID, bytes] = {}
         level = [("", root)]
         total = depth = 0
         while level:
             blocks = yield from self.get(cid for _, cid in level)
+            nodes = {cid: _decode(cid, block) for cid, block in blocks.items()}
             folders: list[_Walk] = []
             for path, cid in level:
-                if _decode(cid, blocks[cid])[1].type in (TYPE_DIRECTORY, TYPE_HAMT):
-                    folders.append(_Walk(path, depth, cid, 0, 0))
+                if nodes[cid][1].type in (TYPE_DIRECTORY, TYPE_HAMT):
+                    folders.append(_Walk(path, cid, 0, 0))
                 else:
                     files[path] = cid
+                    looked_at[cid] = blocks[cid]
             if folders and depth >= self.limits.depth:
                 raise LimitError(f"the tree is deeper than {self.limits.depth} folders")
-            listed = yield from _prefilled(self._folders(folders), blocks)
+            listed = yield from self._folders(folders, nodes)
             level = []
             for folder, entries in listed.items():
                 total += len(entries)
@@ -313,27 +321,7 @@ class Reader:
                     elif enter is None or enter(path, entry.cid):
                         level.append((path, entry.cid))
             depth += 1
-        return files
-
-    def read_tree(self, root: CID) -> Fetch[dict[str, bytes]]:
-        """Every file below `root` as path and bytes."""
-        paths = yield from self.walk(root)
-        files = yield from self.read_files(paths.values())
-        return {path: files[cid] for path, cid in paths.items()}
-
-
-def _prefilled(fetch: Fetch[T], known: Mapping[CID, bytes]) -> Fetch[T]:
-    """Answer requests of `fetch` out of `known` first, so that a folder looked at once is not asked for twice."""
-    try:
-        wanted = next(fetch)
-        while True:
-            given = {cid: known[cid] for cid in wanted if cid in known}
-            missing = [cid for cid in wanted if cid not in given]
-            if missing:
-                given.update((yield missing))
-            wanted = fetch.send(given)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        return files, looked_at
 
 
 def _decode(cid: CID, block: bytes) -> tuple[Node, UnixFS]:
@@ -394,32 +382,3 @@ def _file_parts(wanted: tuple[CID, int | None], block: bytes) -> tuple[list[_Par
     if expected is not None and size != expected:
         raise FormatError(f"chunk {cid} has {size} bytes, its file says {expected}")
     return pieces, size
-
-
-def drive(fetch: Fetch[T], get_many: Callable[[list[CID]], Mapping[CID, bytes]]) -> T:
-    """Run a reading generator against a function that gives the blocks it has of those asked for."""
-    try:
-        wanted = next(fetch)
-        while True:
-            wanted = fetch.send(get_many(wanted))
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-
-
-async def drive_async(fetch: Fetch[T], get_many: Callable[[list[CID]], Awaitable[Mapping[CID, bytes]]]) -> T:
-    """The same against a coroutine function."""
-    try:
-        wanted = next(fetch)
-        while True:
-            wanted = fetch.send(await get_many(wanted))
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-
-
-def from_mapping(blocks: Mapping[CID, bytes]) -> Callable[[list[CID]], Mapping[CID, bytes]]:
-    """A block getter for `drive` over blocks in memory."""
-
-    def get(cids: list[CID]) -> Mapping[CID, Any]:
-        return {cid: blocks[cid] for cid in cids if cid in blocks}
-
-    return get

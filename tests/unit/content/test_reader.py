@@ -50,7 +50,15 @@ def test_every_tree_of_the_vectors_reads_back(vector: dict[str, Any]) -> None:
         return
     files = {path: data for path, data in trees.files(vector).items() if data is not None}
     tree = build_tree(files)
-    assert drive(Reader().read_tree(tree.cid), from_mapping(dict(tree.blocks))) == files
+    asked: list[CID] = []
+    get = from_mapping(dict(tree.blocks))
+
+    def recording(cids: list[CID]) -> Mapping[CID, bytes]:
+        asked.extend(cids)
+        return get(cids)
+
+    assert drive(Reader().read_tree(tree.cid), recording) == files
+    assert sorted(asked) == sorted(cid for cid, _ in tree.blocks), "everything once, nothing twice"
 
 
 def test_resolve_and_stat() -> None:
@@ -75,6 +83,9 @@ def test_list_directory() -> None:
     assert [(link.name, link.tsize) for link in listed] == [("a.md", 1), ("b", TREE.folders["b"].tsize)]
     with pytest.raises(FormatError, match="neither"):
         drive(Reader().list_directory(listed[0].cid), GET)
+    several = drive(Reader().list_directories([TREE.cid, TREE.folders["b"].cid]), GET)
+    assert several[TREE.cid] == listed
+    assert [link.name for link in several[TREE.folders["b"].cid]] == ["c.md", "d"]
 
 
 def test_batches_are_level_by_level_and_bounded() -> None:

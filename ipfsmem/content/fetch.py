@@ -1,0 +1,61 @@
+"""How a pure reader asks for blocks: generators that yield CIDs and are sent blocks, and the loops that drive them.
+
+The same reading code then serves a local store and the network. Nothing here checks, decodes or fetches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ipfsmem.content.cid import CID
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+T = TypeVar("T")
+#: Yields CIDs wanted, is sent blocks, returns T.
+Fetch = Generator[list[CID], Mapping[CID, bytes], T]
+
+
+def drive(fetch: Fetch[T], get_many: Callable[[list[CID]], Mapping[CID, bytes]]) -> T:
+    """Run a reading generator against a function that gives the blocks it has of those asked for."""
+    try:
+        wanted = next(fetch)
+        while True:
+            wanted = fetch.send(get_many(wanted))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+async def drive_async(fetch: Fetch[T], get_many: Callable[[list[CID]], Awaitable[Mapping[CID, bytes]]]) -> T:
+    """The same against a coroutine function."""
+    try:
+        wanted = next(fetch)
+        while True:
+            wanted = fetch.send(await get_many(wanted))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def from_mapping(blocks: Mapping[CID, bytes]) -> Callable[[list[CID]], Mapping[CID, bytes]]:
+    """A block getter for `drive` over blocks in memory."""
+
+    def get(cids: list[CID]) -> Mapping[CID, Any]:
+        return {cid: blocks[cid] for cid in cids if cid in blocks}
+
+    return get
+
+
+def prefilled(fetch: Fetch[T], known: Mapping[CID, bytes]) -> Fetch[T]:
+    """Answer requests of `fetch` out of `known` first, so that a block looked at before is not asked for twice."""
+    try:
+        wanted = next(fetch)
+        while True:
+            given = {cid: known[cid] for cid in wanted if cid in known}
+            missing = [cid for cid in wanted if cid not in given]
+            if missing:
+                given.update((yield missing))
+            wanted = fetch.send(given)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
