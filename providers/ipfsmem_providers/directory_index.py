@@ -12,7 +12,6 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Collection, Iterable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
@@ -146,7 +145,7 @@ def open_index(path: Path, pack_size: int) -> Index | None:
     fan.pop()  # the checksum
     if magic != _MAGIC or covers != pack_size or size != _HEAD.size + count * _SIZE:
         return None
-    if fan[-1] != count or any(a > b for a, b in pairwise(fan)):
+    if fan[-1] != count or fan != sorted(fan):
         return None
     whole = len(data) == size
     index = Index(path, data[: _HEAD.size], data[_HEAD.size :] if whole else None)
