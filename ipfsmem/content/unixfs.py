@@ -94,13 +94,12 @@ def file_blocks(source: bytes | Readable) -> Generator[Block, None, Root]:
             break
         yield from _close_full(levels)
         chunk = following
-    # What is still open closes from the bottom; the root is the first level that stands alone.
+    # What is still open closes from the bottom (each closing leaves a node in the level above, so none is empty);
+    # the root is the first level that stands alone.
     for level in range(len(levels)):
         parts = levels[level]
         if level == len(levels) - 1 and len(parts) == 1:
             break
-        if not parts:
-            continue
         node, block = _file_node(parts)
         yield decode_cid(node.cid), block
         if level + 1 == len(levels):

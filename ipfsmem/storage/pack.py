@@ -59,14 +59,20 @@ def pack_tree(path: Path | str, car: BinaryIO | None = None) -> Packed:
     The CAR holds each block once, children before parents. Its header names the root, which is known last: a `car`
     that can seek gets it then, for a pipe the CAR waits in a temporary file. Raises NotFoundError when there is
     nothing at `path`; UsageError for symbolic links, devices, and a `car` that lies inside the folder; FormatError for
-    a name that is not valid UTF-8; StorageError for what cannot be read or vanishes meanwhile.
+    a name that is not valid UTF-8; StorageError for what cannot be read or vanishes meanwhile, or when the CAR cannot
+    be written. A CAR left behind by an error has an empty header, which no reader accepts.
     """
     top = os.fsencode(path)
     found = _stat_top(top)
     if car is None:
         return _Packer(None, None).run(top, found)
-    if not _seekable(car):
-        return _through_temporary(top, found, car)
+    try:
+        return _in_place(top, found, car) if _seekable(car) else _through_temporary(top, found, car)
+    except OSError as error:  # what is read raises errors of ours, so this is the CAR
+        raise StorageError(f"the CAR could not be written: {error.strerror or error}") from None
+
+
+def _in_place(top: bytes, found: os.stat_result, car: BinaryIO) -> Packed:
     start = car.tell()
     car.write(bytes(ONE_ROOT_HEADER))
     packed = _Packer(car.write, _identity(car)).run(top, found)
@@ -228,10 +234,7 @@ class _Packer:
     def _flush(self) -> None:
         if self._write is None or not self._buffer:
             return
-        try:
-            self._write(b"".join(self._buffer))
-        except OSError as error:
-            raise StorageError(f"the CAR could not be written: {error.strerror or error}") from None
+        self._write(b"".join(self._buffer))
         self._car_size += self._buffered
         self._buffer = []
         self._buffered = 0
@@ -285,12 +288,14 @@ def _check_utf8(path: bytes) -> None:
         ) from None
 
 
-def _not_a_file(path: bytes, link: bool) -> UsageError:
+def _not_a_file(path: bytes, link: bool) -> IpfsmemError:
     if link:
         return UsageError(
             f"{_shown(path)} is a symbolic link; links are refused, because they can lead out of the folder",
             hint="Replace it by what it points at, or remove it.",
         )
+    if not os.path.lexists(path):
+        return StorageError(f"{_shown(path)} vanished while its folder was read", hint=_CHANGING)
     return UsageError(f"{_shown(path)} is neither a file nor a folder")
 
 

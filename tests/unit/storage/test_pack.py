@@ -198,15 +198,29 @@ def test_deep_folders_do_not_exhaust_python(tmp_path: Path) -> None:
     assert done.stdout.strip() == "401"
 
 
-def test_a_full_disk_is_said(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("a")
+@pytest.mark.parametrize("room", [0, 60, 10_000])
+def test_a_full_disk_is_said(room: int, tmp_path: Path) -> None:
+    (tmp_path / "b").write_bytes(bytes(20_000))
 
     class Full(io.BytesIO):
         def write(self, data: Any, /) -> int:
-            if len(data) > 60:
+            if self.tell() + len(data) > room:
                 raise OSError(28, "No space left on device")
             return super().write(data)
 
-    (tmp_path / "b").write_bytes(bytes(100))
-    with pytest.raises(StorageError, match="No space left"):
-        pack(tmp_path, Full())
+    out = Full()
+    with pytest.raises(StorageError, match="CAR could not be written: No space left"):
+        pack(tmp_path, out)
+    with pytest.raises(FormatError):
+        read_car(out.getvalue())
+
+
+def test_an_error_leaves_nothing_that_reads_as_a_car(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "a").write_text("a")
+    (tmp_path / "t" / "b").symlink_to("a")
+    out = io.BytesIO()
+    with pytest.raises(UsageError):
+        pack(tmp_path / "t", out)
+    with pytest.raises(FormatError):
+        read_car(out.getvalue())
