@@ -70,6 +70,10 @@ class Timeline:
         self._append(change, union(list(new.values())))
         return len(new)
 
+    def add_lines(self, change: Writing, events: Iterable[Mapping[str, Any]]) -> None:
+        """Append events as they are, ids and all: lines that move here from another id of this device."""
+        self._append(change, events)
+
     def _append(self, change: Writing, events: Iterable[Mapping[str, Any]]) -> None:
         by_day: dict[str, list[bytes]] = {}
         for event in events:

@@ -40,6 +40,10 @@ class Writing:
             return self._changes[name]
         return self._store.entry(name)
 
+    def touched(self, name: str) -> bool:
+        """Whether this transaction has changed an entry."""
+        return name in self._changes
+
     def body(self, name: str, value: Value) -> bytes | None:
         """The body of a value, written in this transaction or before."""
         if value.body in self._bodies:

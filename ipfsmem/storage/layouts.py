@@ -10,18 +10,14 @@ from ipfsmem.content.cid import CID, decode_cid
 from ipfsmem.content.dagpb import RawLink
 from ipfsmem.replica.folders import add_file, add_folder, objects_folder, state_folder
 from ipfsmem.replica.replica import Replica
-from ipfsmem.seal.objects import Sealer
-from ipfsmem.sync.commit import SignedCommit, seal_commit
 
 
 class SealedLayout:
     """`keyring.json`, `head.ipm`, `s/`, `o/`: nothing that can be read without a key but the ring's public part."""
 
-    def build(self, replica: Replica, commit: SignedCommit, keyring: bytes) -> CID:
-        """The root of this commit."""
-        assert replica.ring is not None and replica.ring.view.sealing is not None
+    def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
+        """The root for a sealed commit and the ring beside it."""
         db = replica.db
-        head = seal_commit(commit, Sealer(replica.ring.view.sealing, replica.ring.vault))
         links: list[RawLink] = [
             (b"keyring.json", *add_file(db, keyring)),
             (b"head.ipm", *add_file(db, head)),

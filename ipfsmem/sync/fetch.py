@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ipfsmem.content.cid import CID
-from ipfsmem.content.reader import verify_block
+from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, LimitError
 from ipfsmem.replica.database import Database
 from ipfsmem.sync.provider import MAX_BATCH, Provider

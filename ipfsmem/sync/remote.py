@@ -17,7 +17,7 @@ from ipfsmem.content.reader import Reader
 from ipfsmem.errors import FormatError
 
 if TYPE_CHECKING:
-    from ipfsmem.content.reader import Fetch
+    from ipfsmem.content.fetch import Fetch
 
 #: Longest keyring.json (format section 8), and longest state node file.
 MAX_RING = 256 * 1024

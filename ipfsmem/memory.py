@@ -1,0 +1,635 @@
+"""`Memory`: the one façade. Everything that people, programs and models do with a memory goes through here.
+
+Local work is synchronous and never touches a network; `sync` is the one coroutine that does. The façade holds no logic
+of formats, keys or joins: it puts the rooms below together and speaks one language for Python, CLI and all other faces.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from ipfsmem import config as configuration
+from ipfsmem.bundle.blob import read_blob, write_blob
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.config import NamespaceConfig, VaultConfig
+from ipfsmem.errors import ConfigError, NoVaultError, UsageError
+from ipfsmem.opening import (
+    VAULT_MODES,
+    Unlock,
+    check_mode,
+    check_root,
+    create_replica,
+    discard,
+    find_vault,
+    open_replica,
+)
+from ipfsmem.replica.events import Timeline
+from ipfsmem.replica.replica import Replica, World
+from ipfsmem.replica.writing import writing
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.words import to_words
+from ipfsmem.storage.importing import Imported, Strategy, import_files
+from ipfsmem.storage.layouts import SealedLayout
+from ipfsmem.storage.memories import Listed, Memories, Reading
+from ipfsmem.sync.engine import Sync
+from ipfsmem.sync.provider import Provider, open_provider
+from ipfsmem.sync.publish import Layout
+from ipfsmem.sync.report import Progress, SyncReport, no_progress
+
+T = TypeVar("T")
+list_ = list  # `Memory.list` hides the builtin inside the class
+Mode = Literal["none", "local", "ipfs", "encrypted-ipfs"]
+
+
+class Status(msgspec.Struct, frozen=True):
+    """What a person asks a memory first."""
+
+    namespace: str
+    mode: str
+    folder: str | None
+    device: str
+    memories: int
+    events: int
+    conflicts: int
+    not_fetched: int
+    unpublished: bool
+    root: str | None
+    provider: str | None
+    vault: VaultConfig | None
+    members: list[str]
+
+
+class Memory:
+    """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done."""
+
+    def __init__(self, namespace: str, replica: Replica) -> None:
+        """Use `create` or `load`."""
+        self.namespace = namespace
+        self.replica = replica
+        #: The 24 recovery words of a vault made just now; shown once, kept nowhere.
+        self.recovery_words: list[str] | None = None
+        self._root: RootKeys | None = None
+        self._provider: Provider | None = None
+        self._memories = Memories(replica)
+        self._timeline = Timeline(replica)
+        self._wake: asyncio.Event | None = None
+
+    # -- making and opening ------------------------------------------------------------------------------------
+
+    @classmethod
+    def load(
+        cls,
+        namespace: str | None = None,
+        mode: Mode | None = None,
+        *,
+        provider: str | Provider | None = None,
+        unlock: Unlock | RootKeys | None = None,
+        passphrase: str | None = None,
+        unprotected_keys: bool = False,
+        home: str | Path | None = None,
+        label: str | None = None,
+        create: bool = False,
+        world: World | None = None,
+        progress: Progress = no_progress,
+    ) -> Memory:
+        """Open the memory of `namespace` on this device.
+
+        When there is none here, `mode` says what to do: `none` and `local` make an empty one; the modes with a vault
+        look for the wallet's memory at the provider and bring it back (the only load that uses the network), and
+        with `create` make a new one where none is found. `passphrase` protects this device's keys.
+
+        Raises NotFoundError, NoVaultError, PassphraseError, WrongWalletError, ConfigError.
+        """
+        known = configuration.settings()
+        namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
+        world = world or World()
+        if mode == "none":
+            replica = create_replica(None, NamespaceConfig("none", label or "none"), world, passphrase=None)
+            return cls(namespace, replica)
+        folder = configuration.namespace_folder(configuration.home(home, known), namespace)
+        here = configuration_file(folder)
+        if here or mode is None:
+            memory = cls(namespace, open_replica(folder, passphrase, world))
+            if mode is not None and memory.mode != mode:
+                memory.close()
+                raise ConfigError(f"the memory {namespace} is in mode {memory.mode}, not {mode}")
+            memory._use_provider(provider or memory.replica.config.provider or known.provider)
+            if unlock is not None:
+                memory.unlock(unlock)
+            return memory
+        chosen = provider or known.provider
+        if mode == "local":
+            return cls.create(namespace, "local", provider=chosen, home=home, label=label, world=world)
+        if unlock is None:
+            raise ConfigError(
+                f"there is no memory {namespace} on this device, and nothing to unlock one with",
+                hint="Give the wallet or the recovery words, or make a new memory with: ipfsmem init.",
+            )
+        try:
+            return _run(
+                cls.restore(
+                    namespace,
+                    provider=chosen,
+                    unlock=unlock,
+                    passphrase=passphrase,
+                    unprotected_keys=unprotected_keys,
+                    home=home,
+                    label=label,
+                    world=world,
+                    progress=progress,
+                )
+            )
+        except NoVaultError:
+            if not create:
+                raise
+        return cls.create(
+            namespace,
+            mode,
+            provider=chosen,
+            unlock=unlock,
+            passphrase=passphrase,
+            unprotected_keys=unprotected_keys,
+            home=home,
+            label=label,
+            world=world,
+        )
+
+    @classmethod
+    def create(
+        cls,
+        namespace: str | None = None,
+        mode: Mode = "local",
+        *,
+        provider: str | Provider | None = None,
+        unlock: Unlock | RootKeys | None = None,
+        recovery: bool = True,
+        passphrase: str | None = None,
+        unprotected_keys: bool = False,
+        home: str | Path | None = None,
+        label: str | None = None,
+        memory_dir: str | Path | None = None,
+        world: World | None = None,
+    ) -> Memory:
+        """Make a new, empty memory. Does not look whether the wallet has one already: `load(create=True)` does.
+
+        In the modes with a vault the wallet signs twice, and unless `recovery` is False 24 words are drawn, to be
+        found once in `recovery_words`. Without `unlock` the vault belongs to this device alone.
+        """
+        known = configuration.settings()
+        namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
+        world = world or World()
+        if mode not in configuration.MODES or mode == "none":
+            raise UsageError(f"mode {mode!r} cannot be created", hint="local, ipfs or encrypted-ipfs.")
+        check_mode(mode, passphrase=passphrase, unprotected=unprotected_keys)
+        folder = configuration.namespace_folder(configuration.home(home, known), namespace)
+        root: RootKeys | None = None
+        vault: VaultConfig | None = None
+        words: bytes | None = None
+        if mode in VAULT_MODES:
+            root, vault = _new_root(unlock, world)
+            words = world.random(32) if recovery else None
+        made = NamespaceConfig(
+            mode,
+            label or known.label or _host_label(),
+            provider=provider if isinstance(provider, str) else None,
+            vault=vault,
+            memory_dir=str(memory_dir) if memory_dir is not None else None,
+        )
+        replica = create_replica(
+            folder,
+            made,
+            world,
+            passphrase=passphrase,
+            root=root,
+            recovery=RootKeys.from_recovery(words) if words is not None else None,
+        )
+        memory = cls(namespace, replica)
+        memory._root = root
+        memory.recovery_words = to_words(words) if words is not None else None
+        memory._use_provider(provider)
+        return memory
+
+    @classmethod
+    async def restore(
+        cls,
+        namespace: str | None = None,
+        *,
+        provider: str | Provider | None,
+        unlock: Unlock | RootKeys,
+        passphrase: str | None = None,
+        unprotected_keys: bool = False,
+        home: str | Path | None = None,
+        label: str | None = None,
+        world: World | None = None,
+        progress: Progress = no_progress,
+    ) -> Memory:
+        """Bring a memory back on a device that has nothing but the wallet or the recovery words, and enrol the device.
+
+        Raises NoVaultError when none is found; nothing is left on the disk then.
+        """
+        known = configuration.settings()
+        namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
+        world = world or World()
+        if provider is None:
+            raise ConfigError("no provider to look at", hint="Say where the memory is kept: --provider.")
+        folder = configuration.namespace_folder(configuration.home(home, known), namespace)
+        root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock
+        opened = open_provider(provider) if isinstance(provider, str) else provider
+        scratch = create_replica(None, NamespaceConfig("none", "scratch"), world, passphrase=None)
+        vault, sealed = await find_vault(root, opened, scratch)
+        scratch.close()
+        if isinstance(unlock, Unlock) and vault.admin == root.admin_public.hex():
+            vault = unlock.config(root)
+        mode = "encrypted-ipfs" if sealed else "ipfs"
+        check_mode(mode, passphrase=passphrase, unprotected=unprotected_keys)
+        made = NamespaceConfig(
+            mode,
+            label or known.label or _host_label(),
+            provider=provider if isinstance(provider, str) else None,
+            vault=vault,
+        )
+        replica = create_replica(folder, made, world, passphrase=passphrase)
+        memory = cls(namespace, replica)
+        memory._root = root
+        memory._provider = opened
+        try:
+            memory.restored = await memory.sync(progress=progress)
+        except BaseException:
+            memory.close()
+            discard(folder)
+            raise
+        return memory
+
+    #: What the sync that restored this memory did; None for one that was here already.
+    restored: SyncReport | None = None
+
+    def unlock(self, unlock: Unlock | RootKeys) -> None:
+        """Hold the wallet's or recovery root until `close`: for enrolling, rotating, revoking, moving the anchor.
+
+        Raises WrongWalletError when this memory belongs to another wallet.
+        """
+        root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock
+        check_root(self.replica.config, root)
+        self._root = root
+
+    def close(self) -> None:
+        """Let go of files and secrets."""
+        self._root = None
+        self.replica.close()
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # -- facts -------------------------------------------------------------------------------------------------
+
+    @property
+    def mode(self) -> str:
+        """`none`, `local`, `ipfs` or `encrypted-ipfs`."""
+        return self.replica.config.mode
+
+    @property
+    def device(self) -> str:
+        """The id under which this device writes."""
+        return self.replica.device.id
+
+    @property
+    def unlocked(self) -> bool:
+        """Whether the wallet or recovery root is held."""
+        return self._root is not None
+
+    def status(self) -> Status:
+        """Counts and state, local."""
+        listed = self._memories.listing()
+        ring = self.replica.ring
+        root = self.replica.db.get_meta("root")
+        return Status(
+            self.namespace,
+            self.mode,
+            str(self.replica.folder) if self.replica.folder else None,
+            self.device,
+            len(listed),
+            len(self.timeline()),
+            len(self.conflicts()),
+            sum(not item.fetched for item in listed),
+            self.mode in VAULT_MODES and self._unpublished(),
+            root.decode() if root else None,
+            self.replica.config.provider or (self._provider.name if self._provider else None),
+            self.replica.config.vault,
+            [f"{p.id} {p.role} {p.label}" for p in ring.view.members.values()] if ring else [],
+        )
+
+    def _unpublished(self) -> bool:
+        frame = self.replica.store.frame
+        mine = frame.seen.get(self.device)
+        return (
+            frame.ctx.get(self.device, 0) > (mine.n if mine else 0)
+            or self.replica.db.get_meta("root") is None
+        )
+
+    # -- memories ----------------------------------------------------------------------------------------------
+
+    def write(
+        self,
+        key: str,
+        body: str | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        type: str | None = None,
+        tags: Iterable[str] | None = None,
+        fields: Mapping[str, str] | None = None,
+        seen: tuple[str, ...] | Reading | None = None,
+        if_match: str | None = None,
+    ) -> Reading:
+        """Write a memory, durable when this returns. What is not given stays as it is; `updated` is set to today.
+
+        It replaces what `seen` (a Reading) was shown, else what is shown now. `if_match` refuses (ChangedError) when
+        the shown text does not have this SHA-256, "" when there must be none.
+        """
+        token = seen.token if isinstance(seen, Reading) else seen
+        with writing(self.replica) as change:
+            shown = self._memories.view(key, change.entry(f"m/{key}")).data
+            old = parse_memory(shown) if shown is not None else MemoryFile()
+            today = datetime.fromtimestamp(self.replica.world.now() / 1000, UTC).date().isoformat()
+            given = {
+                "name": name,
+                "description": description,
+                "type": type,
+                "tags": None if tags is None else "[" + ", ".join(tags) + "]" if list(tags) else "",
+                **(fields or {}),
+            }
+            changes = {field: value for field, value in given.items() if value is not None}
+            made = old.with_fields(changes, body if body is not None else old.body)
+            if made == old and shown is not None:
+                data = shown
+            else:
+                data = render_memory(
+                    made.with_fields(
+                        {"created": made.created or today, "updated": changes.get("updated", today)}
+                    )
+                )
+            self._checked_write(change, key, data, token, if_match)
+        self._changed()
+        reading = self.read(key)
+        assert reading is not None
+        return reading
+
+    def write_text(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        seen: tuple[str, ...] | Reading | None = None,
+        if_match: str | None = None,
+    ) -> Reading:
+        """Write the whole file, header and all, exactly these bytes."""
+        token = seen.token if isinstance(seen, Reading) else seen
+        self._memories.write(key, data, seen=token, if_match=if_match)
+        self._changed()
+        reading = self.read(key)
+        assert reading is not None
+        return reading
+
+    def _checked_write(
+        self, change: Any, key: str, data: bytes, token: tuple[str, ...] | None, if_match: str | None
+    ) -> None:
+        from ipfsmem.storage.memories import check_body
+
+        check_body(key, data)
+        self._memories.write_in(change, key, data, seen=token, if_match=if_match)
+
+    def read(self, key: str) -> Reading | None:
+        """One memory as it is shown, None when there is none; its token goes to the write that has seen it."""
+        return self._memories.read(key)
+
+    def read_conflict(self, key: str, file: str) -> Reading:
+        """A conflict copy of a memory."""
+        return self._memories.read_conflict(key, file)
+
+    def list(self) -> list_[Listed]:
+        """All memories, ordered by key, headers only."""
+        return self._memories.listing()
+
+    def index(self) -> str:
+        """The text of MEMORY.md."""
+        return self._memories.index()
+
+    def forget(self, key: str, *, reason: str = "", if_match: str | None = None) -> bool:
+        """Forget a memory on every device, concurrent edits included, and note it. False when there is none."""
+        if not self._memories.forget(key, if_match=if_match):
+            return False
+        self.note("forgot", key=key, **({"reason": reason} if reason else {}))
+        return True
+
+    def conflicts(self) -> list_[tuple[str, tuple[str, ...], bool]]:
+        """Keys with siblings that are not shown: (key, names of the copies, whether the key is forgotten)."""
+        return [
+            (view.key, tuple(copy.file for copy in (*view.conflicts, *view.hidden)), view.forgotten)
+            for view, _ in self._memories.conflicts()
+        ]
+
+    def resolve(self, key: str, data: bytes | None = None, *, copies: Iterable[str] | None = None) -> Reading:
+        """Settle a conflict: `data` (None: what is shown) replaces the shown text and `copies` (None: all of them)."""
+        if copies is None:
+            copies = next((files for name, files, _ in self.conflicts() if name == key), ())
+        self._memories.resolve(key, data, [*copies])
+        self._changed()
+        reading = self.read(key)
+        assert reading is not None
+        return reading
+
+    # -- timeline ----------------------------------------------------------------------------------------------
+
+    def note(self, kind: str, /, **data: Any) -> dict[str, Any]:
+        """Append an event to the timeline, durable when this returns."""
+        event = self._timeline.note(kind, data)
+        self._changed()
+        return event
+
+    def timeline(self, days: tuple[str, str] | None = None) -> list_[dict[str, Any]]:
+        """All events of all devices in order; `days` limits to UTC days from the first to the last."""
+        return self._timeline.events(days)
+
+    # -- in and out --------------------------------------------------------------------------------------------
+
+    def export(self) -> bytes:
+        """The whole memory as a `memory/0.1` blob."""
+        return write_blob(self.files(), self.timeline(), self.index())
+
+    def files(self) -> dict[str, bytes]:
+        """Every memory that is shown, by key."""
+        with self.replica.reading():
+            return {view.key: view.data for _, view in self._memories.views() if view.data is not None}
+
+    def import_(
+        self, source: bytes | str | Path, *, strategy: Strategy = "merge", prune: bool = False
+    ) -> Imported:
+        """Import a `memory/0.1` blob (bytes or JSON text) or a folder or file (Path). Twice is as good as once.
+
+        `merge`: what is here wins in the view and the incoming text stays beside it; `replace`: incoming supersedes
+        what is shown now, and with `prune` memories that it lacks are forgotten.
+        """
+        if isinstance(source, Path):
+            from ipfsmem.storage.importing import read_path
+
+            blob = read_path(source)
+        else:
+            blob = read_blob(source.encode() if isinstance(source, str) else source)
+        result = import_files(self._memories, self._timeline, blob, strategy=strategy, prune=prune)
+        self._changed()
+        return result
+
+    def fork(
+        self, namespace: str, *, mode: Mode = "local", home: str | Path | None = None, **options: Any
+    ) -> Memory:
+        """A new memory of its own with everything in this one; its first event says where it came from."""
+        where = home if home is not None else self.replica.folder.parent if self.replica.folder else None
+        other = Memory.create(namespace, mode, home=where, world=self.replica.world, **options)
+        other.import_(self.export())
+        root = self.replica.db.get_meta("root")
+        lineage = {"from": self.namespace, **({"root": root.decode()} if root else {})}
+        other.note("forked", **lineage)
+        return other
+
+    # -- network -----------------------------------------------------------------------------------------------
+
+    async def sync(
+        self, provider: str | Provider | None = None, *, progress: Progress = no_progress
+    ) -> SyncReport:
+        """Pull what others published, join it, publish what is new. Raises ProviderError; nothing local is lost."""
+        if self.mode not in VAULT_MODES:
+            raise UsageError(
+                f"a memory in mode {self.mode} is not published",
+                hint="Make one with: ipfsmem init --mode encrypted-ipfs, and import this one.",
+            )
+        if provider is not None:
+            self._use_provider(provider)
+        if self._provider is None:
+            raise ConfigError("no provider is set", hint="Give one with --provider, for instance a folder.")
+        self.scan()
+        report = await Sync(
+            self.replica, self._provider, self._layout(), root=self._root, progress=progress
+        ).run()
+        self.render()
+        report.conflicts = len(self.conflicts())
+        return report
+
+    def scan(self) -> None:
+        """Take in what people and programs edited in the plain files (modes `local` and `ipfs`)."""
+
+    def render(self) -> None:
+        """Bring the plain files up to date (modes `local` and `ipfs`)."""
+
+    def _layout(self) -> Layout:
+        return SealedLayout()
+
+    @contextlib.asynccontextmanager
+    async def autosync(self, *, idle: float = 30.0, most: float = 600.0) -> AsyncIterator[Memory]:
+        """Sync in the background: `idle` seconds after the last write, `most` seconds after the first. A write never
+        waits for it; `flush` does, and leaving the block does."""
+        self._wake = asyncio.Event()
+        task = asyncio.create_task(self._autosync(idle, most))
+        try:
+            yield self
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            self._wake = None
+            await self.flush()
+
+    async def _autosync(self, idle: float, most: float) -> None:
+        assert self._wake is not None
+        from ipfsmem.errors import ProviderError
+
+        while True:
+            await self._wake.wait()
+            loop = asyncio.get_running_loop()
+            last = loop.time() + most
+            while loop.time() < last:
+                self._wake.clear()
+                try:
+                    await asyncio.wait_for(self._wake.wait(), min(idle, last - loop.time()))
+                except TimeoutError:
+                    break
+            self._wake.clear()
+            try:
+                await self.sync()
+            except ProviderError:
+                # The outbox stays; the next write or flush tries again.
+                await asyncio.sleep(idle)
+                self._wake.set()
+
+    async def flush(self) -> SyncReport | None:
+        """Publish now what is waiting; None when nothing is."""
+        return await self.sync() if self._unpublished() else None
+
+    def _changed(self) -> None:
+        if self._wake is not None:
+            self._wake.set()
+
+    def _use_provider(self, provider: str | Provider | None) -> None:
+        if provider is not None:
+            self._provider = open_provider(provider) if isinstance(provider, str) else provider
+
+
+def configuration_file(folder: Path) -> bool:
+    """Whether a memory is in this folder."""
+    return (folder / configuration.CONFIG_FILE).exists()
+
+
+def _new_root(unlock: Unlock | RootKeys | None, world: World) -> tuple[RootKeys, VaultConfig]:
+    if isinstance(unlock, Unlock):
+        root = unlock.root(twice=True)
+        return root, unlock.config(root)
+    root = unlock if unlock is not None else RootKeys.from_random(world.random(64), "default", 1)
+    if root.kind == "recovery":
+        raise UsageError("recovery words cannot make a memory, only bring one back")
+    return root, VaultConfig(
+        tag=root.vault_tag.hex(),
+        name="default",
+        key_number=1,
+        address=None,
+        admin=root.admin_public.hex(),
+        anchor=root.head_public.hex(),
+    )
+
+
+def _host_label() -> str:
+    import platform
+
+    return (platform.node() or "device")[:64]
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine from synchronous code, also when this thread already runs an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    result: list[T] = []
+    failure: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            result.append(asyncio.run(work))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=target)
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return result[0]

@@ -1,0 +1,209 @@
+"""Making, opening and restoring a memory on this device: keys, folder, configuration, in the order that survives a crash.
+
+A memory of the modes with a vault is made only where none of the same wallet can be found; a device that has nothing but
+the wallet or the recovery words finds the ring, the heads, and only then enrols itself (format sections 2 and 7).
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.causal.clock import hlc
+from ipfsmem.config import NamespaceConfig, VaultConfig
+from ipfsmem.content.cid import CID, ipns_name, public_of_ipns_name
+from ipfsmem.content.fetch import drive_async
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import ConfigError, FormatError, NotFoundError, NoVaultError, UsageError, WrongWalletError
+from ipfsmem.replica.codec import Codec
+from ipfsmem.replica.disk import make_directory, storage_errors
+from ipfsmem.replica.identity import Device, load_device, new_device, save_device
+from ipfsmem.replica.replica import Replica, World, claim_folder, read_config, write_config
+from ipfsmem.seal import ring_ops
+from ipfsmem.seal.derive import RootKeys, require_admin
+from ipfsmem.seal.ring import parse_keyring
+from ipfsmem.seal.signers import WalletSigner
+from ipfsmem.seal.wallet import key_request, sign_once, sign_twice
+from ipfsmem.storage.codecs import PlainCodec, SealedCodec
+from ipfsmem.sync.fetch import Fetcher
+from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names, target
+from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.publish import build_ring_root
+from ipfsmem.sync.remote import read_root
+from ipfsmem.sync.report import SyncReport
+
+VAULT_MODES = ("ipfs", "encrypted-ipfs")
+
+
+class Unlock(msgspec.Struct, frozen=True):
+    """A wallet to unlock with: the signer, the vault's label and key number, the passphrase of the derivation."""
+
+    signer: WalletSigner
+    vault: str = "default"
+    key_number: int = 1
+    passphrase: str | None = None
+
+    def root(self, *, twice: bool) -> RootKeys:
+        """The root keys. A vault is made, or a wallet added, with two signatures that must agree."""
+        message = key_request(self.signer.address, self.vault, self.key_number)
+        signature = (sign_twice if twice else sign_once)(self.signer, message)
+        return RootKeys.from_signature(
+            signature, self.signer.address, self.vault, self.key_number, self.passphrase
+        )
+
+    def config(self, root: RootKeys) -> VaultConfig:
+        """What a device pins of this vault."""
+        return VaultConfig(
+            tag=root.vault_tag.hex(),
+            name=self.vault,
+            key_number=self.key_number,
+            address="0x" + self.signer.address.hex(),
+            admin=root.admin_public.hex(),
+            anchor=root.head_public.hex(),
+            passphrase=self.passphrase is not None,
+        )
+
+
+def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
+    """Open a memory that is on this device. Raises NotFoundError, PassphraseError, StorageError."""
+    config = read_config(folder)
+    if config is None:
+        raise NotFoundError(
+            f"there is no memory in {folder}",
+            hint="Make one with: ipfsmem init. Or check --home and --namespace.",
+        )
+    device = load_device(folder, passphrase)
+    replica = Replica(folder, config, device, codec_for(config, device, world), world)
+    if replica.moved() and config.vault is None:
+        # No vault, so nobody has seen this id: the copy just goes on under another one.
+        with replica.transaction():
+            replica.set_device(device.successor(world.random))
+            replica.note_place()
+    return replica
+
+
+def codec_for(config: NamespaceConfig, device: Device, world: World) -> Codec:
+    """The codec of a mode."""
+    if config.mode != "encrypted-ipfs":
+        return PlainCodec()
+    if config.vault is None:
+        raise ConfigError("an encrypted memory without a vault: its ipfsmem.json was changed by hand")
+    return SealedCodec(bytes.fromhex(config.vault.tag), device.row_key, world.random)
+
+
+def create_replica(
+    folder: Path | None,
+    config: NamespaceConfig,
+    world: World,
+    *,
+    passphrase: str | None,
+    root: RootKeys | None = None,
+    recovery: RootKeys | None = None,
+) -> Replica:
+    """Make a new memory. `folder` None keeps it in this process (mode `none`).
+
+    The configuration is written last: a crash before leaves nothing that would be taken for a memory.
+    """
+    device = new_device(world.random)
+    if folder is not None:
+        claim_folder(folder)
+        make_directory(folder)
+        save_device(folder, device, passphrase, world.random)
+        for name in ("state.db", "state.db-wal", "state.db-shm"):
+            # What an unfinished creation left; the configuration, written last, says that there was no other.
+            with storage_errors(folder / name, "remove"):
+                (folder / name).unlink(missing_ok=True)
+    replica = Replica(folder, config, device, codec_for(config, device, world), world)
+    with replica.transaction():
+        replica.note_place()
+        if root is not None:
+            _make_vault(replica, root, recovery)
+    if folder is not None:
+        write_config(folder, config)
+    return replica
+
+
+def _make_vault(replica: Replica, root: RootKeys, recovery: RootKeys | None) -> None:
+    """The ring of a new vault, and the anchors that lead to it, signed while the secrets are at hand."""
+    world, device = replica.world, replica.device
+    public = ring_ops.Device(device.sign_public, device.box_public, replica.config.label)
+    sealed = replica.config.mode == "encrypted-ipfs"
+    ring = ring_ops.create(
+        root,
+        recovery,
+        public,
+        ek=world.random(32) if sealed else None,
+        since=hlc(world.now()),
+        root_label="wallet" if root.kind == "wallet" else "this device",
+    )
+    replica.set_ring(ring)
+    names = Names(replica, None, SyncReport())
+    names.sign(root.head_seed, root.head_public, f"/ipfs/{build_ring_root(replica)}", ANCHOR_LIFE_MS)
+    if recovery is not None:
+        leads = f"/ipns/{ipns_name(root.head_public)}"
+        names.sign(recovery.head_seed, recovery.head_public, leads, ANCHOR_LIFE_MS)
+    names.keep()
+
+
+async def find_vault(root: RootKeys, provider: Provider, replica: Replica) -> tuple[VaultConfig, bool]:
+    """The vault that a root key leads to: its own, or for recovery words and second wallets the one it was enrolled in.
+
+    Returns what to pin, and whether the ring is a sealed one. Raises NoVaultError, WrongWalletError.
+    """
+    report = SyncReport()
+    names, fetcher = Names(replica, provider, report), Fetcher(replica.db, provider)
+    record = await names.read(ipns_name(root.head_public))
+    anchor = ipns_name(root.head_public)
+    for _ in range(8):
+        if record is None:
+            break
+        leads = target(record)
+        if isinstance(leads, CID):
+            try:
+                files = await drive_async(read_root(Reader(), leads), fetcher.get)
+            except (NotFoundError, FormatError) as error:
+                wrong = "; ".join(fetcher.refused.values())
+                raise NoVaultError(
+                    f"{provider.name} has a name of this wallet but not the ring that it points at: {error}"
+                    + (f" ({wrong})" if wrong else "")
+                ) from None
+            keyring = parse_keyring(files.keyring)
+            if root.admin_public not in keyring.roots:
+                raise WrongWalletError("the ring that this key leads to does not know it as a root")
+            return _pinned(keyring.vault, keyring.roots[0], anchor), not keyring.plain
+        anchor, record = leads, await names.read(leads)
+    raise NoVaultError(f"no memory of this wallet was found at {provider.name}")
+
+
+def _pinned(vault: bytes, admin: bytes, anchor: str) -> VaultConfig:
+    return VaultConfig(
+        tag=vault.hex(),
+        name="",
+        key_number=0,
+        address=None,
+        admin=admin.hex(),
+        anchor=public_of_ipns_name(anchor).hex(),
+    )
+
+
+def check_root(config: NamespaceConfig, root: RootKeys) -> None:
+    """Refuse a wallet that is not the one this memory was made with. Recovery words are judged by the ring."""
+    if config.vault is not None and root.kind != "recovery":
+        require_admin(root, bytes.fromhex(config.vault.admin))
+
+
+def discard(folder: Path) -> None:
+    """Remove a folder that was made and not finished."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_mode(mode: str, *, passphrase: str | None, unprotected: bool) -> None:
+    """Refuse what would leave keys of an encrypted memory readable without anybody having said so."""
+    if mode == "encrypted-ipfs" and passphrase is None and not unprotected:
+        raise UsageError(
+            "an encrypted memory keeps this device's keys under a passphrase",
+            hint="Give one at the prompt, in IPFSMEM_PASSPHRASE or with --passphrase-fd; "
+            "or say --unprotected-keys and trust the disk.",
+        )

@@ -1,0 +1,156 @@
+"""Bringing a whole bundle in: a blob, a folder of memory files, a single file. Importing twice changes nothing more.
+
+Format section 1.5. With `merge` a text that is neither shown nor a live sibling is kept beside what is here; with
+`replace` it supersedes what was shown. Files are only read here, and never followed through links.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ipfsmem.bundle.blob import Blob, read_blob
+from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name, split_conflict_name
+from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
+from ipfsmem.bundle.timeline import parse_lines, union
+from ipfsmem.causal.value import memory_entry
+from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, UsageError
+from ipfsmem.replica.disk import read_file, storage_errors
+from ipfsmem.replica.events import Timeline
+from ipfsmem.replica.writing import Writing, writing
+from ipfsmem.storage.memories import Memories, check_body
+
+Strategy = Literal["merge", "replace"]
+MAX_BLOB = 512 * 1024 * 1024
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """What an import did. `problems` name what was left out and why."""
+
+    added: int = 0
+    replaced: int = 0
+    kept_beside: int = 0
+    unchanged: int = 0
+    forgotten: int = 0
+    events: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def import_files(
+    memories: Memories, timeline: Timeline, blob: Blob, *, strategy: Strategy = "merge", prune: bool = False
+) -> Imported:
+    """Import in one transaction: all of it is there afterwards, or nothing."""
+    if strategy not in ("merge", "replace"):
+        raise UsageError(f"there is no import strategy {strategy!r}", hint="merge or replace.")
+    if prune and strategy != "replace":
+        raise UsageError("prune goes with the strategy replace")
+    added = replaced = beside = unchanged = forgotten = 0
+    problems = list(blob.problems)
+    with writing(memories.replica) as change:
+        for key, data in (*blob.files.items(), *blob.more):
+            try:
+                check_body(key, data)
+            except IpfsmemError as error:
+                problems.append(f"{key} was left out: {error}")
+                continue
+            name = memory_entry(key)
+            entry = change.entry(name)
+            view = memories.view(key, entry) if entry and not change.touched(name) else None
+            if _known(change, name, data):
+                unchanged += 1
+            elif not entry:
+                change.put(name, data, ())
+                added += 1
+            elif strategy == "replace" and view is not None:
+                change.put(name, data, view.dots)
+                replaced += 1
+            elif view is not None and view.data == data:
+                unchanged += 1
+            else:
+                change.keep_beside(name, data)
+                beside += 1
+        if prune:
+            for entry, view in list(memories.views()):
+                if view.key not in blob.files and view.data is not None and entry:
+                    change.forget(memory_entry(view.key), view.dots)
+                    forgotten += 1
+        events = timeline.add_foreign(change, blob.events)
+    return Imported(added, replaced, beside, unchanged, forgotten, events, tuple(problems))
+
+
+def _known(change: Writing, name: str, data: bytes) -> bool:
+    digest = sha256(data).hexdigest()
+    return any(value.body == digest for value in change.entry(name).values())
+
+
+def read_path(path: Path) -> Blob:
+    """A blob file, a folder of memory files (with or without `memory/` and `timeline/`), or one memory file."""
+    with storage_errors(path, "read"):
+        if path.is_symlink():
+            raise UsageError(f"{path} is a symbolic link", hint="Give the place that it leads to.")
+        if path.is_dir():
+            return _read_folder(path)
+        if not path.exists():
+            raise NotFoundError(f"there is nothing at {path}")
+    data = read_file(path, MAX_BLOB) or b""
+    if path.suffix == ".json" or data[:1] == b"{":
+        return read_blob(data)
+    return _collect([(path.name, data)], [], [])
+
+
+def _read_folder(folder: Path) -> Blob:
+    inner = folder / "memory"
+    base = inner if inner.is_dir() and not inner.is_symlink() else folder
+    texts: list[tuple[str, bytes]] = []
+    events: list[bytes] = []
+    problems: list[str] = []
+    for path in _files(base):
+        relative = path.relative_to(base)
+        try:
+            if path.suffix == ".jsonl":
+                data = read_file(path, MAX_BLOB)
+                if data is not None:
+                    events.append(data)
+            elif path.suffix == ".md":
+                data = read_file(path, MAX_FILE)
+                if data is None:
+                    problems.append(f"{relative} was left out: it disappeared while being read")
+                else:
+                    texts.append((relative.as_posix(), data))
+        except IpfsmemError as error:
+            problems.append(f"{relative} was left out: {error}")
+    return _collect(texts, events, problems)
+
+
+def _files(base: Path) -> list[Path]:
+    found: list[Path] = []
+    for where, folders, names in os.walk(base):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        found += [Path(where) / name for name in sorted(names) if not name.startswith(".")]
+    return found
+
+
+def _collect(texts: list[tuple[str, bytes]], lines: list[bytes], problems: list[str]) -> Blob:
+    files: dict[str, bytes] = {}
+    more: list[tuple[str, bytes]] = []
+    renamed: list[tuple[str, bytes]] = []
+    for name, data in texts:
+        if name == INDEX_FILE or split_conflict_name(name) is not None:
+            continue
+        try:
+            key, origin = key_of_foreign_name(name)
+            if origin is None:
+                files[key] = data
+            else:
+                renamed.append((key, render_memory(parse_memory(data).with_fields({"origin_name": origin}))))
+        except FormatError as error:
+            problems.append(f"{name} was left out: {error}")
+    for key, data in renamed:
+        if files.setdefault(key, data) != data:
+            more.append((key, data))
+    events = union(*(parse_lines(text) for text in lines))
+    return Blob(files, events, "", tuple(more), tuple(problems))

@@ -1,0 +1,438 @@
+"""One sync: find heads, verify, join, publish. The only code that talks to a provider on behalf of a memory.
+
+Order of things (format section 7): read names and roots until nothing new is learned; keep what rings say; find out
+whether this device's own counters were used elsewhere; join every verified head; with an unlocked root enrol this
+device and move the anchor; publish. A crash anywhere loses nothing: each step is on disk before the next begins,
+and the whole is simply run again. One sync at a time for a memory; writes go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import AsyncIterator
+
+from ipfsmem.content.cid import CID, ipns_name, parse_cid
+from ipfsmem.content.fetch import drive_async
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import (
+    FormatError,
+    IpfsmemError,
+    MembershipError,
+    NotFoundError,
+    NoVaultError,
+    OpenError,
+    ProviderUnavailable,
+    SealError,
+)
+from ipfsmem.replica.lock import directory_lock
+from ipfsmem.replica.replica import Replica
+from ipfsmem.seal import ring_ops
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.ring import Ring, parse_keyring
+from ipfsmem.sync.fetch import Fetcher
+from ipfsmem.sync.heads import Head, open_root
+from ipfsmem.sync.identity import append_lines, move_values, new_identity, stranger_to_itself
+from ipfsmem.sync.join import Change, checked, fetch_objects, join
+from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, Names, pin_name, target
+from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.publish import Layout, build_ring_root, prepare, send
+from ipfsmem.sync.remote import differences, read_root
+from ipfsmem.sync.report import Progress, SyncReport, no_progress
+
+#: Names followed in one sync; more means somebody makes them up.
+MAX_NAMES = 512
+
+
+class Sync:
+    """One run. `root` is the unlocked wallet or recovery key, None in everyday use."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        provider: Provider,
+        layout: Layout,
+        *,
+        root: RootKeys | None = None,
+        progress: Progress = no_progress,
+    ) -> None:
+        assert replica.config.vault is not None and replica.vault_tag is not None
+        self.replica = replica
+        self.provider = provider
+        self.layout = layout
+        self.root = root
+        self.progress = progress
+        self.report = SyncReport()
+        self.vault = replica.vault_tag
+        self.anchor = bytes.fromhex(replica.config.vault.anchor)
+        self.names = Names(replica, provider, self.report)
+        self.fetcher = Fetcher(replica.db, provider)
+        self.heads: dict[CID, Head] = {}
+        self._opened: set[CID] = set()
+        self._anchored: Ring | None = None
+
+    async def run(self) -> SyncReport:
+        """Pull, join, publish. Raises ProviderError when the provider fails; nothing local is lost then."""
+        started = time.monotonic()
+        async with self._alone():
+            await self.pull()
+            if self.root is not None:
+                self._administer()
+            await self._bring_out_anchors()
+            await self._publish()
+        self.report.seconds = round(time.monotonic() - started, 3)
+        return self.report
+
+    @contextlib.asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        if self.replica.folder is None:
+            yield
+            return
+        with directory_lock(self.replica.folder / "sync.lock", wait=60.0):
+            yield
+
+    # -- pull --------------------------------------------------------------------------------------------------
+
+    async def pull(self) -> None:
+        """Find and join every head that can be found and verified."""
+        await self._discover()
+        stranger = stranger_to_itself(self.replica, list(self.heads.values()))
+        if stranger is not None or self.replica.moved():
+            await self._become_another(stranger)
+        for head in sorted(self.heads.values(), key=lambda h: (h.commit.commit.h, h.commit.digest)):
+            if head is not stranger:
+                await self._join(head)
+        with self.replica.transaction():
+            self.fetcher.fetched.clear()
+            self.names.keep()
+            self._say_what_was_refused()
+        self.report.blocks_received = self.fetcher.blocks
+        self.report.bytes_received = self.fetcher.bytes
+
+    async def _discover(self) -> None:
+        """Anchors and device names, then the roots they point at, until nothing new is learned."""
+        todo = [ipns_name(self.anchor)]
+        if self.root is not None:
+            todo.append(ipns_name(self.root.head_public))
+        asked: set[str] = set()
+        pinned = False
+        while todo:
+            for name in todo:
+                asked.add(name)
+                await self._follow(name, asked)
+            if not pinned and self.provider.capabilities.list:
+                # Where names are lost or hidden, the pin list still shows roots; each is verified like any other.
+                pinned = True
+                if not self._opened or not self.provider.capabilities.names:
+                    for pin in await self.provider.pins(pin_name(self.anchor)):
+                        await self._open(pin.cid, f"pin list of {self.provider.name}")
+            todo = [name for name in self._member_names() if name not in asked]
+            if len(asked) > MAX_NAMES:
+                raise FormatError(f"more than {MAX_NAMES} names lead from one to the next")
+
+    def _member_names(self) -> list[str]:
+        ring = self.replica.ring
+        if ring is None:
+            return []
+        keys = [person.sign for person in ring.view.members.values()]
+        return [ipns_name(key) for key in (*ring.view.anchors(), *keys)]
+
+    async def _follow(self, name: str, asked: set[str]) -> None:
+        record = await self.names.read(name)
+        for _ in range(8):
+            if record is None:
+                return
+            try:
+                leads = target(record)
+            except FormatError as error:
+                self.report.say("bad-record", f"{name}: {error}")
+                return
+            if isinstance(leads, CID):
+                await self._open(leads, name)
+                return
+            asked.add(leads)
+            record = await self.names.read(leads)
+
+    async def _open(self, root: CID, source: str) -> None:
+        if root in self._opened:
+            return
+        self._opened.add(root)
+        reader = Reader()
+        try:
+            files = await drive_async(read_root(reader, root), self.fetcher.get)
+            ring = self.replica.ring
+            secrets = [self.replica.device.box_secret]
+            if self.root is not None:
+                secrets.append(self.root.box_secret)
+            try:
+                opened = open_root(files, self.vault, ring, secrets)
+            except OpenError:
+                self._learn_publicly(files.keyring, ring)
+                raise
+        except ProviderUnavailable:
+            raise
+        except IpfsmemError as error:
+            self.report.say("head-refused", f"root {root} ({source}) was not used: {error}{self._why(error)}")
+            return
+        with self.replica.transaction():
+            if ring is None and not self._is_anchored(opened.ring):
+                self.report.say(
+                    "head-refused", f"root {root} ({source}) has a ring that is not of this wallet"
+                )
+                return
+            self.replica.set_ring(
+                opened.ring if self.replica.ring is None else self.replica.ring.join(opened.ring)
+            )
+            if opened.head is not None:
+                self._weigh(opened.head)
+        if opened.head is None:
+            self._anchored = opened.ring
+        else:
+            self.heads[root] = opened.head
+
+    def _why(self, error: IpfsmemError) -> str:
+        if isinstance(error, NotFoundError) and self.fetcher.refused:
+            return "; " + next(iter(self.fetcher.refused.values()))
+        return ""
+
+    def _is_anchored(self, ring: Ring) -> bool:
+        assert self.replica.config.vault is not None
+        return bytes.fromhex(self.replica.config.vault.admin) in ring.view.roots
+
+    def _learn_publicly(self, keyring: bytes, ring: Ring | None) -> None:
+        """A ring that we cannot open still shows, signed, that another key seals: then we stop publishing."""
+        if ring is None:
+            return
+        with contextlib.suppress(SealError, FormatError), self.replica.transaction():
+            self.replica.set_ring(ring.join(parse_keyring(keyring, self.vault).public_ring()))
+
+    def _weigh(self, head: Head) -> None:
+        """High-water marks: tell of a head older than one seen before, and of two commits with one number."""
+        run = self.replica.db.connection
+        commit = head.commit.commit
+        row = run.execute("SELECT c, digest FROM marks WHERE device=?", (commit.dev,)).fetchone()
+        if row is None or commit.c > row[0]:
+            run.execute(
+                "INSERT OR REPLACE INTO marks VALUES (?,?,?)", (commit.dev, commit.c, head.commit.digest)
+            )
+        elif commit.c < row[0]:
+            named = any(head.commit.digest in other.commit.commit.prev for other in self.heads.values())
+            if not named:
+                self.report.say(
+                    "stale",
+                    f"an older head of device {commit.dev} was served (commit {commit.c}, {row[0]} was seen before)",
+                )
+        elif row[1] != head.commit.digest:
+            self.report.say(
+                "equivocation", f"device {commit.dev} made two different commits with the number {commit.c}"
+            )
+
+    # -- join --------------------------------------------------------------------------------------------------
+
+    async def _join(self, head: Head) -> None:
+        try:
+            changes = await self._changes(head)
+        except ProviderUnavailable:
+            raise
+        except IpfsmemError as error:
+            self._drop(head, f"{error}{self._why(error)}")
+            return
+        with self.replica.transaction():
+            if self._forked(head) or not join(changes, head, self.replica, self.report):
+                self.heads.pop(head.root)
+                return
+            self._note_head(head)
+
+    async def _changes(self, head: Head) -> list[Change]:
+        """What differs between a head and us, checked, its objects fetched."""
+        with self.replica.transaction():
+            self.replica.store.checkpoint(folders=True)
+            tree = self.replica.store.tree
+        codec, commit = self.replica.codec, head.commit.commit
+        found = await drive_async(
+            differences(
+                Reader(),
+                head.state,
+                codec.extension,
+                tree,
+                bytes.fromhex(commit.state),
+                lambda prefix, stored: codec.open_node(prefix, commit.ek, stored),
+            ),
+            self.fetcher.get,
+        )
+        changes = checked(found, head, self.replica, self.progress)
+        await fetch_objects(changes, self.replica, self.fetcher, self.progress)
+        return changes
+
+    def _forked(self, head: Head) -> bool:
+        """Two r at one n: somebody's state was copied. The first head was joined, this one is held (section 5)."""
+        mine = self.replica.store.frame.seen
+        for device, seen in head.commit.commit.ctx.items():
+            other = mine.get(device)
+            if other is not None and other.n == seen.n and other.r != seen.r:
+                self.report.say(
+                    "equivocation",
+                    f"device {device} counted to {seen.n} twice; head {head.root} was held back until that device "
+                    "has taken a new id (it does so at its next sync)",
+                )
+                return True
+        return False
+
+    def _drop(self, head: Head, why: str) -> None:
+        self.heads.pop(head.root, None)
+        self.report.say(
+            "head-refused", f"head {head.root} of device {head.commit.commit.dev} was not joined: {why}"
+        )
+
+    def _note_head(self, head: Head) -> None:
+        commit = head.commit.commit
+        self.replica.db.connection.execute(
+            "INSERT OR REPLACE INTO heads VALUES (?,?,?,?,?,?)",
+            (str(head.root), commit.dev, commit.c, head.commit.digest, self.replica.world.now(), b""),
+        )
+
+    async def _become_another(self, stranger: Head | None) -> None:
+        old = self.replica.device.id
+        try:
+            changes = await self._changes(stranger) if stranger is not None else []
+            with self.replica.transaction():
+                new_identity(self.replica, self.root)
+                if stranger is not None:
+                    lines = move_values(self.replica, old, changes)
+                    if not join(changes, stranger, self.replica, self.report):
+                        raise FormatError(f"head {stranger.root} contradicts what was moved away from it")
+                    append_lines(self.replica, lines)
+                    self._note_head(stranger)
+        except MembershipError as error:
+            self.report.say(
+                "identity",
+                f"this device's state was restored or copied, and it cannot take a new id: {error}",
+            )
+            raise
+        self.report.new_identity = True
+        self.report.say(
+            "identity",
+            f"this device's state was restored or copied: it goes on as {self.replica.device.id} (was {old}); "
+            "nothing was lost, and a text may come twice",
+        )
+
+    def _say_what_was_refused(self) -> None:
+        for cid, why in self.fetcher.refused.items():
+            self.report.say("bad-block", f"{self.provider.name} served a wrong block: {why}")
+            self.replica.db.report(self.replica.world.now(), "bad-block", f"{cid}: {why}")
+
+    # -- admin -------------------------------------------------------------------------------------------------
+
+    def _administer(self) -> None:
+        """What an unlocked root does: enrol this device, give keys to who lacks them, move the anchor."""
+        assert self.root is not None
+        replica, root = self.replica, self.root
+        if replica.ring is None:
+            raise NoVaultError(f"no memory of this wallet was found at {self.provider.name}")
+        with replica.transaction():
+            ring = replica.ring
+            since = replica.store.frame.hlc
+            if not ring.plain:
+                ring = ring_ops.give_key(ring, root.admin, replica.world.random(32))
+            if replica.device.id not in ring.view.members:
+                if replica.device.id in ring.view.revoked:
+                    raise MembershipError(f"this device ({replica.device.id}) was revoked")
+                public = ring_ops.Device(
+                    replica.device.sign_public, replica.device.box_public, replica.config.label
+                )
+                ring = ring_ops.enrol(ring, root.admin, public, "writer", since=since)
+                self.report.say("enrolled", f"this device joined the memory as {replica.device.id}")
+            replica.set_ring(ring)
+            anchor_root = build_ring_root(replica)
+            name = ipns_name(root.head_public)
+            known = self.names.known(name)
+            if known is None or known.value != f"/ipfs/{anchor_root}":
+                self.names.sign(root.head_seed, root.head_public, f"/ipfs/{anchor_root}", ANCHOR_LIFE_MS)
+            self.names.keep()
+        self._anchored = replica.ring
+
+    # -- publish -----------------------------------------------------------------------------------------------
+
+    async def _bring_out_anchors(self) -> None:
+        """Put anchors where they are missing or old, the ring they point at first when it was made here.
+
+        Devices cannot sign them, and somebody must keep them alive (format section 7).
+        """
+        names = [ipns_name(anchor) for anchor in sorted(self._anchors())]
+        for name in names:
+            record = self.names.known(name)
+            if record is None or not self.names.differs(name):
+                continue
+            leads = target(record)
+            if isinstance(leads, CID) and self.replica.db.has_block(leads.digest):
+                await send(self.replica, self.provider, leads, (), pin_name(self.anchor))
+        await self.names.put(names)
+
+    async def _publish(self) -> None:
+        replica = self.replica
+        ring = replica.ring
+        if ring is None:
+            raise NoVaultError(f"no memory of this wallet was found at {self.provider.name}")
+        if not ring.view.may_write(replica.device.id):
+            self.report.say("not-a-writer", "this device may not write: nothing was published")
+            return
+        before = self._last_root()
+        try:
+            with replica.transaction():
+                ready = prepare(
+                    replica,
+                    self.layout,
+                    self.heads.values(),
+                    [head.commit.digest for head in self.heads.values()],
+                )
+        except MembershipError as error:
+            self.report.say("cannot-publish", f"nothing was published: {error}. {error.hint}")
+            return
+        known = [root for root in (before, *self.heads) if root is not None]
+        if ready.own and (ready.new or ready.root not in self.heads):
+            self.progress("publishing", 0, 0)
+            blocks, size, _ = await send(replica, self.provider, ready.root, known, pin_name(self.anchor))
+            self.report.blocks_sent, self.report.bytes_sent = blocks, size
+        elif not ready.own:
+            self.report.adopted = True
+            if self.provider.capabilities.pin:
+                await self.provider.pin(ready.root, pin_name(self.anchor))
+        device = replica.device
+        name = ipns_name(device.sign_public)
+        record = self.names.known(name)
+        if record is None or record.value != f"/ipfs/{ready.root}":
+            self.names.sign(device.sign_seed, device.sign_public, f"/ipfs/{ready.root}", DEVICE_LIFE_MS)
+        with replica.transaction():
+            self.names.keep()
+        await self.names.put([name])
+        with replica.transaction():
+            replica.db.set_meta("root", str(ready.root).encode())
+            replica.db.connection.execute(
+                "INSERT OR REPLACE INTO heads VALUES (?,?,?,?,?,?)",
+                (
+                    str(ready.root),
+                    ready.commit.commit.dev,
+                    ready.commit.commit.c,
+                    ready.commit.digest,
+                    replica.world.now(),
+                    b"",
+                ),
+            )
+        self.report.root = str(ready.root)
+        self.report.published = ready.new
+        if (
+            self._anchored is not None
+            and replica.ring is not None
+            and self._anchored.join(replica.ring) != self._anchored
+        ):
+            self.report.say(
+                "unlock", "the ring has grown since the anchor was signed: unlock once with the wallet"
+            )
+
+    def _anchors(self) -> set[bytes]:
+        ring = self.replica.ring
+        return {self.anchor, *(ring.view.anchors() if ring is not None else ())}
+
+    def _last_root(self) -> CID | None:
+        stored = self.replica.db.get_meta("root")
+        return parse_cid(stored.decode()) if stored else None

@@ -1,0 +1,164 @@
+"""Joining one verified head into this device's state: what differs is read, checked, fetched, then kept in one step.
+
+Format sections 5 and 7. A head with a value that its device did not sign, a dot beyond its counters, or a dot that we
+know as another write is dropped whole. A body that cannot be had is "not fetched"; its value is joined all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.causal.clock import observed
+from ipfsmem.causal.state import (
+    covers,
+    join_ctx,
+    join_entry,
+    join_seen,
+    location_chooser,
+    seen_counts,
+)
+from ipfsmem.causal.tree import Difference
+from ipfsmem.causal.value import (
+    Entry,
+    Loc,
+    Value,
+    check_entry,
+    check_entry_name,
+    decode_entry,
+    same_identity,
+    verify_value,
+)
+from ipfsmem.content.cid import raw_cid
+from ipfsmem.errors import FormatError, SignatureError
+from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.store import Frame, located
+from ipfsmem.sync.fetch import Fetcher
+from ipfsmem.sync.heads import Head
+from ipfsmem.sync.report import Progress, SyncReport
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One entry in which a head differs from us: decoded and structurally valid."""
+
+    name: str
+    mine: Entry
+    theirs: Entry
+
+
+def checked(
+    differences: Iterable[Difference], head: Head, replica: Replica, progress: Progress
+) -> list[Change]:
+    """Decode and check what differs. Raises FormatError, LimitError, SignatureError: the head is dropped.
+
+    Values that we hold already need no second look (format section 7).
+    """
+    counts = seen_counts(head.commit.commit.ctx)
+    vault = replica.vault_tag
+    assert vault is not None and replica.ring is not None
+    keys = replica.ring.view.keys_of
+    found = list(differences)
+    changes: list[Change] = []
+    where: dict[str, str] = {}
+    for done, difference in enumerate(found):
+        name = check_entry_name(difference.name)
+        mine = decode_entry(name, difference.mine) if difference.mine is not None else {}
+        theirs = decode_entry(name, difference.theirs) if difference.theirs is not None else {}
+        if theirs:
+            check_entry(name, theirs)
+        for dot, value in theirs.items():
+            if not covers(counts, dot):
+                raise FormatError(f"value {dot} of {name} is beyond the counters of its own commit")
+            if where.setdefault(dot, name) != name:
+                raise FormatError(f"dot {dot} stands in {where[dot]} and in {name}")
+            held = mine.get(dot)
+            if held is not None and same_identity(held, value):
+                continue
+            if not any(verify_value(key, name, dot, value, vault) for key in keys.get(dot[:16], ())):
+                raise SignatureError(f"value {dot} of {name} is not signed by device {dot[:16]}")
+        changes.append(Change(name, mine, theirs))
+        if done % 1000 == 0:
+            progress("checking signatures", done, len(found))
+    return changes
+
+
+async def fetch_objects(
+    changes: list[Change], replica: Replica, fetcher: Fetcher, progress: Progress
+) -> None:
+    """Get the objects that joining needs and that are not here: of new values, and of other locations."""
+    wanted: dict[bytes, Loc] = {}
+    for change in changes:
+        for dot, value in change.theirs.items():
+            mine = change.mine.get(dot)
+            for loc in located({dot: value}):
+                if mine is None or loc not in (mine.loc, mine.base):
+                    wanted[bytes.fromhex(loc.sha)] = loc
+    missing = [digest for digest in wanted if not replica.db.has_block(digest)]
+    step = 2_000
+    for start in range(0, len(missing), step):
+        await fetcher.get([raw_cid(digest) for digest in missing[start : start + step]])
+        # Blocks are named by their hash: keeping them early harms nothing, and bounds what is held in memory.
+        with replica.transaction():
+            fetcher.keep()
+        progress("fetching", min(start + step, len(missing)), len(missing))
+
+
+def join(changes: list[Change], head: Head, replica: Replica, report: SyncReport) -> bool:
+    """Join inside a transaction; False, and nothing changed, when a dot turns out to be two writes (equivocation)."""
+    store = replica.store
+    commit = head.commit.commit
+    theirs_ctx = seen_counts(commit.ctx)
+    joined: dict[str, Entry] = {}
+    not_fetched = 0
+    for change in changes:
+        # The state may have moved on since the differences were read.
+        mine = store.entry(change.name)
+        choose = location_chooser(_passes(replica, change.name), _epoch_of(replica))
+        outcome = join_entry(mine, change.theirs, store.frame.ctx, theirs_ctx, choose)
+        if outcome.clashes:
+            dots = ", ".join(outcome.clashes)
+            report.say(
+                "equivocation",
+                f"device {outcome.clashes[0][:16]} wrote two different things under {dots}: the head {head.root} "
+                "that brought the second was not joined",
+            )
+            return False
+        if outcome.entry != mine:
+            joined[change.name] = outcome.entry
+            not_fetched += sum(
+                _absent(replica, value) for dot, value in outcome.entry.items() if dot not in mine
+            )
+    now = replica.world.now()
+    hlc = store.frame.hlc
+    for entry in joined.values():
+        for value in entry.values():
+            hlc = max(hlc, observed(hlc, value.h, now))
+    frame = Frame(join_ctx(store.frame.ctx, theirs_ctx), join_seen(store.frame.seen, commit.ctx), hlc)
+    if joined or frame != store.frame:
+        store.apply(joined, frame)
+    report.entries_changed += len(joined)
+    report.not_fetched += not_fetched
+    report.heads_joined += 1
+    return True
+
+
+def _absent(replica: Replica, value: Value) -> bool:
+    return value.loc is not None and not replica.db.has_block(bytes.fromhex(value.loc.sha))
+
+
+def _passes(replica: Replica, name: str) -> Callable[[Loc, str], bool]:
+    def passes(loc: Loc, wanted: str) -> bool:
+        body = replica.store.open_located(
+            name, loc, lambda data: sha256(data).hexdigest()[: len(wanted)] == wanted
+        )
+        return body is not None
+
+    return passes
+
+
+def _epoch_of(replica: Replica) -> Callable[[str], int]:
+    ring = replica.ring
+    eks = ring.view.eks if ring is not None else {}
+    return lambda ek: eks[ek].epoch if ek in eks else -1

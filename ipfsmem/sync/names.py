@@ -1,0 +1,115 @@
+"""Name records of one vault: who has which name, what each points at, and moving the ones we may sign.
+
+Names are found through channels that are trusted with nothing: a record counts when its signature does. An expired
+record still points somewhere: what it leads to is verified by itself, so it is followed and said to be old.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError, SignatureError
+from ipfsmem.replica.replica import Replica
+from ipfsmem.sync.ipns import Record, make_record, order, split_value, verify_record
+from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.report import SyncReport
+
+ANCHOR_LIFE_MS = 10 * 365 * 86_400_000
+DEVICE_LIFE_MS = 365 * 86_400_000
+
+
+def pin_name(anchor_public: bytes) -> str:
+    """The one name under which all roots of a vault are pinned (format section 7)."""
+    return "ipfsmem-" + sha256(b"ipfsmem/v1/pin\0" + anchor_public).hexdigest()[:16]
+
+
+class _Kept(msgspec.Struct):
+    """Records worth putting again: those of anchors, which devices cannot sign."""
+
+    records: dict[str, bytes]
+
+
+class Names:
+    """Reads and moves names through one provider, and remembers the greatest record of each."""
+
+    def __init__(self, replica: Replica, provider: Provider | None, report: SyncReport) -> None:
+        """`provider` None: records are only made and kept, to be put later."""
+        self._replica = replica
+        self._provider = provider
+        self._report = report
+        kept = replica.db.get_meta("names")
+        self._records: dict[str, bytes] = msgspec.json.decode(kept, type=_Kept).records if kept else {}
+        self._there: dict[str, bytes | None] = {}
+
+    async def read(self, name: str) -> Record | None:
+        """The greatest valid record of a name: the provider's, or the one kept here."""
+        best = self._verified(name, self._records.get(name))
+        if self._provider is not None and self._provider.capabilities.names:
+            encoded = await self._provider.get_name(name)
+            self._there[name] = encoded
+            found = self._verified(name, encoded)
+            if found and (best is None or order(found) > order(best)):
+                best = found
+        if best is not None:
+            self._records[name] = best.encoded
+            if best.validity < self._replica.world.now() * 1_000_000:
+                self._report.say(
+                    "expired", f"the record of {name} has run out; what it points at was still used"
+                )
+        return best
+
+    def _verified(self, name: str, encoded: bytes | None) -> Record | None:
+        if encoded is None:
+            return None
+        try:
+            return verify_record(name, encoded)
+        except (FormatError, SignatureError, LimitError) as error:
+            self._report.say("bad-record", f"a record for {name} was refused: {error}")
+            return None
+
+    def known(self, name: str) -> Record | None:
+        """The greatest record of a name that was read or made so far."""
+        return self._verified(name, self._records.get(name))
+
+    def sign(self, seed: bytes, public: bytes, value: str, life_ms: int) -> str:
+        """Make a record that follows the greatest one known; returns the name. `put` brings it out."""
+        name = ipns_name(public)
+        known = self.known(name)
+        sequence = known.sequence + 1 if known else 1
+        until = (self._replica.world.now() + life_ms) * 1_000_000
+        self._records[name] = make_record(seed, value, sequence, until)
+        return name
+
+    def differs(self, name: str) -> bool:
+        """Whether the provider holds another record of a name than the greatest one known, or none."""
+        provider = self._provider
+        return (
+            provider is not None
+            and provider.capabilities.names
+            and self._there.get(name) != self._records.get(name)
+        )
+
+    async def put(self, names: list[str]) -> None:
+        """Bring out the records of these names where the provider has another or none."""
+        if self._provider is None or not self._provider.capabilities.names:
+            return
+        for name in names:
+            record = self._records.get(name)
+            if record is not None and self._there.get(name) != record:
+                await self._provider.put_name(name, record)
+                self._there[name] = record
+
+    def keep(self) -> None:
+        """Remember all records (inside a transaction)."""
+        self._replica.db.set_meta("names", msgspec.json.encode(_Kept(self._records)))
+
+
+def target(record: Record) -> CID | str:
+    """The root that a record points at, or the name that it refers to."""
+    try:
+        return split_value(record.value)
+    except IpfsmemError as error:
+        raise FormatError(f"a name points at something that is not a root: {error}") from None

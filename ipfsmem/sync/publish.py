@@ -1,0 +1,220 @@
+"""Publishing: checkpoint, draw a pair, sign a commit, lay out a root, send what the provider lacks, move the name.
+
+Format section 7. Everything that a crash must not lose is on disk before anything leaves: the pair, the commit, the
+root. When a verified head already says the same, no commit is made and the name points at that head's root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Protocol
+
+import msgspec
+
+from ipfsmem.causal.value import Seen, sign_seen
+from ipfsmem.content.cid import CID, PB_PREFIX, parse_cid
+from ipfsmem.content.dagpb import decode_node
+from ipfsmem.replica.database import Database
+from ipfsmem.replica.folders import add_file, add_folder
+from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.store import Frame
+from ipfsmem.replica.writing import sign_entry, unsigned
+from ipfsmem.seal.objects import Sealer
+from ipfsmem.sync.commit import SignedCommit, make_commit, plain_commit, seal_commit
+from ipfsmem.sync.heads import Head
+from ipfsmem.sync.provider import MAX_BATCH, Provider
+
+
+class Layout(Protocol):
+    """What a root of this mode holds beside its commit and ring."""
+
+    def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
+        """Put the blocks of the root among the replica's blocks; answer its CID (inside a transaction)."""
+        ...
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """What this device's name is to point at, and whether that is a commit of its own made just now."""
+
+    root: CID
+    commit: SignedCommit
+    new: bool
+    own: bool
+
+
+class _Own(msgspec.Struct):
+    """This device's last commit, kept to be sent again after a crash and compared before a new one is made."""
+
+    device: str
+    c: int
+    json: bytes
+    signature: bytes
+    root: str
+
+
+def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Iterable[str]) -> Prepared:
+    """Decide what to publish, and make it durable (inside a transaction).
+
+    Raises MembershipError when no key may seal.
+    """
+    ring = replica.ring
+    assert ring is not None and replica.vault_tag is not None
+    _sign_pending(replica)
+    keyring = ring.serialise()
+    tree = replica.store.checkpoint(folders=True)
+    seen = _draw_pair(replica)
+    last = _last_commit(replica)
+    sealing = ring.view.sealing
+    commit = make_commit(
+        replica.device.signer,
+        c=(last.c if last else 0) + 1,
+        ctx=seen,
+        dev=replica.device.id,
+        ek="" if ring.plain or sealing is None else sealing.id,
+        h=replica.store.frame.hlc,
+        prev={*prev, *([sha256(last.json).hexdigest()] if last else [])},
+        ring=sha256(keyring).hexdigest(),
+        state=tree.digest.hex(),
+        vault=replica.vault_tag.hex(),
+    )
+    equal = [head for head in heads if head.commit.says_the_same(commit.commit)]
+    if equal:
+        best = max(equal, key=lambda head: head.commit.digest)
+        return Prepared(best.root, best.commit, False, best.commit.commit.dev == replica.device.id)
+    if last is not None:
+        mine = _signed(last)
+        if mine.says_the_same(commit.commit):
+            return Prepared(parse_cid(last.root), mine, False, True)
+    head = (
+        plain_commit(commit)
+        if ring.plain or sealing is None
+        else seal_commit(commit, Sealer(sealing, ring.vault))
+    )
+    root = layout.build(replica, head, keyring)
+    _keep_commit(replica, commit, root)
+    return Prepared(root, commit, True, True)
+
+
+def build_ring_root(replica: Replica) -> CID:
+    """A root that holds nothing but keyring.json: what anchors point at (inside a transaction)."""
+    assert replica.ring is not None
+    db = replica.db
+    cid, _ = add_folder(db, [(b"keyring.json", *add_file(db, replica.ring.serialise()))])
+    return CID(1, 0x70, cid[2:])
+
+
+def _sign_pending(replica: Replica) -> None:
+    """Sign what was written while there was no vault."""
+    store = replica.store
+    if replica.db.get_meta("signed") == b"1":
+        return
+    pending = {name: sign_entry(replica, name, entry) for name, entry in store.entries() if unsigned(entry)}
+    if pending:
+        store.apply(pending, store.frame)
+    replica.db.set_meta("signed", b"1")
+
+
+def _draw_pair(replica: Replica) -> dict[str, Seen]:
+    """The signed pairs for a commit; a new one for this device when it wrote since the last (stored with them)."""
+    store, device = replica.store, replica.device
+    frame = store.frame
+    n = frame.ctx.get(device.id, 0)
+    mine = frame.seen.get(device.id)
+    if n == 0 or (mine is not None and mine.n == n):
+        return frame.seen
+    assert replica.vault_tag is not None
+    r = replica.world.random(8)
+    pair = sign_seen(device.signer, replica.vault_tag, device.id, n, r.hex())
+    replica.db.connection.execute("INSERT INTO pairs VALUES (?,?,?)", (device.id, n, r))
+    seen = {**frame.seen, device.id: pair}
+    store.apply({}, Frame(frame.ctx, seen, frame.hlc))
+    store.checkpoint(folders=True)
+    return seen
+
+
+def _last_commit(replica: Replica) -> _Own | None:
+    stored = replica.db.get_meta("commit")
+    if stored is None:
+        return None
+    own = msgspec.json.decode(replica.codec.open_row(stored), type=_Own)
+    return own if own.device == replica.device.id else None
+
+
+def _signed(own: _Own) -> SignedCommit:
+    from ipfsmem.sync.commit import Commit
+
+    return SignedCommit(msgspec.json.decode(own.json, type=Commit), own.json, own.signature)
+
+
+def _keep_commit(replica: Replica, commit: SignedCommit, root: CID) -> None:
+    own = _Own(replica.device.id, commit.commit.c, commit.json, commit.signature, str(root))
+    replica.db.set_meta("commit", replica.codec.seal_row(msgspec.json.encode(own)))
+
+
+# -- sending -------------------------------------------------------------------------------------------------------
+
+
+def new_blocks(db: Database, root: CID, known: Iterable[CID]) -> Iterator[CID]:
+    """CIDs below `root` that stand at no like place below one of `known`, parents first.
+
+    Folders are compared name by name, so a changed memory costs a look at the folders on its path.
+    """
+    start = [cid for cid in known if db.has_block(cid.digest)]
+    if root in start:
+        return
+    done: set[CID] = set()
+    stack: list[tuple[CID, list[CID]]] = [(root, start)]
+    while stack:
+        cid, olds = stack.pop()
+        if cid in done:
+            continue
+        done.add(cid)
+        yield cid
+        if cid.encode()[:4] != PB_PREFIX:
+            continue
+        block = db.block(cid.digest)
+        if block is None:
+            continue
+        before: dict[str, list[CID]] = {}
+        for old in olds:
+            data = db.block(old.digest) if old.encode()[:4] == PB_PREFIX else None
+            for link in decode_node(data).links if data is not None else ():
+                before.setdefault(link.name, []).append(link.cid)
+        for link in decode_node(block).links:
+            same = before.get(link.name, [])
+            if link.cid not in same:
+                stack.append((link.cid, same))
+
+
+async def send(
+    replica: Replica, provider: Provider, root: CID, known: Iterable[CID], name: str
+) -> tuple[int, int, CID]:
+    """Send what the provider lacks of `root`, pin it under `name`; blocks and bytes sent, and the root to point at."""
+    from ipfsmem.sync.provider import same_root
+
+    db = replica.db
+    can = provider.capabilities
+    wanted = list(new_blocks(db, root, known if can.partial_car else ()))
+    if can.has and can.partial_car:
+        there: set[CID] = set()
+        for start in range(0, len(wanted), MAX_BATCH):
+            there |= await provider.has(wanted[start : start + MAX_BATCH])
+        wanted = [cid for cid in wanted if cid not in there]
+    sent = [0, 0]
+
+    def blocks() -> Iterator[tuple[CID, bytes]]:
+        for cid in wanted:
+            data = db.block(cid.digest)
+            # A body that was never fetched is not here; whoever published it still has it.
+            if data is not None:
+                sent[0] += 1
+                sent[1] += len(data)
+                yield cid, data
+
+    answered = root
+    if wanted or not can.pin:
+        answered = same_root(root, await provider.put_car(root, blocks(), name=name), provider)
+    if can.pin:
+        await provider.pin(answered, name)
+    return sent[0], sent[1], answered
