@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -169,17 +169,29 @@ def _kept_epochs(pool: Iterable[Statement], revokes: Iterable[Statement], facts:
         and facts.root_ids.issubset(st.body.for_)
         and gone.issubset(st.body.not_)
     ]
-    by_roots = [as_epoch(st) for st in epochs if as_epoch(st).by in facts.roots]
-    return [st for st in epochs if not any(_outdone(as_epoch(st), later) for later in by_roots)]
+    later = [_Reach.of(as_epoch(st)) for st in epochs if as_epoch(st).by in facts.roots]
+    return [st for st in epochs if not _Reach.of(as_epoch(st)).outdone_by(later)]
 
 
-def _outdone(old: Epoch, new: Epoch) -> bool:
-    """Whether a root's epoch gives a greater key to all whom `old` served, knowing every revocation that it knew."""
-    return (
-        (new.epoch, new.ek) > (old.epoch, old.ek)
-        and set(old.not_).issubset(new.not_)
-        and set(old.for_).issubset({*new.for_, *new.not_})
-    )
+class _Reach(NamedTuple):
+    """How far an epoch statement goes: its key, whom it knew to be revoked, and whom it serves or knew revoked."""
+
+    key: tuple[int, str]
+    gone: frozenset[str]
+    given: frozenset[str]
+    settled: frozenset[str]
+
+    @classmethod
+    def of(cls, body: Epoch) -> _Reach:
+        gone, given = frozenset(body.not_), frozenset(body.for_)
+        return cls((body.epoch, body.ek), gone, given, gone | given)
+
+    def outdone_by(self, others: Iterable[_Reach]) -> bool:
+        """Whether one of them gives a greater key to all whom this one serves and knows every revocation that it knew."""
+        return any(
+            other.key > self.key and self.gone <= other.gone and self.given <= other.settled
+            for other in others
+        )
 
 
 def as_member(st: Statement) -> Member:
