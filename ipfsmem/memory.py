@@ -19,8 +19,11 @@ import msgspec
 from ipfsmem import config as configuration
 from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.causal.clock import next_hlc
+from ipfsmem.causal.value import entry_key
 from ipfsmem.config import NamespaceConfig, VaultConfig
-from ipfsmem.errors import ConfigError, NoVaultError, UsageError
+from ipfsmem.doctor import Finding, examine, passphrase_protected
+from ipfsmem.errors import ConfigError, MembershipError, NotFoundError, NoVaultError, UsageError
 from ipfsmem.opening import (
     VAULT_MODES,
     Unlock,
@@ -34,12 +37,15 @@ from ipfsmem.opening import (
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica, World
 from ipfsmem.replica.writing import writing
+from ipfsmem.seal import ring_ops
+from ipfsmem.seal.authority import Person
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.words import to_words
 from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.layouts import SealedLayout
 from ipfsmem.storage.memories import Listed, Memories, Reading
 from ipfsmem.sync.engine import Sync
+from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, log, open_past
 from ipfsmem.sync.provider import Provider, open_provider
 from ipfsmem.sync.publish import Layout
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
@@ -501,6 +507,83 @@ class Memory:
         lineage = {"from": self.namespace, **({"root": root.decode()} if root else {})}
         other.note("forked", **lineage)
         return other
+
+    # -- past --------------------------------------------------------------------------------------------------
+
+    def log(self) -> list_[LogEntry]:
+        """The roots that this device knows, newest first."""
+        with self.replica.reading():
+            return log(self.replica)
+
+    def diff(self, root_a: str | None = None, root_b: str | None = None) -> list_[DiffLine]:
+        """Memories that differ between two states: `root_a` (None: the root published last) and `root_b` (None: now)."""
+        if root_a is None:
+            known = self.replica.db.get_meta("root")
+            if known is None:
+                raise NotFoundError("nothing was published yet", hint="Publish with: ipfsmem sync.")
+            root_a = known.decode()
+        with self.replica.transaction():
+            before = open_past(self.replica, root_a).tree
+            if root_b is None:
+                after = self.replica.store.checkpoint(folders=self.mode in VAULT_MODES)
+            else:
+                after = open_past(self.replica, root_b).tree
+            lines = []
+            for change in changes(before, after):
+                key = entry_key(change.name)
+                if key is None:
+                    continue
+                old = self._memories.view(key, change.before).data
+                new = self._memories.view(key, change.after).data
+                if old != new:
+                    kind: Change = "added" if old is None else "removed" if new is None else "changed"
+                    lines.append(DiffLine(key, kind, old, new))
+            return lines
+
+    def doctor(self) -> list_[Finding]:
+        """Look at everything on this device and say what is wrong and what to do."""
+        return examine(self.replica, self._memories, passphrase_protected(self.replica.folder))
+
+    # -- members -----------------------------------------------------------------------------------------------
+
+    def members(self) -> list_[Person]:
+        """Who belongs to this memory, as its key ring says."""
+        ring = self.replica.ring
+        return list_(ring.view.members.values()) if ring is not None else []
+
+    async def revoke(self, member: str, *, progress: Progress = no_progress) -> SyncReport:
+        """End a device's membership, with all ids of its chain, and seal under a new key from now on.
+
+        Joins first and publishes in the same step. Needs `unlock`. What the device already holds it keeps.
+        """
+        root = self._unlocked()
+        await self.sync(progress=progress)
+        with self.replica.transaction():
+            ring = self.replica.ring
+            assert ring is not None
+            frame = self.replica.store.frame
+            ek = None if ring.plain else self.replica.world.random(32)
+            at = next_hlc(frame.hlc, self.replica.world.now())
+            self.replica.set_ring(ring_ops.revoke(ring, root.admin, member, at=at, counters=frame.ctx, ek=ek))
+        return await self.sync(progress=progress)
+
+    async def rotate(self, *, progress: Progress = no_progress) -> SyncReport:
+        """Seal under a new key from now on. Needs `unlock`; bodies keep the key that they were sealed under."""
+        root = self._unlocked()
+        await self.sync(progress=progress)
+        with self.replica.transaction():
+            ring = self.replica.ring
+            assert ring is not None
+            self.replica.set_ring(ring_ops.rotate(ring, root.admin, self.replica.world.random(32)))
+        return await self.sync(progress=progress)
+
+    def _unlocked(self) -> RootKeys:
+        if self._root is None:
+            raise MembershipError(
+                "this takes the wallet or the recovery words",
+                hint="Unlock first: give --wallet, or the words.",
+            )
+        return self._root
 
     # -- network -----------------------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ class Sync:
             if head is not stranger:
                 await self._join(head)
         with self.replica.transaction():
-            self.fetcher.fetched.clear()
+            self.fetcher.keep()
             self.names.keep()
             self._say_what_was_refused()
         self.report.blocks_received = self.fetcher.blocks
@@ -157,7 +157,7 @@ class Sync:
         if root in self._opened:
             return
         self._opened.add(root)
-        reader = Reader()
+        reader, before = Reader(), len(self.fetcher.fetched)
         try:
             files = await drive_async(read_root(reader, root), self.fetcher.get)
             ring = self.replica.ring
@@ -172,6 +172,7 @@ class Sync:
         except ProviderUnavailable:
             raise
         except IpfsmemError as error:
+            self.fetcher.forget_since(before)
             self.report.say("head-refused", f"root {root} ({source}) was not used: {error}{self._why(error)}")
             return
         with self.replica.transaction():
@@ -230,11 +231,13 @@ class Sync:
     # -- join --------------------------------------------------------------------------------------------------
 
     async def _join(self, head: Head) -> None:
+        before = len(self.fetcher.fetched)
         try:
             changes = await self._changes(head)
         except ProviderUnavailable:
             raise
         except IpfsmemError as error:
+            self.fetcher.forget_since(before)
             self._drop(head, f"{error}{self._why(error)}")
             return
         with self.replica.transaction():

@@ -56,6 +56,11 @@ class Fetcher:
                 found[cid] = self.fetched[cid] = data
         return found
 
+    def forget_since(self, count: int) -> None:
+        """Let go of what was fetched after there were `count` blocks: it belonged to a head that was refused."""
+        for cid in list(self.fetched)[count:]:
+            del self.fetched[cid]
+
     def keep(self) -> None:
         """Put what was fetched among this device's blocks (inside a transaction) and let go of it."""
         self._db.add_blocks((cid.digest, data) for cid, data in self.fetched.items())

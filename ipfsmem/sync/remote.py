@@ -84,6 +84,17 @@ def differences(
         return found
 
 
+def node_reader(reader: Reader, state: CID, extension: str) -> Callable[[str], Fetch[bytes]]:
+    """A function that reads the stored bytes of one state node by its prefix."""
+
+    def read(prefix: str) -> Fetch[bytes]:
+        path = [*prefix[:-1], (prefix[-1] if prefix else "top") + extension]
+        found = yield from reader.resolve(state, path)
+        return (yield from reader.read_file(found.cid, max_bytes=MAX_NODE))
+
+    return read
+
+
 def _folder_cid(folders: dict[str, dict[str, CID]], prefix: str, state: CID) -> CID:
     if not prefix:
         return state

@@ -1,0 +1,189 @@
+"""`doctor`: everything on this device looked at, each finding with what it means and what to do.
+
+Reads only. A finding has a code that programs can rely on; `error` means that something is lost or cannot be used,
+`warn` that something should be done.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ipfsmem.causal.value import check_entry, verify_value
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.replica.disk import read_file
+from ipfsmem.replica.identity import KEY_FILE
+from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.store import located
+from ipfsmem.seal.vault_file import is_protected
+from ipfsmem.storage.memories import Memories
+
+Level = Literal["ok", "warn", "error"]
+#: A clock that is this far behind what this memory has seen already orders its writes wrongly, milliseconds.
+CLOCK_BEHIND = 10 * 60 * 1000
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that was looked at."""
+
+    level: Level
+    code: str
+    text: str
+    hint: str = ""
+
+
+def passphrase_protected(folder: Path | None) -> bool:
+    """Whether this device's key file is under a passphrase."""
+    data = read_file(folder / KEY_FILE, 64 * 1024) if folder is not None else None
+    return data is not None and is_protected(data)
+
+
+def examine(replica: Replica, memories: Memories, protected: bool) -> list[Finding]:
+    """Run every check; one that cannot run is itself a finding."""
+    found: list[Finding] = []
+    with replica.reading():
+        for check in (_files(replica, protected), _database(replica), _blocks(replica), _state(replica)):
+            try:
+                found += check
+            except IpfsmemError as error:
+                found.append(Finding("error", "unreadable", str(error), error.hint))
+        try:
+            found += [*_ring(replica), *_shown(memories), *_past(replica)]
+        except IpfsmemError as error:
+            found.append(Finding("error", "unreadable", str(error), error.hint))
+    return found
+
+
+def _files(replica: Replica, protected: bool) -> Iterator[Finding]:
+    folder = replica.folder
+    if folder is None:
+        yield Finding("ok", "nothing-on-disk", "mode none keeps nothing on disk")
+        return
+    if os.name == "posix":
+        for path in (folder / KEY_FILE, folder / "state.db"):
+            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
+            if mode & 0o077:
+                yield Finding(
+                    "warn", "permissions", f"{path} can be read by others", f"Run: chmod 600 {path}"
+                )
+    if replica.config.mode == "encrypted-ipfs" and not protected:
+        yield Finding(
+            "warn",
+            "unprotected-keys",
+            "this device's keys lie on the disk without a passphrase",
+            "Whoever copies this folder can read the memory.",
+        )
+    if replica.moved():
+        yield Finding(
+            "warn", "moved", "these files were copied or restored", "The next sync takes a new device id."
+        )
+    now = replica.world.now()
+    newest = int(replica.store.frame.hlc, 16) >> 16
+    if newest - now > CLOCK_BEHIND:
+        yield Finding(
+            "warn",
+            "clock",
+            f"this machine's clock is {(newest - now) // 60_000} minutes behind this memory's",
+            "Set it.",
+        )
+    yield Finding("ok", "files", f"{folder}")
+
+
+def _database(replica: Replica) -> Iterator[Finding]:
+    try:
+        (verdict,) = replica.db.connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        verdict = str(error)
+    if verdict != "ok":
+        yield Finding(
+            "error",
+            "database",
+            f"{replica.db.path} is damaged: {verdict}",
+            "Move the folder away and bring the memory back with the wallet: ipfsmem init.",
+        )
+    else:
+        yield Finding("ok", "database", f"{replica.db.path} is sound")
+
+
+def _blocks(replica: Replica) -> Iterator[Finding]:
+    bad = count = 0
+    for digest, data in replica.db.connection.execute("SELECT digest, data FROM blocks"):
+        count += 1
+        bad += sha256(data).digest() != bytes(digest)
+    if bad:
+        yield Finding(
+            "error",
+            "blocks",
+            f"{bad} of {count} blocks do not match their hash",
+            "Run: ipfsmem sync, then doctor again.",
+        )
+    else:
+        yield Finding("ok", "blocks", f"{count} blocks match their hashes")
+
+
+def _state(replica: Replica) -> Iterator[Finding]:
+    store, ring, vault = replica.store, replica.ring, replica.vault_tag
+    entries = missing = unsigned = 0
+    for name, entry in store.entries():
+        entries += 1
+        check_entry(name, entry, published=False)
+        missing += sum(not replica.db.has_block(bytes.fromhex(loc.sha)) for loc in located(entry))
+        if ring is not None and vault is not None:
+            for dot, value in entry.items():
+                keys = ring.view.keys_of.get(dot[:16], ())
+                unsigned += bool(value.s) and not any(verify_value(k, name, dot, value, vault) for k in keys)
+    if missing:
+        yield Finding(
+            "warn", "not-fetched", f"{missing} texts are known and not here yet", "Run: ipfsmem sync."
+        )
+    if unsigned:
+        yield Finding("error", "signatures", f"{unsigned} values do not have the signature of their device")
+    yield Finding("ok", "state", f"{entries} entries, every state node loads")
+
+
+def _ring(replica: Replica) -> Iterator[Finding]:
+    ring = replica.ring
+    if replica.config.vault is None:
+        return
+    if ring is None:
+        yield Finding("error", "ring", "this memory has no key ring", "Run: ipfsmem sync with the wallet.")
+        return
+    if replica.device.id not in ring.view.members:
+        yield Finding(
+            "error",
+            "not-a-member",
+            f"this device ({replica.device.id}) is not a member",
+            "Run: ipfsmem keys unlock.",
+        )
+    if not ring.plain and ring.view.sealing is None:
+        yield Finding("error", "cannot-seal", ring.view.reason, "Run: ipfsmem keys unlock.")
+    if len(ring.view.roots) < 2:
+        yield Finding(
+            "warn", "no-recovery", "this memory has no recovery words: a lost wallet is a lost memory"
+        )
+    yield Finding("ok", "ring", f"{len(ring.view.members)} members, {len(ring.keys)} epoch keys")
+
+
+def _shown(memories: Memories) -> Iterator[Finding]:
+    conflicts = memories.conflicts()
+    if conflicts:
+        keys = ", ".join(view.key for view, _ in conflicts[:5])
+        yield Finding(
+            "warn",
+            "conflicts",
+            f"{len(conflicts)} memories have conflicts: {keys}",
+            "See: ipfsmem conflicts.",
+        )
+
+
+def _past(replica: Replica) -> Iterator[Finding]:
+    rows = replica.db.connection.execute("SELECT kind, text FROM reports ORDER BY id DESC LIMIT 5").fetchall()
+    for kind, text in rows:
+        yield Finding("warn", kind, text)

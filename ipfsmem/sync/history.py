@@ -1,0 +1,126 @@
+"""The past of a memory: the roots that this device knows, and what changed from one to another.
+
+A root is a whole state, so time travel is opening an older one. Everything here reads blocks that this device kept;
+nothing is fetched, joined or written.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from ipfsmem.causal.tree import Difference, Tree, diff, open_tree
+from ipfsmem.causal.value import Entry, decode_entry
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.fetch import drive
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
+from ipfsmem.replica.replica import Replica
+from ipfsmem.sync.commit import Commit
+from ipfsmem.sync.heads import open_root
+from ipfsmem.sync.remote import node_reader, read_root
+
+
+class LogEntry(msgspec.Struct, frozen=True):
+    """One published state that this device made, joined or took over, newest first."""
+
+    root: str
+    device: str
+    c: int
+    at_ms: int
+    commit: str
+    own: bool
+
+
+def log(replica: Replica) -> list[LogEntry]:
+    """Every root this device knows; `at_ms` is when it was first seen here (milliseconds since 1970 UTC)."""
+    rows = replica.db.connection.execute(
+        "SELECT root, device, c, seen, digest FROM heads ORDER BY seen DESC, c DESC"
+    ).fetchall()
+    return [
+        LogEntry(root, device, c, seen, digest, device == replica.device.id)
+        for root, device, c, seen, digest in rows
+    ]
+
+
+class Past(msgspec.Struct, frozen=True):
+    """An older state: its commit and its tree."""
+
+    root: CID
+    commit: Commit
+    tree: Tree
+
+
+def open_past(replica: Replica, root: str) -> Past:
+    """A published root out of this device's own blocks; an unambiguous beginning of its CID is enough.
+
+    Raises NotFoundError when it, or a part of it, is not kept here.
+    """
+    cid = _find(replica, root)
+    vault = replica.vault_tag
+    if vault is None:
+        raise UsageError(f"a memory in mode {replica.config.mode} has no published roots")
+
+    def blocks(cids: list[CID]) -> dict[CID, bytes]:
+        found = {c: replica.db.block(c.digest) for c in cids}
+        return {c: data for c, data in found.items() if data is not None}
+
+    try:
+        files = drive(read_root(Reader(), cid), blocks)
+    except NotFoundError as error:
+        raise NotFoundError(f"root {cid} is not kept on this device: {error}") from None
+    opened = open_root(files, vault, replica.ring, [replica.device.box_secret])
+    if opened.head is None:
+        raise NotFoundError(f"root {cid} holds a key ring and no memory")
+    commit, codec = opened.head.commit.commit, replica.codec
+    read = node_reader(Reader(), opened.head.state, codec.extension)
+
+    def load(prefix: str, digest: bytes) -> bytes:
+        return codec.open_node(prefix, commit.ek, drive(read(prefix), blocks))
+
+    return Past(cid, commit, open_tree(bytes.fromhex(commit.state), load))
+
+
+def _find(replica: Replica, text: str) -> CID:
+    roots = [entry.root for entry in log(replica) if entry.root.startswith(text)]
+    if len(roots) == 1:
+        return parse_cid(roots[0])
+    if len(roots) > 1:
+        raise UsageError(f"{text} is the beginning of {len(roots)} known roots", hint="Give more of the CID.")
+    try:
+        return parse_cid(text)
+    except IpfsmemError:
+        raise NotFoundError(f"no root {text} is known on this device", hint="See: ipfsmem log.") from None
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """One entry that differs between two states."""
+
+    name: str
+    before: Entry
+    after: Entry
+
+
+def changes(before: Tree, after: Tree) -> list[Changed]:
+    """What lies between two states."""
+
+    def entry(difference: Difference, text: bytes | None) -> Entry:
+        return {} if text is None else decode_entry(difference.name, text)
+
+    return sorted(
+        (Changed(d.name, entry(d, d.mine), entry(d, d.theirs)) for d in diff(before, after)),
+        key=lambda c: c.name,
+    )
+
+
+Change = Literal["added", "changed", "removed"]
+
+
+class DiffLine(msgspec.Struct, frozen=True):
+    """One memory that differs between two states, as it is shown in each."""
+
+    key: str
+    change: Change
+    before: bytes | None
+    after: bytes | None
