@@ -245,6 +245,15 @@ def test_budget_adds_up_over_calls_and_counts_unique_blocks() -> None:
         drive(reader.read_file(other[0]), from_mapping(dict([other])))
 
 
+def test_bytes_add_up_over_calls() -> None:
+    reader = Reader(Limits(total_bytes=2500))
+    blocks = [raw(bytes((n,)) * 1000) for n in range(3)]
+    for cid, data in (*blocks[:2], *blocks[:2]):
+        assert drive(reader.read_file(cid), from_mapping(dict(blocks))) == data
+    with pytest.raises(LimitError, match="more than 2500 bytes"):
+        drive(reader.read_file(blocks[2][0]), from_mapping(dict(blocks)))
+
+
 def test_folder_bomb() -> None:
     """Fourteen levels of a thousand links each to the one below: fifteen blocks, 10^42 paths."""
     blocks = dict([raw(b"x")])

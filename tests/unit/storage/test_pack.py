@@ -60,6 +60,8 @@ def test_the_same_tree_gives_the_same_car(tmp_path: Path) -> None:
         pack(tmp_path / at, out)
         cars.append(out.getvalue())
     assert cars[0] == cars[1]
+    contents = [block.decode() for cid, block in read_car(cars[0]) if cid.codec == 0x55]
+    assert contents == sorted(names), "in the order of names, whatever the disk lists"
 
 
 def test_a_pipe_gets_the_same_car(tmp_path: Path) -> None:
