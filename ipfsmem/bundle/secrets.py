@@ -7,15 +7,14 @@ with kinds and line numbers, never with the secret. It is a safety net with hole
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from functools import lru_cache
-from pathlib import Path
 
 import msgspec
+
+from ipfsmem.wordlist import places
 
 _Span = tuple[int, int, str]
 
@@ -123,23 +122,10 @@ def _add(spans: list[_Span], found: list[_Span]) -> None:
             spans.insert(at, span)
 
 
-@lru_cache(maxsize=1)
-def _bip39() -> dict[str, int]:
-    """The English BIP-39 list that the wallet library ships; read as a file, for importing that takes a second."""
-    spec = importlib.util.find_spec("eth_account")
-    if spec is None or spec.origin is None:
-        return {}
-    path = Path(spec.origin).parent / "hdaccount" / "wordlist" / "english.txt"
-    try:
-        return {word: n for n, word in enumerate(path.read_text("utf-8").split())}
-    except OSError:
-        return {}
-
-
 def _phrases(text: str) -> list[_Span]:
     found: list[_Span] = []
     run: list[tuple[int, int, int]] = []
-    words = _bip39()
+    words = places()
     for match in _WORD.finditer(text):
         number = words.get(match[0].lower())
         if number is None or (run and not _GAP.fullmatch(text, run[-1][1], match.start())):

@@ -1,0 +1,117 @@
+"""The house keeps its floors: imports only go down, and heavy packages are imported only where they are used."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "ipfsmem"
+PROVIDERS = Path(__file__).parents[2] / "providers" / "ipfsmem_providers"
+#: Room -> floor. Rooms of one floor do not import each other, except the ground floor's, which know these below them.
+FLOOR = {
+    "errors": -1, "config": 0, "canonical": 0, "wordlist": 0,
+    "bundle": 1, "content": 1, "seal": 1, "causal": 1,
+    "replica": 2,
+    "storage": 3, "sync": 3,
+    "opening": 4, "doctor": 4, "memory": 4,
+    "cli": 5, "demo": 5, "testing": 5,
+}  # fmt: skip
+GROUND = {"causal": {"bundle", "seal"}, "bundle": set(), "content": set(), "seal": set()}
+SAME_FLOOR = {("opening", "doctor"), ("memory", "opening"), ("memory", "doctor"), ("cli", "demo")}
+HEAVY = {"eth_account", "eth_keys", "aiohttp", "mcp", "keyring", "multiformats"}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def top_level_imports(path: Path) -> set[str]:
+    """Modules that importing this file imports: not those inside functions or under TYPE_CHECKING."""
+    found: set[str] = set()
+
+    def visit(body: list[ast.stmt]) -> None:
+        for node in body:
+            if isinstance(node, ast.Import):
+                found.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module)
+                found.update(f"{node.module}.{alias.name}" for alias in node.names)
+            elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.dump(node.test):
+                visit(node.body)
+                visit(node.orelse)
+            elif isinstance(node, ast.Try):
+                visit(node.body)
+
+    visit(ast.parse(path.read_text("utf-8")).body)
+    return found
+
+
+def all_imports(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text("utf-8"))
+    names = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    return names | {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
+
+
+MODULES = [p for p in sorted(PACKAGE.rglob("*.py")) if p.parent != PACKAGE or p.name != "__init__.py"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_go_down(path: Path) -> None:
+    room = room_of(path)
+    floor = FLOOR[room]
+    for name in all_imports(path):
+        if not name.startswith("ipfsmem"):
+            continue
+        assert not name.startswith("ipfsmem_providers"), f"{path} imports a provider"
+        parts = name.split(".")
+        if len(parts) < 2 or parts[1] == room:
+            continue
+        other = parts[1]
+        if other not in FLOOR:  # a name of the package itself, such as __version__
+            continue
+        if floor == 1 and FLOOR[other] == 1:
+            assert other in GROUND[room], f"{path}: {room} must not know {other}"
+        else:
+            allowed = FLOOR[other] < floor or (room, other) in SAME_FLOOR
+            assert allowed, f"{path}: {room} (floor {floor}) imports {other} (floor {FLOOR[other]})"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_heavy_packages_are_imported_where_used(path: Path) -> None:
+    assert not {name.split(".")[0] for name in top_level_imports(path)} & HEAVY
+
+
+@pytest.mark.parametrize("path", sorted(PROVIDERS.rglob("*.py")), ids=lambda p: p.name)
+def test_providers_know_the_contract_only(path: Path) -> None:
+    for name in all_imports(path):
+        if name.startswith("ipfsmem.") and name != "ipfsmem.sync":
+            allowed = (
+                "ipfsmem.canonical",
+                "ipfsmem.content",
+                "ipfsmem.errors",
+                "ipfsmem.sync.provider",
+                "ipfsmem.sync.ipns",
+            )
+            assert name.startswith(allowed), f"{path.name} imports {name}"
+
+
+def test_pure_rooms_do_no_io() -> None:
+    """No clock, socket, process or randomness on the ground floor; files only where signers read keystores."""
+    for path in MODULES:
+        if FLOOR[room_of(path)] != 1:
+            continue
+        names = {name.split(".")[0] for name in all_imports(path)}
+        banned = {"time", "random", "secrets", "socket", "subprocess", "sqlite3", "asyncio", "shutil"}
+        if path.name != "signers.py":
+            banned |= {"pathlib", "os", "io", "tempfile"}
+        assert not names & banned, f"{path}: {names & banned}"
+
+
+def test_opening_a_memory_imports_no_wallet() -> None:
+    code = "import sys, ipfsmem.memory; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not HEAVY & set(out.split())
