@@ -73,7 +73,9 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
         pass
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError, OSError) as error:
         raise ConfigError(f"settings file {file} cannot be used: {error}") from None
-    over = {f: env[f"IPFSMEM_{f.upper()}"] for f in Settings.__struct_fields__ if env.get(f"IPFSMEM_{f.upper()}")}
+    over = {
+        f: env[f"IPFSMEM_{f.upper()}"] for f in Settings.__struct_fields__ if env.get(f"IPFSMEM_{f.upper()}")
+    }
     return msgspec.structs.replace(known, **over)
 
 
@@ -109,7 +111,9 @@ def parse_namespace(data: bytes, path: Path) -> NamespaceConfig:
     except msgspec.DecodeError as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     if config.v != 1 or config.mode not in MODES:
-        raise ConfigError(f"{path} is for another version of ipfsmem (version {config.v}, mode {config.mode!r})")
+        raise ConfigError(
+            f"{path} is for another version of ipfsmem (version {config.v}, mode {config.mode!r})"
+        )
     return config
 
 
