@@ -112,6 +112,7 @@ def view_of(ring: Ring) -> dict[str, Any]:
         },
         "next_epoch": view.next_epoch,
         "revoked": sorted(view.revoked),
+        "shut_out": sorted(view.shut_out),
         "roots": [root.hex() for root in view.roots],
         "seals": list(view.seals) if view.seals else None,
         "sign_keys": {one: [key.hex() for key in keys] for one, keys in sorted(view.keys_of.items())},

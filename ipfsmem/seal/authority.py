@@ -54,6 +54,8 @@ class Authority(msgspec.Struct, frozen=True):
     people: Mapping[str, Person]
     members: Mapping[str, Person]
     revoked: frozenset[str]
+    #: the revoked, and whoever an epoch in force calls so, though its revoke did not reach this device yet.
+    shut_out: frozenset[str]
     #: revoked id -> greatest counter whose values were accepted when it was revoked; more of its values need approval.
     cutoffs: Mapping[str, int]
     #: id -> every signing key that a statement of the ring gives it; the one in force first.
@@ -116,7 +118,10 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
         raise LimitError(f"a key ring has at most {MAX_MEMBERS} members, this has {len(members)}")
     epochs = [as_epoch(st) for st in statements if isinstance(st.body, Epoch) and counts(st)]
     asked = verdicts.named | (verdicts.revoked & {as_member(st).id for st in enrolled})
-    seals, holders = _sealing(epochs, asked)
+    # An epoch is public and may come without the revoke that it knew of: what it says of others' absence is believed,
+    # or a key learned from its slot could be passed on to those whom it was made against.
+    claimed = frozenset(member for body in epochs for member in body.not_)
+    seals, holders = _sealing(epochs, asked | claimed)
     by_id = _by_id(eks, epochs)
     sealing = next((ek for ek in eks if (ek.epoch, ek.id) == seals), None)
     return Authority(
@@ -124,6 +129,7 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
         people=people,
         members=members,
         revoked=verdicts.revoked,
+        shut_out=verdicts.revoked | claimed,
         cutoffs=verdicts.cutoffs,
         keys_of=_keys_of(statements, facts, people),
         chains=chains,

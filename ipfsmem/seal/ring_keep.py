@@ -159,7 +159,8 @@ def _kept_revokes(pool: Iterable[Statement], facts: Facts) -> list[Statement]:
 
 def _kept_epochs(pool: Iterable[Statement], revokes: Iterable[Statement], facts: Facts) -> list[Statement]:
     # Only what a root revoked is revoked for ever: an admin's revoke stops counting when a root makes its target an
-    # admin, and what was dropped could not come back.
+    # admin, and what was dropped could not come back. An epoch that knows of a revoke that this ring lacks stays,
+    # to say so.
     gone = {as_revoke(st).id for st in revokes if as_revoke(st).by in facts.roots}
     epochs = [
         st
@@ -167,7 +168,7 @@ def _kept_epochs(pool: Iterable[Statement], revokes: Iterable[Statement], facts:
         if isinstance(st.body, Epoch)
         and facts.may_administer(st.body.by)
         and facts.root_ids.issubset(st.body.for_)
-        and gone.issubset(st.body.not_)
+        and (gone.issubset(st.body.not_) or not gone.issuperset(st.body.not_))
     ]
     later = [_Reach.of(as_epoch(st)) for st in epochs if as_epoch(st).by in facts.roots]
     return [st for st in epochs if not _Reach.of(as_epoch(st)).outdone_by(later)]

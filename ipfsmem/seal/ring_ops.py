@@ -258,7 +258,7 @@ def _state_epoch(
         ek=key.id,
         epoch=key.epoch,
         for_=tuple(sorted(given)),
-        not_=tuple(sorted(view.revoked)),
+        not_=tuple(sorted(view.shut_out)),
         slots=tuple(sorted(slots)),
     )
     return ring.add([make(signer, body)], [key])

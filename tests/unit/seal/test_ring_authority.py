@@ -203,3 +203,28 @@ def test_one_slot_of_many_is_found_by_trial() -> None:
         assert party(f"d{n}").opens(data) == ring
     with pytest.raises(OpenError):
         party("d20").opens(data)
+
+
+def test_an_epoch_is_believed_about_revokes_that_did_not_come_with_it() -> None:
+    """A revoked admin that never heard of it rotates, and hands on the public epoch that was made against it.
+
+    Whoever opens that epoch by a slot must not seal under the admin's key, or the newer key would leak to it.
+    """
+    base = _base(LAPTOP)
+    against = revoke(base, ROOT.signer, ADMIN.id, at=hlc(6), counters={}, ek=ek(1), box=fixed_box)
+    unaware = rotate(base, ADMIN.signer, ek(2), box=fixed_box)
+    heard = unaware.join(parse_keyring(against.serialise()).public_ring())
+    assert heard.view.sealing is None
+    assert ADMIN.id not in heard.view.revoked
+    assert heard.view.shut_out == {ADMIN.id}
+    # The wallet's other machine, still without the revoke: it opens the newer key by its slot, and that one seals.
+    owner = heard.open_slots([ROOT.box_secret])
+    assert owner.view.sealing == against.view.sealing
+    with pytest.raises(OpenError):
+        ADMIN.opens(owner.serialise())
+    rotated = rotate(owner, ROOT.signer, ek(3), box=fixed_box)
+    assert all(ADMIN.id in one.not_ for one in parse_keyring(rotated.serialise()).epochs if one.epoch > 2)
+    # When another revocation drops that epoch, its word about the first stays until the revoke itself is known.
+    other = owner.add([says_revoked(ROOT, OTHER.id)])
+    assert other.view.sealing is None
+    assert ADMIN.id in other.view.shut_out
