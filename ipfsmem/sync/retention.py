@@ -1,0 +1,96 @@
+"""Which published roots may go, and why each other one stays (format section 7, "Unpinning").
+
+Pure: facts in, verdicts out. It is asked for one provider at a time, and unpins nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+DAY_MS = 86_400_000
+WEEK_MS = 7 * DAY_MS
+#: Roots and days that are kept by default.
+KEEP_ROOTS = 30
+KEEP_DAYS = 90
+
+
+class Pinned(msgspec.Struct, frozen=True):
+    """One root that is pinned at a provider, and what this device knows of it.
+
+    `at` is when it was first known (milliseconds since 1970 UTC). `verified`: its commit was verified and joined here.
+    `named`: a member's name or an anchor points at it. `ring`: it holds nothing but a key ring. `guarded`: the last
+    one before a join that removed more than a tenth of the entries.
+    """
+
+    root: str
+    at: int
+    verified: bool = False
+    named: bool = False
+    ring: bool = False
+    guarded: bool = False
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether a root stays, and the reason in words."""
+
+    root: str
+    keep: bool
+    why: str
+
+
+def judge(
+    pinned: Iterable[Pinned],
+    now: int,
+    *,
+    whole: bool,
+    keep_roots: int = KEEP_ROOTS,
+    keep_days: int = KEEP_DAYS,
+) -> list[Verdict]:
+    """A verdict for each root, newest first.
+
+    `whole` says that every object which the joined state names is in the root now pinned at this provider; without it
+    nothing goes. `keep_roots` newest ones stay whatever their age, and one a week for `keep_days`.
+    """
+    roots = sorted(pinned, key=lambda p: (p.at, p.root), reverse=True)
+    weekly = _weekly(roots, now, keep_days)
+    verdicts: list[Verdict] = []
+    counted = 0
+    for pin in roots:
+        why = _reason(pin, now, whole)
+        if not why:
+            counted += 1
+            if counted <= keep_roots:
+                why = f"one of the {keep_roots} newest"
+            elif pin.root in weekly:
+                why = f"the last of its week, kept for {keep_days} days"
+        verdicts.append(
+            Verdict(pin.root, bool(why), why or "superseded: a newer root holds everything that lives")
+        )
+    return verdicts
+
+
+def _reason(pin: Pinned, now: int, whole: bool) -> str:
+    if pin.named:
+        return "a name points at it"
+    if pin.ring:
+        return "an anchor's key ring stays for ever"
+    if not pin.verified:
+        return "not verified and joined by this device"
+    if pin.guarded:
+        return "the last one before a join that removed more than a tenth: say --drop-guarded when that was right"
+    if now - pin.at < DAY_MS:
+        return "less than a day old"
+    if not whole:
+        return "the root now pinned there does not hold every object that lives"
+    return ""
+
+
+def _weekly(roots: list[Pinned], now: int, keep_days: int) -> set[str]:
+    """The newest root of each week that is not older than `keep_days`; `roots` newest first."""
+    kept: dict[int, str] = {}
+    for pin in roots:
+        if pin.verified and now - pin.at <= keep_days * DAY_MS:
+            kept.setdefault(pin.at // WEEK_MS, pin.root)
+    return set(kept.values())

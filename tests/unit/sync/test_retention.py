@@ -1,0 +1,67 @@
+"""Which roots go: the rules of format section 7, one by one, and that nothing else is ever let go."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipfsmem.sync.retention import DAY_MS, WEEK_MS, Pinned, judge
+
+NOW = 1_000 * DAY_MS
+
+
+def kept(pins: list[Pinned], **options: object) -> dict[str, str]:
+    verdicts = judge(pins, NOW, **({"whole": True, "keep_roots": 0, "keep_days": 0} | options))  # type: ignore[arg-type]
+    return {v.root: v.why for v in verdicts if v.keep}
+
+
+OLD = Pinned("old", NOW - 30 * DAY_MS, verified=True)
+
+
+def test_an_old_superseded_root_goes() -> None:
+    assert kept([OLD]) == {}
+
+
+def test_each_reason_to_stay() -> None:
+    for change in (
+        {"named": True},
+        {"ring": True},
+        {"verified": False},
+        {"guarded": True},
+        {"at": NOW - DAY_MS + 1},
+    ):
+        pin = Pinned(**({"root": "r", "at": OLD.at, "verified": True} | change))  # type: ignore[arg-type]
+        assert kept([pin]), change
+    assert kept([OLD], whole=False)
+
+
+def test_newest_roots_and_weeks_are_kept() -> None:
+    pins = [Pinned(str(n), NOW - 2 * DAY_MS - n * DAY_MS, verified=True) for n in range(120)]
+    found = kept(pins, keep_roots=5, keep_days=90)
+    assert {str(n) for n in range(5)} <= found.keys()
+    weeks = {pin.at // WEEK_MS for pin in pins if NOW - pin.at <= 90 * DAY_MS}
+    assert {pin.at // WEEK_MS for pin in pins if pin.root in found} == weeks
+    assert len(found) <= 5 + len(weeks)
+
+
+pins = st.lists(
+    st.builds(
+        Pinned,
+        root=st.uuids().map(str),
+        at=st.integers(0, NOW),
+        verified=st.booleans(),
+        named=st.booleans(),
+        ring=st.booleans(),
+        guarded=st.booleans(),
+    ),
+    max_size=60,
+)
+
+
+@given(pins, st.booleans(), st.integers(0, 40), st.integers(0, 200))
+def test_nothing_goes_that_a_rule_holds(found: list[Pinned], whole: bool, roots: int, days: int) -> None:
+    gone = {v.root for v in judge(found, NOW, whole=whole, keep_roots=roots, keep_days=days) if not v.keep}
+    for pin in found:
+        if pin.root in gone:
+            assert whole and pin.verified and not (pin.named or pin.ring or pin.guarded)
+            assert NOW - pin.at >= DAY_MS
