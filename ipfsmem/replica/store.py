@@ -33,7 +33,8 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class _Row(msgspec.Struct):
-    e: dict[str, msgspec.Raw | None]
+    #: The JSON of each changed entry, `null` for one that went. (`Raw | None` would only decode null.)
+    e: dict[str, msgspec.Raw]
     f: Frame
 
 
@@ -43,6 +44,7 @@ class _State(msgspec.Struct):
     f: Frame
 
 
+_GONE = msgspec.Raw(b"null")
 _row_decoder = msgspec.json.Decoder(_Row)
 _state_decoder = msgspec.json.Decoder(_State)
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -91,7 +93,7 @@ class Store:
                 entry = _row_decoder.decode(self.codec.open_row(bytes(row)))
             except (msgspec.DecodeError, FormatError, OpenError) as error:
                 raise StorageError(f"journal row {seq} in {self.db.path} cannot be read: {error}") from None
-            self._overlay.update({n: None if t is None else bytes(t) for n, t in entry.e.items()})
+            self._overlay.update({n: None if t == _GONE else bytes(t) for n, t in entry.e.items()})
             self.frame = entry.f
             self._journal = seq
 
@@ -162,7 +164,7 @@ class Store:
         """
         texts = {name: encode_entry(entry) if entry else None for name, entry in changes.items()}
         self.db.add_blocks(blocks)
-        row = _encode(_Row({n: None if t is None else msgspec.Raw(t) for n, t in texts.items()}, frame))
+        row = _encode(_Row({n: _GONE if t is None else msgspec.Raw(t) for n, t in texts.items()}, frame))
         cursor = self.db.connection.execute(
             "INSERT INTO journal(row) VALUES (?)", (self.codec.seal_row(row),)
         )
