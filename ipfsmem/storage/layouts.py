@@ -6,10 +6,23 @@ ring come in as they are. Must run inside a transaction, right after a checkpoin
 
 from __future__ import annotations
 
-from ipfsmem.content.cid import CID, decode_cid
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+
+from ipfsmem.bundle.timeline import event_line
+from ipfsmem.causal.tree import DIGITS, is_leaf
+from ipfsmem.causal.value import split_segment
+from ipfsmem.content.cid import CID, RAW_PREFIX, decode_cid
 from ipfsmem.content.dagpb import RawLink
-from ipfsmem.replica.folders import add_file, add_folder, objects_folder, state_folder
+from ipfsmem.content.unixfs import file_bytes
+from ipfsmem.replica.database import Database
+from ipfsmem.replica.events import Timeline
+from ipfsmem.replica.folders import Folder, add_file, add_folder, objects_folder, state_folder
 from ipfsmem.replica.replica import Replica
+from ipfsmem.storage.memories import Memories
+
+#: Rows of `folders` that remember the timeline files of the plain layout, by day and by what went into them.
+_DAY_ROW = "p"
 
 
 class SealedLayout:
@@ -27,3 +40,125 @@ class SealedLayout:
         if objects:
             links.append((b"o", *objects))
         return decode_cid(add_folder(db, links)[0])
+
+
+class PlainLayout:
+    """`memory/` as people read it, and under `memory/.ipfsmem/` what a device needs to join it.
+
+    `memories` and `timeline` are those of the replica that is published; their caches make a publish cheap.
+    """
+
+    def __init__(self, memories: Memories, timeline: Timeline) -> None:
+        self._memories = memories
+        self._timeline = timeline
+
+    def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
+        """The root for a plain commit and the ring beside it."""
+        db = replica.db
+        files = self._texts(replica)
+        files.append((b"MEMORY.md", *_any_file(db, self._memories.index().encode())))
+        days = self._days(replica)
+        shown = {cid for _, cid, _ in (*files, *days)}
+        inner: list[RawLink] = [
+            (b"commit.json", *add_file(db, head)),
+            (b"keyring.json", *add_file(db, keyring)),
+            (b"s", *state_folder(db, replica.codec.extension, ())),
+        ]
+        objects = _hidden_objects(db, shown)
+        if objects:
+            inner.append((b"o", *objects))
+        files.append((b".ipfsmem", *add_folder(db, inner)))
+        if days:
+            files.append((b"timeline", *add_folder(db, days)))
+        return decode_cid(add_folder(db, [(b"memory", *add_folder(db, files))])[0])
+
+    def _texts(self, replica: Replica) -> list[RawLink]:
+        """The shown text of every memory, and its conflict copies."""
+        links: list[RawLink] = []
+        for name, entry in replica.store.entries("m/"):
+            key = name[2:]
+            if len(entry) == 1:
+                # The usual case; the body is the file, so its CID follows from the value, at hand or not.
+                (value,) = entry.values()
+                if value.loc is not None and not value.loc.ek:
+                    links.append((b"%b.md" % key.encode(), *_located(value.loc.sha, value.loc.size)))
+                continue
+            view = self._memories.view(key, entry)
+            if view.data is not None:
+                links.append((b"%b.md" % key.encode(), *add_file(replica.db, view.data)))
+            for copy in view.conflicts:
+                loc = entry[copy.dot].loc
+                if loc is not None and not loc.ek:
+                    links.append((copy.file.encode(), *_located(loc.sha, loc.size)))
+        return links
+
+    def _days(self, replica: Replica) -> list[RawLink]:
+        """One file for each UTC day; a day whose segments did not change keeps its file."""
+        segments: dict[str, list[str]] = {}
+        for name, entry in replica.store.entries("t/"):
+            parts = split_segment(name)
+            if parts is not None and entry:
+                # What is not fetched is not in the file yet, so it is part of what the file was made from.
+                segments.setdefault(parts[0], []).extend(
+                    f"{name} {value.body} {value.loc is not None and replica.db.has_block(bytes.fromhex(value.loc.sha))}"
+                    for value in entry.values()
+                )
+        run = replica.db.connection
+        known = {
+            row[0]: (bytes(row[1]), row[2])
+            for row in run.execute("SELECT path, cid, size FROM folders WHERE path >= 'p' AND path < 'q'")
+        }
+        links: list[RawLink] = []
+        kept: set[str] = set()
+        for day, made_from in segments.items():
+            row = f"{_DAY_ROW}{day}/{sha256(' '.join(sorted(made_from)).encode()).hexdigest()}"
+            kept.add(row)
+            file = known.get(row)
+            if file is None or not replica.db.has_block(file[0][4:]):
+                lines = [event_line(event) + b"\n" for event in self._timeline.events((day, day))]
+                file = _any_file(replica.db, b"".join(lines))
+                run.execute("INSERT OR REPLACE INTO folders VALUES (?,?,?)", (row, *file))
+            links.append((f"{day}.jsonl".encode(), *file))
+        run.executemany("DELETE FROM folders WHERE path=?", [(row,) for row in known.keys() - kept])
+        return links
+
+
+def _located(sha: str, size: int) -> Folder:
+    return RAW_PREFIX + bytes.fromhex(sha), size
+
+
+def _any_file(db: Database, data: bytes) -> Folder:
+    """Keep a file of any length."""
+    root, blocks = file_bytes(data)
+    db.add_blocks((cid.digest, block) for cid, block in blocks)
+    return root.cid.encode(), root.tsize
+
+
+def _hidden_objects(db: Database, shown: Iterable[bytes]) -> Folder | None:
+    """The folder `o/` of all objects that no file above equals (by CID: of one block each); None when all stand above."""
+    above = set(shown)
+    rows = [
+        (name, RAW_PREFIX + bytes(digest), size)
+        for name, digest, size in db.connection.execute(
+            "SELECT name, digest, size FROM objects ORDER BY name"
+        )
+    ]
+    rows = [row for row in rows if row[1] not in above]
+    return _prefix_folder(db, rows, 0) if rows else None
+
+
+def _prefix_folder(db: Database, rows: Sequence[tuple[str, bytes, int]], depth: int) -> Folder:
+    """A folder by the prefix rule of format section 6.1, where each object has a size of 1."""
+    if is_leaf(len(rows), len(rows), depth):
+        return add_folder(db, [(name.encode(), cid, size) for name, cid, size in rows])
+    below: dict[str, list[tuple[str, bytes, int]]] = {}
+    for row in rows:
+        below.setdefault(row[0][depth], []).append(row)
+    return add_folder(
+        db,
+        [
+            (digit.encode(), *_prefix_folder(db, below[digit], depth + 1))
+            for digit in DIGITS
+            if digit in below
+        ],
+    )
