@@ -42,7 +42,7 @@ from ipfsmem.seal.authority import Person
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.words import to_words
 from ipfsmem.storage.importing import Imported, Strategy, import_files
-from ipfsmem.storage.layouts import SealedLayout
+from ipfsmem.storage.layouts import PlainLayout, SealedLayout
 from ipfsmem.storage.memories import Listed, Memories, Reading
 from ipfsmem.sync.engine import Sync
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, log, open_past
@@ -250,7 +250,7 @@ class Memory:
         root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock
         opened = open_provider(provider) if isinstance(provider, str) else provider
         scratch = create_replica(None, NamespaceConfig("none", "scratch"), world, passphrase=None)
-        vault, sealed = await find_vault(root, opened, scratch)
+        vault, sealed = await find_vault(root, [opened], scratch)
         scratch.close()
         if isinstance(unlock, Unlock) and vault.admin == root.admin_public.hex():
             vault = unlock.config(root)
@@ -602,7 +602,7 @@ class Memory:
             raise ConfigError("no provider is set", hint="Give one with --provider, for instance a folder.")
         self.scan()
         report = await Sync(
-            self.replica, self._provider, self._layout(), root=self._root, progress=progress
+            self.replica, [self._provider], self._layout(), root=self._root, progress=progress
         ).run()
         self.render()
         report.conflicts = len(self.conflicts())
@@ -615,7 +615,7 @@ class Memory:
         """Bring the plain files up to date (modes `local` and `ipfs`)."""
 
     def _layout(self) -> Layout:
-        return SealedLayout()
+        return PlainLayout(self._memories, self._timeline) if self.mode == "ipfs" else SealedLayout()
 
     @contextlib.asynccontextmanager
     async def autosync(self, *, idle: float = 30.0, most: float = 600.0) -> AsyncIterator[Memory]:

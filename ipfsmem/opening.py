@@ -7,6 +7,7 @@ the wallet or the recovery words finds the ring, the heads, and only then enrols
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -139,7 +140,7 @@ def _make_vault(replica: Replica, root: RootKeys, recovery: RootKeys | None) -> 
         root_label="wallet" if root.kind == "wallet" else "this device",
     )
     replica.set_ring(ring)
-    names = Names(replica, None, SyncReport())
+    names = Names(replica, (), SyncReport())
     names.sign(root.head_seed, root.head_public, f"/ipfs/{build_ring_root(replica)}", ANCHOR_LIFE_MS)
     if recovery is not None:
         leads = f"/ipns/{ipns_name(root.head_public)}"
@@ -147,13 +148,16 @@ def _make_vault(replica: Replica, root: RootKeys, recovery: RootKeys | None) -> 
     names.keep()
 
 
-async def find_vault(root: RootKeys, provider: Provider, replica: Replica) -> tuple[VaultConfig, bool]:
+async def find_vault(
+    root: RootKeys, providers: Sequence[Provider], replica: Replica
+) -> tuple[VaultConfig, bool]:
     """The vault that a root key leads to: its own, or for recovery words and second wallets the one it was enrolled in.
 
     Returns what to pin, and whether the ring is a sealed one. Raises NoVaultError, WrongWalletError.
     """
     report = SyncReport()
-    names, fetcher = Names(replica, provider, report), Fetcher(replica.db, provider)
+    where = " or ".join(provider.name for provider in providers)
+    names, fetcher = Names(replica, providers, report), Fetcher(replica.db, providers)
     record = await names.read(ipns_name(root.head_public))
     anchor = ipns_name(root.head_public)
     for _ in range(8):
@@ -166,7 +170,7 @@ async def find_vault(root: RootKeys, provider: Provider, replica: Replica) -> tu
             except (NotFoundError, FormatError) as error:
                 wrong = "; ".join(fetcher.refused.values())
                 raise NoVaultError(
-                    f"{provider.name} has a name of this wallet but not the ring that it points at: {error}"
+                    f"{where} has a name of this wallet but not the ring that it points at: {error}"
                     + (f" ({wrong})" if wrong else "")
                 ) from None
             keyring = parse_keyring(files.keyring)
@@ -174,7 +178,7 @@ async def find_vault(root: RootKeys, provider: Provider, replica: Replica) -> tu
                 raise WrongWalletError("the ring that this key leads to does not know it as a root")
             return _pinned(keyring.vault, keyring.roots[0], anchor), not keyring.plain
         anchor, record = leads, await names.read(leads)
-    raise NoVaultError(f"no memory of this wallet was found at {provider.name}")
+    raise NoVaultError(f"no memory of this wallet was found at {where}")
 
 
 def _pinned(vault: bytes, admin: bytes, anchor: str) -> VaultConfig:

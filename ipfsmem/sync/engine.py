@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
+    ConfigError,
     FormatError,
     IpfsmemError,
     MembershipError,
     NotFoundError,
     NoVaultError,
     OpenError,
-    ProviderUnavailable,
+    ProviderError,
     SealError,
 )
 from ipfsmem.replica.lock import directory_lock
@@ -50,7 +51,7 @@ class Sync:
     def __init__(
         self,
         replica: Replica,
-        provider: Provider,
+        providers: Sequence[Provider],
         layout: Layout,
         *,
         root: RootKeys | None = None,
@@ -58,15 +59,16 @@ class Sync:
     ) -> None:
         assert replica.config.vault is not None and replica.vault_tag is not None
         self.replica = replica
-        self.provider = provider
+        self.providers = providers
+        self.where = " and ".join(provider.name for provider in providers)
         self.layout = layout
         self.root = root
         self.progress = progress
         self.report = SyncReport()
         self.vault = replica.vault_tag
         self.anchor = bytes.fromhex(replica.config.vault.anchor)
-        self.names = Names(replica, provider, self.report)
-        self.fetcher = Fetcher(replica.db, provider)
+        self.names = Names(replica, providers, self.report)
+        self.fetcher = Fetcher(replica.db, providers)
         self.heads: dict[CID, Head] = {}
         self._opened: set[CID] = set()
         self._anchored: Ring | None = None
@@ -115,20 +117,30 @@ class Sync:
         if self.root is not None:
             todo.append(ipns_name(self.root.head_public))
         asked: set[str] = set()
-        pinned = False
+        listed = False
         while todo:
             for name in todo:
                 asked.add(name)
                 await self._follow(name, asked)
-            if not pinned and self.provider.capabilities.list:
-                # Where names are lost or hidden, the pin list still shows roots; each is verified like any other.
-                pinned = True
-                if not self._opened or not self.provider.capabilities.names:
-                    for pin in await self.provider.pins(pin_name(self.anchor)):
-                        await self._open(pin.cid, f"pin list of {self.provider.name}")
+            if not listed and (not self._opened or not any(p.capabilities.names for p in self.providers)):
+                # Where names are lost or hidden, pin lists still show roots; each is verified like any other.
+                listed = True
+                await self._open_pins()
             todo = [name for name in self._member_names() if name not in asked]
             if len(asked) > MAX_NAMES:
                 raise FormatError(f"more than {MAX_NAMES} names lead from one to the next")
+
+    async def _open_pins(self) -> None:
+        for provider in self.providers:
+            if not provider.capabilities.list:
+                continue
+            try:
+                pins = await provider.pins(pin_name(self.anchor))
+            except ProviderError as error:
+                self.report.say("channel-down", f"the pin list of {provider.name} could not be read: {error}")
+                continue
+            for pin in pins:
+                await self._open(pin.cid, f"pin list of {provider.name}")
 
     def _member_names(self) -> list[str]:
         ring = self.replica.ring
@@ -169,7 +181,7 @@ class Sync:
             except OpenError:
                 self._learn_publicly(files.keyring, ring)
                 raise
-        except ProviderUnavailable:
+        except ProviderError:
             raise
         except IpfsmemError as error:
             self.fetcher.forget_since(before)
@@ -234,7 +246,7 @@ class Sync:
         before = len(self.fetcher.fetched)
         try:
             changes = await self._changes(head)
-        except ProviderUnavailable:
+        except ProviderError:
             raise
         except IpfsmemError as error:
             self.fetcher.forget_since(before)
@@ -321,7 +333,7 @@ class Sync:
 
     def _say_what_was_refused(self) -> None:
         for cid, why in self.fetcher.refused.items():
-            self.report.say("bad-block", f"{self.provider.name} served a wrong block: {why}")
+            self.report.say("bad-block", f"a wrong block was served: {why}")
             self.replica.db.report(self.replica.world.now(), "bad-block", f"{cid}: {why}")
 
     # -- admin -------------------------------------------------------------------------------------------------
@@ -331,7 +343,7 @@ class Sync:
         assert self.root is not None
         replica, root = self.replica, self.root
         if replica.ring is None:
-            raise NoVaultError(f"no memory of this wallet was found at {self.provider.name}")
+            raise NoVaultError(f"no memory of this wallet was found at {self.where}")
         with replica.transaction():
             ring = replica.ring
             since = replica.store.frame.hlc
@@ -368,18 +380,17 @@ class Sync:
                 continue
             leads = target(record)
             if isinstance(leads, CID) and self.replica.db.has_block(leads.digest):
-                await send(self.replica, self.provider, leads, (), pin_name(self.anchor))
+                await self._place(leads)
         await self.names.put(names)
 
     async def _publish(self) -> None:
         replica = self.replica
         ring = replica.ring
         if ring is None:
-            raise NoVaultError(f"no memory of this wallet was found at {self.provider.name}")
+            raise NoVaultError(f"no memory of this wallet was found at {self.where}")
         if not ring.view.may_write(replica.device.id):
             self.report.say("not-a-writer", "this device may not write: nothing was published")
             return
-        before = self._last_root()
         try:
             with replica.transaction():
                 ready = prepare(
@@ -391,20 +402,13 @@ class Sync:
         except MembershipError as error:
             self.report.say("cannot-publish", f"nothing was published: {error}. {error.hint}")
             return
-        known = [root for root in (before, *self.heads) if root is not None]
-        if ready.own and (ready.new or ready.root not in self.heads):
-            self.progress("publishing", 0, 0)
-            blocks, size, _ = await send(replica, self.provider, ready.root, known, pin_name(self.anchor))
-            self.report.blocks_sent, self.report.bytes_sent = blocks, size
-        elif not ready.own:
-            self.report.adopted = True
-            if self.provider.capabilities.pin:
-                await self.provider.pin(ready.root, pin_name(self.anchor))
+        answered = await self._place(ready.root)
+        self.report.adopted = not ready.own
         device = replica.device
         name = ipns_name(device.sign_public)
         record = self.names.known(name)
-        if record is None or record.value != f"/ipfs/{ready.root}":
-            self.names.sign(device.sign_seed, device.sign_public, f"/ipfs/{ready.root}", DEVICE_LIFE_MS)
+        if record is None or record.value != f"/ipfs/{answered}":
+            self.names.sign(device.sign_seed, device.sign_public, f"/ipfs/{answered}", DEVICE_LIFE_MS)
         with replica.transaction():
             self.names.keep()
         await self.names.put([name])
@@ -436,6 +440,53 @@ class Sync:
         ring = self.replica.ring
         return {self.anchor, *(ring.view.anchors() if ring is not None else ())}
 
-    def _last_root(self) -> CID | None:
-        stored = self.replica.db.get_meta("root")
-        return parse_cid(stored.decode()) if stored else None
+    # -- placing -----------------------------------------------------------------------------------------------
+
+    async def _place(self, root: CID) -> CID:
+        """Bring a root to every provider that does not have it yet; the root that names are to point at.
+
+        One that takes it suffices: what the others missed goes to them at the next sync. Raises the first failure when
+        none took it.
+        """
+        answers: list[CID] = []
+        failures: list[ProviderError] = []
+        takers = [provider for provider in self.providers if provider.capabilities.put]
+        for provider in takers:
+            try:
+                answers.append(await self._place_at(provider, root))
+            except ProviderError as error:
+                failures.append(error)
+        if not answers:
+            raise failures[0] if failures else ConfigError(f"nothing can be published at {self.where}")
+        for failure in failures:
+            self.report.say("provider-down", f"not published everywhere: {failure}; the next sync tries again")
+        return root if root in answers else answers[0]
+
+    async def _still_there(self, provider: Provider, root: CID) -> bool:
+        """A folder can be emptied and an account closed: ask where that is cheap."""
+        return not provider.capabilities.has or bool(await provider.has([root]))
+
+    async def _place_at(self, provider: Provider, root: CID) -> CID:
+        run = self.replica.db.connection
+        row = run.execute(
+            "SELECT answered FROM placed WHERE provider=? AND root=?", (provider.name, str(root))
+        ).fetchone()
+        if row is not None and await self._still_there(provider, parse_cid(row[0])):
+            return parse_cid(row[0])
+        self.progress(f"publishing to {provider.name}", 0, 0)
+        before = run.execute(
+            "SELECT root FROM placed WHERE provider=? ORDER BY at DESC LIMIT 2", (provider.name,)
+        ).fetchall()
+        known = [parse_cid(text) for (text,) in before]
+        if provider.capabilities.has:
+            # Heads that were read there save questions; a root that is gone may have taken its blocks along.
+            known = list(await provider.has([*known, *self.heads]))
+        sent = await send(self.replica, provider, root, known, pin_name(self.anchor))
+        self.report.blocks_sent += sent.blocks
+        self.report.bytes_sent += sent.bytes
+        with self.replica.transaction():
+            run.execute(
+                "INSERT OR REPLACE INTO placed VALUES (?,?,?,?,?)",
+                (provider.name, str(root), str(sent.root), sent.handle, self.replica.world.now()),
+            )
+        return sent.root

@@ -1,15 +1,15 @@
-"""Blocks for a pull: from this device first, from a provider else, each checked, each counted, each fetched once.
+"""Blocks for a pull: from this device first, then from one provider after another, each checked, each fetched once.
 
 What arrives is held until it is worth keeping; nothing is written here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ipfsmem.content.cid import CID
 from ipfsmem.content.verify import verify_block
-from ipfsmem.errors import BlockError, LimitError
+from ipfsmem.errors import BlockError, LimitError, ProviderError
 from ipfsmem.replica.database import Database
 from ipfsmem.sync.provider import MAX_BATCH, Provider
 
@@ -20,9 +20,9 @@ BATCH = 2_000
 class Fetcher:
     """Gets blocks for one sync and remembers what it got and what was wrong."""
 
-    def __init__(self, db: Database, provider: Provider) -> None:
+    def __init__(self, db: Database, providers: Sequence[Provider]) -> None:
         self._db = db
-        self._provider = provider
+        self._providers = providers
         #: Fetched and verified in this sync, not yet kept.
         self.fetched: dict[CID, bytes] = {}
         self.blocks = 0
@@ -43,17 +43,36 @@ class Fetcher:
             else:
                 found[cid] = data
         for start in range(0, len(missing), min(BATCH, MAX_BATCH)):
-            batch = missing[start : start + BATCH]
-            for cid, data in (await self._provider.get_blocks(batch)).items():
+            found |= await self._fetch(missing[start : start + BATCH])
+        return found
+
+    async def _fetch(self, wanted: list[CID]) -> dict[CID, bytes]:
+        """From the first provider that has it; one that is down is passed over while another one answers."""
+        found: dict[CID, bytes] = {}
+        failure: ProviderError | None = None
+        answered = False
+        for provider in self._providers:
+            left = [cid for cid in wanted if cid not in found]
+            if not left or not provider.capabilities.blocks:
+                continue
+            try:
+                given = await provider.get_blocks(left)
+            except ProviderError as error:
+                failure = error
+                continue
+            answered = True
+            for cid, data in given.items():
                 try:
                     verify_block(cid, data)
                 except (BlockError, LimitError) as error:
-                    self.refused[cid] = str(error)
+                    self.refused[cid] = f"{provider.name}: {error}"
                     continue
                 self.refused.pop(cid, None)
                 self.blocks += 1
                 self.bytes += len(data)
                 found[cid] = self.fetched[cid] = data
+        if failure is not None and (not answered or len(found) < len(wanted)):
+            raise failure
         return found
 
     def forget_since(self, count: int) -> None:

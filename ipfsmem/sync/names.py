@@ -6,12 +6,13 @@ record still points somewhere: what it leads to is verified by itself, so it is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import sha256
 
 import msgspec
 
 from ipfsmem.content.cid import CID, ipns_name
-from ipfsmem.errors import FormatError, IpfsmemError, LimitError, SignatureError
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError, ProviderError, SignatureError
 from ipfsmem.replica.replica import Replica
 from ipfsmem.sync.ipns import Record, make_record, order, split_value, verify_record
 from ipfsmem.sync.provider import Provider
@@ -35,24 +36,33 @@ class _Kept(msgspec.Struct):
 class Names:
     """Reads and moves names through one provider, and remembers the greatest record of each."""
 
-    def __init__(self, replica: Replica, provider: Provider | None, report: SyncReport) -> None:
-        """`provider` None: records are only made and kept, to be put later."""
+    def __init__(self, replica: Replica, providers: Sequence[Provider], report: SyncReport) -> None:
+        """Without providers records are only made and kept, to be put later."""
         self._replica = replica
-        self._provider = provider
+        self._channels = [provider for provider in providers if provider.capabilities.names]
         self._report = report
         kept = replica.db.get_meta("names")
         self._records: dict[str, bytes] = msgspec.json.decode(kept, type=_Kept).records if kept else {}
-        self._there: dict[str, bytes | None] = {}
+        self._there: dict[tuple[str, str], bytes | None] = {}
 
     async def read(self, name: str) -> Record | None:
         """The greatest valid record of a name: the provider's, or the one kept here."""
         best = self._verified(name, self._records.get(name))
-        if self._provider is not None and self._provider.capabilities.names:
-            encoded = await self._provider.get_name(name)
-            self._there[name] = encoded
+        failures: list[ProviderError] = []
+        for channel in self._channels:
+            try:
+                encoded = await channel.get_name(name)
+            except ProviderError as error:
+                failures.append(error)
+                continue
+            self._there[channel.name, name] = encoded
             found = self._verified(name, encoded)
             if found and (best is None or order(found) > order(best)):
                 best = found
+        if failures:
+            if len(failures) == len(self._channels):
+                raise failures[0]
+            self._report.say("channel-down", f"a name could not be read everywhere: {failures[0]}")
         if best is not None:
             self._records[name] = best.encoded
             if best.validity < self._replica.world.now() * 1_000_000:
@@ -84,23 +94,30 @@ class Names:
         return name
 
     def differs(self, name: str) -> bool:
-        """Whether the provider holds another record of a name than the greatest one known, or none."""
-        provider = self._provider
-        return (
-            provider is not None
-            and provider.capabilities.names
-            and self._there.get(name) != self._records.get(name)
+        """Whether some channel holds another record of a name than the greatest one known, or none."""
+        return any(
+            self._there.get((channel.name, name)) != self._records.get(name) for channel in self._channels
         )
 
     async def put(self, names: list[str]) -> None:
-        """Bring out the records of these names where the provider has another or none."""
-        if self._provider is None or not self._provider.capabilities.names:
-            return
+        """Bring out the records of these names wherever another one is, or none. One channel that takes it suffices."""
         for name in names:
             record = self._records.get(name)
-            if record is not None and self._there.get(name) != record:
-                await self._provider.put_name(name, record)
-                self._there[name] = record
+            if record is None:
+                continue
+            behind = [c for c in self._channels if self._there.get((c.name, name)) != record]
+            failures: list[ProviderError] = []
+            for channel in behind:
+                try:
+                    await channel.put_name(name, record)
+                except ProviderError as error:
+                    failures.append(error)
+                    continue
+                self._there[channel.name, name] = record
+            if failures:
+                if len(failures) == len(self._channels):
+                    raise failures[0]
+                self._report.say("channel-down", f"a name could not be put everywhere: {failures[0]}")
 
     def keep(self) -> None:
         """Remember all records (inside a transaction)."""

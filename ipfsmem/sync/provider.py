@@ -38,6 +38,8 @@ Block: TypeAlias = tuple[CID, bytes]
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider can do. Everything is off unless said; the engine takes another way around what is missing."""
 
+    #: `put_car` works. Off: a channel that is only read, or only keeps names.
+    put: bool = True
     #: `has` answers truthfully and cheaply, so only new blocks need to be sent.
     has: bool = False
     #: `put_car` takes a CAR that lacks blocks which `has` named. Off: always send the whole tree.

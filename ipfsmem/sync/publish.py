@@ -23,7 +23,7 @@ from ipfsmem.replica.writing import sign_entry, unsigned
 from ipfsmem.seal.objects import Sealer
 from ipfsmem.sync.commit import SignedCommit, make_commit, plain_commit, seal_commit
 from ipfsmem.sync.heads import Head
-from ipfsmem.sync.provider import MAX_BATCH, Provider
+from ipfsmem.sync.provider import MAX_BATCH, Provider, same_root
 
 
 class Layout(Protocol):
@@ -187,12 +187,17 @@ def new_blocks(db: Database, root: CID, known: Iterable[CID]) -> Iterator[CID]:
                 stack.append((link.cid, same))
 
 
-async def send(
-    replica: Replica, provider: Provider, root: CID, known: Iterable[CID], name: str
-) -> tuple[int, int, CID]:
-    """Send what the provider lacks of `root`, pin it under `name`; blocks and bytes sent, and the root to point at."""
-    from ipfsmem.sync.provider import same_root
+class Sent(msgspec.Struct, frozen=True):
+    """What reached a provider: blocks, their bytes, the root that it answered, and its handle of the pin."""
 
+    blocks: int
+    bytes: int
+    root: CID
+    handle: str
+
+
+async def send(replica: Replica, provider: Provider, root: CID, known: Iterable[CID], name: str) -> Sent:
+    """Send what the provider lacks of `root` and pin it under `name`. `known` are roots whose blocks it has."""
     db = replica.db
     can = provider.capabilities
     wanted = list(new_blocks(db, root, known if can.partial_car else ()))
@@ -215,6 +220,5 @@ async def send(
     answered = root
     if wanted or not can.pin:
         answered = same_root(root, await provider.put_car(root, blocks(), name=name), provider)
-    if can.pin:
-        await provider.pin(answered, name)
-    return sent[0], sent[1], answered
+    handle = (await provider.pin(answered, name)).handle if can.pin else ""
+    return Sent(sent[0], sent[1], answered, handle)
