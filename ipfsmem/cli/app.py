@@ -1,0 +1,169 @@
+"""The group of commands and what happens around every one of them: lazy import, help, errors, exit codes.
+
+A command's module is imported when it runs, never for `--help`. Every error of ours becomes one line on stderr, its
+hint a second one, and its exit code; with `--json` one JSON object on stderr, so that stdout holds results only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from ipfsmem.errors import IpfsmemError
+
+#: What is offered, in the order of `ipfsmem --help`. The module of a command is `<name>_cmd`, its attribute `command`.
+SECTIONS: Final[dict[str, dict[str, str]]] = {
+    "Begin": {
+        "demo": "See the whole thing work, in a temporary folder.",
+        "init": "Make a memory on this device, or bring the wallet's memory here.",
+        "recover": "Bring a memory back with its 24 recovery words.",
+    },
+    "Memories": {
+        "write": "Write a memory.",
+        "read": "Print a memory.",
+        "list": "List all memories.",
+        "forget": "Forget a memory, on every device.",
+        "note": "Add an event to the timeline.",
+        "timeline": "Show the timeline.",
+    },
+    "In, out and across": {
+        "sync": "Pull what others published, join it, publish what is new.",
+        "export": "Write the whole memory to a file or a folder.",
+        "import": "Take in an export, a folder of memory files, or one file.",
+    },
+    "Look after it": {
+        "status": "What is here, and what waits to be published.",
+        "log": "The published roots that this device knows.",
+        "diff": "What changed between two roots, or since the last one.",
+        "conflicts": "Texts that were written at the same time.",
+        "resolve": "Settle a conflict.",
+        "keys": "Members of this memory: list, unlock, revoke, rotate, derive.",
+        "doctor": "Check this memory and say what to do.",
+    },
+    "Formats": {
+        "cid": "Root CID of any file or folder, and its CAR.",
+        "inspect": "What is inside a CAR, ring, commit, sealed object or name record.",
+    },
+}
+SHORT: Final = {name: text for section in SECTIONS.values() for name, text in section.items()}
+
+UNEXPECTED: Final = 70
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
+
+
+class Commands(click.Group):
+    """Finds commands by name and imports them when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order of the help."""
+        return [*SHORT]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now; None when there is no such name."""
+        if cmd_name not in SHORT:
+            return None
+        command: click.Command = import_module(f"ipfsmem.cli.{cmd_name}_cmd").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with the name that was probably meant."""
+        if args and args[0] not in SHORT and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], SHORT, n=1)
+            advice = f"; perhaps {near[0]!r}" if near else ""
+            raise click.UsageError(f"there is no command {args[0]!r}{advice}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The sections, from the table alone."""
+        width = max(map(len, SHORT))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+
+
+@click.command(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Every command has --json, --namespace and --home. Exit codes: docs/ERRORS.md.",
+)
+@click.option("--version", is_flag=True, help="Print the version.")
+@click.option("-n", "--namespace", metavar="NAME", help="Which memory (IPFSMEM_NAMESPACE; default: default).")
+@click.option("--home", metavar="DIR", help="Where memories are kept on this device (IPFSMEM_HOME).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def group(ctx: click.Context, version: bool, namespace: str | None, home: str | None, as_json: bool) -> None:
+    """Private, portable memory for AI agents.
+
+    Markdown files sealed to your wallet, kept on IPFS or in any folder, merged without losing a word.
+    Begin with: ipfsmem demo
+    """
+    ctx.obj = {"namespace": namespace, "home": home, "as_json": as_json}
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and answer its exit code; every error is printed here and nowhere else."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in given[: given.index("--")] if "--" in given else "--json" in given
+    if given == ["--version"]:
+        from importlib.metadata import version
+
+        click.echo(f"ipfsmem {version('ipfsmem')}")
+        return 0
+    try:
+        code = group.main(args=given, prog_name="ipfsmem", standalone_mode=False)
+        sys.stdout.flush()
+    except IpfsmemError as error:
+        return _report(type(error).__name__, str(error), error.hint, error.exit_code, as_json)
+    except click.ClickException as error:
+        return _report("UsageError", error.format_message(), _usage_hint(error), 2, as_json)
+    except (click.Abort, KeyboardInterrupt):
+        return _report("Interrupted", "interrupted; nothing that was acknowledged is lost", "", 130, as_json)
+    except BrokenPipeError:
+        # Whoever read us has had enough. Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except Exception as error:
+        if os.environ.get("IPFSMEM_DEBUG"):
+            raise
+        text = f"unexpected {type(error).__name__}: {error}"
+        return _report(
+            "Unexpected", text, "Run it again with IPFSMEM_DEBUG=1 for the traceback.", 70, as_json
+        )
+    return code if isinstance(code, int) else 0
+
+
+def _usage_hint(error: click.ClickException) -> str:
+    ctx = getattr(error, "ctx", None)
+    return f"See: {ctx.command_path} --help" if ctx is not None else ""
+
+
+def _report(kind: str, message: str, hint: str, code: int, as_json: bool) -> int:
+    from ipfsmem.cli.printing import clean, to_json
+
+    if as_json:
+        found: dict[str, Any] = {"kind": kind, "message": message, "hint": hint, "exit_code": code}
+        text = to_json({"error": found})
+    else:
+        text = f"ipfsmem: {one_line(clean(message))}"
+        if hint:
+            text += f"\n{one_line(clean(hint))}"
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        pass  # nobody listens
+    return code
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks."""
+    return " ".join(text.split())

@@ -1,0 +1,199 @@
+"""What every command knows: which memory on which device, and whether a program reads the answer.
+
+`ours` makes a command with the options that all commands share and hands it a `Here`. It opens memories and closes
+them; what is done with them is said elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ipfsmem.errors import UsageError
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+    from ipfsmem.opening import Unlock
+    from ipfsmem.seal.derive import RootKeys
+
+
+_SHARED = {"namespace", "home", "as_json", "passphrase_fd"}
+
+
+class Here:
+    """One call of a command."""
+
+    def __init__(
+        self, namespace: str | None, home: str | None, as_json: bool, passphrase_fd: int | None
+    ) -> None:
+        self._namespace = namespace
+        self._home = home
+        self.json = as_json
+        self._passphrase_fd = passphrase_fd
+
+    @functools.cached_property
+    def namespace(self) -> str:
+        """The name of the memory: flag, environment, settings file, `default`."""
+        from ipfsmem import config
+
+        return self._namespace or config.settings().namespace or config.DEFAULT_NAMESPACE
+
+    @functools.cached_property
+    def home(self) -> Path:
+        """Where memories are on this device."""
+        from ipfsmem import config
+
+        return config.home(self._home)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of this memory."""
+        from ipfsmem import config
+
+        return config.namespace_folder(self.home, self.namespace)
+
+    def passphrase_given(self) -> str | None:
+        """The passphrase of this device's keys when a descriptor or IPFSMEM_PASSPHRASE has it."""
+        from ipfsmem.cli import secrets_in
+
+        return secrets_in.given(self._passphrase_fd, "IPFSMEM_PASSPHRASE")
+
+    def passphrase(self) -> str | None:
+        """The passphrase that the keys on this device need, asked for if it must be; None when they need none."""
+        from ipfsmem.cli import secrets_in
+        from ipfsmem.replica.disk import read_file
+        from ipfsmem.replica.identity import KEY_FILE
+        from ipfsmem.seal.vault_file import MAX_FILE, is_protected
+
+        found = self.passphrase_given()
+        if found is not None:
+            return found
+        keys = read_file(self.folder / KEY_FILE, MAX_FILE)
+        if keys is None or not is_protected(keys):
+            return None
+        return secrets_in.ask(f"passphrase of the memory {self.namespace}")
+
+    @contextlib.contextmanager
+    def memory(
+        self, *, provider: str | None = None, unlock: Unlock | RootKeys | None = None
+    ) -> Iterator[Memory]:
+        """The memory on this device, open. Raises NotFoundError when there is none."""
+        from ipfsmem.memory import Memory
+
+        memory = Memory.load(
+            self.namespace, home=self.home, provider=provider, unlock=unlock, passphrase=self.passphrase()
+        )
+        try:
+            yield memory
+        finally:
+            memory.close()
+
+    def emit(self, value: Any) -> None:
+        """Print a result for a program."""
+        from ipfsmem.cli.printing import to_json
+
+        click.echo(to_json(value))
+
+
+def ours(
+    name: str, *, secrets: bool = True, **settings: Any
+) -> Callable[[Callable[..., None]], click.Command]:
+    """A command that takes a `Here` first and has --namespace, --home, --json and --passphrase-fd.
+
+    `secrets` off leaves the passphrase out, for commands that open no memory.
+    """
+
+    def make(function: Callable[..., None]) -> click.Command:
+        @functools.wraps(function)
+        @click.pass_context
+        def run(ctx: click.Context, /, **given: Any) -> None:
+            above = _outer(ctx)
+            here = Here(
+                given.pop("namespace") or above.get("namespace"),
+                given.pop("home") or above.get("home"),
+                given.pop("as_json") or bool(above.get("as_json")),
+                given.pop("passphrase_fd", None),
+            )
+            function(here, **given)
+
+        shared = [
+            click.option("-n", "--namespace", metavar="NAME", help="Which memory."),
+            click.option("--home", metavar="DIR", help="Where memories are kept on this device."),
+            click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        ]
+        if secrets:
+            shared.append(
+                click.option(
+                    "--passphrase-fd",
+                    type=int,
+                    metavar="N",
+                    help="Read the passphrase of this device's keys from file descriptor N.",
+                )
+            )
+        wrapped: Callable[..., None] = run
+        for option in reversed(shared):
+            wrapped = option(wrapped)
+        # click lists the last option added first: the shared ones belong at the end of the help.
+        parameters: list[click.Parameter] = getattr(wrapped, "__click_params__", [])
+        parameters[:] = [p for p in parameters if p.name in _SHARED] + [
+            p for p in parameters if p.name not in _SHARED
+        ]
+        from ipfsmem.cli.app import SHORT
+
+        settings.setdefault("short_help", SHORT.get(name, ""))
+        return click.command(name, None, **settings)(wrapped)
+
+    return make
+
+
+def _outer(ctx: click.Context) -> dict[str, Any]:
+    while ctx.parent is not None:
+        ctx = ctx.parent
+    return ctx.obj if isinstance(ctx.obj, dict) else {}
+
+
+def read_text(path: str, what: str) -> bytes:
+    """The bytes of a file the user named, `-` for standard input. Raises StorageError, NotFoundError, LimitError."""
+    import sys
+
+    from ipfsmem.bundle.memory_file import MAX_FILE
+    from ipfsmem.errors import LimitError, NotFoundError
+    from ipfsmem.replica.disk import storage_errors
+
+    if path == "-":
+        data = sys.stdin.buffer.read(MAX_FILE + 1)
+    else:
+        where = Path(path)
+        if not where.exists():
+            raise NotFoundError(f"there is no file {path}")
+        with storage_errors(where, "read"), where.open("rb") as file:
+            data = file.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise LimitError(f"{what} is longer than {MAX_FILE:,} bytes", hint="Split it into two memories.")
+    return data
+
+
+def decode(data: bytes, what: str) -> str:
+    """Text of UTF-8. Raises FormatError naming the byte."""
+    from ipfsmem.errors import FormatError
+
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{what} is not UTF-8 (byte {error.start + 1:,})") from None
+
+
+def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    """`name=value` texts as a mapping. Raises UsageError."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
+        found[name] = value
+    return found

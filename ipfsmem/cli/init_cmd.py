@@ -1,0 +1,285 @@
+"""`ipfsmem init`: a memory on this device, new or brought back by the wallet that has one already."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from ipfsmem.cli import secrets_in
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import Meter, clean, count, facts, style
+from ipfsmem.cli.status_cmd import READERS
+from ipfsmem.cli.sync_cmd import tell
+from ipfsmem.cli.wallets import Wallet, default_keystore, wallet_options
+from ipfsmem.errors import ConfigError, NoVaultError, ProviderUnavailable, UsageError
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory, Mode
+    from ipfsmem.opening import Unlock
+    from ipfsmem.sync.report import SyncReport
+
+
+@ours("init")
+@click.option(
+    "--mode",
+    type=click.Choice(["encrypted-ipfs", "local", "ipfs"]),
+    default="encrypted-ipfs",
+    show_default=True,
+    help="Who may read it: encrypted-ipfs only you, local whoever reads this disk, ipfs everyone.",
+)
+@click.option(
+    "--provider", metavar="SPEC", help="Where it is kept: a folder, or a provider (IPFSMEM_PROVIDER)."
+)
+@click.option(
+    "--new-wallet",
+    is_flag=False,
+    flag_value="",
+    metavar="[FILE]",
+    help="Make a new wallet: an encrypted keystore file (default: wallet.json in the home).",
+)
+@click.option(
+    "--no-wallet", is_flag=True, help="No wallet: the vault's keys stay on this device, and in the words."
+)
+@wallet_options
+@click.option(
+    "--no-recovery", is_flag=True, help="Make no recovery words. Then only the wallet brings it back."
+)
+@click.option("--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase.")
+@click.option("--memory-dir", metavar="DIR", help="Where the plain files are (modes local and ipfs).")
+@click.option("--label", help="What other devices call this one (default: the host's name).")
+def command(
+    here: Here,
+    mode: str,
+    provider: str | None,
+    new_wallet: str | None,
+    no_wallet: bool,
+    wallet: Wallet,
+    no_recovery: bool,
+    unprotected_keys: bool,
+    memory_dir: str | None,
+    label: str | None,
+) -> None:
+    """Make a memory on this device.
+
+    When the wallet already has one at the provider, that one is brought back instead; when the provider cannot be
+    reached, nothing is made. A new encrypted memory comes with 24 recovery words: write them down.
+    """
+    from ipfsmem.config import settings
+    from ipfsmem.replica.replica import claim_folder
+
+    claim_folder(here.folder)
+    provider = provider or settings().provider
+    chosen = _check(mode, provider, new_wallet, no_wallet, wallet, no_recovery, memory_dir)
+    if not here.json:
+        click.echo(f"Mode {mode}. Who can read it: {READERS[mode]}.", err=True)
+    passphrase = None if mode == "local" else _device_passphrase(here, mode, unprotected_keys)
+    made: dict[str, Any] = {
+        "home": here.home,
+        "label": label,
+        "provider": provider,
+        "passphrase": passphrase,
+    }
+    unlock, keystore = (
+        (None, None) if chosen == "local" else _unlock(here, new_wallet, no_wallet, wallet, passphrase)
+    )
+    found = _find(here, unlock, made, unprotected_keys) if unlock is not None and keystore is None else None
+    restored = found is not None
+    with contextlib.closing(
+        found
+        or _create(
+            here,
+            chosen,
+            made,
+            unlock=unlock,
+            recovery=not no_recovery,
+            unprotected_keys=unprotected_keys,
+            memory_dir=memory_dir,
+        )
+    ) as memory:
+        report, words = memory.restored, memory.recovery_words
+        if memory.recovery_words and not here.json:
+            show_words(memory.recovery_words)
+        if provider and not restored and chosen != "local":
+            report = _publish(memory, here)
+        status = memory.status()
+        if here.json:
+            here.emit(
+                {
+                    "namespace": here.namespace,
+                    "mode": status.mode,
+                    "restored": restored,
+                    "folder": status.folder,
+                    "device": status.device,
+                    "memories": status.memories,
+                    "events": status.events,
+                    "root": status.root,
+                    "address": status.vault.address if status.vault else None,
+                    "vault_tag": status.vault.tag if status.vault else None,
+                    "keystore": str(keystore) if keystore else None,
+                    "recovery_words": words,
+                    "warnings": _warnings(words, keystore),
+                    "sync": report,
+                }
+            )
+            return
+        if restored:
+            said = f"This wallet has a memory there. It is back: {count(status.memories, 'memory')}, {count(status.events, 'event')}."
+        else:
+            said = "Made a new memory" + (": this wallet had none there." if unlock and not keystore else ".")
+        click.echo(style(said, bold=True))
+        facts(
+            [
+                ("namespace", here.namespace),
+                ("folder", clean(status.folder or "")),
+                ("device", status.device),
+                ("wallet", status.vault.address or "none" if status.vault else ""),
+                (
+                    "keystore",
+                    f"{keystore}  (your wallet: keep a copy of this file elsewhere)" if keystore else "",
+                ),
+                ("provider", clean(status.provider or "")),
+                ("root", status.root or ""),
+            ]
+        )
+        if report is not None and report.notices:
+            tell(report)
+        click.echo(style("Next: ipfsmem write KEY --body TEXT", dim=True), err=True)
+
+
+def _check(
+    mode: str,
+    provider: str | None,
+    new_wallet: str | None,
+    no_wallet: bool,
+    wallet: Wallet,
+    no_recovery: bool,
+    memory_dir: str | None,
+) -> Mode:
+    """Refuse choices that do not fit together, before anything is asked or made."""
+    named = wallet.named + (new_wallet is not None) + no_wallet
+    if mode == "local":
+        if named:
+            raise UsageError("a local memory has no wallet")
+        return "local"
+    if named > 1:
+        raise UsageError("one of: a wallet, --new-wallet, --no-wallet")
+    if memory_dir is not None and mode == "encrypted-ipfs":
+        raise UsageError(
+            "an encrypted memory leaves no plain files on the disk",
+            hint="Write some out with: ipfsmem export --dir.",
+        )
+    if not named:
+        raise UsageError(
+            "whose memory is it? Name a wallet",
+            hint="--wallet KEYSTORE, --mnemonic, --new-wallet to make one now, or --no-wallet to do without.",
+        )
+    if no_wallet and no_recovery:
+        raise UsageError(
+            "without a wallet and without recovery words nothing could ever bring this memory back"
+        )
+    if provider is None and not no_wallet:
+        raise ConfigError(
+            "no provider is set, so nobody can say whether this wallet has a memory already",
+            hint="Say where it is kept: --provider FOLDER (or pinata, kubo, ...), or set IPFSMEM_PROVIDER.",
+        )
+    return cast("Mode", mode)
+
+
+def _device_passphrase(here: Here, mode: str, unprotected: bool) -> str | None:
+    found = here.passphrase_given()
+    if unprotected:
+        return None
+    if found is None and mode == "encrypted-ipfs" and secrets_in.can_ask():
+        click.echo("This device's keys are kept under a passphrase. It never leaves this device.", err=True)
+        found = secrets_in.ask("passphrase for this device", twice=True)
+    if found is None and mode == "encrypted-ipfs":
+        from ipfsmem.opening import check_mode
+
+        check_mode(mode, passphrase=None, unprotected=False)
+    return found
+
+
+def _unlock(
+    here: Here, new_wallet: str | None, no_wallet: bool, wallet: Wallet, passphrase: str | None
+) -> tuple[Unlock | None, Path | None]:
+    """The wallet, and the keystore file when it was made just now."""
+    if no_wallet:
+        return None, None
+    if new_wallet is None:
+        return wallet.unlock(passphrase), None
+    from ipfsmem.replica.disk import make_directory
+    from ipfsmem.seal.signers import RawKeySigner, create_keystore
+
+    path = Path(new_wallet).expanduser() if new_wallet else default_keystore(here.home)
+    key = secrets.token_bytes(32)
+    signer = RawKeySigner(key)
+    make_directory(path.parent)
+    create_keystore(path, wallet.keystore_passphrase(passphrase, new=True), key)
+    return wallet.unlock_with(signer), path
+
+
+def _find(here: Here, unlock: Unlock, made: dict[str, Any], unprotected_keys: bool) -> Memory | None:
+    """The wallet's memory when the provider has one. Any doubt is an error: a second memory is never made by mistake."""
+    from ipfsmem.memory import Memory
+
+    try:
+        with Meter(silent=here.json) as meter:
+            return asyncio.run(
+                Memory.restore(
+                    here.namespace, unlock=unlock, unprotected_keys=unprotected_keys, progress=meter, **made
+                )
+            )
+    except NoVaultError:
+        return None
+
+
+def _create(here: Here, mode: Mode, made: dict[str, Any], **more: Any) -> Memory:
+    from ipfsmem.memory import Memory
+
+    return Memory.create(here.namespace, mode, **made, **more)
+
+
+def _publish(memory: Memory, here: Here) -> SyncReport | None:
+    """Put the new ring where the wallet will look for it. When that fails now, the next sync does it."""
+    try:
+        with Meter(silent=here.json) as meter:
+            return asyncio.run(memory.sync(progress=meter))
+    except ProviderUnavailable as error:
+        click.echo(
+            style("not published yet: ", fg="yellow") + clean(str(error)) + " (try: ipfsmem sync)", err=True
+        )
+        return None
+
+
+def _warnings(words: list[str] | None, keystore: Path | None) -> list[str]:
+    said = []
+    if words:
+        said.append("The recovery words are shown this once. Who has them can read and change this memory.")
+    if keystore:
+        said.append("The keystore file is the wallet. Keep a copy of it and of its passphrase elsewhere.")
+    return said
+
+
+def show_words(words: list[str]) -> None:
+    """Show the recovery words, once, and have some typed back where somebody can."""
+    click.echo(style("Recovery words", bold=True) + ": write them down. They are shown only now.")
+    click.echo("Whoever has them can read and change this memory, without the wallet.\n")
+    for start in range(0, len(words), 6):
+        click.echo(
+            "   "
+            + "".join(
+                f"{n:>3} {word:<10}" for n, word in enumerate(words[start : start + 6], start + 1)
+            ).rstrip()
+        )
+    click.echo("")
+    if not secrets_in.can_ask():
+        return
+    for number in sorted(secrets.SystemRandom().sample(range(1, len(words) + 1), 3)):
+        while click.prompt(f"Word {number}", err=True).strip().lower() != words[number - 1]:
+            click.echo("That is another word. Look again.", err=True)
+    click.echo("Right. Keep them safe.\n", err=True)

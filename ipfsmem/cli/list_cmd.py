@@ -1,0 +1,63 @@
+"""`ipfsmem list`: every memory in one line."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import count, is_terminal, style, table
+
+
+@ours("list")
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(["user", "feedback", "project", "reference"]),
+    help="Only memories of this type.",
+)
+@click.option("--tag", help="Only memories with this tag.")
+def command(here: Here, kind: str | None, tag: str | None) -> None:
+    """List all memories: key, type, name, description.
+
+    Marks: ! texts in conflict, m merged from several devices, ? not fetched yet. Not on a terminal: tabs, no headings.
+    """
+    with here.memory() as memory:
+        found = [
+            item
+            for item in memory.list()
+            if (kind is None or item.file.type == kind) and (tag is None or tag in item.file.tags)
+        ]
+    if here.json:
+        here.emit(
+            [
+                {
+                    "key": item.key,
+                    "fields": item.file.fields,
+                    "tags": item.file.tags,
+                    "sha256": item.body,
+                    "merged": item.merged,
+                    "conflicts": item.conflicts,
+                    "fetched": item.fetched,
+                }
+                for item in found
+            ]
+        )
+        return
+    if not found and is_terminal():
+        click.echo("No memories yet. Write one: ipfsmem write KEY --body TEXT", err=True)
+        return
+    rows = []
+    for item in found:
+        marks = "!" * bool(item.conflicts) + "m" * item.merged + "?" * (not item.fetched)
+        rows.append(
+            (item.key, item.file.type, item.file.updated[:10], marks, item.file.name, item.file.description)
+        )
+    table(
+        ("key", "type", "updated", "", "name", "description"),
+        rows,
+        styles=("bold", "cyan", "dim", "yellow", "", ""),
+    )
+    if is_terminal():
+        marked = sum(bool(item.conflicts) for item in found)
+        tail = f", {marked} with conflicts (ipfsmem conflicts)" if marked else ""
+        click.echo(style(count(len(found), "memory") + tail, dim=True), err=True)

@@ -1,0 +1,152 @@
+"""How results look: JSON, sizes, short CIDs, tables, progress. Plain text unless a person is watching.
+
+Whatever came from a memory or a provider goes through `clean` before it reaches a terminal, so that no stored text can
+drive it. Nothing here decides what is said.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+# C0 and C1 controls, and the marks that reorder text.
+_UNSAFE = dict.fromkeys(
+    [
+        *range(0x20),
+        *range(0x7F, 0xA0),
+        *range(0x200E, 0x2010),
+        *range(0x2028, 0x202F),
+        *range(0x2066, 0x206A),
+        0xFEFF,
+    ],
+    "�",
+)
+_UNSAFE_LINES = {code: mark for code, mark in _UNSAFE.items() if code not in (0x0A, 0x09)}
+
+
+def clean(text: str) -> str:
+    """Text that cannot move a cursor, colour a screen or begin a line."""
+    return text.replace("\n", " ").replace("\t", " ").translate(_UNSAFE)
+
+
+def clean_lines(text: str) -> str:
+    """The same for a text of several lines."""
+    return text.translate(_UNSAFE_LINES)
+
+
+def to_json(value: Any) -> str:
+    """JSON for people and programs: two spaces deep, non-ASCII as it is."""
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def is_terminal(stream: Any = None) -> bool:
+    """Whether a person reads this stream (stdout by default)."""
+    stream = sys.stdout if stream is None else stream
+    return bool(stream.isatty())
+
+
+def style(text: str, **how: Any) -> str:
+    """Colour, unless NO_COLOR is set. click takes it out again where no terminal is."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, **how)
+
+
+def size(count: int) -> str:
+    """Bytes as people read them, in powers of 1,000."""
+    if count < 1000:
+        return f"{count} B"
+    value = float(count)
+    for unit in ("kB", "MB", "GB", "TB"):
+        value /= 1000
+        if value < 999.5 or unit == "TB":
+            return f"{value:.1f} {unit}" if value < 99.95 else f"{value:.0f} {unit}"
+    raise AssertionError
+
+
+def seconds(value: float) -> str:
+    """A duration."""
+    return f"{value * 1000:.0f} ms" if value < 0.9995 else f"{value:.1f} s"
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """`1 memory`, `2 memories`."""
+    if many is None:
+        many = one[:-1] + "ies" if one.endswith("y") else one + "s"
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def short(cid: str) -> str:
+    """A CID, IPNS name, hash or address cut to what an eye compares."""
+    return cid if len(cid) <= 20 else f"{cid[:12]}…{cid[-6:]}"
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, styles: Sequence[str] = ()) -> None:
+    """Columns for a person; for a program one line a row, tabs between, no headings."""
+    cleaned = [[clean(cell) for cell in row] for row in rows]
+    if not is_terminal():
+        for row in cleaned:
+            click.echo("\t".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=False, header_style="dim")
+    for place, heading in enumerate(headings):
+        last = place == len(headings) - 1
+        made.add_column(
+            heading,
+            style=styles[place] if place < len(styles) else "",
+            no_wrap=True,
+            overflow="ellipsis",
+            ratio=1 if last else None,
+        )
+    for row in cleaned:
+        made.add_row(*map(Text, row))
+    Console(no_color=bool(os.environ.get("NO_COLOR")) or None, highlight=False).print(made)
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> None:
+    """Two columns: a word, what it is. Lines without a text are left out."""
+    shown = [(word, text) for word, text in pairs if text]
+    width = max((len(word) for word, _ in shown), default=0)
+    for word, text in shown:
+        click.echo(f"{style(word.ljust(width), dim=True)}  {text}")
+
+
+class Meter:
+    """Progress on stderr while a person watches; silent else. A `Progress` for everything that takes one."""
+
+    def __init__(self, *, silent: bool = False) -> None:
+        self._shown = not silent and is_terminal(sys.stderr)
+        self._width = 0
+        self._last = 0.0
+        self._started = time.monotonic()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if not self._shown or now - self._last < 0.1 or now - self._started < 0.3:
+            return
+        self._last = now
+        text = (
+            f"{clean(what)} {done:,} of {total:,}"
+            if total
+            else f"{clean(what)} {done:,}"
+            if done
+            else clean(what)
+        )
+        click.echo("\r" + text.ljust(self._width), err=True, nl=False)
+        self._width = len(text)
+
+    def __enter__(self) -> Meter:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._width:
+            click.echo("\r" + " " * self._width + "\r", err=True, nl=False)

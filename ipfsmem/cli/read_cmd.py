@@ -1,0 +1,53 @@
+"""`ipfsmem read KEY`: one memory, exactly as it is."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import clean_lines, is_terminal
+from ipfsmem.errors import NotFoundError
+
+
+@ours("read")
+@click.argument("key")
+@click.option("--body", "only_body", is_flag=True, help="Leave the header out.")
+@click.option(
+    "--conflict", metavar="FILE", help="A conflict copy instead: its name from `ipfsmem conflicts`."
+)
+def command(here: Here, key: str, only_body: bool, conflict: str | None) -> None:
+    """Print the memory KEY, byte for byte.
+
+    --json adds its SHA-256 (for write --if-match), the device that wrote it, and its conflicts.
+    """
+    with here.memory() as memory:
+        reading = memory.read(key) if conflict is None else memory.read_conflict(key, conflict)
+    if reading is None:
+        raise NotFoundError(f"there is no memory {key}", hint="See what there is with: ipfsmem list.")
+    file = reading.file
+    if here.json:
+        here.emit(
+            {
+                "key": key,
+                "sha256": reading.sha256,
+                "fields": file.fields,
+                "body": file.body,
+                "text": reading.data.decode(),
+                "token": reading.token,
+                "device": reading.device,
+                "hlc": reading.hlc,
+                "merged": reading.merged,
+                "conflicts": reading.conflicts,
+            }
+        )
+        return
+    data = (file.body + "\n").encode() if only_body else reading.data
+    if is_terminal():
+        click.echo(clean_lines(data.decode()), nl=False)
+    else:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    if reading.conflicts:
+        click.echo(f"also: {', '.join(reading.conflicts)} (ipfsmem conflicts {key})", err=True)

@@ -1,0 +1,62 @@
+"""Where secrets come in: a file descriptor, the environment, a prompt on a terminal. Never the command line.
+
+Nothing here keeps, prints or logs one. Without a terminal nothing is ever asked.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+
+import click
+
+from ipfsmem.errors import PassphraseError, UsageError
+
+MAX_SECRET = 64 * 1024
+
+
+def can_ask() -> bool:
+    """Whether a person is there to answer."""
+    return bool(sys.stdin.isatty() and sys.stderr.isatty())
+
+
+@cache
+def from_descriptor(fd: int) -> str:
+    """The text that waits behind a file descriptor, without its last line break; each is read once.
+
+    Raises UsageError when it cannot be read or is not text.
+    """
+    try:
+        with os.fdopen(fd, "rb", closefd=fd > 2) as file:
+            data = file.read(MAX_SECRET + 1)
+    except OSError as error:
+        raise UsageError(f"file descriptor {fd} cannot be read: {error.strerror}") from None
+    if len(data) > MAX_SECRET:
+        raise UsageError(f"file descriptor {fd} gives more than {MAX_SECRET} bytes")
+    try:
+        return data.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise UsageError(f"what file descriptor {fd} gives is not UTF-8") from None
+
+
+def given(fd: int | None, variable: str) -> str | None:
+    """A secret from a descriptor or an environment variable, None when neither has one."""
+    return from_descriptor(fd) if fd is not None else os.environ.get(variable) or None
+
+
+def ask(what: str, *, twice: bool = False) -> str:
+    """Ask on the terminal, without showing it. Raises PassphraseError when nobody is there."""
+    if not can_ask():
+        raise PassphraseError(f"{what} is needed, and there is no terminal to ask on")
+    while True:
+        answer: str = click.prompt(
+            what[0].upper() + what[1:], hide_input=True, err=True, default="", show_default=False
+        )
+        if not answer:
+            raise PassphraseError(f"{what}: nothing was given")
+        if not twice or answer == click.prompt(
+            "The same again", hide_input=True, err=True, default="", show_default=False
+        ):
+            return answer
+        click.echo("They differ. Once more.", err=True)

@@ -1,0 +1,58 @@
+"""`ipfsmem status`: what a person asks a memory first."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import clean, count, facts, style
+
+#: Who can read what, said at `init` and here (SECURITY.md has the long form).
+READERS = {
+    "none": "nobody: nothing leaves this process, and nothing is kept",
+    "local": "whoever can read this disk; nothing leaves it",
+    "ipfs": "everyone: published in the clear, for good",
+    "encrypted-ipfs": "your devices, your wallet and your recovery words; the provider sees sizes and times",
+}
+
+
+@ours("status")
+def command(here: Here) -> None:
+    """Show what is here, where it is published, who can read it, and what waits for the next sync."""
+    with here.memory() as memory:
+        found = memory.status()
+    if here.json:
+        here.emit(found)
+        return
+    notes = []
+    if found.conflicts:
+        notes.append(style(f"{found.conflicts} with conflicts (ipfsmem conflicts)", fg="yellow"))
+    if found.not_fetched:
+        notes.append(style(f"{found.not_fetched} not fetched yet (ipfsmem sync)", fg="yellow"))
+    vault = found.vault
+    wallet = ""
+    if vault is not None:
+        owner = vault.address or "no wallet on this device's record"
+        wallet = f"{owner}, vault {vault.name!r}, key number {vault.key_number}" if vault.address else owner
+    published = "" if vault is None else found.root or "nothing yet"
+    if vault is not None:
+        waiting = style("changes wait: ipfsmem sync", fg="yellow") if found.unpublished else "nothing waits"
+        published += f"  ({waiting})"
+    click.echo(f"{style(clean(found.namespace), bold=True)}, mode {found.mode}")
+    facts(
+        [
+            ("memories", ", ".join([f"{found.memories:,}", *notes])),
+            ("events", f"{found.events:,}"),
+            ("published", published),
+            ("provider", clean(found.provider or "") or ("none chosen" if vault else "")),
+            ("readers", READERS.get(found.mode, "")),
+            ("wallet", wallet),
+            ("vault tag", vault.tag if vault else ""),
+            (
+                "members",
+                count(len(found.members), "member") + " (ipfsmem keys list)" if found.members else "",
+            ),
+            ("device", found.device),
+            ("folder", clean(found.folder or "")),
+        ]
+    )

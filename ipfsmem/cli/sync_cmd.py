@@ -1,0 +1,66 @@
+"""`ipfsmem sync`: pull, join, publish, and say in one paragraph what happened."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import Meter, clean, count, seconds, size, style
+from ipfsmem.cli.wallets import Wallet, wallet_options
+
+if TYPE_CHECKING:
+    from ipfsmem.sync.report import SyncReport
+
+
+@ours("sync")
+@click.option("--provider", metavar="SPEC", help="Where to: a folder, or a provider (IPFSMEM_PROVIDER).")
+@wallet_options
+def command(here: Here, provider: str | None, wallet: Wallet) -> None:
+    """Pull what other devices published, join it, publish what is new.
+
+    With a wallet it also does what only a wallet can: it enrols this device, gives keys to new members and moves the
+    anchor (the same as `ipfsmem keys unlock`).
+    """
+    unlock = wallet.unlock(here.passphrase_given()) if wallet.named else None
+    with here.memory(provider=provider, unlock=unlock) as memory, Meter(silent=here.json) as meter:
+        report = asyncio.run(memory.sync(progress=meter))
+    if here.json:
+        here.emit(report)
+        return
+    tell(report)
+
+
+def tell(report: SyncReport) -> None:
+    """A report in words; each notice on a line of its own."""
+    click.echo(paragraph(report))
+    for notice in report.notices:
+        click.echo(style(f"{notice.kind}: ", fg="yellow") + clean(notice.text))
+
+
+def paragraph(report: SyncReport) -> str:
+    """What a sync did, in one paragraph."""
+    heads = count(report.heads_joined, "head")
+    if report.blocks_received:
+        got = f"Pulled {count(report.blocks_received, 'block')} ({size(report.bytes_received)})"
+    else:
+        got = "Nothing new to pull"
+    said: list[Any] = [f"{got}, joined {heads}: {count(report.entries_changed, 'change')}."]
+    if report.conflicts:
+        said.append(f"{count(report.conflicts, 'conflict')} to look at (ipfsmem conflicts).")
+    if report.not_fetched:
+        said.append(f"{count(report.not_fetched, 'text')} could not be fetched yet.")
+    if report.published:
+        said.append(
+            f"Published {report.root}: sent {count(report.blocks_sent, 'block')} ({size(report.bytes_sent)})."
+        )
+    elif report.adopted:
+        said.append(f"Another device's root says the same and is ours now: {report.root}.")
+    elif report.root:
+        said.append(f"Nothing to publish; the root is {report.root}.")
+    else:
+        said.append("Nothing was published.")
+    said.append(f"{seconds(report.seconds)}.")
+    return " ".join(said)

@@ -1,0 +1,171 @@
+"""Wallets on the command line: the options that name one, and the signer that they come to.
+
+Only an encrypted keystore file is taken without further words; a seed phrase is typed or comes through a descriptor, a
+raw key needs a flag that says what it is. Nothing is kept here, and nothing secret is an argument.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from ipfsmem.cli import secrets_in
+from ipfsmem.errors import FormatError, UsageError
+
+if TYPE_CHECKING:
+    from ipfsmem.opening import Unlock
+    from ipfsmem.seal.signers import WalletSigner
+
+
+class Wallet(NamedTuple):
+    """What the options said."""
+
+    keystore: str | None
+    passphrase_fd: int | None
+    mnemonic: bool
+    mnemonic_fd: int | None
+    account_path: str
+    raw_key_fd: int | None
+    raw_keys_known: bool
+    vault: str
+    key_number: int
+    signature_passphrase: bool
+    signature_passphrase_fd: int | None
+
+    @property
+    def named(self) -> bool:
+        """Whether any wallet was named."""
+        return bool(
+            self.keystore or self.mnemonic or self.mnemonic_fd is not None or self.raw_key_fd is not None
+        )
+
+    def unlock(self, device_passphrase: str | None = None) -> Unlock:
+        """The wallet, ready to sign. A keystore's own passphrase may be the one of the device's keys.
+
+        Raises UsageError when not exactly one wallet is named, PassphraseError, FormatError, StorageError.
+        """
+        ways = [self.keystore, self.mnemonic or self.mnemonic_fd is not None, self.raw_key_fd is not None]
+        if sum(map(bool, ways)) != 1:
+            raise UsageError("name one wallet: --wallet FILE, --mnemonic, or --raw-key-fd N")
+        return self.unlock_with(self._signer(device_passphrase))
+
+    def unlock_with(self, signer: WalletSigner) -> Unlock:
+        """The same with a signer that is at hand."""
+        from ipfsmem.opening import Unlock
+
+        return Unlock(signer, self.vault, self.key_number, self._signature_passphrase())
+
+    def _signer(self, device_passphrase: str | None) -> WalletSigner:
+        from ipfsmem.seal.signers import KeystoreSigner, MnemonicSigner, RawKeySigner
+
+        if self.keystore:
+            return KeystoreSigner(self.keystore, self.keystore_passphrase(device_passphrase))
+        if self.raw_key_fd is not None:
+            if not self.raw_keys_known:
+                raise UsageError(
+                    "a raw private key is a wallet without any protection",
+                    hint="Say --i-know-raw-keys with --raw-key-fd, or use a keystore file: --wallet.",
+                )
+            return RawKeySigner(read_raw_key(secrets_in.from_descriptor(self.raw_key_fd)))
+        words = secrets_in.given(self.mnemonic_fd, "IPFSMEM_MNEMONIC") or secrets_in.ask("seed phrase")
+        return MnemonicSigner(words, self.account_path)
+
+    def keystore_passphrase(self, device_passphrase: str | None, *, new: bool = False) -> str:
+        """The passphrase of the keystore file."""
+        found = secrets_in.given(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE") or device_passphrase
+        if found is not None:
+            return found
+        what = "passphrase for the new wallet" if new else f"passphrase of the wallet {self.keystore}"
+        return secrets_in.ask(what, twice=new)
+
+    def _signature_passphrase(self) -> str | None:
+        if self.signature_passphrase_fd is None and not self.signature_passphrase:
+            return None
+        found = secrets_in.given(self.signature_passphrase_fd, "IPFSMEM_SIGNATURE_PASSPHRASE")
+        return found or secrets_in.ask("signature passphrase")
+
+
+def read_raw_key(text: str) -> bytes:
+    """A private key in hex. The error does not repeat it."""
+    digits = text.strip().removeprefix("0x")
+    try:
+        key = bytes.fromhex(digits)
+    except ValueError:
+        key = b""
+    if len(key) != 32 or len(digits) != 64:
+        raise FormatError("this is not a private key: 64 hex digits expected")
+    return key
+
+
+def wallet_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The options that name a wallet, handed on as one `wallet`."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **given: Any) -> None:
+        wallet = Wallet(
+            given.pop("wallet"),
+            given.pop("wallet_passphrase_fd"),
+            given.pop("mnemonic"),
+            given.pop("mnemonic_fd"),
+            given.pop("account_path"),
+            given.pop("raw_key_fd"),
+            given.pop("i_know_raw_keys"),
+            given.pop("vault"),
+            given.pop("key_number"),
+            given.pop("signature_passphrase"),
+            given.pop("signature_passphrase_fd"),
+        )
+        function(*args, wallet=wallet, **given)
+
+    for option in reversed(_OPTIONS):
+        run = option(run)
+    return run
+
+
+def default_keystore(home: Path) -> Path:
+    """Where a new wallet's keystore file is put when no place is named."""
+    return home / "wallet.json"
+
+
+_OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
+    click.option(
+        "--wallet", metavar="FILE", help="The wallet: an encrypted keystore file (Web3 secret storage)."
+    ),
+    click.option(
+        "--wallet-passphrase-fd",
+        type=int,
+        metavar="N",
+        help="Its passphrase, from file descriptor N (or IPFSMEM_WALLET_PASSPHRASE; else the device's own).",
+    ),
+    click.option(
+        "--mnemonic", is_flag=True, help="The wallet: a seed phrase, typed in (or IPFSMEM_MNEMONIC)."
+    ),
+    click.option("--mnemonic-fd", type=int, metavar="N", help="The seed phrase, from file descriptor N."),
+    click.option(
+        "--account-path",
+        default="m/44'/60'/0'/0/0",
+        metavar="PATH",
+        show_default=True,
+        help="Which account of the seed phrase.",
+    ),
+    click.option(
+        "--raw-key-fd", type=int, metavar="N", help="The wallet: a private key in hex, from descriptor N."
+    ),
+    click.option("--i-know-raw-keys", is_flag=True, help="Needed with --raw-key-fd."),
+    click.option(
+        "--vault", default="default", show_default=True, metavar="NAME", help="Which vault of the wallet."
+    ),
+    click.option("--key-number", default=1, show_default=True, metavar="N", help="Which key of the vault."),
+    click.option(
+        "--signature-passphrase",
+        is_flag=True,
+        help="The vault's keys also need a passphrase, typed in (or IPFSMEM_SIGNATURE_PASSPHRASE).",
+    ),
+    click.option(
+        "--signature-passphrase-fd", type=int, metavar="N", help="The same, from file descriptor N."
+    ),
+]
