@@ -27,14 +27,15 @@ from ipfsmem.errors import ConfigError, MembershipError, NotFoundError, NoVaultE
 from ipfsmem.opening import (
     VAULT_MODES,
     Unlock,
+    begin_replica,
     check_mode,
     check_root,
     create_replica,
-    discard,
     find_vault,
     open_replica,
 )
 from ipfsmem.replica.events import Timeline
+from ipfsmem.replica.making import discard, finish, making
 from ipfsmem.replica.replica import Replica, World
 from ipfsmem.replica.writing import writing
 from ipfsmem.seal import ring_ops
@@ -262,16 +263,19 @@ class Memory:
             provider=provider if isinstance(provider, str) else None,
             vault=vault,
         )
-        replica = create_replica(folder, made, world, passphrase=passphrase)
-        memory = cls(namespace, replica)
-        memory._root = root
-        memory._provider = opened
-        try:
-            memory.restored = await memory.sync(progress=progress)
-        except BaseException:
-            memory.close()
-            discard(folder)
-            raise
+        with making(folder):
+            replica = begin_replica(folder, made, world, passphrase=passphrase)
+            memory = cls(namespace, replica)
+            memory._root = root
+            memory._provider = opened
+            try:
+                memory.restored = await memory.sync(progress=progress)
+                # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
+                finish(replica)
+            except BaseException:
+                memory.close()
+                discard(folder)
+                raise
         return memory
 
     #: What the sync that restored this memory did; None for one that was here already.

@@ -6,7 +6,6 @@ the wallet or the recovery words finds the ring, the heads, and only then enrols
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,9 +18,9 @@ from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import ConfigError, FormatError, NotFoundError, NoVaultError, UsageError, WrongWalletError
 from ipfsmem.replica.codec import Codec
-from ipfsmem.replica.disk import make_directory, storage_errors
 from ipfsmem.replica.identity import Device, load_device, new_device, save_device
-from ipfsmem.replica.replica import Replica, World, claim_folder, read_config, write_config
+from ipfsmem.replica.making import clear, finish, making
+from ipfsmem.replica.replica import Replica, World, read_config
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys, require_admin
 from ipfsmem.seal.ring import parse_keyring
@@ -107,22 +106,31 @@ def create_replica(
 
     The configuration is written last: a crash before leaves nothing that would be taken for a memory.
     """
+    with making(folder):
+        replica = begin_replica(folder, config, world, passphrase=passphrase, root=root, recovery=recovery)
+        finish(replica)
+    return replica
+
+
+def begin_replica(
+    folder: Path | None,
+    config: NamespaceConfig,
+    world: World,
+    *,
+    passphrase: str | None,
+    root: RootKeys | None = None,
+    recovery: RootKeys | None = None,
+) -> Replica:
+    """The same without the end: inside `making`, to be followed by `finish` once there is something to keep."""
     device = new_device(world.random)
     if folder is not None:
-        claim_folder(folder)
-        make_directory(folder)
         save_device(folder, device, passphrase, world.random)
-        for name in ("state.db", "state.db-wal", "state.db-shm"):
-            # What an unfinished creation left; the configuration, written last, says that there was no other.
-            with storage_errors(folder / name, "remove"):
-                (folder / name).unlink(missing_ok=True)
+        clear(folder)
     replica = Replica(folder, config, device, codec_for(config, device, world), world)
     with replica.transaction():
         replica.note_place()
         if root is not None:
             _make_vault(replica, root, recovery)
-    if folder is not None:
-        write_config(folder, config)
     return replica
 
 
@@ -196,11 +204,6 @@ def check_root(config: NamespaceConfig, root: RootKeys) -> None:
     """Refuse a wallet that is not the one this memory was made with. Recovery words are judged by the ring."""
     if config.vault is not None and root.kind != "recovery":
         require_admin(root, bytes.fromhex(config.vault.admin))
-
-
-def discard(folder: Path) -> None:
-    """Remove a folder that was made and not finished."""
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_mode(mode: str, *, passphrase: str | None, unprotected: bool) -> None:
