@@ -57,7 +57,7 @@ def facts_of(statements: Iterable[Statement]) -> Facts:
 def keep(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     """The statements that a ring keeps, sorted by hash; the rest can never count again, whatever is learned later.
 
-    Dropped are: what its signer had no right to say, an epoch without the roots, without an id that a root revoked,
+    Dropped are: what its signer had no right to say, an epoch without the roots, or for somebody whom it calls revoked, or without an id that a root revoked,
     or outdone by a root's later epoch; a signer's second revoke of one id; a member's second successor. What merely
     does not count now is kept. Raises LimitError beyond the limits of format section 8.
     """
@@ -168,6 +168,7 @@ def _kept_epochs(pool: Iterable[Statement], revokes: Iterable[Statement], facts:
         if isinstance(st.body, Epoch)
         and facts.may_administer(st.body.by)
         and facts.root_ids.issubset(st.body.for_)
+        and set(st.body.for_).isdisjoint(st.body.not_)
         and (gone.issubset(st.body.not_) or not gone.issuperset(st.body.not_))
     ]
     later = [_Reach.of(as_epoch(st)) for st in epochs if as_epoch(st).by in facts.roots]

@@ -116,7 +116,7 @@ def rotate(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_sea
             "this vault has used up its epoch numbers: move the memory to a vault with a new key number"
         )
     key = epoch_key(view.next_epoch, ek, ring.vault)
-    return _state_epoch(ring, signer, key, view.members.values(), box)
+    return _state_epoch(ring, signer, key, _entitled(view), box)
 
 
 def revoke(
@@ -192,7 +192,7 @@ def lacking_key(view: Authority) -> list[Person]:
     """The members to whom no statement gives the key that seals now. One box key needs one slot, whatever its ids."""
     served = {view.people[one].box for one in view.holders if one in view.people}
     return [
-        person for one, person in view.members.items() if one not in view.holders and person.box not in served
+        person for person in _entitled(view) if person.id not in view.holders and person.box not in served
     ]
 
 
@@ -264,8 +264,15 @@ def _state_epoch(
     return ring.add([make(signer, body)], [key])
 
 
+def _entitled(view: Authority) -> list[Person]:
+    """Members who may be given a key: not whoever an epoch calls revoked, though its revoke is still on its way."""
+    return [person for one, person in view.members.items() if one not in view.shut_out]
+
+
 def _require_admin(view: Authority, signer: Signer25519) -> None:
     me = member_id(signer.public)
+    if me in view.shut_out:
+        raise MembershipError(f"{me} was revoked")
     if not view.may_administer(me) or view.sign_key(me) != signer.public:
         raise MembershipError(
             f"{me} is not an admin of this memory: unlock with its wallet or recovery words"
@@ -277,7 +284,7 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Device, role: Role)
     root = signer.public.hex() in view.facts.roots
     if not root and role == "admin":
         raise MembershipError("only a root (the first wallet or the recovery words) can enrol an admin")
-    if device.id in view.revoked:
+    if device.id in view.shut_out:
         raise MembershipError(f"{device.id} was revoked, and that is for ever: it needs a new key")
     if device.id in view.facts.root_ids and not root:
         raise MembershipError(f"{device.id} is a root of this memory")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from ipfsmem import canonical
-from ipfsmem.errors import OpenError
+from ipfsmem.errors import MembershipError, OpenError
 from ipfsmem.seal.objects import EpochKey, epoch_key
 from ipfsmem.seal.ring import Ring, parse_keyring, slot_text
 from ipfsmem.seal.ring_ops import enrol, revoke, rotate, successor
@@ -217,12 +217,21 @@ def test_an_epoch_is_believed_about_revokes_that_did_not_come_with_it() -> None:
     assert heard.view.sealing is None
     assert ADMIN.id not in heard.view.revoked
     assert heard.view.shut_out == {ADMIN.id}
+    # The admin sees itself shut out, and stops; an epoch for somebody whom it calls revoked is none.
+    for act in (
+        lambda: rotate(heard, ADMIN.signer, ek(4)),
+        lambda: enrol(heard, ROOT.signer, ADMIN.device, "admin", since=hlc(7)),
+    ):
+        with pytest.raises(MembershipError, match="revoked"):
+            act()
+    assert heard.add([_epoch(ROOT, _key(8, 8), [ADMIN], [ADMIN.id])]) == heard
     # The wallet's other machine, still without the revoke: it opens the newer key by its slot, and that one seals.
     owner = heard.open_slots([ROOT.box_secret])
     assert owner.view.sealing == against.view.sealing
     with pytest.raises(OpenError):
         ADMIN.opens(owner.serialise())
     rotated = rotate(owner, ROOT.signer, ek(3), box=fixed_box)
+    assert ADMIN.id not in rotated.view.holders
     assert all(ADMIN.id in one.not_ for one in parse_keyring(rotated.serialise()).epochs if one.epoch > 2)
     # When another revocation drops that epoch, its word about the first stays until the revoke itself is known.
     other = owner.add([says_revoked(ROOT, OTHER.id)])
