@@ -45,11 +45,12 @@ from ipfsmem.seal.words import to_words
 from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.layouts import PlainLayout, SealedLayout
 from ipfsmem.storage.memories import Listed, Memories, Reading
-from ipfsmem.sync.engine import Sync
+from ipfsmem.sync.engine import Collection, Sync
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, log, open_past
 from ipfsmem.sync.provider import Provider, open_provider
 from ipfsmem.sync.publish import Layout
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
+from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 
 T = TypeVar("T")
 list_ = list  # `Memory.list` hides the builtin inside the class
@@ -595,22 +596,36 @@ class Memory:
         self, provider: str | Provider | None = None, *, progress: Progress = no_progress
     ) -> SyncReport:
         """Pull what others published, join it, publish what is new. Raises ProviderError; nothing local is lost."""
+        if provider is not None:
+            self._use_provider(provider)
+        channels = self._channels()
+        self.scan()
+        report = await Sync(self.replica, channels, self._layout(), root=self._root, progress=progress).run()
+        self.render()
+        report.conflicts = len(self.conflicts())
+        return report
+
+    async def gc(
+        self,
+        *,
+        dry_run: bool = False,
+        keep_roots: int = KEEP_ROOTS,
+        keep_days: int = KEEP_DAYS,
+        progress: Progress = no_progress,
+    ) -> Collection:
+        """Unpin superseded roots and drop blocks that only they needed; says for each root why it stays or goes."""
+        sync = Sync(self.replica, self._channels(), self._layout(), root=self._root, progress=progress)
+        return await sync.collect(dry_run=dry_run, keep_roots=keep_roots, keep_days=keep_days)
+
+    def _channels(self) -> list_[Provider]:
         if self.mode not in VAULT_MODES:
             raise UsageError(
                 f"a memory in mode {self.mode} is not published",
                 hint="Make one with: ipfsmem init --mode encrypted-ipfs, and import this one.",
             )
-        if provider is not None:
-            self._use_provider(provider)
         if self._provider is None:
             raise ConfigError("no provider is set", hint="Give one with --provider, for instance a folder.")
-        self.scan()
-        report = await Sync(
-            self.replica, [self._provider], self._layout(), root=self._root, progress=progress
-        ).run()
-        self.render()
-        report.conflicts = len(self.conflicts())
-        return report
+        return [self._provider]
 
     def scan(self) -> None:
         """Take in what people and programs edited in the plain files (modes `local` and `ipfs`)."""

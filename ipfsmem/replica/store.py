@@ -130,6 +130,13 @@ class Store:
             if name.startswith(prefix) and changed is not None:
                 yield name, decode_entry(name, changed)
 
+    def names(self) -> Iterator[str]:
+        """The names of all entries."""
+        for name, _ in self._tree.items():
+            if name not in self._overlay:
+                yield name
+        yield from [name for name, changed in self._overlay.items() if changed is not None]
+
     def body(self, name: str, value: Value) -> bytes | None:
         """The body of a value, checked against its hash; None when it is not at hand ("not fetched")."""
         if value.body is None or value.loc is None:

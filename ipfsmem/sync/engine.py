@@ -12,7 +12,9 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Sequence
 
-from ipfsmem.content.cid import CID, ipns_name, parse_cid
+import msgspec
+
+from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
@@ -26,6 +28,7 @@ from ipfsmem.errors import (
     ProviderError,
     SealError,
 )
+from ipfsmem.replica.collect import Collected, collect
 from ipfsmem.replica.lock import directory_lock
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
@@ -36,13 +39,24 @@ from ipfsmem.sync.heads import Head, open_root
 from ipfsmem.sync.identity import append_lines, move_values, new_identity, stranger_to_itself
 from ipfsmem.sync.join import Change, checked, fetch_objects, join
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, Names, pin_name, target
-from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.provider import MAX_BATCH, Provider
 from ipfsmem.sync.publish import Layout, build_ring_root, prepare, send
 from ipfsmem.sync.remote import differences, read_root
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
+from ipfsmem.sync.retention import Pinned, Verdict, judge
 
 #: Names followed in one sync; more means somebody makes them up.
 MAX_NAMES = 512
+#: A join of fewer changes than this is never a mass delete.
+GUARD_FROM = 10
+
+
+class Collection(msgspec.Struct, frozen=True):
+    """What a collection let go: a verdict for each root, at each provider and here, and the blocks here."""
+
+    providers: dict[str, list[Verdict]]
+    here: list[Verdict]
+    blocks: Collected
 
 
 class Sync:
@@ -71,6 +85,7 @@ class Sync:
         self.fetcher = Fetcher(replica.db, providers)
         self.heads: dict[CID, Head] = {}
         self._opened: set[CID] = set()
+        self._ring_roots: set[CID] = set()
         self._anchored: Ring | None = None
 
     async def run(self) -> SyncReport:
@@ -200,6 +215,7 @@ class Sync:
                 self._weigh(opened.head)
         if opened.head is None:
             self._anchored = opened.ring
+            self._ring_roots.add(root)
         else:
             self.heads[root] = opened.head
 
@@ -253,10 +269,27 @@ class Sync:
             self._drop(head, f"{error}{self._why(error)}")
             return
         with self.replica.transaction():
+            before = self._count_entries() if len(changes) > GUARD_FROM else 0
             if self._forked(head) or not join(changes, head, self.replica, self.report):
                 self.heads.pop(head.root)
                 return
             self._note_head(head)
+            if before:
+                self._guard(before)
+
+    def _count_entries(self) -> int:
+        return sum(1 for _ in self.replica.store.names())
+
+    def _guard(self, before: int) -> None:
+        """A join that removes more than a tenth keeps the root before it until the user says so (trace 19)."""
+        gone = before - self._count_entries()
+        root = self.replica.db.get_meta("root")
+        if gone * 10 > before and root is not None:
+            self.replica.db.set_meta(f"guarded {root.decode()}", b"1")
+            self.report.say(
+                "mass-delete",
+                f"{gone} of {before} entries went with this join; the root before it, {root.decode()}, is kept",
+            )
 
     async def _changes(self, head: Head) -> list[Change]:
         """What differs between a head and us, checked, its objects fetched."""
@@ -440,6 +473,97 @@ class Sync:
         ring = self.replica.ring
         return {self.anchor, *(ring.view.anchors() if ring is not None else ())}
 
+    # -- letting go --------------------------------------------------------------------------------------------
+
+    async def collect(self, *, dry_run: bool, keep_roots: int, keep_days: int) -> Collection:
+        """Unpin superseded roots and drop the blocks that only they needed (format section 7). Pulls first."""
+        async with self._alone():
+            await self.pull()
+            verdicts = {
+                provider.name: await self._unpin(provider, dry_run, keep_roots, keep_days)
+                for provider in self.providers
+                if provider.capabilities.list and provider.capabilities.unpin
+            }
+            here = self._judge_here(keep_roots, keep_days)
+            stay = [parse_cid(verdict.root) for verdict in here if verdict.keep]
+            with self.replica.transaction():
+                run = self.replica.db.connection
+                collected = collect(self.replica.store, [*stay, *self.names.roots()], dry_run=dry_run)
+                if not dry_run:
+                    gone = [(verdict.root,) for verdict in here if not verdict.keep]
+                    run.executemany("DELETE FROM heads WHERE root=?", gone)
+        return Collection(verdicts, here, collected)
+
+    async def _unpin(
+        self, provider: Provider, dry_run: bool, keep_roots: int, keep_days: int
+    ) -> list[Verdict]:
+        pins = await provider.pins(pin_name(self.anchor))
+        run = self.replica.db.connection
+        ours = {
+            answered: (root, at)
+            for root, answered, at in run.execute(
+                "SELECT root, answered, at FROM placed WHERE provider=?", (provider.name,)
+            )
+        }
+        facts = {}
+        for pin in pins:
+            answered = str(pin.cid)
+            root, at = ours.get(answered, (answered, pin.created))
+            facts[answered] = msgspec.structs.replace(self._facts(root, at), root=answered)
+        whole = await self._whole_at(provider)
+        verdicts = judge(
+            facts.values(), self.replica.world.now(), whole=whole, keep_roots=keep_roots, keep_days=keep_days
+        )
+        gone = {verdict.root for verdict in verdicts if not verdict.keep}
+        for pin in pins:
+            if str(pin.cid) in gone and not dry_run:
+                await provider.unpin(pin)
+                with self.replica.transaction():
+                    run.execute(
+                        "DELETE FROM placed WHERE provider=? AND answered=?", (provider.name, str(pin.cid))
+                    )
+        return verdicts
+
+    def _judge_here(self, keep_roots: int, keep_days: int) -> list[Verdict]:
+        rows = self.replica.db.connection.execute("SELECT root, seen FROM heads").fetchall()
+        facts = [self._facts(root, seen) for root, seen in rows]
+        return judge(facts, self.replica.world.now(), whole=True, keep_roots=keep_roots, keep_days=keep_days)
+
+    def _facts(self, root: str, at: int) -> Pinned:
+        run = self.replica.db.connection
+        head = run.execute("SELECT seen FROM heads WHERE root=?", (root,)).fetchone()
+        guarded = self.replica.db.get_meta(f"guarded {root}") is not None
+        cid = parse_cid(root)
+        return Pinned(
+            root,
+            head[0] if head else at,
+            verified=head is not None,
+            named=cid in self.names.roots(),
+            ring=head is None and cid in self._ring_roots,
+            guarded=guarded,
+        )
+
+    async def _whole_at(self, provider: Provider) -> bool:
+        """Whether everything that the joined state names is at this provider, asked block by block where it can be."""
+        root = self.replica.db.get_meta("root")
+        run = self.replica.db.connection
+        placed = (
+            root is not None
+            and run.execute(
+                "SELECT 1 FROM placed WHERE provider=? AND root=?", (provider.name, root.decode())
+            ).fetchone()
+        )
+        digests = [bytes(row[0]) for row in run.execute("SELECT digest FROM objects")]
+        if not placed or not all(self.replica.db.has_block(digest) for digest in digests):
+            return False
+        if provider.capabilities.has:
+            cids = [raw_cid(digest) for digest in digests]
+            for start in range(0, len(cids), MAX_BATCH):
+                batch = cids[start : start + MAX_BATCH]
+                if len(await provider.has(batch)) < len(batch):
+                    return False
+        return True
+
     # -- placing -----------------------------------------------------------------------------------------------
 
     async def _place(self, root: CID) -> CID:
@@ -459,7 +583,9 @@ class Sync:
         if not answers:
             raise failures[0] if failures else ConfigError(f"nothing can be published at {self.where}")
         for failure in failures:
-            self.report.say("provider-down", f"not published everywhere: {failure}; the next sync tries again")
+            self.report.say(
+                "provider-down", f"not published everywhere: {failure}; the next sync tries again"
+            )
         return root if root in answers else answers[0]
 
     async def _still_there(self, provider: Provider, root: CID) -> bool:

@@ -6,6 +6,7 @@ record still points somewhere: what it leads to is verified by itself, so it is 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -118,6 +119,18 @@ class Names:
                 if len(failures) == len(self._channels):
                     raise failures[0]
                 self._report.say("channel-down", f"a name could not be put everywhere: {failures[0]}")
+
+    def roots(self) -> set[CID]:
+        """Every root that a known record points at: these are never unpinned."""
+        found: set[CID] = set()
+        for name in self._records:
+            record = self.known(name)
+            if record is not None:
+                with contextlib.suppress(FormatError):
+                    leads = target(record)
+                    if isinstance(leads, CID):
+                        found.add(leads)
+        return found
 
     def keep(self) -> None:
         """Remember all records (inside a transaction)."""

@@ -1,0 +1,56 @@
+"""Letting go of blocks on this device that nothing needs any more: not the state, not a root that is kept.
+
+Mark and sweep inside one transaction. Which roots are kept is decided above; what the state needs is never in question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ipfsmem.content.cid import CID, PB_PREFIX
+from ipfsmem.content.dagpb import decode_node
+from ipfsmem.replica.database import Database
+from ipfsmem.replica.store import Store, located
+
+
+class Collected(msgspec.Struct, frozen=True):
+    """Blocks that went (or would), and their bytes."""
+
+    blocks: int
+    bytes: int
+
+
+def reachable(db: Database, roots: Iterable[CID]) -> set[bytes]:
+    """Digests of every block below `roots` that is here. A block that is missing ends its branch."""
+    found: set[bytes] = set()
+    stack = [cid.encode() for cid in roots]
+    while stack:
+        cid = stack.pop()
+        if cid[4:] in found:
+            continue
+        found.add(cid[4:])
+        if cid[:4] == PB_PREFIX and (block := db.block(cid[4:])) is not None:
+            stack.extend(link.cid.encode() for link in decode_node(block).links)
+    return found
+
+
+def collect(store: Store, roots: Iterable[CID], *, dry_run: bool) -> Collected:
+    """Delete blocks that neither the state nor a kept root needs (inside a transaction)."""
+    db = store.db
+    needed = reachable(db, roots)
+    run = db.connection
+    needed.update(bytes(row[0]) for row in run.execute("SELECT file FROM nodes"))
+    needed.update(bytes(row[0]) for row in run.execute("SELECT digest FROM objects"))
+    needed.update(bytes(row[0])[4:] for row in run.execute("SELECT cid FROM folders"))
+    for _, entry in store.entries():
+        needed.update(bytes.fromhex(loc.sha) for loc in located(entry))
+    gone = [
+        (bytes(digest), size)
+        for digest, size in run.execute("SELECT digest, length(data) FROM blocks")
+        if bytes(digest) not in needed
+    ]
+    if not dry_run:
+        run.executemany("DELETE FROM blocks WHERE digest=?", [(digest,) for digest, _ in gone])
+    return Collected(len(gone), sum(size for _, size in gone))
