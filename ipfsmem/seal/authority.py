@@ -54,7 +54,8 @@ class Authority(msgspec.Struct, frozen=True):
     people: Mapping[str, Person]
     members: Mapping[str, Person]
     revoked: frozenset[str]
-    #: the revoked, and whoever an epoch in force calls so, though its revoke did not reach this device yet.
+    #: what an epoch must list: ids that a revoke names, enrolled ids of their chains, and whoever an epoch in force
+    #: lists though its revoke did not reach this device yet. Not what a revoked id adds to its chain by itself.
     shut_out: frozenset[str]
     #: revoked id -> greatest counter whose values were accepted when it was revoked; more of its values need approval.
     cutoffs: Mapping[str, int]
@@ -129,7 +130,7 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
         people=people,
         members=members,
         revoked=verdicts.revoked,
-        shut_out=verdicts.revoked | claimed,
+        shut_out=asked | claimed,
         cutoffs=verdicts.cutoffs,
         keys_of=_keys_of(statements, facts, people),
         chains=chains,

@@ -284,7 +284,7 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Device, role: Role)
     root = signer.public.hex() in view.facts.roots
     if not root and role == "admin":
         raise MembershipError("only a root (the first wallet or the recovery words) can enrol an admin")
-    if device.id in view.shut_out:
+    if device.id in view.shut_out | view.revoked:
         raise MembershipError(f"{device.id} was revoked, and that is for ever: it needs a new key")
     if device.id in view.facts.root_ids and not root:
         raise MembershipError(f"{device.id} is a root of this memory")

@@ -10,7 +10,7 @@ from ipfsmem import canonical
 from ipfsmem.errors import MembershipError, OpenError
 from ipfsmem.seal.objects import EpochKey, epoch_key
 from ipfsmem.seal.ring import Ring, parse_keyring, slot_text
-from ipfsmem.seal.ring_ops import enrol, revoke, rotate, successor
+from ipfsmem.seal.ring_ops import enrol, give_key, revoke, rotate, successor
 from ipfsmem.seal.statements import Epoch, Statement, make
 from tests.ring_lab import (
     RECOVERY,
@@ -237,3 +237,18 @@ def test_an_epoch_is_believed_about_revokes_that_did_not_come_with_it() -> None:
     other = owner.add([says_revoked(ROOT, OTHER.id)])
     assert other.view.sealing is None
     assert ADMIN.id in other.view.shut_out
+
+
+def test_a_successor_that_the_revoke_did_not_know_does_not_stop_the_key() -> None:
+    base = _base(LAPTOP, PHONE)
+    gone = revoke(base, ROOT.signer, LAPTOP.id, at=hlc(6), counters={}, ek=ek(1), box=fixed_box)
+    heir = party("heir", box_of=LAPTOP)
+    late = successor(base, LAPTOP.signer, heir.device.sign, since=hlc(5))
+    guest = enrol(base, ROOT.signer, GUEST.device, "writer", since=hlc(7), box=fixed_box)
+    met = gone.join(late).join(guest)
+    assert met.view.revoked == {LAPTOP.id, heir.id}
+    assert met.view.sealing == gone.view.sealing
+    # Nor does giving that key to somebody afterwards.
+    given = give_key(met, ROOT.signer, ek(2), box=fixed_box)
+    assert given.view.sealing == gone.view.sealing
+    assert GUEST.opens(given.serialise()) == given
