@@ -1,0 +1,80 @@
+"""The command line of the bench: which sizes and cases to run, then the table and RESULTS.md."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from bench import backup, local, syncing
+from bench.context import Context
+from bench.measure import Row, process
+from bench.report import markdown, tables
+
+CASES = {
+    "start": local.start,
+    "pack": local.pack,
+    "seal": local.seal,
+    "join": local.join,
+    "writes": local.writes,
+    "publish": syncing.publish,
+    "exchange": syncing.exchange,
+    "backup": backup.backup,
+}
+#: Cases that say the same at every size, and at which one they run.
+ONCE = {"start", "backup"}
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measures ipfsmem.")
+    parser.add_argument("--sizes", default="100,1000,10000,100000", help="numbers of memories")
+    parser.add_argument(
+        "--quick", action="store_true", help="100 and 1,000 memories, few repeats; writes no RESULTS.md"
+    )
+    parser.add_argument(
+        "--only", action="append", choices=sorted(CASES), help="only this case (may be repeated)"
+    )
+    parser.add_argument("--json", type=Path, help="also write all numbers here")
+    parser.add_argument("--work", type=Path, help="where to work; a temporary directory when not given")
+    given = parser.parse_args()
+    sizes = [100, 1_000] if given.quick else sorted(int(size) for size in given.sizes.split(","))
+    console = Console()
+    process([sys.executable, "-c", "pass"])  # the launcher must start while this process is small
+    work = Path(tempfile.mkdtemp(prefix="ipfsmem-bench-", dir=given.work))
+    rows: list[Row] = []
+    once = max([size for size in sizes if size <= 10_000], default=sizes[0])
+    try:
+        for size in sizes:
+            ctx = Context(
+                size,
+                work,
+                quick=given.quick,
+                say=lambda line: console.print(line, style="dim", highlight=False),
+            )
+            for name, case in CASES.items():
+                if (given.only and name not in given.only) or (name in ONCE and size != once):
+                    continue
+                case(ctx)
+            rows += ctx.rows
+            shutil.rmtree(ctx.work)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    for table in tables(rows):
+        console.print(table)
+    if given.json:
+        given.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows)) + b"\n")
+    if not given.quick and not given.only:
+        (Path(__file__).parent / "RESULTS.md").write_text(markdown(rows), "utf-8")
+    missed = [row for row in rows if not all(row.verdicts())]
+    for row in missed:
+        console.print(f"over budget: {row.name} at {row.size:,}", style="bold red")
+
+
+if __name__ == "__main__":
+    main()

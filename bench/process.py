@@ -1,0 +1,76 @@
+"""A process that does one thing with a memory and ends: what the bench times as "whole process".
+
+It takes the path a person's command takes: start Python, open the memory with the passphrase of its keys, work, close.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ipfsmem.opening import Unlock
+
+PASSPHRASE = "a passphrase of the bench"
+#: A published test key (Hardhat account 0); nothing of value is behind it.
+WALLET = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
+NAMESPACE = "bench"
+
+
+def unlock() -> Unlock:
+    """The wallet of the bench."""
+    from ipfsmem.opening import Unlock
+    from ipfsmem.seal.signers import RawKeySigner
+
+    return Unlock(RawKeySigner(WALLET))
+
+
+def main(what: str, home: Path, *args: str) -> None:
+    """`init HOME PROVIDER`, `import HOME FOLDER`, `sync HOME`, `restore HOME PROVIDER`, `use HOME`, `open HOME`."""
+    from ipfsmem.memory import Memory
+
+    if what == "init":
+        Memory.create(
+            NAMESPACE,
+            "encrypted-ipfs",
+            provider=args[0],
+            unlock=unlock(),
+            passphrase=PASSPHRASE,
+            home=home,
+            label="bench",
+        ).close()
+        return
+    if what == "restore":
+        Memory.load(
+            NAMESPACE,
+            "encrypted-ipfs",
+            provider=args[0],
+            unlock=unlock(),
+            passphrase=PASSPHRASE,
+            home=home,
+            label="bench",
+        ).close()
+        return
+    with Memory.load(NAMESPACE, passphrase=PASSPHRASE, home=home) as memory:
+        if what == "import":
+            memory.import_(Path(args[0]))
+        elif what == "first":
+            memory.import_(Path(args[0]))
+            asyncio.run(memory.sync())
+        elif what == "sync":
+            asyncio.run(memory.sync())
+        elif what == "use":
+            listed = memory.list()
+            memory.read(listed[0].key)
+            memory.write(listed[0].key, "changed")
+            memory.note("used")
+            memory.index()
+            asyncio.run(memory.sync())
+        elif what != "open":
+            raise SystemExit(f"unknown: {what}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])
