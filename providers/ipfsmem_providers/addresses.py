@@ -1,0 +1,161 @@
+"""Which addresses a URL from outside may lead to: public ones, and the connection goes to the address that was checked.
+
+A URL that a stranger wrote (a manifest_uri, a gateway found by routing, a redirect) must not make this machine talk to
+itself, its network, or its cloud's metadata service. URLs that the user configured are not handled here. A name is
+resolved once for a connection and checked; the connection is made to those very addresses, so an answer of the DNS
+that changes between check and use (rebinding) changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from ipfsmem.errors import ProviderRefused
+
+#: Ports that a URL from outside may name.
+PORTS: Final = frozenset((80, 443, 8080, 8443))
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+#: Not public in fact, whatever registries say: cloud metadata and wire servers, and what Python's tables lack.
+_REFUSED: Final = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        "0.0.0.0/8",
+        "100.64.0.0/10",  # shared by carriers; 100.100.100.200 is a metadata service
+        "168.63.129.16/32",  # Azure's wire server
+        "192.0.0.0/24",  # 192.0.0.192 is a metadata service
+        "192.88.99.0/24",
+        "64:ff9b:1::/48",
+        "100::/64",
+        "2001::/23",
+        "fec0::/10",
+    )
+)
+
+Lookup = Callable[[str, int], Coroutine[Any, Any, list[tuple[Any, ...]]]]
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address (text) is a public unicast one, also after looking through IPv6 forms of IPv4."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour
+        if inner is None and ip in _NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        if inner is None and int(ip) >> 32 == 0:  # ::a.b.c.d, and :: and ::1
+            return False
+        if inner is not None:
+            return is_public(str(inner))
+    if any(ip.version == network.version and ip in network for network in _REFUSED):
+        return False
+    return ip.is_global and not ip.is_multicast and not ip.is_reserved and not ip.is_link_local
+
+
+def check_url(url: str | URL, *, https_only: bool = False) -> URL:
+    """A URL from outside that may be asked, as far as its text tells.
+
+    Raises ProviderRefused for other schemes and ports, credentials, and addresses that are not public.
+    """
+    try:
+        parsed = URL(url) if isinstance(url, str) else url
+        port = parsed.port
+    except ValueError:
+        raise ProviderRefused("a URL from outside cannot be read") from None
+    host = parsed.host
+    if parsed.scheme not in (("https",) if https_only else ("https", "http")) or not host:
+        raise ProviderRefused(f"a URL from outside is not {'https' if https_only else 'http or https'}")
+    if parsed.user is not None or parsed.password is not None:
+        raise ProviderRefused(f"a URL from outside carries a user name ({host})")
+    if port not in PORTS:
+        raise ProviderRefused(f"a URL from outside names port {port} of {host}")
+    if _is_ip(host) and not is_public(host):
+        raise refused(host, host)
+    return parsed
+
+
+def refused(host: str, address: str) -> ProviderRefused:
+    """The error for an address that is not public."""
+    return ProviderRefused(
+        f"{host} leads to {address}, which is not a public address",
+        hint="Addresses of this machine and its network are only used when you configure them yourself.",
+    )
+
+
+class PublicResolver(AbstractResolver):
+    """Resolves names, and fails when any answer is not public: who mixes them is up to something."""
+
+    def __init__(self, lookup: Lookup | None = None) -> None:
+        """`lookup(host, port)` gives rows as `socket.getaddrinfo` does; the system's by default."""
+        self._lookup = lookup or _system_lookup
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Addresses of `host`, all public. OSError when there are none, BlockedAddress when one is not."""
+        found: list[ResolveResult] = []
+        for row in await self._lookup(host, port):
+            address = row[4][0]
+            if not is_public(address):
+                raise BlockedAddress(host, address)
+            found.append(
+                ResolveResult(
+                    hostname=host,
+                    host=address,
+                    port=port,
+                    family=row[0],
+                    proto=row[2],
+                    flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+                )
+            )
+        if not found:
+            raise OSError(f"{host} has no address")
+        return found
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class BlockedAddress(OSError):
+    """A name led to an address that is not public. Becomes ProviderRefused before anybody sees it."""
+
+    def __init__(self, host: str, address: str) -> None:
+        super().__init__(f"{host} leads to {address}")
+        self.host = host
+        self.address = address
+
+
+def public_connector(limit: int, lookup: Lookup | None = None) -> aiohttp.TCPConnector:
+    """A connector that reaches public addresses only. The last check is at the socket, just before it connects."""
+    return aiohttp.TCPConnector(
+        limit=limit, resolver=PublicResolver(lookup), use_dns_cache=False, socket_factory=_socket
+    )
+
+
+def _socket(info: Any) -> socket.socket:
+    family, kind, proto, _, address = info
+    if not is_public(address[0]):
+        raise BlockedAddress(address[0], address[0])
+    return socket.socket(family=family, type=kind, proto=proto)
+
+
+async def _system_lookup(host: str, port: int) -> list[tuple[Any, ...]]:
+    loop = asyncio.get_running_loop()
+    return list(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG))
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,647 @@
+"""One HTTP session for one provider: what every provider that speaks HTTP is built on.
+
+Bounds times and sizes, tries again where that is safe, keeps to a rate, keeps tokens out of logs and errors, and turns
+every failure into ProviderUnavailable or ProviderRefused. It retries at this level, single requests, because the
+methods of a provider cannot be repeated as a whole: `put_car` reads its blocks once. It knows nothing of IPFS.
+
+    class Example:
+        def __init__(self, rest, settings):
+            base = settings.get("example_url", "https://api.example.com")
+            self._http = Http("example", trusted=[base], settings=settings,
+                              auth={"Authorization": f"Bearer {token}"}, per_minute=60)
+
+        async def put_car(self, root, blocks, *, name):
+            with await SpooledCar.write(root, blocks) as car:                         # http_body.py
+                form = Multipart().field("name", name).file("file", f"{root}.car", car, car.content_type)
+                answer = await self._http.request("POST", f"{base}/upload", body=form, idempotent=True)
+            return parse_cid(answer.decode(Uploaded).cid)                             # a msgspec.Struct
+
+        async def unpin(self, pin):
+            answer = await self._http.request("DELETE", f"{base}/pins/{pin.handle}", allow={404, 403})
+            if answer.status == 403 and answer.reason.code != "NO_SUCH_PIN":
+                raise self._http.failure(answer, "unpin")
+
+        async def get_dag(self, root):
+            async with self._http.stream("GET", f"{base}/ipfs/{root}?format=car", max_bytes=1 << 29) as answer:
+                async for piece in answer:
+                    ...
+
+        async def close(self):
+            await self._http.close()
+
+`auth` goes to `trusted` origins only. Any other origin is a URL from outside: it gets no credentials and is reached
+only at public addresses (addresses.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+import aiohttp
+import msgspec
+from multidict import CIMultiDictProxy
+from yarl import URL
+
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem_providers import addresses, http_errors
+from ipfsmem_providers.http_body import Body
+from ipfsmem_providers.http_errors import Reason, Redactor, reason_of
+from ipfsmem_providers.http_policy import RateLimiter, Retry, Timeouts, Timing, retry_after
+
+T = TypeVar("T")
+
+#: Called with "sent" or "received" and a number of bytes as they pass.
+Progress = Callable[[str, int], None]
+#: Default limit of an answer that is read whole, in bytes.
+ANSWER_MAX: Final = 1024 * 1024
+CONCURRENCY: Final = 16
+_ERROR_MAX: Final = 64 * 1024
+_REPEATABLE: Final = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS"))
+_REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
+_USER_AGENT: Final = "ipfsmem"
+_log = logging.getLogger("ipfsmem.providers")
+
+
+class Answer:
+    """A whole answer: status, headers, body, and the URL that gave it."""
+
+    def __init__(
+        self, http: Http, status: int, headers: CIMultiDictProxy[str], body: bytes, url: URL
+    ) -> None:
+        self._http = http
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.url = url
+
+    def __repr__(self) -> str:
+        return f"<Answer {self.status} {self._http.redact(str(self.url))} {len(self.body)} bytes>"
+
+    @property
+    def content_type(self) -> str:
+        """Lower case, without parameters."""
+        return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+    @property
+    def reason(self) -> Reason:
+        """The service's own words about a failure, read leniently."""
+        return reason_of(self.body, self.content_type)
+
+    @property
+    def text(self) -> str:
+        """The body as text; what is no UTF-8 is replaced."""
+        return self.body.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        """The body as JSON. ProviderUnavailable when it is none: something else answered, such as a portal."""
+        return self.decode(Any)
+
+    def decode(self, kind: type[T]) -> T:
+        """The body as JSON of a msgspec type; unknown fields are ignored. ProviderUnavailable when it is not that."""
+        try:
+            return msgspec.json.decode(self.body, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            told = str(error)
+        shown = self.content_type or "no content type"
+        raise self._http.unavailable(
+            f"{self._http.service} answered {self.status} with something unexpected ({shown}): {told}"
+        )
+
+
+class Stream:
+    """An answer whose body is read piece by piece. Made by `Http.stream`."""
+
+    def __init__(self, http: Http, response: aiohttp.ClientResponse, budget: _Budget, max_bytes: int) -> None:
+        self._http = http
+        self._response = response
+        self._budget = budget
+        self._max = max_bytes
+        self.status = response.status
+        self.headers = response.headers
+        self.url = response.url
+        self.received = 0
+        self.whole = b""  #: the body, when `Http.request` asked for it
+
+    @property
+    def content_type(self) -> str:
+        """Lower case, without parameters."""
+        return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The pieces of the body. ProviderUnavailable when it breaks off, ProviderRefused when it is too long."""
+        declared = self._response.content_length
+        if declared is not None and declared > self._max:
+            raise self._too_long(declared)
+        while True:
+            with self._http.errors(self._response.url):
+                async with self._budget.spend():
+                    piece = await self._response.content.readany()
+            if not piece:
+                return
+            self.received += len(piece)
+            self._budget.moved(len(piece))
+            self._http.count("received", len(piece))
+            if self.received > self._max:
+                raise self._too_long(self.received)
+            yield piece
+
+    async def read(self) -> bytes:
+        """The whole body, at most `max_bytes`."""
+        return b"".join([piece async for piece in self])
+
+    async def lines(self, max_line: int = ANSWER_MAX) -> AsyncIterator[bytes]:
+        """Lines of the body without their ends, empty ones left out: NDJSON."""
+        rest = b""
+        async for piece in self:
+            *whole, rest = (rest + piece).split(b"\n")
+            for line in whole:
+                if line.strip():
+                    yield line.strip()
+            if len(rest) > max_line:
+                raise self._too_long(len(rest))
+        if rest.strip():
+            yield rest.strip()
+
+    async def failure(self, what: str = "") -> ProviderError:
+        """This answer as an error; reads the reason from the body."""
+        return self._http.failure(await self._whole(_ERROR_MAX), what)
+
+    async def _whole(self, most: int) -> Answer:
+        """The body up to `most` bytes, whatever happens: reasons are worth having but not waiting for."""
+        body = b""
+        self._max = max(self._max, most + (1 << 20))
+        with contextlib.suppress(ProviderError):
+            async for piece in self:
+                body += piece
+                if len(body) >= most:
+                    break
+        return Answer(self._http, self.status, self.headers, body[:most], self.url)
+
+    def _too_long(self, size: int) -> ProviderRefused:
+        where = self._http.redact(str(self.url))
+        return ProviderRefused(
+            f"{self._http.service} answered at least {size} bytes at {where}, {self._max} are allowed"
+        )
+
+
+class Http:
+    """One provider's way to the network. Usable from any event loop, one at a time."""
+
+    def __init__(
+        self,
+        service: str,
+        *,
+        trusted: Iterable[str] = (),
+        auth: Mapping[str, str] | None = None,
+        secrets: Iterable[str] = (),
+        settings: Mapping[str, Any] | None = None,
+        per_minute: float | None = None,
+        retry: Retry | None = None,
+        timeouts: Timeouts | None = None,
+        concurrency: int = CONCURRENCY,
+        lookup: addresses.Lookup | None = None,
+    ) -> None:
+        """
+        service: short name for errors and logs, such as `pinata`.
+        trusted: URLs that the user configured or that this provider is made of; only their origins get `auth`, and
+            they may be on this machine. ConfigError when one is no http(s) URL.
+        auth: headers with credentials. Their values never appear in logs, errors or repr.
+        secrets: more texts that must not appear.
+        settings: common ones by name: `timing` (Timing), `retry` (Retry), `timeouts` (Timeouts), `per_minute`,
+            `progress` (called with "sent"/"received" and bytes).
+        per_minute: requests a minute that the service takes; a setting wins over it.
+        lookup: name resolution for URLs from outside, for tests.
+        """
+        settings = settings or {}
+        self.service = service
+        self.timing: Timing = settings.get("timing") or Timing()
+        self._retry: Retry = settings.get("retry") or retry or Retry()
+        self._timeouts: Timeouts = settings.get("timeouts") or timeouts or Timeouts()
+        self._progress: Progress | None = settings.get("progress")
+        rate = settings.get("per_minute") or per_minute
+        self._limiter = RateLimiter(float(rate), timing=self.timing) if rate else None
+        self._auth = dict(auth or {})
+        self.redact = Redactor(secrets)
+        self.redact.add_headers(self._auth)
+        self._origins = {self._origin(url) for url in trusted}
+        self._lookup = lookup
+        self._concurrency = concurrency
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.requests = 0  #: attempts made, for reports and tests
+
+    def __repr__(self) -> str:
+        return f"<Http {self.service} {sorted(str(origin) for origin in self._origins)}>"
+
+    def trust(self, url: str) -> None:
+        """Trust one more origin, as with `trusted`."""
+        self._origins.add(self._origin(url))
+
+    def is_trusted(self, url: str | URL) -> bool:
+        """Whether a URL has an origin that gets credentials."""
+        try:
+            return URL(url).origin() in self._origins
+        except (ValueError, TypeError):
+            return False
+
+    async def request(
+        self,
+        method: str,
+        url: str | URL,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | Body | AsyncIterable[bytes] | None = None,
+        json: Any = None,
+        allow: Collection[int] = (),
+        idempotent: bool | None = None,
+        max_bytes: int = ANSWER_MAX,
+        redirects: int = 0,
+        stall: float | None = None,
+        total: float | None = None,
+        what: str = "",
+    ) -> Answer:
+        """Send one request and read the whole answer. Success is 2xx, and what `allow` names.
+
+        params: added to the query of `url`, which is taken as it is otherwise (already encoded).
+        body: bytes; a Body (http_body.py), which can be sent again; or an async iterable, sent once. `json` is
+            encoded instead. An exception of the body's own code comes through as it is.
+        idempotent: whether it may be repeated; by default GET, HEAD, PUT, DELETE. 429 and a connection that never
+            stood are tried again in any case, as nothing was done then.
+        redirects: how many to follow, for GET and HEAD only; each is checked, credentials stay behind.
+        stall, total: seconds, instead of the Timeouts given.
+        what: verb phrase for errors: "upload", "list pins".
+        """
+        async with self.stream(
+            method, url, params=params, headers=headers, body=body, json=json, allow=allow,
+            idempotent=idempotent, max_bytes=max_bytes, redirects=redirects, stall=stall, total=total, what=what,
+            whole=True,
+        ) as answer:  # fmt: skip
+            return Answer(self, answer.status, answer.headers, answer.whole, answer.url)
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        url: str | URL,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | Body | AsyncIterable[bytes] | None = None,
+        json: Any = None,
+        allow: Collection[int] = (),
+        idempotent: bool | None = None,
+        max_bytes: int,
+        redirects: int = 0,
+        stall: float | None = None,
+        total: float | None = None,
+        what: str = "",
+        whole: bool = False,
+    ) -> AsyncIterator[Stream]:
+        """The same, with the body read piece by piece by the caller; tried again only until the body begins."""
+        target = self._target(url, params)
+        send = dict(headers or {})
+        if json is not None:
+            body = msgspec.json.encode(json)
+            send.setdefault("Content-Type", "application/json")
+        call = _Call(method.upper(), target, send, body, redirects, max_bytes, whole, frozenset(allow))
+        repeat = call.method in _REPEATABLE if idempotent is None else idempotent
+        failures = 0
+        while True:
+            budget = _Budget(self._timeouts, stall, total)
+            outcome = await self._attempt(call, budget, what)
+            if isinstance(outcome, Stream):
+                break
+            failures += 1
+            pause = self._retry.wait(failures, outcome.after, self.timing.random())
+            may = call.replayable and (repeat or outcome.nothing_done)
+            if outcome.error.permanent or not may or pause is None:
+                raise outcome.error
+            _log.info("%s: %s; again in %.1f s", self.service, outcome.error, pause)
+            if outcome.after and self._limiter:
+                self._limiter.pause(outcome.after)
+            await self.timing.sleep(pause)
+        try:
+            yield outcome
+        finally:
+            outcome._response.close()
+
+    def failure(self, answer: Answer, what: str = "") -> ProviderError:
+        """An answer as an error: ProviderUnavailable or ProviderRefused with the service's own reason."""
+        after = retry_after(answer.headers.get("Retry-After"), self.timing.wall())
+        return http_errors.failure(
+            self.service, answer.status, answer.reason, what=what, after=after, redact=self.redact
+        )
+
+    def unavailable(self, message: str) -> ProviderUnavailable:
+        """ProviderUnavailable without secrets in its message."""
+        return ProviderUnavailable(self.redact(message))
+
+    def count(self, direction: str, size: int) -> None:
+        """Tell the progress hook."""
+        if self._progress is not None:
+            self._progress(direction, size)
+
+    @contextlib.contextmanager
+    def errors(self, url: URL) -> Any:
+        """Turn what aiohttp and the system raise into ours, without their texts, which may hold headers."""
+        problem: ProviderError
+        try:
+            yield
+            return
+        except addresses.BlockedAddress as error:
+            problem = addresses.refused(error.host, error.address)
+        except aiohttp.InvalidURL:
+            problem = ProviderRefused(self.redact(f"{self.service}: {url} is no URL that can be asked"))
+        except TimeoutError:
+            problem = self.unavailable(f"{self.service}: {url.host} made no progress in time")
+        except (aiohttp.ClientError, OSError) as error:
+            blocked = _blocked(error)
+            if blocked is not None:
+                problem = addresses.refused(blocked.host, blocked.address)
+            else:
+                kind = _NeverSent if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
+                problem = kind(self.redact(f"{self.service}: no connection to {url.host}: {_words(error)}"))
+        raise problem
+
+    async def close(self) -> None:
+        """Close all connections."""
+        sessions, self._sessions = list(self._sessions.values()), {}
+        if self._loop is asyncio.get_running_loop():
+            for session in sessions:
+                await session.close()
+
+    # -- one attempt ---------------------------------------------------------------------------------------------
+
+    async def _attempt(self, call: _Call, budget: _Budget, what: str) -> Stream | _Failed:
+        url, headers, hops = call.url, call.headers, call.redirects
+        while True:
+            if self._limiter is not None:
+                await self._limiter.wait()
+            try:
+                response = await self._send(call, url, headers, budget)
+            except ProviderError as error:
+                return _Failed(error, None, isinstance(error, _NeverSent))
+            stream = Stream(self, response, budget, call.max_bytes)
+            try:
+                status = response.status
+                if status in _REDIRECTS and status not in call.allow:
+                    url, headers = self._redirect(call, response, url, headers, hops)
+                    hops -= 1
+                    response.close()
+                    continue
+                if not 200 <= status < 300 and status not in call.allow:
+                    answer = await stream._whole(_ERROR_MAX)
+                    response.close()
+                    after = retry_after(answer.headers.get("Retry-After"), self.timing.wall())
+                    return _Failed(self.failure(answer, what), after, status == 429)
+                if call.whole:
+                    stream.whole = b"" if call.method == "HEAD" else await stream.read()
+            except ProviderError as error:
+                response.close()
+                return _Failed(error, None, False)
+            except BaseException:
+                response.close()
+                raise
+            return stream
+
+    async def _send(
+        self, call: _Call, url: URL, headers: Mapping[str, str], budget: _Budget
+    ) -> aiohttp.ClientResponse:
+        trusted = self.is_trusted(url)
+        if not trusted:
+            addresses.check_url(url)
+        sent = {"User-Agent": _USER_AGENT, "Accept-Encoding": "identity", **(self._auth if trusted else {})}
+        sent.update(headers)
+        outgoing = _Outgoing(call.body, sent, budget, self.count)
+        self.requests += 1
+        began = self.timing.now()
+        try:
+            with self.errors(url):
+                async with budget.spend():
+                    response = await self._session(trusted).request(
+                        call.method, url, headers=sent, data=outgoing.data, allow_redirects=False
+                    )
+        except ProviderError as error:
+            if outgoing.error is not None:  # the caller's own code failed, not the network
+                raise outgoing.error from None
+            _log.debug("%s %s %s: %s", self.service, call.method, self.redact(str(url)), error)
+            raise
+        if _log.isEnabledFor(logging.DEBUG):
+            took = (self.timing.now() - began) * 1000
+            shown = self.redact(str(url))
+            _log.debug("%s %s %s: %d in %.0f ms", self.service, call.method, shown, response.status, took)
+        return response
+
+    def _redirect(
+        self, call: _Call, response: aiohttp.ClientResponse, url: URL, headers: Mapping[str, str], hops: int
+    ) -> tuple[URL, dict[str, str]]:
+        """Where to go next, and with which headers."""
+        location = response.headers.get("Location", "")
+        try:
+            target = url.join(URL(location, encoded=True)).with_fragment(None)
+        except (ValueError, TypeError):
+            target = URL()
+        if not location or not target.host:
+            raise ProviderRefused(f"{self.service} answered {response.status} without saying where to go")
+        shown = self.redact(str(target))
+        if hops <= 0 or call.method not in ("GET", "HEAD"):
+            raise ProviderRefused(
+                f"{self.service} answered {response.status}: redirect to {shown} not followed"
+            )
+        if url.scheme == "https" and target.scheme != "https":
+            raise ProviderRefused(f"{self.service} redirects from https to {shown}")
+        kept = dict(headers)
+        if target.origin() != url.origin():
+            kept = {name: value for name, value in kept.items() if name.lower() in _HARMLESS}
+        return target, kept
+
+    def _session(self, trusted: bool) -> aiohttp.ClientSession:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._sessions = loop, {}  # those of a loop that is gone went with it
+        session = self._sessions.get(trusted)
+        if session is None or session.closed:
+            if trusted:
+                connector = aiohttp.TCPConnector(limit=self._concurrency)
+            else:
+                connector = addresses.public_connector(self._concurrency, self._lookup)
+            session = aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect),
+                read_bufsize=256 * 1024,
+            )
+            self._sessions[trusted] = session
+        return session
+
+    def _target(self, url: str | URL, params: Mapping[str, str] | None) -> URL:
+        try:
+            target = URL(url, encoded=True) if isinstance(url, str) else url
+            if params:
+                target = target.update_query(params)
+            if target.scheme in ("http", "https") and target.host:
+                return target
+        except (ValueError, TypeError):
+            pass
+        raise ProviderRefused(self.redact(f"{self.service}: {url} is no http URL"))
+
+    def _origin(self, url: str) -> URL:
+        try:
+            parsed = URL(url)
+            if parsed.scheme in ("http", "https") and parsed.host:
+                return parsed.origin()
+        except (ValueError, TypeError):
+            pass
+        raise ConfigError(self.redact(f"{self.service}: {url!r} is not an http or https URL"))
+
+
+_HARMLESS: Final = frozenset(("accept", "cache-control", "range", "user-agent", "accept-encoding"))
+
+
+class _Call(msgspec.Struct):
+    method: str
+    url: URL
+    headers: dict[str, str]
+    body: bytes | Body | AsyncIterable[bytes] | None
+    redirects: int
+    max_bytes: int
+    whole: bool
+    allow: frozenset[int]
+
+    @property
+    def replayable(self) -> bool:
+        return self.body is None or isinstance(self.body, (bytes, Body))
+
+
+class _NeverSent(ProviderUnavailable):
+    """No connection stood, so nothing was done."""
+
+
+class _Failed(msgspec.Struct):
+    error: ProviderError
+    after: float | None
+    nothing_done: bool
+
+
+class _Outgoing:
+    """A body on its way: counts, keeps the stall watch fed, and remembers an exception of the caller's own code."""
+
+    def __init__(
+        self,
+        body: bytes | Body | AsyncIterable[bytes] | None,
+        headers: dict[str, str],
+        budget: _Budget,
+        count: Progress,
+    ) -> None:
+        self.error: Exception | None = None
+        self._budget = budget
+        self._count = count
+        self.data: bytes | AsyncIterator[bytes] | None = None
+        if isinstance(body, bytes):
+            self.data = body
+            count("sent", len(body))
+        elif isinstance(body, Body):
+            headers.setdefault("Content-Type", body.content_type)
+            headers["Content-Length"] = str(body.size)
+            self.data = self._watch(body.pieces())
+        elif body is not None:
+            self.data = self._watch(body)
+
+    async def _watch(self, pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        try:
+            async for piece in pieces:
+                yield piece
+                self._budget.moved(len(piece))
+                self._count("sent", len(piece))
+        except Exception as error:
+            self.error = error
+            raise
+
+
+class _Budget:
+    """Seconds that may be spent waiting: `stall` until the next `drip` bytes have passed, and a deadline for all."""
+
+    def __init__(self, timeouts: Timeouts, stall: float | None, total: float | None) -> None:
+        self._stall = stall if stall is not None else timeouts.stall
+        self._drip = timeouts.drip
+        self._left = self._stall
+        self._since = 0
+        total = total if total is not None else timeouts.total
+        self._deadline = None if total is None else asyncio.get_running_loop().time() + total
+        self._running: asyncio.Timeout | None = None
+        self._began = 0.0
+
+    def moved(self, size: int) -> None:
+        """So many bytes passed. Enough of them start the count anew."""
+        self._since += size
+        if self._since < self._drip:
+            return
+        self._since = 0
+        self._left = self._stall
+        if self._running is not None and not self._running.expired():
+            self._began = asyncio.get_running_loop().time()
+            with contextlib.suppress(RuntimeError):  # its time just ran out
+                self._running.reschedule(self._until(self._began))
+
+    def spend(self) -> _Spending:
+        """Wait inside this; TimeoutError when nothing is left."""
+        return _Spending(self)
+
+    def _until(self, now: float) -> float:
+        until = now + self._left
+        return until if self._deadline is None else min(until, self._deadline)
+
+    async def _enter(self) -> None:
+        self._began = asyncio.get_running_loop().time()
+        self._running = asyncio.timeout_at(self._until(self._began))
+        await self._running.__aenter__()
+
+    async def _exit(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._running is not None
+        running, self._running = self._running, None
+        self._left = max(0.0, self._left - (asyncio.get_running_loop().time() - self._began))
+        await running.__aexit__(kind, error, trace)
+
+
+class _Spending:
+    def __init__(self, budget: _Budget) -> None:
+        self._budget = budget
+
+    async def __aenter__(self) -> None:
+        await self._budget._enter()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._budget._exit(kind, error, trace)
+
+
+def _blocked(error: BaseException) -> addresses.BlockedAddress | None:
+    seen: BaseException | None = error
+    for _ in range(6):
+        if isinstance(seen, addresses.BlockedAddress):
+            return seen
+        inner = getattr(seen, "os_error", None) or getattr(seen, "_os_error", None)
+        seen = inner if inner is not None and inner is not seen else (seen.__cause__ if seen else None)
+    return None
+
+
+def _words(error: BaseException) -> str:
+    """What happened, without URLs and headers of aiohttp's own texts."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "the name is not known"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
+        return "no secure connection, the certificate is not accepted"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return (error.os_error.strerror or type(error.os_error).__name__).lower()
+    if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError | ConnectionResetError):
+        return "the connection broke off"
+    return type(error).__name__

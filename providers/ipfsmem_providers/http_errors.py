@@ -1,0 +1,173 @@
+"""What a service says when it fails, read leniently and told without secrets.
+
+Turns answers into ProviderUnavailable (the same call may work later) or ProviderRefused (it will not). Tokens never
+get through `Redactor`. Nothing here sends anything.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
+
+REDACTED: Final = "[redacted]"
+#: Longest reason that is told, in characters.
+_REASON_MAX: Final = 300
+_SECRET_HEADERS: Final = re.compile(
+    r"auth|token|secret|cookie|api[-_]?key|signature|credential", re.IGNORECASE
+)
+_SECRET_QUERY: Final = re.compile(
+    r"([?&;](?:[^=&;#\s]*(?:token|secret|signature|password|credential|api[-_]?key|auth|jwt)[^=&;#\s]*|sig|key)=)[^&;#\s\"'<>]+",
+    re.IGNORECASE,
+)
+_USER_INFO: Final = re.compile(r"(\bhttps?://)[^/@\s]+@", re.IGNORECASE)
+_BEARER: Final = re.compile(r"\b(Bearer|Basic)\s+[\w+/=.~-]{6,}", re.IGNORECASE)
+_JWT: Final = re.compile(r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?")
+_UNAVAILABLE: Final = frozenset((408, 425, 429))
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why a service says it failed."""
+
+    code: str = ""  #: its own short code, such as NO_SCOPES_FOUND or NoSuchKey
+    text: str = ""  #: for people
+
+    def __str__(self) -> str:
+        if self.code and self.text and self.code != self.text:
+            return f"{self.code}: {self.text}"
+        return self.code or self.text
+
+
+class Redactor:
+    """Takes secrets out of texts: those it knows, and what looks like one."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets: set[str] = set()
+        self.add(*secrets)
+
+    def add(self, *secrets: str) -> None:
+        """Know more secrets. Those shorter than 6 characters would only make texts unreadable."""
+        self._secrets.update(secret for secret in secrets if len(secret) >= 6)
+
+    def add_headers(self, headers: Mapping[str, str]) -> None:
+        """Know the values of headers that carry credentials."""
+        for name, value in headers.items():
+            if _SECRET_HEADERS.search(name):
+                self.add(value, value.partition(" ")[2])
+
+    def __call__(self, text: str) -> str:
+        """`text` without secrets."""
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            text = text.replace(secret, REDACTED)
+        text = _USER_INFO.sub(rf"\g<1>{REDACTED}@", text)
+        text = _SECRET_QUERY.sub(rf"\g<1>{REDACTED}", text)
+        text = _BEARER.sub(rf"\g<1> {REDACTED}", text)
+        return _JWT.sub(REDACTED, text)
+
+
+def reason_of(body: bytes, content_type: str = "") -> Reason:
+    """The service's own reason out of an error body: JSON of many shapes, S3 XML, HTML, or text. Never fails."""
+    text = body[:65536].decode("utf-8", "replace").strip()
+    if not text:
+        return Reason()
+    if text[:1] in "{[":
+        try:
+            return _from_json(msgspec.json.decode(text))
+        except (msgspec.DecodeError, RecursionError):
+            pass
+    if text.startswith("<"):
+        return _from_markup(text)
+    return Reason("", _short(text))
+
+
+def is_unavailable(status: int) -> bool:
+    """Whether a status means that the same call may work later."""
+    return status in _UNAVAILABLE or status >= 500
+
+
+def failure(
+    service: str,
+    status: int,
+    reason: Reason,
+    *,
+    what: str = "",
+    after: float | None = None,
+    redact: Redactor | None = None,
+) -> ProviderError:
+    """The error for an answer that is no success. `what` says what was tried, `after` what Retry-After asks for."""
+    message = f"{service} answered {status}{f' to {what}' if what else ''}"
+    if str(reason):
+        message += f": {reason}"
+    message = (redact or Redactor())(message)
+    if is_unavailable(status):
+        if after:
+            return ProviderUnavailable(f"{message} (try again in {after:.0f} s)")
+        return ProviderUnavailable(message)
+    return ProviderRefused(message, hint=_HINTS.get(status))
+
+
+_HINTS: Final = {
+    401: "The token is wrong or missing. Check the provider's settings.",
+    402: "The plan does not allow this, or its quota is used up.",
+    403: "The token is not allowed to do this. Check its scopes and the plan.",
+    410: "The service has ended this. Choose another provider: ipfsmem providers move.",
+    413: "Too large for this provider or plan.",
+    451: "The provider blocks this content.",
+}
+
+
+def _from_json(value: Any) -> Reason:
+    """{error:{reason,details}}, {error:"text"}, {message}, {Message,Code}, {code,message}, {errors:[...]}, [..]."""
+    for _ in range(4):
+        if isinstance(value, str):
+            return Reason("", _short(value))
+        if isinstance(value, list):
+            value = value[0] if value else None
+            continue
+        if not isinstance(value, dict):
+            return Reason()
+        lower = {key.lower(): item for key, item in value.items()}
+        inner = lower.get("error", lower.get("errors"))
+        if isinstance(inner, (dict, list)) and inner:
+            value = inner
+            continue
+        code = _word(lower, "reason", "code", "name", "type")
+        text = _word(lower, "details", "message", "detail", "description", "msg", "error_description")
+        if isinstance(inner, str):
+            code, text = (code or inner, text) if text else (code, inner)
+        return Reason(code, text)
+    return Reason()
+
+
+def _word(found: Mapping[str, Any], *names: str) -> str:
+    for name in names:
+        value = found.get(name)
+        if isinstance(value, str) and value.strip():
+            return _short(value)
+    return ""
+
+
+def _from_markup(text: str) -> Reason:
+    code = re.search(r"<Code>([^<]{1,100})</Code>", text)
+    message = re.search(r"<Message>([^<]{1,1000})</Message>", text)
+    if code or message:  # S3
+        return Reason(
+            _short(html.unescape(code[1])) if code else "",
+            _short(html.unescape(message[1])) if message else "",
+        )
+    title = re.search(r"<title[^>]*>(.{1,1000}?)</title>", text, re.IGNORECASE | re.DOTALL)
+    if title and title[1].strip():
+        return Reason("", _short(html.unescape(title[1])))
+    bare = re.sub(r"<(script|style)\b.*?(</\1>|$)", " ", text, flags=re.IGNORECASE | re.DOTALL)
+    return Reason("", _short(html.unescape(re.sub(r"<[^>]*>", " ", bare))))
+
+
+def _short(text: str) -> str:
+    """One line of printable text."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= _REASON_MAX else line[: _REASON_MAX - 1] + "…"

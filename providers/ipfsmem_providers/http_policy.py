@@ -1,0 +1,110 @@
+"""When to try again, how long to wait, how many requests a minute: the policies of every provider that speaks HTTP.
+
+Numbers and arithmetic only. Time, sleep and chance come in through `Timing`, so tests decide them. Nothing here sends
+anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from email.utils import parsedate_to_datetime
+from typing import NamedTuple
+
+import msgspec
+
+from ipfsmem.errors import UsageError
+
+
+class Timing(NamedTuple):
+    """The clock, sleep and chance that policies use."""
+
+    now: Callable[[], float] = time.monotonic  #: seconds, only differences count
+    wall: Callable[[], float] = time.time  #: seconds since 1970 UTC, for Retry-After dates
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Callable[[], float] = random.random  #: 0 <= x < 1
+
+
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
+    """How long one attempt may take, in seconds."""
+
+    connect: float = 15.0  #: until the connection stands, name lookup and TLS included
+    #: Without progress. Less than `drip` bytes in this time is no progress, so a slow drip ends too.
+    stall: float = 60.0
+    drip: int = 1024
+    total: float | None = None  #: one attempt in all; None: as long as it makes progress
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
+    """Exponential backoff with jitter: the n-th wait is `first` * 2^n, at most `most`, times 0.5 to 1 by chance."""
+
+    attempts: int = 4  #: in all; 1 never tries again
+    first: float = 0.5
+    most: float = 20.0
+    #: A service that asks for a longer pause (Retry-After) is not waited for: the error says how long.
+    patience: float = 90.0
+
+    def wait(self, failures: int, retry_after: float | None, chance: float) -> float | None:
+        """Seconds to wait after the `failures`-th failure (1 is the first); None: give up."""
+        if failures >= self.attempts:
+            return None
+        own = min(self.most, self.first * 2.0 ** min(failures - 1, 60)) * (0.5 + chance / 2)
+        if retry_after is None:
+            return own
+        if retry_after > self.patience:
+            return None
+        # Jitter on top: all devices that were turned away at once must not come back at once.
+        return retry_after + own
+
+
+#: Never try again.
+ONCE = Retry(attempts=1)
+
+
+def retry_after(header: str | None, wall: float) -> float | None:
+    """Seconds that a Retry-After header asks for (a number or an HTTP date); None when absent or nonsense."""
+    if not header:
+        return None
+    text = header.strip()
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return float(text)
+    try:
+        when = parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return max(0.0, when - wall)
+
+
+class RateLimiter:
+    """A token bucket: `per_minute` requests a minute, at most `burst` at once.
+
+    Places are given out in the order of asking; several tasks may ask at the same time.
+    """
+
+    def __init__(self, per_minute: float, burst: int | None = None, timing: Timing | None = None) -> None:
+        """`burst` defaults to a sixth of a minute's requests, at least one."""
+        if not per_minute > 0:
+            raise UsageError(f"a rate of {per_minute} requests a minute lets nothing through")
+        self._timing = timing or Timing()
+        self._gap = 60.0 / per_minute
+        self._most = float(max(1, burst if burst is not None else int(per_minute / 6)))
+        self._tokens = self._most
+        self._filled = self._timing.now()
+
+    async def wait(self) -> float:
+        """Wait for a place; the seconds waited."""
+        now = self._timing.now()
+        self._tokens = min(self._most, self._tokens + max(0.0, now - self._filled) / self._gap)
+        self._filled = now
+        self._tokens -= 1  # below zero: places promised to those who sleep
+        if self._tokens >= 0:
+            return 0.0
+        pause = -self._tokens * self._gap
+        await self._timing.sleep(pause)
+        return pause
+
+    def pause(self, seconds: float) -> None:
+        """Let nothing more through for some seconds: the service said so."""
+        self._tokens = min(self._tokens, 1 - seconds / self._gap)
