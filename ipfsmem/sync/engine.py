@@ -115,6 +115,8 @@ class Sync:
         await self._discover()
         stranger = stranger_to_itself(self.replica, list(self.heads.values()))
         if stranger is not None or self.replica.moved():
+            # A copy whose other half has shown nothing yet: what both know is what was published last.
+            stranger = stranger or self._own_head()
             await self._become_another(stranger)
         for head in sorted(self.heads.values(), key=lambda h: (h.commit.commit.h, h.commit.digest)):
             if head is not stranger:
@@ -214,7 +216,7 @@ class Sync:
             if opened.head is not None:
                 self._weigh(opened.head)
         if opened.head is None:
-            self._anchored = opened.ring
+            self._anchored = opened.shown
             self._ring_roots.add(root)
         else:
             self.heads[root] = opened.head
@@ -339,18 +341,22 @@ class Sync:
             (str(head.root), commit.dev, commit.c, head.commit.digest, self.replica.world.now(), b""),
         )
 
+    def _own_head(self) -> Head | None:
+        mine = [h for h in self.heads.values() if h.commit.commit.dev == self.replica.device.id]
+        return max(mine, key=lambda head: head.commit.commit.c, default=None)
+
     async def _become_another(self, stranger: Head | None) -> None:
         old = self.replica.device.id
         try:
             changes = await self._changes(stranger) if stranger is not None else []
             with self.replica.transaction():
                 new_identity(self.replica, self.root)
+                lines, whole = move_values(self.replica, old, changes if stranger is not None else None)
                 if stranger is not None:
-                    lines = move_values(self.replica, old, changes)
-                    if not join(changes, stranger, self.replica, self.report):
+                    if not join(whole, stranger, self.replica, self.report):
                         raise FormatError(f"head {stranger.root} contradicts what was moved away from it")
-                    append_lines(self.replica, lines)
                     self._note_head(stranger)
+                append_lines(self.replica, lines)
         except MembershipError as error:
             self.report.say(
                 "identity",

@@ -30,8 +30,11 @@ class Head(msgspec.Struct, frozen=True):
 class Opened(msgspec.Struct, frozen=True):
     """What a root came to: the ring with its statements, and the head when it has one."""
 
+    #: What we knew and what this root adds.
     ring: Ring
     head: Head | None
+    #: What this root shows by itself.
+    shown: Ring
 
 
 def open_root(files: RootFiles, vault: bytes, ring: Ring | None, box_secrets: list[bytes]) -> Opened:
@@ -45,14 +48,14 @@ def open_root(files: RootFiles, vault: bytes, ring: Ring | None, box_secrets: li
     opened = keyring.unlock(box_secrets, ring.keys if ring is not None else ())
     joined = opened if ring is None else ring.join(opened)
     if files.head is None:
-        return Opened(joined, None)
+        return Opened(joined, None, opened)
     commit = (
         open_plain_commit(files.head) if files.plain else open_commit(files.head, _sealers(joined, vault))
     )
     check_commit(commit, joined, vault, files.keyring)
     if files.state is None:
         raise FormatError(f"root {files.root} has a commit and no state")
-    return Opened(joined, Head(files.root, commit, files.state))
+    return Opened(joined, Head(files.root, commit, files.state), opened)
 
 
 def _sealers(ring: Ring, vault: bytes) -> list[Sealer]:

@@ -64,18 +64,22 @@ def _succeed(replica: Replica, ring: Ring, old: Device, device: Device, root: Ro
         return ring_ops.enrol(ring, root.admin, public, "writer", since=since)
 
 
-def move_values(replica: Replica, old: str, changes: list[Change]) -> list[bytes]:
-    """Move what the other copy's head (described by `changes`) does not hold (inside a transaction).
+def move_values(replica: Replica, old: str, changes: list[Change] | None) -> tuple[list[bytes], list[Change]]:
+    """Move what the other copy's head (described by `changes`) does not hold (inside a transaction). None: there is no
+    head of this id, and everything moves: a value that stayed behind would have no signed counter to stand under.
 
-    Returns the lines of the timeline that have to be appended once the head is joined.
+    Returns the lines of the timeline that have to be appended once the head is joined, and everything that this join
+    has to bring: the old id's values go from here whole, so also those that the head holds as we did.
     """
     store = replica.store
-    differing = {change.name: change.theirs for change in changes}
+    differing = {change.name: change.theirs for change in changes or ()}
     entries: dict[str, Entry] = {
         name: entry for name, entry in store.entries() if any(dot[:16] == old for dot in entry)
     }
 
     def there(name: str) -> Entry:
+        if changes is None:
+            return {}
         # What does not differ stands in the head as it does here.
         return differing[name] if name in differing else entries.get(name, {})
 
@@ -88,7 +92,8 @@ def move_values(replica: Replica, old: str, changes: list[Change]) -> list[bytes
         {name: sign_entry(replica, name, stepped.entries.get(name, {})) for name in entries},
         Frame(stepped.ctx, seen, frame.hlc),
     )
-    return lines
+    same = [Change(name, {}, entry) for name, entry in entries.items() if name not in differing]
+    return lines, [*(changes or ()), *same]
 
 
 def _lines_left(replica: Replica, held: Held, there: Entry) -> list[bytes]:

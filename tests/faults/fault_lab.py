@@ -1,0 +1,319 @@
+"""What the fault tests share: a world of two devices and a stick, children that kill themselves, and what must hold.
+
+A child is a fork of this process. It counts every change that it is about to make to a file or a database and kills
+itself with SIGKILL before the k-th, so that running k = 0, 1, 2, ... passes every write boundary there is. What lies
+inside one COMMIT is SQLite's; the tests of a cut-off write-ahead log look there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sqlite3
+import struct
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.memory import Memory
+from ipfsmem.replica import folders
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.sync.report import SyncReport
+
+NAMESPACE = "alex"
+ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
+Ack = Callable[[str], None]
+#: Every text that a memory holds, siblings included: key -> bodies without header.
+Texts = dict[str, set[str]]
+
+_CHANGES = ("write", "fsync", "replace", "rename", "unlink", "remove", "mkdir", "rmdir", "link", "ftruncate")
+_READS = ("SELECT", "PRAGMA")
+
+
+# -- a world -------------------------------------------------------------------------------------------------------
+
+
+class Lab:
+    """One folder with the homes of some devices and a stick that they sync through."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.stick = folder / "stick"
+
+    def home(self, device: str) -> Path:
+        """Where a device keeps its files."""
+        return self.folder / f"home-{device}"
+
+    def create(self, device: str, mode: str = "encrypted-ipfs") -> Memory:
+        """Make the vault on this device."""
+        self.stick.mkdir(parents=True, exist_ok=True)
+        return Memory.create(
+            NAMESPACE,
+            mode,  # type: ignore[arg-type]
+            provider=str(self.stick),
+            unlock=ROOT if mode != "local" else None,
+            unprotected_keys=True,
+            home=self.home(device),
+            label=device,
+        )
+
+    def restore(self, device: str) -> Memory:
+        """Bring the memory to a device that has nothing but the root key; made anew only if there is none."""
+        return Memory.load(
+            NAMESPACE,
+            "encrypted-ipfs",
+            provider=str(self.stick),
+            unlock=ROOT,
+            unprotected_keys=True,
+            home=self.home(device),
+            label=device,
+            create=True,
+        )
+
+    def open(self, device: str) -> Memory:
+        """Open the memory on a device that has it."""
+        return Memory.load(NAMESPACE, provider=str(self.stick), home=self.home(device))
+
+    def copy(self, target: Path) -> Lab:
+        """The same world elsewhere."""
+        shutil.copytree(self.folder, target)
+        return Lab(target)
+
+
+def sync(memory: Memory) -> SyncReport:
+    """One sync."""
+    return asyncio.run(memory.sync())
+
+
+def stay_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worlds are copied for each trial; without this every copy would, rightly, take a new device id."""
+    monkeypatch.setattr("ipfsmem.replica.replica.place", lambda path: "here")
+
+
+# -- children ------------------------------------------------------------------------------------------------------
+
+
+class Outcome:
+    """How a child ended: what it acknowledged, whether it was killed, what it raised."""
+
+    def __init__(self, acknowledged: list[str], killed: bool, failure: str) -> None:
+        self.acknowledged = acknowledged
+        self.killed = killed
+        self.failure = failure
+
+
+def in_child(work: Callable[[Ack], None], *, kill_before: int | None = None) -> Outcome:
+    """Run `work` in a fork. With `kill_before` it dies before its change number `kill_before` (from 0)."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:  # pragma: no cover - seen through the pipe
+        os.close(reading)
+        raw_write = os.write
+
+        def say(kind: bytes, text: str) -> None:
+            data = kind + text.encode("utf-8", "replace")
+            raw_write(writing, struct.pack(">I", len(data)) + data)
+
+        code = 0
+        try:
+            event = _kill_before(kill_before) if kill_before is not None else lambda: None
+
+            def ack(text: str) -> None:
+                event()
+                say(b"a", text)
+
+            work(ack)
+        except BaseException:
+            say(b"e", traceback.format_exc())
+            code = 1
+        os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        data = pipe.read()
+    _, status = os.waitpid(pid, 0)
+    acknowledged, failure = [], ""
+    while data:
+        (length,) = struct.unpack(">I", data[:4])
+        kind, text, data = data[4:5], data[5 : 4 + length].decode(), data[4 + length :]
+        if kind == b"a":
+            acknowledged.append(text)
+        else:
+            failure = text
+    killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    assert killed or os.WIFEXITED(status), status
+    return Outcome(acknowledged, killed, failure)
+
+
+def _kill_before(number: int) -> Callable[[], None]:
+    """Install the hooks in this process. Returns the function that counts one change."""
+    left = number
+    locks: set[int] = set()
+
+    def event() -> None:
+        nonlocal left
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not (args and isinstance(args[0], int) and args[0] in locks):
+                event()
+            return real(*args, **kwargs)
+
+        return call
+
+    real_open = os.open
+
+    def opened(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+        lock = str(path).endswith("lock")
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and not lock:
+            event()
+        fd = real_open(path, flags, *args, **kwargs)
+        (locks.add if lock else locks.discard)(fd)
+        return fd
+
+    class Counting(sqlite3.Connection):
+        def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
+            if not sql.lstrip().startswith(_READS):
+                event()
+            return super().execute(sql, *args)
+
+        def executemany(self, sql: str, *args: Any) -> sqlite3.Cursor:
+            event()
+            return super().executemany(sql, *args)
+
+    for name in _CHANGES:
+        setattr(os, name, counted(getattr(os, name)))
+    os.open = opened  # type: ignore[assignment]
+    real_connect = sqlite3.connect
+    sqlite3.connect = lambda *args, **kwargs: real_connect(*args, factory=Counting, **kwargs)  # type: ignore[assignment]
+    sys.addaudithook(lambda name, args: event() if name == "open" and _by_name(args) else None)
+    return event
+
+
+def _by_name(args: tuple[Any, ...]) -> bool:
+    """Whether an audit event is of the builtin open for writing; os.open is counted where it is called."""
+    mode = args[1]
+    return isinstance(mode, str) and any(letter in mode for letter in "wax+") and not isinstance(args[0], int)
+
+
+def every_boundary(
+    work: Callable[[Lab, Ack], None], start: Callable[[int], Lab], *, step: int = 1, first: int = 0
+) -> Iterator[tuple[Lab, Outcome]]:
+    """Kill `work` before its change number first, first + step, ... on a fresh world each, until it gets through."""
+    number = first
+    while True:
+        lab = start(number)
+        outcome = in_child(lambda ack, lab=lab: work(lab, ack), kill_before=number)  # type: ignore[misc]
+        assert not outcome.failure, outcome.failure
+        yield lab, outcome
+        shutil.rmtree(lab.folder)
+        if not outcome.killed:
+            return
+        number += step
+
+
+# -- what must hold ------------------------------------------------------------------------------------------------
+
+
+def texts(memory: Memory) -> Texts:
+    """Every text at hand, siblings included, without headers."""
+    found: Texts = {}
+    store = memory.replica.store
+    with memory.replica.reading():
+        for name, entry in store.entries("m/"):
+            for value in entry.values():
+                data = store.body(name, value)
+                if data is not None:
+                    found.setdefault(name[2:], set()).add(body_of(data))
+    return found
+
+
+def body_of(data: bytes) -> str:
+    """The text below the header of a memory file."""
+    return data.decode().split("---\n", 2)[-1].strip()
+
+
+def merged(*many: Texts) -> Texts:
+    """All texts of several memories."""
+    found: Texts = {}
+    for one in many:
+        for key, bodies in one.items():
+            found.setdefault(key, set()).update(bodies)
+    return found
+
+
+def lacks(held: Texts, wanted: Texts) -> Texts:
+    """What is wanted and not held."""
+    return {
+        key: bodies - held.get(key, set()) for key, bodies in wanted.items() if bodies - held.get(key, set())
+    }
+
+
+def assert_sound(memory: Memory) -> None:
+    """Every state node loads, every live text opens, both folders are what a rebuild makes of the same rows."""
+    assert [f for f in memory.doctor() if f.level == "error"] == []
+    replica = memory.replica
+    with replica.reading():
+        for name, entry in replica.store.entries():
+            for value in entry.values():
+                assert value.body is None or replica.store.body(name, value) is not None, name
+    if replica.ring is None and replica.config.vault is not None:
+        return
+    with replica.transaction():
+        replica.store.checkpoint(folders=True)
+        assert_folders(memory)
+
+
+def assert_folders(memory: Memory) -> None:
+    """The folders `s/` and `o/`, kept up path by path, are the ones that making them anew gives."""
+    replica, run = memory.replica, memory.replica.db.connection
+    kept = run.execute("SELECT path, cid, size FROM folders ORDER BY path").fetchall()
+    counted = run.execute("SELECT name, digest, size, refs FROM objects ORDER BY name").fetchall()
+    run.execute("DELETE FROM objects")
+    run.execute("DELETE FROM folders")
+    deltas: dict[bytes, tuple[int, int]] = {}
+    from ipfsmem.replica.store import located
+
+    for _, entry in replica.store.entries():
+        for loc in located(entry):
+            digest = bytes.fromhex(loc.sha)
+            deltas[digest] = (loc.size, deltas.get(digest, (0, 0))[1] + 1)
+    folders.change_objects(replica.db, deltas)
+    folders.state_folder(replica.db, replica.codec.extension, None)
+    assert run.execute("SELECT path, cid, size FROM folders ORDER BY path").fetchall() == kept
+    assert run.execute("SELECT name, digest, size, refs FROM objects ORDER BY name").fetchall() == counted
+
+
+def converge(*memories: Memory) -> None:
+    """Sync until nobody learns anything; then all are one."""
+    for _ in range(2):
+        for memory in memories:
+            report = sync(memory)
+            assert report.not_fetched == 0, report
+    first = memories[0]
+    for other in memories[1:]:
+        assert texts(other) == texts(first)
+        assert other.files() == first.files()
+        assert other.timeline() == first.timeline()
+        assert other.status().root == first.status().root
+    for memory in memories:
+        assert [f for f in memory.doctor() if f.level == "error"] == []
+
+
+@contextlib.contextmanager
+def closing(*memories: Memory) -> Iterator[tuple[Memory, ...]]:
+    """Close them all at the end."""
+    try:
+        yield memories
+    finally:
+        for memory in memories:
+            memory.close()
