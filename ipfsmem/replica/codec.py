@@ -18,7 +18,7 @@ class Codec(Protocol):
 
     @property
     def ek(self) -> str:
-        """Id of the epoch key that seals now, "" in plain modes. Raises MembershipError when none does."""
+        """Id of the epoch key that seals now; "" in plain modes, and while none may seal."""
         ...
 
     def use_ring(self, ring: Ring) -> None:

@@ -10,12 +10,17 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
+import msgspec
+
 from ipfsmem.causal.clock import ZERO, next_hlc
 from ipfsmem.causal.state import delete, next_bases, write
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Loc, Value, dot, hash32, sign_value
 from ipfsmem.causal.view import in_view_order
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame
+
+#: Row that says: bodies were kept without an epoch key and have to be sealed before they are published.
+LOCAL_BODIES = "local-bodies"
 
 
 class Writing:
@@ -86,6 +91,8 @@ class Writing:
         tick: bool,
     ) -> str:
         ek, stored = self._replica.codec.seal_body(name, body)
+        if not ek and self._replica.vault_tag is not None:
+            self._replica.db.set_meta(LOCAL_BODIES, b"1")
         digest = sha256(stored)
         self._blocks.append((digest.digest(), stored))
         value = Value(
@@ -151,3 +158,19 @@ def sign_entry(replica: Replica, name: str, entry: Entry) -> Entry:
         else v
         for d, v in entry.items()
     }
+
+
+def seal_entry(replica: Replica, name: str, entry: Entry) -> tuple[Entry, list[tuple[bytes, bytes]]]:
+    """An entry whose bodies all lie under epoch keys, and the blocks that are new: location is not identity."""
+    codec, sealed, blocks = replica.codec, {}, []
+    for d, value in entry.items():
+        changed = {}
+        for field, loc in (("loc", value.loc), ("base", value.base)):
+            body = None if loc is None or loc.ek else replica.store.open_located(name, loc, lambda _: True)
+            if body is not None:
+                ek, stored = codec.seal_body(name, body)
+                digest = sha256(stored)
+                blocks.append((digest.digest(), stored))
+                changed[field] = Loc(ek, digest.hexdigest(), len(stored))
+        sealed[d] = msgspec.structs.replace(value, **changed)
+    return sealed, blocks

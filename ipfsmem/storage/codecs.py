@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ipfsmem.errors import MembershipError, OpenError
+from ipfsmem.errors import OpenError
 from ipfsmem.replica.identity import open_row, seal_row
 from ipfsmem.seal.objects import MEMORY, SEGMENT, STATE_NODE, Sealer
 from ipfsmem.seal.ring import Ring
@@ -56,7 +56,11 @@ class PlainCodec:
 
 
 class SealedCodec:
-    """Mode `encrypted-ipfs`: bodies and nodes under epoch keys, local rows under a key of this device."""
+    """Mode `encrypted-ipfs`: bodies and nodes under epoch keys, local rows under a key of this device.
+
+    While no epoch key may seal (an admin must unlock first) writing goes on: new bodies and nodes are kept under the
+    device's own key, id "", and are sealed anew before they are published.
+    """
 
     extension = ".ipm"
 
@@ -65,25 +69,18 @@ class SealedCodec:
         self._row_key = row_key
         self._random = random
         self._sealers: dict[str, Sealer] = {}
-        self._sealing: str | None = None
-        self._reason = "this memory has no key ring yet"
+        self._sealing = ""
 
     def use_ring(self, ring: Ring) -> None:
         """Take over all epoch keys by id, the one that seals, or why there is none."""
         for name, key in ring.view.eks.items():
             if name not in self._sealers or self._sealers[name].epoch_key != key:
                 self._sealers[name] = Sealer(key, self._vault_tag)
-        sealing = ring.view.sealing
-        self._sealing, self._reason = sealing.id if sealing else None, ring.view.reason
+        self._sealing = ring.view.sealing.id if ring.view.sealing else ""
 
     @property
     def ek(self) -> str:
-        """Id of the epoch key that seals. Raises MembershipError when there is none."""
-        if self._sealing is None:
-            raise MembershipError(
-                f"nothing can be sealed: {self._reason}",
-                hint="An admin must unlock this memory with the wallet or the recovery words: ipfsmem keys unlock.",
-            )
+        """Id of the epoch key that seals, "" while there is none."""
         return self._sealing
 
     def sealer(self, ek: str) -> Sealer:
@@ -95,20 +92,28 @@ class SealedCodec:
 
     def seal_body(self, name: str, body: bytes) -> tuple[str, bytes]:
         """A sealed object of type memory or segment."""
+        if not self._sealing:
+            return "", self.seal_row(body)
         kind, context = body_kind(name)
-        return self.ek, self._sealers[self.ek].seal(kind, context, body)
+        return self._sealing, self._sealers[self._sealing].seal(kind, context, body)
 
     def open_body(self, name: str, ek: str, stored: bytes) -> bytes:
         """The body of a sealed object."""
+        if not ek:
+            return self.open_row(stored)
         kind, context = body_kind(name)
         return self.sealer(ek).open(kind, context, stored)
 
     def seal_node(self, prefix: str, raw: bytes) -> bytes:
         """A sealed state node."""
-        return self._sealers[self.ek].seal(STATE_NODE, prefix, raw)
+        if not self._sealing:
+            return self.seal_row(raw)
+        return self._sealers[self._sealing].seal(STATE_NODE, prefix, raw)
 
     def open_node(self, prefix: str, ek: str, stored: bytes) -> bytes:
         """The JSON of a sealed state node."""
+        if not ek:
+            return self.open_row(stored)
         return self.sealer(ek).open(STATE_NODE, prefix, stored)
 
     def seal_row(self, row: bytes) -> bytes:

@@ -177,12 +177,17 @@ class Sync:
                 self.report.say("bad-record", f"{name}: {error}")
                 return
             if isinstance(leads, CID):
-                await self._open(leads, name)
+                await self._open(leads, name, anchor=name in self._anchor_names())
                 return
             asked.add(leads)
             record = await self.names.read(leads)
 
-    async def _open(self, root: CID, source: str) -> None:
+    def _anchor_names(self) -> set[str]:
+        roots = [self.root.head_public] if self.root is not None else []
+        return {ipns_name(public) for public in (*self._anchors(), *roots)}
+
+    async def _open(self, root: CID, source: str, *, anchor: bool = False) -> None:
+        """Verify a root; `anchor` when a name that only a root can sign points at it."""
         if root in self._opened:
             return
         self._opened.add(root)
@@ -198,6 +203,8 @@ class Sync:
             except OpenError:
                 self._learn_publicly(files.keyring, ring)
                 raise
+            if opened.head is None and not anchor:
+                raise FormatError("a ring without a commit counts only where an anchor points at it")
         except ProviderError:
             raise
         except IpfsmemError as error:
@@ -271,13 +278,13 @@ class Sync:
             self._drop(head, f"{error}{self._why(error)}")
             return
         with self.replica.transaction():
-            before = self._count_entries() if len(changes) > GUARD_FROM else 0
+            entries = self._count_entries() if len(changes) > GUARD_FROM else 0
             if self._forked(head) or not join(changes, head, self.replica, self.report):
                 self.heads.pop(head.root)
                 return
-            self._note_head(head)
-            if before:
-                self._guard(before)
+            self.report.heads_joined += self._note_head(head)
+            if entries:
+                self._guard(entries)
 
     def _count_entries(self) -> int:
         return sum(1 for _ in self.replica.store.names())
@@ -334,12 +341,19 @@ class Sync:
             "head-refused", f"head {head.root} of device {head.commit.commit.dev} was not joined: {why}"
         )
 
-    def _note_head(self, head: Head) -> None:
+    def _note_head(self, head: Head) -> bool:
+        """Remember a joined head; True when it is news."""
         commit = head.commit.commit
+        known = self.replica.db.connection.execute(
+            "SELECT 1 FROM heads WHERE root=?", (str(head.root),)
+        ).fetchone()
+        if known is not None:
+            return False
         self.replica.db.connection.execute(
             "INSERT OR REPLACE INTO heads VALUES (?,?,?,?,?,?)",
             (str(head.root), commit.dev, commit.c, head.commit.digest, self.replica.world.now(), b""),
         )
+        return True
 
     def _own_head(self) -> Head | None:
         mine = [h for h in self.heads.values() if h.commit.commit.dev == self.replica.device.id]

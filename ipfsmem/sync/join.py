@@ -140,7 +140,6 @@ def join(changes: list[Change], head: Head, replica: Replica, report: SyncReport
         store.apply(joined, frame)
     report.entries_changed += len(joined)
     report.not_fetched += not_fetched
-    report.heads_joined += 1
     return True
 
 

@@ -18,8 +18,8 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.folders import add_file, add_folder
 from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.store import Frame
-from ipfsmem.replica.writing import sign_entry, unsigned
+from ipfsmem.replica.store import Frame, located
+from ipfsmem.replica.writing import LOCAL_BODIES, seal_entry, sign_entry, unsigned
 from ipfsmem.seal.objects import Sealer
 from ipfsmem.sync.commit import SignedCommit, make_commit, plain_commit, seal_commit
 from ipfsmem.sync.heads import Head
@@ -62,6 +62,7 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
     assert ring is not None and replica.vault_tag is not None
     _sign_pending(replica)
     keyring = ring.serialise()
+    _seal_pending(replica)
     tree = replica.store.checkpoint(folders=True)
     seen = _draw_pair(replica)
     last = _last_commit(replica)
@@ -113,6 +114,20 @@ def _sign_pending(replica: Replica) -> None:
     if pending:
         store.apply(pending, store.frame)
     replica.db.set_meta("signed", b"1")
+
+
+def _seal_pending(replica: Replica) -> None:
+    """Seal what was written while no epoch key could: bodies under the device's own key never leave it."""
+    store, ring = replica.store, replica.ring
+    if ring is None or ring.plain or replica.db.get_meta(LOCAL_BODIES) != b"1":
+        return
+    changes, blocks = {}, []
+    for name, entry in store.entries():
+        if any(not loc.ek for loc in located(entry)):
+            changes[name], new = seal_entry(replica, name, entry)
+            blocks += new
+    store.apply(changes, store.frame, blocks)
+    replica.db.set_meta(LOCAL_BODIES, b"0")
 
 
 def _draw_pair(replica: Replica) -> dict[str, Seen]:
