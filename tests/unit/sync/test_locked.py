@@ -1,0 +1,65 @@
+"""A device that holds no key that may seal: it goes on writing, publishes nothing, and nothing leaks when it can again."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.seal import ring_ops
+from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.testing import SimProvider
+
+WALLET = Unlock(RawKeySigner(bytes(31) + b"\x07"))
+
+
+def device(home: Path, provider: SimProvider, name: str) -> Memory:
+    return Memory.load(
+        "m",
+        "encrypted-ipfs",
+        provider=provider,
+        unlock=WALLET,
+        unprotected_keys=True,
+        home=home / name,
+        label=name,
+        create=True,
+    )
+
+
+def test_writing_goes_on_without_a_key_and_is_sealed_before_it_is_published(tmp_path: Path) -> None:
+    cloud = SimProvider()
+    a = device(tmp_path, cloud, "a")
+    a.write("first", "under the first key")
+    asyncio.run(a.sync())
+    before = a.replica.ring
+    assert before is not None
+    b = device(tmp_path, cloud, "b")
+    # Somebody with the wallet rotates from a ring that does not know B yet, so that B is not given the key.
+    root = WALLET.root(twice=False)
+    rotated = ring_ops.rotate(before, root.admin, bytes([9]) * 32)
+    with b.replica.transaction():
+        assert b.replica.ring is not None
+        b.replica.set_ring(b.replica.ring.join(type(before)(before.vault, rotated.statements, ())))
+    b._root = None
+    assert b.replica.ring.view.sealing is None
+
+    b.write("second", "canary written while locked")
+    b.note("locked", text="canary event")
+    report = asyncio.run(b.sync())
+    assert [n.kind for n in report.notices].count("cannot-publish") == 1
+    assert b.read("second").file.body == "canary written while locked"  # type: ignore[union-attr]
+    b.close()
+    b = Memory.load("m", home=tmp_path / "b", provider=cloud)
+    assert b.read("second").file.body == "canary written while locked"  # type: ignore[union-attr]
+
+    b.unlock(WALLET)
+    report = asyncio.run(b.sync())
+    assert report.published
+    entry = b.replica.store.entry("m/second")
+    sealing = b.replica.ring.view.sealing  # type: ignore[union-attr]
+    assert sealing is not None
+    assert [value.loc.ek for value in entry.values() if value.loc] == [sealing.id]
+    asyncio.run(a.sync())
+    assert a.read("second").file.body == "canary written while locked"  # type: ignore[union-attr]
+    assert not cloud.saw(b"canary")
