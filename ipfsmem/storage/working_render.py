@@ -1,0 +1,385 @@
+"""Bringing plain files up to date with the state: memories, conflict copies, MEMORY.md, the days of the timeline.
+
+A file is written only when what it should show has changed, and only while it still holds what this device last saw in
+it; otherwise it is left for the next look. Runs inside a transaction that holds the rows; the state is durable before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
+from ipfsmem.bundle.memory_file import MAX_FILE
+from ipfsmem.bundle.timeline import event_line, foreign_id, parse_lines
+from ipfsmem.causal.value import Entry, memory_entry, split_segment
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.replica.events import Timeline
+from ipfsmem.replica.replica import Replica
+from ipfsmem.storage.memories import Memories
+from ipfsmem.storage.plain_folder import (
+    HIDDEN,
+    TIMELINE,
+    UNSURE,
+    NotPlainError,
+    PlainFolder,
+    Stat,
+    flush_all,
+    sync_all,
+)
+from ipfsmem.storage.renders import Aside, Render, Renders
+from ipfsmem.storage.working_scan import MAX_TIMELINE
+
+
+class _Want(msgspec.Struct, frozen=True):
+    """What a file is to show. `load` gives the bytes, None when they are not at hand."""
+
+    key: str
+    text: bytes
+    dots: tuple[str, ...]
+    load: Callable[[], bytes | None]
+
+
+class _Work(msgspec.Struct, frozen=True):
+    file: str
+    want: _Want
+    row: Render | None
+    staged: Path
+    data: bytes
+
+
+class Rendering:
+    """One rendering. `untaken` says afterwards whether something came in that only a new look can take."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        memories: Memories,
+        timeline: Timeline,
+        folder: PlainFolder,
+        problems: dict[str, str],
+        *,
+        own: bool,
+    ) -> None:
+        self._replica = replica
+        self._memories = memories
+        self._timeline = timeline
+        self._folder = folder
+        self._renders = Renders(replica.db)
+        self._problems = problems
+        self._own = own
+        self._now = replica.world.now()
+        self._durable = True
+        self._touched = False
+        self._young: list[str] = []
+        self.untaken = False
+
+    # -- memories ----------------------------------------------------------------------------------------------
+
+    def everything(self) -> None:
+        """All memories, the timeline, the index."""
+        rows = self._renders.all()
+        mains = _foreign_mains(rows)
+        wanted: dict[str, _Want] = {}
+        keep: set[str] = set()
+        for name, entry in self._replica.store.entries("m/"):
+            self._want(name[2:], entry, mains.get(name[2:]), wanted, keep)
+        self._bring(rows, wanted, keep)
+        self.days(None)
+        self.index()
+        self.finish()
+
+    def one(self, key: str) -> None:
+        """One memory and its conflict copies."""
+        rows = self._renders.of_key(key)
+        wanted: dict[str, _Want] = {}
+        keep: set[str] = set()
+        entry = self._replica.store.entry(memory_entry(key))
+        self._want(key, entry, _foreign_mains(rows).get(key), wanted, keep)
+        self._bring(rows, wanted, keep)
+
+    def finish(self) -> None:
+        """Make names durable before the rows are, and note times that can be trusted by now."""
+        if self._touched:
+            self._folder.settle()
+
+    def _want(
+        self, key: str, entry: Entry, main: str | None, wanted: dict[str, _Want], keep: set[str]
+    ) -> None:
+        """What the files of one key are to show. `keep`: keys whose files stay because a text is not at hand."""
+        name = memory_entry(key)
+        main = main or f"{key}.md"
+        if len(entry) == 1:
+            ((dot, value),) = entry.items()
+            if value.body is not None:
+                wanted[main] = _Want(
+                    key, bytes.fromhex(value.body), (dot,), lambda: self._replica.store.body(name, value)
+                )
+            return
+        if not entry:
+            return
+        view = self._memories.view(key, entry)
+        if view.not_fetched:
+            keep.add(key)
+        if view.data is not None:
+            data = view.data
+            if view.merged:
+                # Found again as the text that a later edit started from.
+                self._replica.db.add_blocks([(sha256(data).digest(), data)])
+            wanted[main] = _Want(key, sha256(data).digest(), view.dots, lambda: data)
+        for copy in view.conflicts:
+            value = entry[copy.dot]
+            wanted[copy.file] = _Want(
+                key,
+                bytes.fromhex(copy.body),
+                copy.dots,
+                lambda value=value: self._replica.store.body(name, value),  # type: ignore[misc]
+            )
+
+    def _bring(self, rows: dict[str, Render], wanted: dict[str, _Want], keep: set[str]) -> None:
+        shown = {want.key for want in wanted.values()}
+        todo: list[tuple[str, _Want, Render | None]] = []
+        for file, want in wanted.items():
+            row = rows.get(file)
+            if row is None or row.text != want.text:
+                todo.append((file, want, row))
+            elif row.dots != want.dots:
+                self._renders.put(msgspec.structs.replace(row, dots=want.dots))
+        self._durable = not flush_all(len(todo))
+        works = [work for file, want, row in todo if (work := self._stage(file, want, row)) is not None]
+        if not self._durable:
+            sync_all()
+        for work in works:
+            self._guarded(work.file, lambda work=work: self._place(work))  # type: ignore[misc]
+        for file, row in rows.items():
+            if not row.key or file in wanted or row.key in keep:
+                continue
+            # A second file with a foreign name stays while its memory does; a copy goes when it is settled.
+            if row.key in shown and split_conflict_name(file) is None:
+                continue
+            self._guarded(file, lambda row=row: self._remove(row))  # type: ignore[misc]
+
+    def _guarded(self, file: str, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except (NotPlainError, IpfsmemError) as error:
+            self._problems[file] = f"{file} could not be brought up to date: {error}"
+
+    def _stage(self, file: str, want: _Want, row: Render | None) -> _Work | None:
+        try:
+            if not self._is_as_seen(file, want.text, row, want):
+                return None
+            data = want.load()
+            if data is None:
+                return None
+            return _Work(file, want, row, self._folder.stage(file, data, durable=self._durable), data)
+        except (NotPlainError, IpfsmemError) as error:
+            self._problems[file] = f"{file} could not be brought up to date: {error}"
+            return None
+
+    def _is_as_seen(self, file: str, text: bytes, row: Render | None, want: _Want | None) -> bool:
+        """Whether a file holds what this device last saw in it, or is absent; else it is left for the next look."""
+        found = self._folder.read(file, MAX_FILE)
+        if found is None:
+            return True
+        body = sha256(found[0]).digest()
+        if row is not None and body == row.body:
+            return True
+        if want is not None and body == text:
+            # It says so already: rendered just before a crash.
+            self._renders.put(Render(file, want.key, body, text, want.dots, found[1]))
+        else:
+            self.untaken = True
+        return False
+
+    def _place(self, work: _Work) -> None:
+        file, want, row = work.file, work.want, work.row
+        placed = self._folder.stat(file) is None and self._folder.create(work.staged, file)
+        if not placed:
+            old = self._folder.replace(work.staged, file) if row is not None else None
+            if old is None:
+                # Somebody made a file of this name just now.
+                self.untaken = True
+                self._folder.drop_aside(work.staged.name)
+                return
+            assert row is not None
+            self._note_aside(old, row)
+        body = sha256(work.data).digest()
+        quiet = row is None or row.since == -1 or row.missed is not None
+        self._touched = True
+        self._renders.put(
+            Render(
+                file,
+                want.key,
+                body,
+                want.text,
+                want.dots,
+                UNSURE,
+                base=None if quiet or row is None else row.text,
+                since=0 if quiet else self._now,
+            )
+        )
+
+    def _note_aside(self, old: Path, row: Render) -> None:
+        """Keep what stood there; when it is not what was seen, it came in this very moment."""
+        self._renders.put_aside(Aside(old.name, row.file, row.body, -1, self._now))
+        found = self._folder.read_aside(old.name, MAX_FILE)
+        if found is None or sha256(found[0]).digest() != row.body:
+            self.untaken = True
+
+    def _remove(self, row: Render) -> None:
+        found = self._folder.read(row.file, MAX_FILE)
+        if found is not None:
+            if sha256(found[0]).digest() != row.body:
+                self.untaken = True
+                return
+            old = self._folder.take_away(row.file)
+            self._touched = True
+            if old is not None:
+                self._note_aside(old, row)
+        self._renders.drop(row.file)
+
+    # -- the index ---------------------------------------------------------------------------------------------
+
+    def index(self) -> None:
+        """MEMORY.md, where it is ours: in an adopted folder only while nobody else has written one."""
+        self._guarded(INDEX_FILE, self._index)
+
+    def _index(self) -> None:
+        data = self._memories.index().encode()
+        text = sha256(data).digest()
+        row = self._renders.get(INDEX_FILE)
+        stat = self._folder.stat(INDEX_FILE)
+        if row is not None and row.text == text and stat == row.stat:
+            return
+        found = self._folder.read(INDEX_FILE, MAX_TIMELINE)
+        if found is not None:
+            body = sha256(found[0]).digest()
+            if body == text:
+                self._renders.put(Render(INDEX_FILE, "", body, text, (), found[1]))
+                return
+            if row is None or row.body != body:
+                if not self._own:
+                    return
+                self._keep_edited_index(found[0], body)
+                row = Render(INDEX_FILE, "", body, text, ())
+        staged = self._folder.stage(INDEX_FILE, data)
+        if found is None:
+            placed = self._folder.create(staged, INDEX_FILE)
+        else:
+            assert row is not None
+            old = self._folder.replace(staged, INDEX_FILE)
+            placed = old is not None
+            if old is not None:
+                self._renders.put_aside(Aside(old.name, INDEX_FILE, row.body, -1, self._now))
+        if placed:
+            self._touched = True
+            self._renders.put(Render(INDEX_FILE, "", text, text, ()))
+        else:
+            self._folder.drop_aside(staged.name)
+
+    def _keep_edited_index(self, data: bytes, body: bytes) -> None:
+        name = f"MEMORY.edited-{body.hex()[:8]}.md"
+        staged = self._folder.stage(name, data)
+        if not self._folder.create(staged, f"{HIDDEN}/{name}"):
+            self._folder.drop_aside(staged.name)
+        self._problems[INDEX_FILE] = (
+            f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{name}"
+        )
+
+    # -- timeline ----------------------------------------------------------------------------------------------
+
+    def days(self, only: Iterable[str] | None) -> None:
+        """The timeline files; lines are only ever appended to one, so that nobody else's can be lost."""
+        store = self._replica.store
+        chosen = None if only is None else set(only)
+        made_from: dict[str, list[str]] = {}
+        for name, entry in store.entries("t/"):
+            parts = split_segment(name)
+            if parts is not None and (chosen is None or parts[0] in chosen):
+                made_from.setdefault(parts[0], []).extend(
+                    f"{name} {value.body} {value.loc is not None and self._replica.db.has_block(bytes.fromhex(value.loc.sha))}"
+                    for value in entry.values()
+                )
+        for day, parts_of_day in made_from.items():
+            text = sha256(" ".join(sorted(parts_of_day)).encode()).digest()
+            file = f"{TIMELINE}/{day}.jsonl"
+            row = self._renders.get(file)
+            if row is None or row.text != text:
+                self._guarded(file, lambda d=day, f=file, r=row, t=text: self._day(d, f, r, t))  # type: ignore[misc]
+
+    def _day(self, day: str, file: str, row: Render | None, text: bytes) -> None:
+        events = self._timeline.events((day, day))
+        wanted = {event_line(event): event["id"] for event in events}
+        found = self._folder.read(file, MAX_TIMELINE)
+        if found is None:
+            data = b"".join(line + b"\n" for line in wanted)
+            staged = self._folder.stage(file, data)
+            if not self._folder.create(staged, file):
+                self._folder.drop_aside(staged.name)
+                self.untaken = True
+                return
+            self._touched = True
+            self._renders.put(Render(file, "", sha256(data).digest(), text, ()))
+            return
+        data, stat = found
+        if row is None or sha256(data).digest() != row.body:
+            self.untaken = True
+            whole = data[: data.rfind(b"\n") + 1]
+            if any(line.startswith(data[len(whole) :]) for line in wanted) and data != whole:
+                self._mend(file, data, whole, wanted)
+            return
+        self._extend(file, row, text, data, stat, day, wanted)
+
+    def _extend(
+        self,
+        file: str,
+        row: Render,
+        text: bytes,
+        data: bytes,
+        stat: Stat,
+        day: str,
+        wanted: dict[bytes, str],
+    ) -> None:
+        ids = {_id_in_state(event, wanted) for event in parse_lines(data, day)}
+        if ids - set(wanted.values()):
+            # Lines that were trimmed, or that stand in another day's file by their time.
+            made = b"".join(line + b"\n" for line in wanted)
+            old = self._folder.replace(self._folder.stage(file, made), file)
+            if old is None:
+                return
+            self._note_aside(old, row)
+            self._touched = True
+            self._renders.put(Render(file, "", sha256(made).digest(), text, ()))
+            return
+        new = b"".join(line + b"\n" for line, id in wanted.items() if id not in ids)
+        if new:
+            if data and not data.endswith(b"\n"):
+                new = b"\n" + new
+            self._folder.append(file, new)
+            stat = UNSURE
+        self._renders.put(Render(file, "", sha256(data + new).digest(), text, (), stat))
+
+    def _mend(self, file: str, data: bytes, whole: bytes, wanted: dict[bytes, str]) -> None:
+        """Complete a line of ours that a crash cut off."""
+        tail = data[len(whole) :]
+        line = next(line for line in wanted if line.startswith(tail))
+        self._folder.append(file, line[len(tail) :] + b"\n")
+
+
+def _id_in_state(event: dict[str, object], wanted: dict[bytes, str]) -> str:
+    """The id under which the state holds an event as it stands in a file."""
+    line = event_line(event)
+    return wanted[line] if line in wanted else foreign_id(event)
+
+
+def _foreign_mains(rows: dict[str, Render]) -> dict[str, str]:
+    """The files with foreign names that stand for their key because no file has its own name."""
+    mains: dict[str, str] = {}
+    for file, row in sorted(rows.items()):
+        if row.key and file != f"{row.key}.md" and split_conflict_name(file) is None:
+            mains.setdefault(row.key, file)
+    return {key: file for key, file in mains.items() if f"{key}.md" not in rows}
