@@ -45,6 +45,7 @@ from ipfsmem.seal.words import to_words
 from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.layouts import PlainLayout, SealedLayout
 from ipfsmem.storage.memories import Listed, Memories, Reading
+from ipfsmem.storage.working_copy import PLAIN_MODES, WorkingCopy, working_folder
 from ipfsmem.sync.engine import Collection, Sync
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, log, open_past
 from ipfsmem.sync.provider import Provider, open_provider
@@ -73,6 +74,8 @@ class Status(msgspec.Struct, frozen=True):
     provider: str | None
     vault: VaultConfig | None
     members: list[str]
+    #: What a person should know about the plain files: left alone, missing, not there.
+    notices: list[str] = []
 
 
 class Memory:
@@ -89,6 +92,9 @@ class Memory:
         self._memories = Memories(replica)
         self._timeline = Timeline(replica)
         self._wake: asyncio.Event | None = None
+        files = working_folder(replica)
+        #: The plain files of modes `local` and `ipfs`.
+        self._files = WorkingCopy(replica, self._memories, self._timeline, files) if files else None
 
     # -- making and opening ------------------------------------------------------------------------------------
 
@@ -132,6 +138,7 @@ class Memory:
             memory._use_provider(provider or memory.replica.config.provider or known.provider)
             if unlock is not None:
                 memory.unlock(unlock)
+            memory._open_files()
             return memory
         chosen = provider or known.provider
         if mode == "local":
@@ -209,7 +216,7 @@ class Memory:
             label or known.label or _host_label(),
             provider=provider if isinstance(provider, str) else None,
             vault=vault,
-            memory_dir=str(memory_dir) if memory_dir is not None else None,
+            memory_dir=_plain_folder(mode, memory_dir),
         )
         replica = create_replica(
             folder,
@@ -223,6 +230,7 @@ class Memory:
         memory._root = root
         memory.recovery_words = to_words(words) if words is not None else None
         memory._use_provider(provider)
+        memory._open_files()
         return memory
 
     @classmethod
@@ -236,6 +244,7 @@ class Memory:
         unprotected_keys: bool = False,
         home: str | Path | None = None,
         label: str | None = None,
+        memory_dir: str | Path | None = None,
         world: World | None = None,
         progress: Progress = no_progress,
     ) -> Memory:
@@ -263,6 +272,7 @@ class Memory:
             label or known.label or _host_label(),
             provider=provider if isinstance(provider, str) else None,
             vault=vault,
+            memory_dir=_plain_folder(mode, memory_dir),
         )
         with making(folder):
             replica = begin_replica(folder, made, world, passphrase=passphrase)
@@ -294,6 +304,9 @@ class Memory:
     def close(self) -> None:
         """Let go of files and secrets."""
         self._root = None
+        if self._files is not None:
+            self._files.close()
+            self._files = None
         self.replica.close()
 
     def __enter__(self) -> Memory:
@@ -321,6 +334,7 @@ class Memory:
 
     def status(self) -> Status:
         """Counts and state, local."""
+        self._look()
         listed = self._memories.listing()
         ring = self.replica.ring
         root = self.replica.db.get_meta("root")
@@ -338,6 +352,7 @@ class Memory:
             self.replica.config.provider or (self._provider.name if self._provider else None),
             self.replica.config.vault,
             [f"{p.id} {p.role} {p.label}" for p in ring.view.members.values()] if ring else [],
+            self._files.notices() if self._files is not None else [],
         )
 
     def _unpublished(self) -> bool:
@@ -368,7 +383,7 @@ class Memory:
         It replaces what `seen` (a Reading) was shown, else what is shown now. `if_match` refuses (ChangedError) when
         the shown text does not have this SHA-256, "" when there must be none.
         """
-        token = seen.token if isinstance(seen, Reading) else seen
+        token = self._token(key, seen, if_match)
         with writing(self.replica) as change:
             shown = self._memories.view(key, change.entry(f"m/{key}")).data
             old = parse_memory(shown) if shown is not None else MemoryFile()
@@ -391,7 +406,7 @@ class Memory:
                     )
                 )
             self._checked_write(change, key, data, token, if_match)
-        self._changed()
+        self._show(key)
         reading = self.read(key)
         assert reading is not None
         return reading
@@ -405,9 +420,8 @@ class Memory:
         if_match: str | None = None,
     ) -> Reading:
         """Write the whole file, header and all, exactly these bytes."""
-        token = seen.token if isinstance(seen, Reading) else seen
-        self._memories.write(key, data, seen=token, if_match=if_match)
-        self._changed()
+        self._memories.write(key, data, seen=self._token(key, seen, if_match), if_match=if_match)
+        self._show(key)
         reading = self.read(key)
         assert reading is not None
         return reading
@@ -422,29 +436,36 @@ class Memory:
 
     def read(self, key: str) -> Reading | None:
         """One memory as it is shown, None when there is none; its token goes to the write that has seen it."""
+        self._take(key)
         return self._memories.read(key)
 
     def read_conflict(self, key: str, file: str) -> Reading:
         """A conflict copy of a memory."""
+        self._take(key)
         return self._memories.read_conflict(key, file)
 
     def list(self) -> list_[Listed]:
         """All memories, ordered by key, headers only."""
+        self._look()
         return self._memories.listing()
 
     def index(self) -> str:
         """The text of MEMORY.md."""
+        self._look()
         return self._memories.index()
 
     def forget(self, key: str, *, reason: str = "", if_match: str | None = None) -> bool:
         """Forget a memory on every device, concurrent edits included, and note it. False when there is none."""
+        self._take(key)
         if not self._memories.forget(key, if_match=if_match):
             return False
+        self._show(key)
         self.note("forgot", key=key, **({"reason": reason} if reason else {}))
         return True
 
     def conflicts(self) -> list_[tuple[str, tuple[str, ...], bool]]:
         """Keys with siblings that are not shown: (key, names of the copies, whether the key is forgotten)."""
+        self._look()
         return [
             (view.key, tuple(copy.file for copy in (*view.conflicts, *view.hidden)), view.forgotten)
             for view, _ in self._memories.conflicts()
@@ -452,10 +473,11 @@ class Memory:
 
     def resolve(self, key: str, data: bytes | None = None, *, copies: Iterable[str] | None = None) -> Reading:
         """Settle a conflict: `data` (None: what is shown) replaces the shown text and `copies` (None: all of them)."""
+        self._take(key)
         if copies is None:
             copies = next((files for name, files, _ in self.conflicts() if name == key), ())
         self._memories.resolve(key, data, [*copies])
-        self._changed()
+        self._show(key)
         reading = self.read(key)
         assert reading is not None
         return reading
@@ -465,11 +487,14 @@ class Memory:
     def note(self, kind: str, /, **data: Any) -> dict[str, Any]:
         """Append an event to the timeline, durable when this returns."""
         event = self._timeline.note(kind, data)
+        if self._files is not None:
+            self._files.show_day(event["ts"][:10])
         self._changed()
         return event
 
     def timeline(self, days: tuple[str, str] | None = None) -> list_[dict[str, Any]]:
         """All events of all devices in order; `days` limits to UTC days from the first to the last."""
+        self._look()
         return self._timeline.events(days)
 
     # -- in and out --------------------------------------------------------------------------------------------
@@ -480,6 +505,7 @@ class Memory:
 
     def files(self) -> dict[str, bytes]:
         """Every memory that is shown, by key."""
+        self._look()
         with self.replica.reading():
             return {view.key: view.data for _, view in self._memories.views() if view.data is not None}
 
@@ -497,7 +523,9 @@ class Memory:
             blob = read_path(source)
         else:
             blob = read_blob(source.encode() if isinstance(source, str) else source)
+        self.scan()
         result = import_files(self._memories, self._timeline, blob, strategy=strategy, prune=prune)
+        self.render()
         self._changed()
         return result
 
@@ -596,6 +624,8 @@ class Memory:
         self, provider: str | Provider | None = None, *, progress: Progress = no_progress
     ) -> SyncReport:
         """Pull what others published, join it, publish what is new. Raises ProviderError; nothing local is lost."""
+        if self.mode == "none":
+            return SyncReport()  # nothing leaves this process, and every call is accepted
         if provider is not None:
             self._use_provider(provider)
         channels = self._channels()
@@ -627,11 +657,54 @@ class Memory:
             raise ConfigError("no provider is set", hint="Give one with --provider, for instance a folder.")
         return [self._provider]
 
+    # -- plain files -------------------------------------------------------------------------------------------
+
     def scan(self) -> None:
-        """Take in what people and programs edited in the plain files (modes `local` and `ipfs`)."""
+        """Take in what people and programs edited in the plain files (modes `local` and `ipfs`).
+
+        Happens by itself at `load`, `sync` and `import_`, before lists when the last look is over a second old, and for
+        the files of one memory before it is read, written or forgotten.
+        """
+        if self._files is not None and self._files.scan():
+            self._changed()
 
     def render(self) -> None:
-        """Bring the plain files up to date (modes `local` and `ipfs`)."""
+        """Bring the plain files up to date (modes `local` and `ipfs`). Writes do it for what they changed."""
+        if self._files is not None:
+            self._files.render()
+
+    def restore_files(self) -> int:
+        """Write plain files again that are missing, instead of taking that for deletes. Returns how many."""
+        return self._files.restore_files() if self._files is not None else 0
+
+    def _open_files(self) -> None:
+        if self._files is not None:
+            self._files.scan()
+            self._files.render_if_needed()
+
+    def _look(self) -> None:
+        if self._files is not None:
+            self._files.look()
+
+    def _take(self, key: str) -> tuple[str, ...] | None:
+        """Take in edits of one memory's files; when there were some, the dots that were shown before."""
+        return self._files.take(key) if self._files is not None else None
+
+    def _token(
+        self, key: str, seen: tuple[str, ...] | Reading | None, if_match: str | None
+    ) -> tuple[str, ...] | None:
+        """The dots that a write replaces. An edit of the file that was found only now was seen by nobody who writes
+        without having read: it is kept beside."""
+        before = self._take(key)
+        if seen is None and if_match is None:
+            return before
+        return seen.token if isinstance(seen, Reading) else seen
+
+    def _show(self, key: str) -> None:
+        """After a write: the files of that memory, then whoever waits for changes."""
+        if self._files is not None:
+            self._files.show(key)
+        self._changed()
 
     def _layout(self) -> Layout:
         return PlainLayout(self._memories, self._timeline) if self.mode == "ipfs" else SealedLayout()
@@ -706,6 +779,15 @@ def _new_root(unlock: Unlock | RootKeys | None, world: World) -> tuple[RootKeys,
         admin=root.admin_public.hex(),
         anchor=root.head_public.hex(),
     )
+
+
+def _plain_folder(mode: str, chosen: str | Path | None) -> str | None:
+    """The folder of plain files that a configuration names."""
+    if chosen is None:
+        return None
+    if mode not in PLAIN_MODES:
+        raise UsageError(f"mode {mode} keeps no plain files, so it takes no memory_dir")
+    return str(Path(chosen).expanduser().absolute())
 
 
 def _host_label() -> str:

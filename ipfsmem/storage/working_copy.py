@@ -16,7 +16,7 @@ from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
-from ipfsmem.bundle.keys import INDEX_FILE
+from ipfsmem.bundle.keys import INDEX_FILE, is_key
 from ipfsmem.errors import StorageError
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
@@ -99,7 +99,7 @@ class WorkingCopy:
 
     def take(self, key: str) -> tuple[str, ...] | None:
         """Take in edits of one memory's files. When there was one: the dots that were shown under the key before."""
-        if not self._is_ready():
+        if not is_key(key) or not self._is_ready():
             return None
         rows = self._renders.of_key(key)
         changed = [
