@@ -9,11 +9,13 @@ Each transaction is one fsync (write-ahead log, synchronous FULL).
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
-from ipfsmem.errors import ConfigError, StorageError
+from ipfsmem.errors import ConfigError, LockedError, StorageError
 from ipfsmem.replica.disk import storage_errors
 from ipfsmem.replica.lock import directory_lock
 
@@ -48,18 +50,36 @@ def database_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         text = str(error)
+        if text.startswith("database is locked"):
+            raise LockedError(f"{path} is in use by another program") from None
         known = {
             "database or disk is full": "the disk is full",
             "attempt to write a readonly database": "the home is read-only",
             "unable to open database file": "it cannot be opened (missing folder or no permission)",
-            "disk I/O error": "the disk reported an error",
+            "disk I/O error": "the disk reported an error, or is full",
         }
         raise StorageError(f"cannot use {path}: {known.get(text, text)}") from None
-    except sqlite3.DatabaseError as error:
-        raise StorageError(
-            f"{path} is damaged: {error}",
-            hint="Move the folder away and bring the memory back with: ipfsmem init (same wallet and provider).",
-        ) from None
+    except sqlite3.ProgrammingError as error:
+        raise StorageError(f"cannot use {path}: {error}") from None
+    except sqlite3.Error as error:
+        raise damaged(path, str(error)) from None
+
+
+def damaged(path: Path, what: str) -> StorageError:
+    """The error for a database that does not hold what was put into it."""
+    return StorageError(
+        f"{path} is damaged: {what}",
+        hint="Move the folder away and bring the memory back with: ipfsmem init (same wallet and provider).",
+    )
+
+
+def _check(name: str, value: bytes) -> bytes:
+    return sha256(name.encode() + b"\0" + value).digest()[:8]
+
+
+def blob(value: object) -> bytes | None:
+    """A BLOB as it came from SQLite; None for anything that a damaged row may hold instead."""
+    return value if isinstance(value, bytes) else None
 
 
 class Database:
@@ -71,10 +91,24 @@ class Database:
         self._lock_path = None if folder is None else folder / "lock"
         self._wait = wait
         self._depth = 0
+        #: Blocks found to be something else than their digest says: absent, and replaced when they come again.
+        self._bad: set[bytes] = set()
+        if self._lock_path:
+            # Made here, so that neither it nor the files that SQLite puts beside it are ever open to others.
+            with storage_errors(self.path, "open"):
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         with database_errors(self.path):
             self.connection = sqlite3.connect(
                 self.path, isolation_level=None, timeout=wait, check_same_thread=False, cached_statements=256
             )
+        try:
+            self._prepare()
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def _prepare(self) -> None:
+        with database_errors(self.path):
             run = self.connection.execute
             run("PRAGMA journal_mode=WAL")
             run("PRAGMA synchronous=FULL")
@@ -94,9 +128,6 @@ class Database:
                 f"{self.path} was written by another version of ipfsmem (schema {version}, this one knows {SCHEMA_VERSION})",
                 hint="Use that version, or move the folder away and sync anew.",
             )
-        if self._lock_path:
-            with storage_errors(self.path, "protect"):
-                self.path.chmod(0o600)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -118,15 +149,20 @@ class Database:
                 yield
             except BaseException:
                 self._depth = 0
-                self.connection.execute("ROLLBACK")
+                self._roll_back()
                 raise
             self._depth = 0
             try:
                 self.connection.execute("COMMIT")
             except sqlite3.Error:
-                with contextlib.suppress(sqlite3.Error):
-                    self.connection.execute("ROLLBACK")
+                self._roll_back()
                 raise
+
+    def _roll_back(self) -> None:
+        # SQLite has done so already when the disk is full or broken; the first error is the one to tell.
+        if self.connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):
+                self.connection.execute("ROLLBACK")
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -139,7 +175,11 @@ class Database:
             try:
                 yield
             finally:
-                self.connection.execute("COMMIT")
+                self._end_reading()
+
+    def _end_reading(self) -> None:
+        if self.connection.in_transaction:
+            self.connection.execute("COMMIT")
 
     def version(self) -> int:
         """Changes whenever another connection committed something."""
@@ -147,23 +187,37 @@ class Database:
             return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
 
     def get_meta(self, name: str) -> bytes | None:
-        """One named value."""
+        """One named value. Raises StorageError when it is not what was set: a flipped bit never passes for a value."""
         with database_errors(self.path):
             row = self.connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
-        return None if row is None else bytes(row[0])
+        if row is None:
+            return None
+        stored = blob(row[0])
+        if stored is None or stored[:8] != _check(name, stored[8:]):
+            raise damaged(self.path, f"the value {name!r} does not have its checksum")
+        return stored[8:]
 
     def set_meta(self, name: str, value: bytes) -> None:
         """Set one named value (inside a transaction)."""
-        self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?,?)", (name, value))
+        self.connection.execute(
+            "INSERT OR REPLACE INTO meta VALUES (?,?)", (name, _check(name, value) + value)
+        )
 
     def block(self, digest: bytes) -> bytes | None:
-        """A block by its SHA-256, unverified."""
+        """A block by its SHA-256; one that lost its bytes to the disk is not there."""
         with database_errors(self.path):
             row = self.connection.execute("SELECT data FROM blocks WHERE digest=?", (digest,)).fetchone()
-        return None if row is None else bytes(row[0])
+        data = None if row is None else blob(row[0])
+        if data is not None and sha256(data).digest() == digest:
+            return data
+        if row is not None:
+            self._bad.add(digest)
+        return None
 
     def has_block(self, digest: bytes) -> bool:
-        """Whether a block is here."""
+        """Whether a block is here (its bytes are looked at when it is read)."""
+        if digest in self._bad:
+            return False
         with database_errors(self.path):
             return (
                 self.connection.execute("SELECT 1 FROM blocks WHERE digest=?", (digest,)).fetchone()
@@ -172,6 +226,11 @@ class Database:
 
     def add_blocks(self, blocks: Iterable[tuple[bytes, bytes]]) -> None:
         """Keep (SHA-256, bytes) pairs (inside a transaction)."""
+        if self._bad:
+            blocks = list(blocks)
+            for digest in self._bad.intersection(digest for digest, _ in blocks):
+                self.connection.execute("DELETE FROM blocks WHERE digest=?", (digest,))
+                self._bad.discard(digest)
         self.connection.executemany("INSERT OR IGNORE INTO blocks VALUES (?,?)", blocks)
 
     def report(self, at: int, kind: str, text: str) -> None:

@@ -30,7 +30,8 @@ class Timeline:
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
-        self._open: dict[str, int] = {}
+        #: Where the last segment of a (device, day) was seen; only where to begin to look.
+        self._open: dict[tuple[str, str], int] = {}
 
     def note(self, kind: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Append one event of this device, durable when this returns. Returns it with `ts`, `type` and `id`.
@@ -45,7 +46,7 @@ class Timeline:
         taken = {"ts", "type", "id"} & (data or {}).keys()
         if taken:
             raise UsageError(f"an event's {', '.join(sorted(taken))} cannot be given as data")
-        n = int(self.replica.db.get_meta(_COUNTER) or b"0") + 1
+        n = self._counted() + 1
         self.replica.db.set_meta(_COUNTER, str(n).encode())
         event = {
             "ts": timestamp(self.replica.world.now()),
@@ -55,6 +56,15 @@ class Timeline:
         }
         self._append(change, [event])
         return event
+
+    def _counted(self) -> int:
+        stored = self.replica.db.get_meta(_COUNTER)
+        if stored is not None:
+            return int(stored)
+        # No event yet. Should the row have been lost, a number would be used twice and hide an event.
+        mine = self.replica.device.id
+        own = (split_own_id(str(event.get("id", ""))) for event in self.events())
+        return max((claimed[1] for claimed in own if claimed is not None and claimed[0] == mine), default=0)
 
     def add_foreign(self, change: Writing, events: Iterable[Mapping[str, Any]]) -> int:
         """Add events that others wrote and that are not here yet; returns how many. Their ids are made from them."""
@@ -80,29 +90,40 @@ class Timeline:
             by_day.setdefault(day_of(event["ts"]), []).append(event_line(dict(event)) + b"\n")
         for day, lines in by_day.items():
             i, text = self._last(change, day)
-            full = False
             for line in lines:
                 if text and len(text) + len(line) > SEGMENT:
                     self._put(change, day, i, text)
-                    i, text = i + 1, b""
+                    i, text = self._free(change, day, i + 1), b""
                 text += line
-                full = True
-            if full:
-                self._put(change, day, i, text)
-            self._open[day] = i
+            self._put(change, day, i, text)
+            self._open[self.replica.device.id, day] = i
 
     def _last(self, change: Writing, day: str) -> tuple[int, bytes]:
+        """The segment to append to, and what it holds."""
         device = self.replica.device.id
-        i = self._open.get(day, 0)
+        i = self._open.get((device, day), 0)
+        while i and not change.entry(segment_entry(day, device, i)):
+            # It was remembered from a transaction that failed, or was trimmed since.
+            i -= 1
         while change.entry(segment_entry(day, device, i + 1)):
             i += 1
-        entry = change.entry(segment_entry(day, device, i))
-        for value in entry.values():
-            text = change.body(segment_entry(day, device, i), value)
+        name = segment_entry(day, device, i)
+        entry = change.entry(name)
+        if not entry:
+            return i, b""
+        if len(entry) == 1:
+            (value,) = entry.values()
+            text = change.body(name, value)
             if text is not None:
                 return i, text
-        # A segment of ours that is not at hand stays as it is: lines go to the next one.
-        return (i + 1, b"") if entry else (i, b"")
+        # A segment of ours that is not at hand, or stands there twice, stays as it is: lines go to another one.
+        return self._free(change, day, i + 1), b""
+
+    def _free(self, change: Writing, day: str, i: int) -> int:
+        """The first number from `i` on that no segment has: where segments were trimmed there may be later ones."""
+        while change.entry(segment_entry(day, self.replica.device.id, i)):
+            i += 1
+        return i
 
     def _put(self, change: Writing, day: str, i: int, text: bytes) -> None:
         name = segment_entry(day, self.replica.device.id, i)

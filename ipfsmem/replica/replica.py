@@ -52,8 +52,14 @@ class Replica:
         self.db = Database(folder)
         self.ring: Ring | None = None
         self._ring_dump = b""
-        self._load_secrets()
-        self.store = Store(self.db, codec)
+        try:
+            # One committed state: another process may be writing just now.
+            with self.db.snapshot():
+                self._load_secrets()
+                self.store = Store(self.db, codec)
+        except BaseException:
+            self.db.close()
+            raise
 
     @property
     def vault_tag(self) -> bytes | None:
@@ -92,6 +98,9 @@ class Replica:
                 self._ring_dump = data
                 self.ring = Ring.restore(data)
                 self.codec.use_ring(self.ring)
+        elif self.ring is not None:
+            # It was set in a transaction that failed; what is not on disk must not be built upon.
+            self.ring, self._ring_dump = None, b""
         seed = self.db.get_meta("sign")
         first = self._first_device
         self.device = first if seed is None else first.with_seed(open_row(first.row_key, seed))

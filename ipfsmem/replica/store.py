@@ -17,7 +17,7 @@ from ipfsmem.causal.tree import Node, Tree, empty_tree, open_tree
 from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_entry
 from ipfsmem.errors import FormatError, OpenError, StorageError
 from ipfsmem.replica.codec import Codec
-from ipfsmem.replica.database import Database
+from ipfsmem.replica.database import Database, blob, damaged, database_errors
 from ipfsmem.replica.folders import change_objects, state_folder
 
 
@@ -44,6 +44,7 @@ class _State(msgspec.Struct):
     f: Frame
 
 
+_CHAIN = "journal"
 _GONE = msgspec.Raw(b"null")
 _row_decoder = msgspec.json.Decoder(_Row)
 _state_decoder = msgspec.json.Decoder(_State)
@@ -60,6 +61,7 @@ class Store:
         self._tree_ek = ""
         self._overlay: dict[str, bytes | None] = {}
         self._journal = 0
+        self._chain = b""
         self._version = -1
         self.frame = Frame({}, {})
         self.refresh()
@@ -79,6 +81,8 @@ class Store:
     def _reload(self) -> None:
         state = self.db.get_meta("state")
         if state is None:
+            if self.db.connection.execute("SELECT 1 FROM nodes").fetchone():
+                raise damaged(self.db.path, "the state is not where its nodes are")
             self._tree, self._tree_ek, self.frame = empty_tree(self._load_node), "", Frame({}, {})
         else:
             known = self._open(state, "state")
@@ -88,14 +92,21 @@ class Store:
                 self._tree = open_tree(bytes.fromhex(known.top), self._load_node)
         self._overlay.clear()
         self._journal = 0
-        for seq, row in self.db.connection.execute("SELECT seq, row FROM journal ORDER BY seq"):
+        self._chain = b"" if state is None else _link(b"", state)
+        for seq, stored in self.db.connection.execute("SELECT seq, row FROM journal ORDER BY seq"):
+            row = blob(stored)
+            if row is None:
+                raise damaged(self.db.path, f"journal row {seq} is no longer one")
+            self._chain = _link(self._chain, row)
             try:
-                entry = _row_decoder.decode(self.codec.open_row(bytes(row)))
+                entry = _row_decoder.decode(self.codec.open_row(row))
             except (msgspec.DecodeError, FormatError, OpenError) as error:
                 raise StorageError(f"journal row {seq} in {self.db.path} cannot be read: {error}") from None
             self._overlay.update({n: None if t == _GONE else bytes(t) for n, t in entry.e.items()})
             self.frame = entry.f
             self._journal = seq
+        if self._chain != (self.db.get_meta(_CHAIN) or b""):
+            raise damaged(self.db.path, "the journal is not the one that was written")
 
     def _open(self, row: bytes, what: str) -> _State:
         try:
@@ -104,8 +115,12 @@ class Store:
             raise StorageError(f"the {what} in {self.db.path} cannot be read: {error}") from None
 
     def _load_node(self, prefix: str, digest: bytes) -> bytes:
-        row = self.db.connection.execute("SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)).fetchone()
-        stored = None if row is None or bytes(row[1]) != digest else self.db.block(bytes(row[0]))
+        with database_errors(self.db.path):
+            row = self.db.connection.execute(
+                "SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)
+            ).fetchone()
+        file = None if row is None or row[1] != digest else blob(row[0])
+        stored = None if file is None else self.db.block(file)
         if stored is None:
             raise StorageError(f"state node {prefix or 'top'} is missing in {self.db.path}")
         return self.codec.open_node(prefix, self._tree_ek, stored)
@@ -172,12 +187,17 @@ class Store:
         texts = {name: encode_entry(entry) if entry else None for name, entry in changes.items()}
         self.db.add_blocks(blocks)
         row = _encode(_Row({n: _GONE if t is None else msgspec.Raw(t) for n, t in texts.items()}, frame))
-        cursor = self.db.connection.execute(
-            "INSERT INTO journal(row) VALUES (?)", (self.codec.seal_row(row),)
-        )
+        stored = self.codec.seal_row(row)
+        cursor = self.db.connection.execute("INSERT INTO journal(row) VALUES (?)", (stored,))
         self._journal = int(cursor.lastrowid or 0)
+        self._link_journal(_link(self._chain, stored))
         self._overlay.update(texts)
         self.frame = frame
+
+    def _link_journal(self, chain: bytes) -> None:
+        # A row that a damaged disk loses, doubles or moves would show an old text as the new one.
+        self._chain = chain
+        self.db.set_meta(_CHAIN, chain)
 
     def stale(self) -> None:
         """After a transaction that failed: what is in memory may not be on disk; read it again before use."""
@@ -207,8 +227,10 @@ class Store:
         self._tree, self._tree_ek = patch.tree, self.codec.ek
         self._overlay = {}
         state = _State(patch.tree.digest.hex(), self._tree_ek, self.frame)
-        self.db.set_meta("state", self.codec.seal_row(_encode(state)))
+        stored = self.codec.seal_row(_encode(state))
+        self.db.set_meta("state", stored)
         self.db.connection.execute("DELETE FROM journal")
+        self._link_journal(_link(b"", stored))
         self._journal = 0
         return self._tree
 
@@ -246,6 +268,10 @@ class Store:
     def dirty(self) -> bool:
         """Whether there are changes since the last checkpoint."""
         return self._journal > 0
+
+
+def _link(chain: bytes, row: bytes) -> bytes:
+    return sha256(chain + row).digest()[:16]
 
 
 def located(entry: Entry) -> Iterator[Loc]:
