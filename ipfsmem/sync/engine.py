@@ -118,6 +118,7 @@ class Sync:
             # A copy whose other half has shown nothing yet: what both know is what was published last.
             stranger = stranger or self._own_head()
             await self._become_another(stranger)
+        await self._ask_again()
         for head in sorted(self.heads.values(), key=lambda h: (h.commit.commit.h, h.commit.digest)):
             if head is not stranger:
                 await self._join(head)
@@ -285,6 +286,15 @@ class Sync:
             self.report.heads_joined += self._note_head(head)
             if entries:
                 self._guard(entries)
+
+    async def _ask_again(self) -> None:
+        """Ask for bodies that could not be had when their values were joined in an earlier sync: "not fetched" is a
+        state that ends. What a join of this sync misses is asked for in the next one."""
+        absent = "SELECT digest FROM objects WHERE digest NOT IN (SELECT digest FROM blocks)"
+        missing = [bytes(row[0]) for row in self.replica.db.connection.execute(absent)]
+        if missing:
+            found = await self.fetcher.get([raw_cid(digest) for digest in missing])
+            self.report.not_fetched += len(missing) - len(found)
 
     def _count_entries(self) -> int:
         return sum(1 for _ in self.replica.store.names())
