@@ -301,7 +301,7 @@ def open_tree(digest: bytes, load: Load) -> Tree:
     return Tree(parse_node("", load("", digest), digest), load)
 
 
-class Difference(msgspec.Struct, frozen=True):
+class Difference(msgspec.Struct, frozen=True, gc=False):
     """One entry that two trees do not share: its text in each, None where it stands in only one."""
 
     name: str

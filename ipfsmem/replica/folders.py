@@ -14,7 +14,9 @@ from ipfsmem.causal.tree import DIGITS, MAX_DEPTH, MAX_ENTRIES
 from ipfsmem.content.cid import RAW_PREFIX
 from ipfsmem.content.dagpb import RawLink
 from ipfsmem.content.unixfs import raw_directory
+from ipfsmem.errors import StorageError
 from ipfsmem.replica.database import Database
+from ipfsmem.replica.many import rows_where
 
 #: A folder: its CID as bytes, and the bytes of all blocks below it.
 Folder = tuple[bytes, int]
@@ -36,7 +38,11 @@ def add_file(db: Database, data: bytes) -> Folder:
 
 def _folder_row(run: Connection, path: str) -> Folder | None:
     row = run.execute("SELECT cid, size FROM folders WHERE path=?", (path,)).fetchone()
-    return None if row is None else (bytes(row[0]), row[1])
+    if row is None:
+        return None
+    if not isinstance(row[0], bytes) or len(row[0]) != 36 or not isinstance(row[1], int):
+        raise StorageError(f"the row of folder {path} is damaged")
+    return row[0], row[1]
 
 
 def _keep(run: Connection, path: str, folder: Folder) -> Folder:
@@ -80,21 +86,24 @@ def state_folder(db: Database, extension: str, touched: Iterable[str] | None) ->
 def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> None:
     """Count references to objects: digest -> (size in bytes, change); folders on changed paths are made anew."""
     run = db.connection
+    names = {digest: digest.hex()[:40] for digest, (_, delta) in deltas.items() if delta}
+    known = dict(rows_where(db, "SELECT name, refs FROM objects WHERE name IN ({})", names.values()))
+    gone: list[tuple[str]] = []
+    kept: list[tuple[str, bytes, int, int]] = []
     changed: list[str] = []
-    for digest, (size, delta) in deltas.items():
-        if not delta:
-            continue
-        name = digest.hex()[:40]
-        row = run.execute("SELECT refs FROM objects WHERE name=?", (name,)).fetchone()
-        refs = (row[0] if row else 0) + delta
-        if refs <= 0:
-            run.execute("DELETE FROM objects WHERE name=?", (name,))
-        elif row:
-            run.execute("UPDATE objects SET refs=? WHERE name=?", (refs, name))
+    for digest, name in names.items():
+        size, delta = deltas[digest]
+        refs = known.get(name, 0) + delta
+        if refs > 0:
+            kept.append((name, digest, size, refs))
         else:
-            run.execute("INSERT INTO objects VALUES (?,?,?,?)", (name, digest, size, refs))
-        if (row is None) != (refs <= 0):
+            gone.append((name,))
+        if (name not in known) != (refs <= 0):
             changed.append(name)
+    run.executemany("DELETE FROM objects WHERE name=?", gone)
+    run.executemany(
+        "INSERT INTO objects VALUES (?,?,?,?) ON CONFLICT(name) DO UPDATE SET refs=excluded.refs", kept
+    )
     if changed:
         _objects_folder(db, "", sorted(changed))
 

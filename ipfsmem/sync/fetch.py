@@ -11,6 +11,7 @@ from ipfsmem.content.cid import CID
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, LimitError, ProviderError
 from ipfsmem.replica.database import Database
+from ipfsmem.replica.many import read_blocks
 from ipfsmem.sync.provider import MAX_BATCH, Provider
 
 #: Blocks in one request.
@@ -34,10 +35,12 @@ class Fetcher:
         """The blocks that can be had of `cids`, verified. A wrong one is refused, noted and left out."""
         found: dict[CID, bytes] = {}
         missing: list[CID] = []
-        for cid in cids:
+        wanted = list(cids)
+        here = read_blocks(self._db, {cid.digest for cid in wanted if cid not in self.fetched})
+        for cid in wanted:
             data = self.fetched.get(cid)
             if data is None:
-                data = self._db.block(cid.digest)
+                data = here.get(cid.digest)
             if data is None:
                 missing.append(cid)
             else:

@@ -33,14 +33,18 @@ from ipfsmem.causal.value import (
 )
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import FormatError, SignatureError
+from ipfsmem.replica.many import all_hold, blocks_here, no_collection
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame, located
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.report import Progress, SyncReport
 
+#: Signatures checked between two reports of progress.
+_TELL = 8_192
 
-class Change(msgspec.Struct, frozen=True):
+
+class Change(msgspec.Struct, frozen=True, gc=False):
     """One entry in which a head differs from us: decoded and structurally valid."""
 
     name: str
@@ -55,14 +59,22 @@ def checked(
 
     Values that we hold already need no second look (format section 7).
     """
+    with no_collection():
+        return _checked(differences, head, replica, progress)
+
+
+def _checked(
+    differences: Iterable[Difference], head: Head, replica: Replica, progress: Progress
+) -> list[Change]:
     counts = seen_counts(head.commit.commit.ctx)
     vault = replica.vault_tag
     assert vault is not None and replica.ring is not None
     keys = replica.ring.view.keys_of
     found = list(differences)
     changes: list[Change] = []
+    unseen: list[tuple[str, str, Value]] = []
     where: dict[str, str] = {}
-    for done, difference in enumerate(found):
+    for difference in found:
         name = check_entry_name(difference.name)
         mine = decode_entry(name, difference.mine) if difference.mine is not None else {}
         theirs = decode_entry(name, difference.theirs) if difference.theirs is not None else {}
@@ -76,11 +88,18 @@ def checked(
             held = mine.get(dot)
             if held is not None and same_identity(held, value):
                 continue
-            if not any(verify_value(key, name, dot, value, vault) for key in keys.get(dot[:16], ())):
-                raise SignatureError(f"value {dot} of {name} is not signed by device {dot[:16]}")
+            unseen.append((name, dot, value))
         changes.append(Change(name, mine, theirs))
-        if done % 1000 == 0:
-            progress("checking signatures", done, len(found))
+
+    def signed(item: tuple[str, str, Value]) -> bool:
+        name, dot, value = item
+        return any(verify_value(key, name, dot, value, vault) for key in keys.get(dot[:16], ()))
+
+    for start in range(0, len(unseen), _TELL):
+        progress("checking signatures", start, len(unseen))
+        wrong = all_hold(signed, unseen[start : start + _TELL])
+        if wrong is not None:
+            raise SignatureError(f"value {wrong[1]} of {wrong[0]} is not signed by device {wrong[1][:16]}")
     return changes
 
 
@@ -95,7 +114,8 @@ async def fetch_objects(
             for loc in located({dot: value}):
                 if mine is None or loc not in (mine.loc, mine.base):
                     wanted[bytes.fromhex(loc.sha)] = loc
-    missing = [digest for digest in wanted if not replica.db.has_block(digest)]
+    here = blocks_here(replica.db, wanted)
+    missing = [digest for digest in wanted if digest not in here]
     step = 2_000
     for start in range(0, len(missing), step):
         await fetcher.get([raw_cid(digest) for digest in missing[start : start + step]])
@@ -107,11 +127,16 @@ async def fetch_objects(
 
 def join(changes: list[Change], head: Head, replica: Replica, report: SyncReport) -> bool:
     """Join inside a transaction; False, and nothing changed, when a dot turns out to be two writes (equivocation)."""
+    with no_collection():
+        return _join(changes, head, replica, report)
+
+
+def _join(changes: list[Change], head: Head, replica: Replica, report: SyncReport) -> bool:
     store = replica.store
     commit = head.commit.commit
     theirs_ctx = seen_counts(commit.ctx)
     joined: dict[str, Entry] = {}
-    not_fetched = 0
+    bodies: list[bytes] = []
     for change in changes:
         # The state may have moved on since the differences were read.
         mine = store.entry(change.name)
@@ -127,9 +152,12 @@ def join(changes: list[Change], head: Head, replica: Replica, report: SyncReport
             return False
         if outcome.entry != mine:
             joined[change.name] = outcome.entry
-            not_fetched += sum(
-                _absent(replica, value) for dot, value in outcome.entry.items() if dot not in mine
-            )
+            bodies += [
+                bytes.fromhex(value.loc.sha)
+                for dot, value in outcome.entry.items()
+                if dot not in mine and value.loc is not None
+            ]
+    here = blocks_here(replica.db, bodies)
     now = replica.world.now()
     hlc = store.frame.hlc
     for entry in joined.values():
@@ -139,12 +167,8 @@ def join(changes: list[Change], head: Head, replica: Replica, report: SyncReport
     if joined or frame != store.frame:
         store.apply(joined, frame)
     report.entries_changed += len(joined)
-    report.not_fetched += not_fetched
+    report.not_fetched += sum(digest not in here for digest in bodies)
     return True
-
-
-def _absent(replica: Replica, value: Value) -> bool:
-    return value.loc is not None and not replica.db.has_block(bytes.fromhex(value.loc.sha))
 
 
 def _passes(replica: Replica, name: str) -> Callable[[Loc, str], bool]:

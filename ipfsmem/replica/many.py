@@ -1,0 +1,88 @@
+"""Work on very many rows or values at once: few statements for many rows, several threads for many signatures, and no
+garbage collection in the middle of building a large structure. Decides nothing and keeps nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ipfsmem.replica.database import Database, database_errors
+
+T = TypeVar("T")
+
+#: Values in one `IN (...)`; SQLite takes 999 in its oldest builds.
+_ROWS = 500
+#: From this many signatures on, threads are worth their start.
+_FEW = 256
+_CHUNK = 256
+_collecting = threading.Lock()
+_paused = 0
+_was_on = False
+
+
+def rows_where(db: Database, query: str, keys: Iterable[object]) -> list[tuple[Any, ...]]:
+    """The rows of `query`, in which `{}` stands for a list of `keys`: "SELECT ... WHERE name IN ({})"."""
+    wanted = list(keys)
+    rows: list[tuple[Any, ...]] = []
+    with database_errors(db.path):
+        for start in range(0, len(wanted), _ROWS):
+            part = wanted[start : start + _ROWS]
+            rows += db.connection.execute(query.format(",".join("?" * len(part))), part)
+    return rows
+
+
+def blocks_here(db: Database, digests: Iterable[bytes]) -> set[bytes]:
+    """Those of these blocks that this device keeps."""
+    return {row[0] for row in rows_where(db, "SELECT digest FROM blocks WHERE digest IN ({})", digests)}
+
+
+def read_blocks(db: Database, digests: Iterable[bytes]) -> dict[bytes, bytes]:
+    """The blocks that this device keeps of these, unverified."""
+    return dict(rows_where(db, "SELECT digest, data FROM blocks WHERE digest IN ({})", digests))
+
+
+def all_hold(test: Callable[[T], bool], items: Sequence[T]) -> T | None:
+    """The first item for which `test` does not hold, None when all do. `test` runs in several threads when there are
+    many items: libsodium lets go of the interpreter while it computes, so signatures are checked on all cores.
+    """
+    threads = min(4, os.cpu_count() or 1)
+    if len(items) <= _FEW or threads < 2:
+        return _first_failure(test, items)
+    chunks = [items[start : start + _CHUNK] for start in range(0, len(items), _CHUNK)]
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            found: Iterator[T | None] = pool.map(lambda chunk: _first_failure(test, chunk), chunks)
+            return next((item for item in found if item is not None), None)
+        finally:
+            # One failure drops the whole: what was not begun need not be looked at.
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _first_failure(test: Callable[[T], bool], items: Iterable[T]) -> T | None:
+    return next((item for item in items if not test(item)), None)
+
+
+@contextlib.contextmanager
+def no_collection() -> Iterator[None]:
+    """No cyclic garbage collection inside, in any thread: for short work that makes hundreds of thousands of objects, all
+    of which stay, where it would look at each of them again and again. Never around anything that waits.
+    """
+    global _paused, _was_on
+    with _collecting:
+        _paused += 1
+        if _paused == 1:
+            _was_on = gc.isenabled()
+            gc.disable()
+    try:
+        yield
+    finally:
+        with _collecting:
+            _paused -= 1
+            if not _paused and _was_on:
+                gc.enable()
