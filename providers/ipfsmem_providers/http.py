@@ -38,155 +38,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Iterable, Mapping
-from types import TracebackType
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
-from multidict import CIMultiDictProxy
 from yarl import URL
 
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem_providers import addresses, http_errors
+from ipfsmem_providers.http_answer import ANSWER_MAX, ERROR_MAX, Answer, Stream
 from ipfsmem_providers.http_body import Body
-from ipfsmem_providers.http_errors import Reason, Redactor, reason_of
+from ipfsmem_providers.http_errors import Redactor
 from ipfsmem_providers.http_policy import RateLimiter, Retry, Timeouts, Timing, retry_after
+from ipfsmem_providers.http_stall import Budget, Outgoing, Progress
 
-T = TypeVar("T")
+__all__ = ["ANSWER_MAX", "CONCURRENCY", "Answer", "Http", "Progress", "Stream", "Unconnected", "urls_of"]
 
-#: Called with "sent" or "received" and a number of bytes as they pass.
-Progress = Callable[[str, int], None]
-#: Default limit of an answer that is read whole, in bytes.
-ANSWER_MAX: Final = 1024 * 1024
+#: Connections to one host at once.
 CONCURRENCY: Final = 16
-_ERROR_MAX: Final = 64 * 1024
 _REPEATABLE: Final = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS"))
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _USER_AGENT: Final = "ipfsmem"
 _log = logging.getLogger("ipfsmem.providers")
 
 
-class Answer:
-    """A whole answer: status, headers, body, and the URL that gave it."""
-
-    def __init__(
-        self, http: Http, status: int, headers: CIMultiDictProxy[str], body: bytes, url: URL
-    ) -> None:
-        self._http = http
-        self.status = status
-        self.headers = headers
-        self.body = body
-        self.url = url
-
-    def __repr__(self) -> str:
-        return f"<Answer {self.status} {self._http.redact(str(self.url))} {len(self.body)} bytes>"
-
-    @property
-    def content_type(self) -> str:
-        """Lower case, without parameters."""
-        return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-
-    @property
-    def reason(self) -> Reason:
-        """The service's own words about a failure, read leniently."""
-        return reason_of(self.body, self.content_type)
-
-    @property
-    def text(self) -> str:
-        """The body as text; what is no UTF-8 is replaced."""
-        return self.body.decode("utf-8", "replace")
-
-    def json(self) -> Any:
-        """The body as JSON. ProviderUnavailable when it is none: something else answered, such as a portal."""
-        return self.decode(Any)
-
-    def decode(self, kind: type[T]) -> T:
-        """The body as JSON of a msgspec type; unknown fields are ignored. ProviderUnavailable when it is not that."""
-        try:
-            return msgspec.json.decode(self.body, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            told = str(error)
-        shown = self.content_type or "no content type"
-        raise self._http.unavailable(
-            f"{self._http.service} answered {self.status} with something unexpected ({shown}): {told}"
-        )
-
-
-class Stream:
-    """An answer whose body is read piece by piece. Made by `Http.stream`."""
-
-    def __init__(self, http: Http, response: aiohttp.ClientResponse, budget: _Budget, max_bytes: int) -> None:
-        self._http = http
-        self._response = response
-        self._budget = budget
-        self._max = max_bytes
-        self.status = response.status
-        self.headers = response.headers
-        self.url = response.url
-        self.received = 0
-        self.whole = b""  #: the body, when `Http.request` asked for it
-
-    @property
-    def content_type(self) -> str:
-        """Lower case, without parameters."""
-        return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The pieces of the body. ProviderUnavailable when it breaks off, ProviderRefused when it is too long."""
-        declared = self._response.content_length
-        if declared is not None and declared > self._max:
-            raise self._too_long(declared)
-        while True:
-            with self._http.errors(self._response.url):
-                async with self._budget.spend():
-                    piece = await self._response.content.readany()
-            if not piece:
-                return
-            self.received += len(piece)
-            self._budget.moved(len(piece))
-            self._http.count("received", len(piece))
-            if self.received > self._max:
-                raise self._too_long(self.received)
-            yield piece
-
-    async def read(self) -> bytes:
-        """The whole body, at most `max_bytes`."""
-        return b"".join([piece async for piece in self])
-
-    async def lines(self, max_line: int = ANSWER_MAX) -> AsyncIterator[bytes]:
-        """Lines of the body without their ends, empty ones left out: NDJSON."""
-        rest = b""
-        async for piece in self:
-            *whole, rest = (rest + piece).split(b"\n")
-            for line in whole:
-                if line.strip():
-                    yield line.strip()
-            if len(rest) > max_line:
-                raise self._too_long(len(rest))
-        if rest.strip():
-            yield rest.strip()
-
-    async def failure(self, what: str = "") -> ProviderError:
-        """This answer as an error; reads the reason from the body."""
-        return self._http.failure(await self._whole(_ERROR_MAX), what)
-
-    async def _whole(self, most: int) -> Answer:
-        """The body up to `most` bytes, whatever happens: reasons are worth having but not waiting for."""
-        body = b""
-        self._max = max(self._max, most + (1 << 20))
-        with contextlib.suppress(ProviderError):
-            async for piece in self:
-                body += piece
-                if len(body) >= most:
-                    break
-        return Answer(self._http, self.status, self.headers, body[:most], self.url)
-
-    def _too_long(self, size: int) -> ProviderRefused:
-        where = self._http.redact(str(self.url))
-        return ProviderRefused(
-            f"{self._http.service} answered at least {size} bytes at {where}, {self._max} are allowed"
-        )
+class Unconnected(ProviderUnavailable):
+    """No connection stood, so nothing was done."""
 
 
 class Http:
@@ -313,7 +192,7 @@ class Http:
         repeat = call.method in _REPEATABLE if idempotent is None else idempotent
         failures = 0
         while True:
-            budget = _Budget(self._timeouts, stall, total)
+            budget = Budget(self._timeouts, stall, total)
             outcome = await self._attempt(call, budget, what)
             if isinstance(outcome, Stream):
                 break
@@ -329,7 +208,7 @@ class Http:
         try:
             yield outcome
         finally:
-            outcome._response.close()
+            outcome.response.close()
 
     def failure(self, answer: Answer, what: str = "") -> ProviderError:
         """An answer as an error: ProviderUnavailable or ProviderRefused with the service's own reason."""
@@ -365,7 +244,7 @@ class Http:
             if blocked is not None:
                 problem = addresses.refused(blocked.host, blocked.address)
             else:
-                kind = _NeverSent if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
+                kind = Unconnected if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
                 problem = kind(self.redact(f"{self.service}: no connection to {url.host}: {_words(error)}"))
         raise problem
 
@@ -378,7 +257,7 @@ class Http:
 
     # -- one attempt ---------------------------------------------------------------------------------------------
 
-    async def _attempt(self, call: _Call, budget: _Budget, what: str) -> Stream | _Failed:
+    async def _attempt(self, call: _Call, budget: Budget, what: str) -> Stream | _Failed:
         url, headers, hops = call.url, call.headers, call.redirects
         while True:
             if self._limiter is not None:
@@ -386,7 +265,7 @@ class Http:
             try:
                 response = await self._send(call, url, headers, budget)
             except ProviderError as error:
-                return _Failed(error, None, isinstance(error, _NeverSent))
+                return _Failed(error, None, isinstance(error, Unconnected))
             stream = Stream(self, response, budget, call.max_bytes)
             try:
                 status = response.status
@@ -396,7 +275,7 @@ class Http:
                     response.close()
                     continue
                 if not 200 <= status < 300 and status not in call.allow:
-                    answer = await stream._whole(_ERROR_MAX)
+                    answer = await stream.start(ERROR_MAX)
                     response.close()
                     after = retry_after(answer.headers.get("Retry-After"), self.timing.wall())
                     return _Failed(self.failure(answer, what), after, status == 429)
@@ -411,14 +290,14 @@ class Http:
             return stream
 
     async def _send(
-        self, call: _Call, url: URL, headers: Mapping[str, str], budget: _Budget
+        self, call: _Call, url: URL, headers: Mapping[str, str], budget: Budget
     ) -> aiohttp.ClientResponse:
         trusted = self.is_trusted(url)
         if not trusted:
             addresses.check_url(url)
         sent = {"User-Agent": _USER_AGENT, "Accept-Encoding": "identity", **(self._auth if trusted else {})}
         sent.update(headers)
-        outgoing = _Outgoing(call.body, sent, budget, self.count)
+        outgoing = Outgoing(call.body, sent, budget, self.count)
         self.requests += 1
         began = self.timing.now()
         try:
@@ -501,6 +380,23 @@ class Http:
         raise ConfigError(self.redact(f"{self.service}: {url!r} is not an http or https URL"))
 
 
+def urls_of(given: str | Iterable[str], what: str) -> list[str]:
+    """URLs out of a comma list or a sequence, without slashes at their ends. ConfigError for none or what is none."""
+    texts = given.split(",") if isinstance(given, str) else list(given)
+    urls = list(dict.fromkeys(text.strip().rstrip("/") for text in texts if text.strip()))
+    if not urls:
+        raise ConfigError(f"no {what} is named")
+    for url in urls:
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable or parts.query or parts.fragment:
+            raise ConfigError(f"{url!r} is no URL of a {what}", hint="For instance https://example.com")
+    return urls
+
+
 _HARMLESS: Final = frozenset(("accept", "cache-control", "range", "user-agent", "accept-encoding"))
 
 
@@ -519,109 +415,10 @@ class _Call(msgspec.Struct):
         return self.body is None or isinstance(self.body, (bytes, Body))
 
 
-class _NeverSent(ProviderUnavailable):
-    """No connection stood, so nothing was done."""
-
-
 class _Failed(msgspec.Struct):
     error: ProviderError
     after: float | None
     nothing_done: bool
-
-
-class _Outgoing:
-    """A body on its way: counts, keeps the stall watch fed, and remembers an exception of the caller's own code."""
-
-    def __init__(
-        self,
-        body: bytes | Body | AsyncIterable[bytes] | None,
-        headers: dict[str, str],
-        budget: _Budget,
-        count: Progress,
-    ) -> None:
-        self.error: Exception | None = None
-        self._budget = budget
-        self._count = count
-        self.data: bytes | AsyncIterator[bytes] | None = None
-        if isinstance(body, bytes):
-            self.data = body
-            count("sent", len(body))
-        elif isinstance(body, Body):
-            headers.setdefault("Content-Type", body.content_type)
-            headers["Content-Length"] = str(body.size)
-            self.data = self._watch(body.pieces())
-        elif body is not None:
-            self.data = self._watch(body)
-
-    async def _watch(self, pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-        try:
-            async for piece in pieces:
-                yield piece
-                self._budget.moved(len(piece))
-                self._count("sent", len(piece))
-        except Exception as error:
-            self.error = error
-            raise
-
-
-class _Budget:
-    """Seconds that may be spent waiting: `stall` until the next `drip` bytes have passed, and a deadline for all."""
-
-    def __init__(self, timeouts: Timeouts, stall: float | None, total: float | None) -> None:
-        self._stall = stall if stall is not None else timeouts.stall
-        self._drip = timeouts.drip
-        self._left = self._stall
-        self._since = 0
-        total = total if total is not None else timeouts.total
-        self._deadline = None if total is None else asyncio.get_running_loop().time() + total
-        self._running: asyncio.Timeout | None = None
-        self._began = 0.0
-
-    def moved(self, size: int) -> None:
-        """So many bytes passed. Enough of them start the count anew."""
-        self._since += size
-        if self._since < self._drip:
-            return
-        self._since = 0
-        self._left = self._stall
-        if self._running is not None and not self._running.expired():
-            self._began = asyncio.get_running_loop().time()
-            with contextlib.suppress(RuntimeError):  # its time just ran out
-                self._running.reschedule(self._until(self._began))
-
-    def spend(self) -> _Spending:
-        """Wait inside this; TimeoutError when nothing is left."""
-        return _Spending(self)
-
-    def _until(self, now: float) -> float:
-        until = now + self._left
-        return until if self._deadline is None else min(until, self._deadline)
-
-    async def _enter(self) -> None:
-        self._began = asyncio.get_running_loop().time()
-        self._running = asyncio.timeout_at(self._until(self._began))
-        await self._running.__aenter__()
-
-    async def _exit(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._running is not None
-        running, self._running = self._running, None
-        self._left = max(0.0, self._left - (asyncio.get_running_loop().time() - self._began))
-        await running.__aexit__(kind, error, trace)
-
-
-class _Spending:
-    def __init__(self, budget: _Budget) -> None:
-        self._budget = budget
-
-    async def __aenter__(self) -> None:
-        await self._budget._enter()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._budget._exit(kind, error, trace)
 
 
 def _blocked(error: BaseException) -> addresses.BlockedAddress | None:

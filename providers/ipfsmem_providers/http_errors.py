@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -109,6 +109,14 @@ def failure(
             return ProviderUnavailable(f"{message} (try again in {after:.0f} s)")
         return ProviderUnavailable(message)
     return ProviderRefused(message, hint=_HINTS.get(status))
+
+
+def joined(problems: Sequence[ProviderError], what: str = "") -> ProviderError:
+    """One error for several: worth trying again when any of them is; all are told."""
+    told = (f"{what}: " if what else "") + "; ".join(dict.fromkeys(str(problem) for problem in problems))
+    if any(not problem.permanent for problem in problems):
+        return ProviderUnavailable(told)
+    return ProviderRefused(told, hint=problems[0].hint or None)
 
 
 _HINTS: Final = {

@@ -1,0 +1,141 @@
+"""One trustless gateway: raw blocks, CARs of trees, and IPNS records, each checked before anyone sees it.
+
+Speaks the trustless gateway protocol (specs.ipfs.tech) and keeps count of how the gateway does. It decides nothing:
+which gateway is asked next is gateways.py's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final, Literal
+
+from ipfsmem.content.car import CarParser
+from ipfsmem.content.cid import CID, DAG_PB, IDENTITY
+from ipfsmem.content.dagpb import decode_node
+from ipfsmem.content.limits import BLOCK_MAX, OWN, Limits
+from ipfsmem.content.verify import verify_block
+from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
+from ipfsmem.sync import ipns
+from ipfsmem.sync.provider import Block
+from ipfsmem_providers.http import Http
+
+RAW_TYPE: Final = "application/vnd.ipld.raw"
+CAR_TYPE: Final = "application/vnd.ipld.car"
+RECORD_TYPE: Final = "application/vnd.ipfs.ipns-record"
+Scope = Literal["block", "entity", "all"]
+#: Answers that mean: this gateway does not have it or will not show it. 504 is "not found in time".
+ABSENT: Final = frozenset((404, 410, 412, 451, 504))
+_REDIRECTS: Final = 3
+#: Blocks and bytes of a CAR that belong to no tree asked for, before the rest is not looked at.
+_STRAY_BLOCKS: Final = 1_000
+_STRAY_BYTES: Final = 8 * 1024 * 1024
+
+
+class GatewayClient:
+    """One gateway. Failures are counted in `trouble`, which fades with every success."""
+
+    def __init__(self, http: Http, url: str) -> None:
+        """`url` up to, and without, `/ipfs/...`."""
+        self.url = base_of(url)
+        self._http = http
+        self.trouble = 0.0  #: 0 is a gateway that works
+        self.seconds = 0.0  #: how long an answer takes, on the average of late
+        self.last = ""  #: what went wrong last
+
+    async def block(self, cid: CID) -> bytes | None:
+        """The checked block, or None when it is not there. ProviderRefused for other bytes than the CID says."""
+        if cid.hash_code == IDENTITY:
+            return cid.digest
+        began = self._http.timing.now()
+        try:
+            answer = await self._http.request(
+                "GET", f"{self.url}/ipfs/{cid}?format=raw", headers={"Accept": RAW_TYPE}, allow=ABSENT,
+                max_bytes=BLOCK_MAX, redirects=_REDIRECTS, what="get a block",
+            )  # fmt: skip
+            if answer.status in ABSENT:
+                return None
+            verify_block(cid, answer.body)
+        except (BlockError, LimitError) as error:
+            raise self._bad(ProviderRefused(f"{self.url} answered other bytes: {error}")) from None
+        except ProviderError as error:
+            raise self._bad(error) from None
+        self._good(self._http.timing.now() - began)
+        return answer.body
+
+    async def dag(
+        self, root: CID, scope: Scope = "all", *, limits: Limits = OWN, known: set[CID] | None = None
+    ) -> AsyncIterator[Block]:
+        """The checked blocks of a tree, parents before children, each once; nothing when the gateway lacks it.
+
+        Blocks that no block before them names are left out; `known` are passed over and filled. The CAR may end
+        early without an error: compare with the tree. Raises ProviderRefused for what is no CAR of this tree or
+        more than `limits`, ProviderUnavailable when it breaks off.
+        """
+        try:
+            async with self._http.stream(
+                "GET", f"{self.url}/ipfs/{root}?format=car&dag-scope={scope}&car-order=dfs&car-dups=n",
+                headers={"Accept": f"{CAR_TYPE}; version=1; order=dfs; dups=n"}, allow=ABSENT,
+                max_bytes=2 * limits.total_bytes, redirects=_REDIRECTS, what="get a tree",
+            ) as answer:  # fmt: skip
+                if answer.status in ABSENT:
+                    return
+                parser = CarParser(limits)
+                tree = _Tree(root, known if known is not None else set())
+                async for piece in answer:
+                    for cid, data in parser.feed(piece):
+                        if tree.takes(cid, data):
+                            yield cid, data
+                parser.close()
+        except (FormatError, LimitError, BlockError) as error:
+            raise self._bad(ProviderRefused(f"{self.url} answered a bad CAR for {root}: {error}")) from None
+        except ProviderError as error:
+            raise self._bad(error) from None
+        self._good(None)
+
+    async def record(self, name: str) -> bytes | None:
+        """The IPNS record that the gateway gives for a name, unchecked but bounded, or None."""
+        answer = await self._http.request(
+            "GET", f"{self.url}/ipns/{name}?format=ipns-record", headers={"Accept": RECORD_TYPE},
+            allow=ABSENT, max_bytes=ipns.MAX_RECORD, redirects=_REDIRECTS, what="get a name",
+        )  # fmt: skip
+        return answer.body if answer.status == 200 and answer.content_type == RECORD_TYPE else None
+
+    def _good(self, seconds: float | None) -> None:
+        self.trouble *= 0.5
+        if seconds is not None:
+            self.seconds = seconds if not self.seconds else 0.8 * self.seconds + 0.2 * seconds
+
+    def _bad(self, error: ProviderError) -> ProviderError:
+        self.trouble += 1.0
+        self.last = str(error)
+        return error
+
+
+class _Tree:
+    """Which blocks of a CAR belong to the tree asked for. Bounds what is sent beside them."""
+
+    def __init__(self, root: CID, known: set[CID]) -> None:
+        self._wanted = {root}
+        self._known = known
+        self._strays = 0
+        self._stray_bytes = 0
+
+    def takes(self, cid: CID, data: bytes) -> bool:
+        if cid not in self._wanted:
+            self._strays += 1
+            self._stray_bytes += len(data)
+            if self._strays > _STRAY_BLOCKS and self._stray_bytes > _STRAY_BYTES:
+                raise LimitError("it is full of blocks that were not asked for")
+            return False
+        self._wanted.discard(cid)  # a second copy is a stray
+        if cid.codec == DAG_PB:
+            self._wanted.update(link.cid for link in decode_node(data).links)
+        if cid in self._known:
+            return False
+        self._known.add(cid)
+        return True
+
+
+def base_of(url: str) -> str:
+    """A gateway's URL without what people leave at its end: slashes, `/ipfs`."""
+    return url.strip().rstrip("/").removesuffix("/ipfs").rstrip("/")

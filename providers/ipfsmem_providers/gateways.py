@@ -1,0 +1,244 @@
+"""The `gateway` provider: reads through trustless gateways, several of them, the ones that work first.
+
+`gateway:https://one.example,https://two.example`. Every block is checked; a gateway can only withhold. With routing
+servers in the settings, gateways that hold what is missing are found through them; those are strangers' URLs and are
+reached at public addresses only. It never writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ipfsmem.content.cid import CID
+from ipfsmem.content.limits import OWN, Limits
+from ipfsmem.errors import (
+    ConfigError,
+    FormatError,
+    ProviderError,
+    ProviderRefused,
+    SealError,
+)
+from ipfsmem.sync import ipns
+from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem_providers.gateway_client import GatewayClient, base_of
+from ipfsmem_providers.http import CONCURRENCY, Http, urls_of
+from ipfsmem_providers.http_errors import joined
+from ipfsmem_providers.http_policy import Retry
+from ipfsmem_providers.routing_client import RoutingClient
+
+#: A gateway that fails is not the last one, so it is not waited for long.
+_RETRY: Final = Retry(attempts=2, first=0.3, patience=5.0)
+_CAPABILITIES: Final = Capabilities(blocks=True, dag=True, durable=False)
+#: Failures (less those made good) from which on a gateway is asked last.
+_SHAKY: Final = 2.0
+_FOUND_MAX: Final = 4
+
+
+class Gateways:
+    """Several gateways as a read-only provider. See ipfsmem.sync.provider for what the methods promise."""
+
+    def __init__(self, urls: str | Iterable[str], settings: Mapping[str, Any] | None = None) -> None:
+        """`urls` are configured ones, so they may be on this machine.
+
+        Settings: `concurrency` (requests at once, 16), `routing` (URLs of routing servers, to find more gateways),
+        `gateway_token` with `gateway_token_header`, and those of Http. ConfigError without a URL.
+        """
+        settings = settings or {}
+        given = urls_of(urls, "gateway")
+        self._concurrency = int(settings.get("concurrency") or CONCURRENCY)
+        token = str(settings.get("gateway_token") or "")
+        header = str(settings.get("gateway_token_header") or "Authorization")
+        auth = {header: f"Bearer {token}" if header == "Authorization" else token} if token else {}
+        self._http = Http(
+            "gateway",
+            trusted=given,
+            auth=auth,
+            settings=settings,
+            retry=_RETRY,
+            concurrency=self._concurrency,
+        )
+        self._gateways = [GatewayClient(self._http, url) for url in given]
+        self._routing = (
+            RoutingClient(settings["routing"], settings=settings) if settings.get("routing") else None
+        )
+        self._asked: set[CID] = set()
+        self._name = "gateway:" + ",".join(self._http.redact(gateway.url) for gateway in self._gateways)
+
+    @property
+    def name(self) -> str:
+        """`gateway:` and the URLs."""
+        return self._name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Blocks and trees, nothing else."""
+        return _CAPABILITIES
+
+    @property
+    def urls(self) -> list[str]:
+        """All gateways, those found by routing too, the one asked next first."""
+        return [gateway.url for gateway in self._ordered()]
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Checked blocks. Several requests at once, each block from the first gateway that has it."""
+        wanted = list(dict.fromkeys(cids))
+        found, unknown = await self._fetch(wanted, self._ordered())
+        missing = [cid for cid in wanted if cid not in found]
+        if missing and (more := await self._discover(missing[0])):
+            again, unknown = await self._fetch(missing, more)
+            found.update(again)
+        if unknown and not found:
+            raise unknown[0]
+        return found
+
+    async def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """Checked blocks of a tree, from one gateway after the other until one gave blocks to its end."""
+        async for block in self.tree(root):
+            yield block
+
+    async def tree(self, root: CID, limits: Limits = OWN) -> AsyncIterator[Block]:
+        """The same within limits of the caller's choice."""
+        known: set[CID] = set()
+        problems: list[ProviderError] = []
+        absent = False
+        for gateway in self._ordered():
+            before = len(known)
+            try:
+                async for block in gateway.dag(root, limits=limits, known=known):
+                    yield block
+            except ProviderError as error:
+                problems.append(error)
+                continue
+            if len(known) > before:
+                return
+            absent = True
+        if not known and problems and not absent:
+            raise joined(problems)
+
+    async def get_name(self, name: str) -> bytes | None:
+        """The greatest record of a name that the gateways give; checked."""
+        try:
+            name = ipns.canonical_name(name)
+        except FormatError as error:
+            raise ProviderRefused(str(error)) from error
+        answers = await asyncio.gather(
+            *(gateway.record(name) for gateway in self._gateways), return_exceptions=True
+        )
+        best, problems = greatest(name, answers)
+        if best is None and problems and len(problems) == len(answers):
+            raise joined(problems)
+        return best
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        """Not here."""
+        raise unsupported(self, "store anything")
+
+    async def has(self, cids: Collection[CID]) -> set[CID]:
+        """Not here."""
+        raise unsupported(self, "tell what is stored")
+
+    async def pin(self, root: CID, name: str) -> Pin:
+        """Not here."""
+        raise unsupported(self, "pin")
+
+    async def pins(self, name: str) -> list[Pin]:
+        """Not here."""
+        raise unsupported(self, "list pins")
+
+    async def unpin(self, pin: Pin) -> None:
+        """Not here."""
+        raise unsupported(self, "unpin")
+
+    async def put_name(self, name: str, record: bytes) -> None:
+        """Not here."""
+        raise unsupported(self, "keep names")
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._http.close()
+        if self._routing is not None:
+            await self._routing.close()
+
+    def _ordered(self) -> list[GatewayClient]:
+        """Those that work before those that do not, then the order given: the provider's own gateway comes first."""
+        return sorted(self._gateways, key=lambda gateway: gateway.trouble >= _SHAKY)
+
+    async def _fetch(
+        self, wanted: list[CID], gateways: list[GatewayClient]
+    ) -> tuple[dict[CID, bytes], list[ProviderError]]:
+        """Blocks found, and problems of blocks about which no gateway could say anything."""
+        found: dict[CID, bytes] = {}
+        unknown: list[ProviderError] = []
+        queue = iter(wanted)
+
+        async def worker() -> None:
+            for cid in queue:
+                problems: list[ProviderError] = []
+                absent = False
+                # Asked anew for each block, so that a gateway that broke down is not the first for ten thousand.
+                for gateway in sorted(gateways, key=lambda gateway: gateway.trouble >= _SHAKY):
+                    try:
+                        data = await gateway.block(cid)
+                    except ProviderError as error:
+                        problems.append(error)
+                        continue
+                    if data is not None:
+                        found[cid] = data
+                        break
+                    absent = True
+                if cid not in found and problems and not absent:
+                    unknown.append(joined(problems))
+                    if len(unknown) >= _GIVE_UP and not found:
+                        return  # nothing works: ten thousand time-outs would not tell more
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._concurrency, len(wanted))):
+                group.create_task(worker())
+        return found, unknown
+
+    async def _discover(self, cid: CID) -> list[GatewayClient]:
+        """Gateways that routing names for a CID and that are not known yet."""
+        if self._routing is None or cid in self._asked or len(self._asked) >= 64:
+            return []
+        self._asked.add(cid)
+        try:
+            urls = await self._routing.gateways(cid)
+        except ProviderError:
+            return []
+        known = {gateway.url for gateway in self._gateways}
+        new = [GatewayClient(self._http, url) for url in urls if base_of(url) not in known][:_FOUND_MAX]
+        self._gateways += new
+        return new
+
+
+_GIVE_UP: Final = 4
+
+
+def greatest(
+    name: str, answers: Iterable[bytes | BaseException | None]
+) -> tuple[bytes | None, list[ProviderError]]:
+    """The greatest valid record among answers, and the failures. Errors that are not a provider's are raised."""
+    records: list[ipns.Record] = []
+    problems: list[ProviderError] = []
+    for answer in answers:
+        if isinstance(answer, ProviderError):
+            problems.append(answer)
+        elif isinstance(answer, BaseException):
+            raise answer
+        elif answer is not None:
+            try:
+                records.append(ipns.verify_record(name, answer))
+            except (FormatError, SealError) as error:
+                problems.append(ProviderRefused(f"a record for {name} was refused: {error}"))
+    best = ipns.select(records)
+    return (best.encoded if best else None), problems
+
+
+def open_gateways(rest: str, settings: Mapping[str, Any] | None = None) -> Gateways:
+    """`gateway:<url>[,<url>]`; the setting `gateways` when nothing is said."""
+    spec = rest or (settings or {}).get("gateways") or ""
+    if not spec:
+        raise ConfigError("no gateway is named", hint="For instance gateway:https://trustless-gateway.link")
+    return Gateways(spec, settings)

@@ -1,0 +1,90 @@
+"""The `routing` provider: IPNS records at delegated routing servers, nothing else.
+
+`routing:https://one.example,https://two.example`. Records are put to all operators and read from all; no account is
+needed. Servers forget records after 48 hours, so whoever keeps a name alive puts it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ipfsmem.content.cid import CID
+from ipfsmem.errors import ConfigError, FormatError, ProviderRefused, SealError
+from ipfsmem.sync import ipns
+from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem_providers.routing_client import RoutingClient
+
+_CAPABILITIES: Final = Capabilities(names=True, durable=False)
+
+
+class RoutingProvider:
+    """Names at routing servers. See ipfsmem.sync.provider for what the methods promise."""
+
+    def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
+        """`rest` is a comma list of URLs; the setting `routing` when empty. ConfigError without one."""
+        spec = rest or (settings or {}).get("routing") or ""
+        if not spec:
+            raise ConfigError(
+                "no routing server is named", hint="For instance routing:https://delegated-ipfs.dev"
+            )
+        self.client = RoutingClient(spec, settings=settings)
+
+    @property
+    def name(self) -> str:
+        """`routing:` and the URLs."""
+        return "routing:" + ",".join(self.client.urls)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Names only."""
+        return _CAPABILITIES
+
+    async def put_name(self, name: str, record: bytes) -> None:
+        """Put a record to all operators; one that takes it is enough, `client.failures` tells of the others."""
+        try:
+            name = ipns.canonical_name(name)
+            ipns.verify_record(name, record)
+        except (FormatError, SealError) as error:
+            raise ProviderRefused(f"not a record of {name}: {error}") from error
+        await self.client.put(name, record)
+
+    async def get_name(self, name: str) -> bytes | None:
+        """The greatest valid record that any operator has."""
+        try:
+            name = ipns.canonical_name(name)
+        except FormatError as error:
+            raise ProviderRefused(str(error)) from error
+        return await self.client.get(name)
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        """Not here."""
+        raise unsupported(self, "store blocks")
+
+    async def has(self, cids: Collection[CID]) -> set[CID]:
+        """Not here."""
+        raise unsupported(self, "tell what is stored")
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Not here."""
+        raise unsupported(self, "serve blocks")
+
+    def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """Not here."""
+        raise unsupported(self, "serve trees")
+
+    async def pin(self, root: CID, name: str) -> Pin:
+        """Not here."""
+        raise unsupported(self, "pin")
+
+    async def pins(self, name: str) -> list[Pin]:
+        """Not here."""
+        raise unsupported(self, "list pins")
+
+    async def unpin(self, pin: Pin) -> None:
+        """Not here."""
+        raise unsupported(self, "unpin")
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self.client.close()
