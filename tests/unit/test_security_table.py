@@ -1,0 +1,67 @@
+"""SECURITY.md points at tests that exist, and its claims about what is installed hold."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "SECURITY.md").read_text("utf-8")
+NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", TEXT)))
+
+
+@cache
+def functions(path: Path) -> frozenset[str]:
+    """Names of the test functions and test classes of a module."""
+    tree = ast.parse(path.read_text("utf-8"))
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, kinds))
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_named_test_exists(name: str) -> None:
+    path, function = name.split("::")
+    assert (ROOT / path).is_file(), f"{path} is not there"
+    assert function in functions(ROOT / path), f"{path} has no {function}"
+
+
+def test_every_threat_has_a_row() -> None:
+    built, planned = TEXT.split("## Not built yet")
+    numbers = {int(n) for n in re.findall(r"^\| (\d+) \|", TEXT, re.M)}
+    assert set(range(1, 33)) <= numbers
+    for line in built.splitlines():
+        if re.match(r"\| \d+ \|", line):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            assert len(cells) == 5 and all(cells), line
+            assert "::test_" in cells[3], f"no test in: {line}"
+    assert not re.search(r"::test_", planned), "what is not built claims a test"
+
+
+def test_numbers_stand_once_in_the_table_of_what_is_built() -> None:
+    built = TEXT.split("## Not built yet")[0]
+    numbers = re.findall(r"^\| (\d+) \|", built, re.M)
+    assert len(numbers) == len(set(numbers))
+    assert numbers == sorted(numbers, key=int)
+
+
+def test_every_locked_package_has_hashes() -> None:
+    lock = tomllib.loads((ROOT / "uv.lock").read_text("utf-8"))
+    for package in lock["package"]:
+        if "editable" in package.get("source", {}):
+            continue
+        files = [*package.get("wheels", ()), *([package["sdist"]] if "sdist" in package else ())]
+        assert files, package["name"]
+        assert all(file["hash"].startswith("sha256:") for file in files), package["name"]
+
+
+def test_libsodium_is_not_the_vulnerable_one() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert "pynacl>=1.6.2" in project["dependencies"]
+    from importlib.metadata import version
+
+    assert tuple(map(int, version("pynacl").split(".")[:3])) >= (1, 6, 2)
