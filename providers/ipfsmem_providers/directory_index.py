@@ -2,7 +2,7 @@
 
 `<pack>.idx` = "ipmidx1\\n" | pack size (64 bit) | count (32 bit) | 256 running counts by first digest byte (32 bit) |
 CRC-32 of all else (32 bit) | records, sorted: SHA-256 digest (32) | offset of the block's bytes (64 bit) | their
-length (32 bit). Big-endian. An index is a cache that anybody may have damaged or forged: it is made again from the
+length (32 bit). Big-endian. "ipmidx1-" at the start says that the pack was damaged when it was made. An index is a cache that anybody may have damaged or forged: it is made again from the
 pack when it does not fit, and whoever reads a block through it checks the block. It never decides what is stored.
 """
 
@@ -20,6 +20,7 @@ from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, LimitError
 
 _MAGIC: Final = b"ipmidx1\n"
+_MAGIC_DAMAGED: Final = b"ipmidx1-"
 _HEAD: Final = struct.Struct(">8sQI256II")
 _RECORD: Final = struct.Struct(">32sQI")
 _SIZE: Final = _RECORD.size
@@ -52,6 +53,8 @@ class Index:
 
     def __init__(self, path: Path | None, head: bytes, body: bytes | None) -> None:
         fields = _HEAD.unpack(head)
+        #: Whether the pack had blocks that are not named here, because they were not sound.
+        self.damaged: bool = fields[0] == _MAGIC_DAMAGED
         self.count: int = fields[2]
         self._fan = (0, *fields[3:259])
         self._head_crc = zlib.crc32(head[:-4])
@@ -110,7 +113,7 @@ class Index:
         return found
 
 
-def encode_index(places: Iterable[Place], pack_size: int) -> bytes:
+def encode_index(places: Iterable[Place], pack_size: int, *, damaged: bool = False) -> bytes:
     """The bytes of an index file."""
     pack = _RECORD.pack
     records = sorted([pack(*place) for place in places])
@@ -122,7 +125,8 @@ def encode_index(places: Iterable[Place], pack_size: int) -> bytes:
     for byte, count in enumerate(counts):
         total += count
         counts[byte] = total
-    head = _HEAD.pack(_MAGIC, pack_size, len(records), *counts, 0)[:-4]
+    magic = _MAGIC_DAMAGED if damaged else _MAGIC
+    head = _HEAD.pack(magic, pack_size, len(records), *counts, 0)[:-4]
     return head + zlib.crc32(body, zlib.crc32(head)).to_bytes(4, "big") + body
 
 
@@ -143,7 +147,7 @@ def open_index(path: Path, pack_size: int) -> Index | None:
         return None
     magic, covers, count, *fan = _HEAD.unpack_from(data)
     fan.pop()  # the checksum
-    if magic != _MAGIC or covers != pack_size or size != _HEAD.size + count * _SIZE:
+    if magic not in (_MAGIC, _MAGIC_DAMAGED) or covers != pack_size or size != _HEAD.size + count * _SIZE:
         return None
     if fan[-1] != count or fan != sorted(fan):
         return None

@@ -119,7 +119,8 @@ class Packs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._indexes: dict[tuple[str, int], Index] = {}
-        self._checked: set[tuple[str, int]] = set()
+        # When a pack was changed last at the time it was looked at closely.
+        self._checked: dict[tuple[str, int], tuple[int, int]] = {}
         self._damaged: set[tuple[str, int]] = set()
 
     def names(self) -> dict[str, int]:
@@ -235,13 +236,16 @@ class Packs:
         return index
 
     def _is_stale(self, name: str, size: int) -> bool:
-        """Whether the index of a pack was found damaged just now, and made again. Looks once for each."""
-        if (name, size) in self._checked:
-            return False
-        self._checked.add((name, size))
+        """Whether the index of a pack was found wanting just now, and made again: it was damaged itself, or the pack
+        was, and may have been put right since. Looks once at each pack, and again when its file was changed."""
         with contextlib.suppress(FileNotFoundError):
+            status = (self.folder / name).stat()
+            changed = (status.st_mtime_ns, status.st_ctime_ns)
+            if self._checked.get((name, size)) == changed:
+                return False
+            self._checked[name, size] = changed
             index = self._index(name, size)
-            if index is not None and not index.intact():
+            if index is not None and (index.damaged or not index.intact()):
                 self._rebuild(name, size)
                 return True
         return False
@@ -249,11 +253,17 @@ class Packs:
     def _rebuild(self, name: str, size: int) -> Index:
         """Scan a pack and write its index anew, naming sound blocks only."""
         places: dict[bytes, Place] = {}
-        with (self.folder / name).open("rb") as file, contextlib.suppress(FormatError):
-            for section in scan(file):
-                if section.sound:
-                    places[section.digest] = Place(section.digest, section.offset, len(section.data))
-        data = encode_index(places.values(), size)
+        damaged = False
+        with (self.folder / name).open("rb") as file:
+            try:
+                for section in scan(file):
+                    if section.sound:
+                        places[section.digest] = Place(section.digest, section.offset, len(section.data))
+                    else:
+                        damaged = True
+            except FormatError:
+                damaged = True
+        data = encode_index(places.values(), size, damaged=damaged)
         index = decode_index(data)
         self._indexes[name, size] = index
         with contextlib.suppress(OSError):  # a folder that cannot be written can still be read
