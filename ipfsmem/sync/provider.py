@@ -10,7 +10,8 @@ Rules for every implementation:
   except where said. After `close` none is called.
 - Each may fail with ProviderUnavailable (try later: network, 408, 425, 429, 5xx, full disk, unplugged stick; nothing
   is promised about what happened) or ProviderRefused (permanent: bad token, no such plan, too large, 4xx). Nothing
-  else is raised on purpose. Methods do not retry by themselves beyond one call's own redirects.
+  else is raised on purpose. Methods are not repeated as a whole (`blocks` can be read once); a provider that speaks
+  HTTP repeats single requests a few times and follows redirects, which takes a minute or two at most.
 - All calls are idempotent: after ProviderUnavailable the same call may simply be made again.
 - What a missing capability says cannot be done raises ProviderRefused when it is called all the same.
 - A cancelled call leaves nothing half-written that later calls could see.

@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.peer import PeerProvider
 
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, pb_cid, raw_cid
 from ipfsmem.errors import ConfigError, ProviderRefused
+from ipfsmem.http import blocks as blocks_app
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block, Capabilities, Pin, Provider, open_provider, same_root
 from ipfsmem.testing import MockClock, SimCloud, SimProvider
+from tests.servers.threaded import serve
 
 SEED = b"\x07" * 32
 NAME = ipns_name(ed25519_public(SEED))
@@ -41,13 +44,17 @@ def clock() -> MockClock:
     return MockClock()
 
 
-@pytest.fixture(params=["directory", "simulator"])
-def connect(request: pytest.FixtureRequest, tmp_path: Path, clock: MockClock) -> Open:
+@pytest.fixture(params=["directory", "simulator", "peer"])
+def connect(request: pytest.FixtureRequest, tmp_path: Path, clock: MockClock) -> Iterator[Open]:
     """Opens the same store once more, as another device would."""
     if request.param == "directory":
-        return lambda: DirectoryProvider(tmp_path, clock=clock)
-    cloud = SimCloud()
-    return lambda: SimProvider(cloud, clock=clock)
+        yield lambda: DirectoryProvider(tmp_path, clock=clock)
+    elif request.param == "simulator":
+        cloud = SimCloud()
+        yield lambda: SimProvider(cloud, clock=clock)
+    else:
+        with serve(lambda: blocks_app.app(DirectoryProvider(tmp_path, clock=clock), token="open sesame")) as url:
+            yield lambda: PeerProvider(url, {"peer_token": "open sesame"})
 
 
 def run(body: Coroutine[Any, Any, None]) -> None:

@@ -1,0 +1,107 @@
+"""What stands before every handler of our HTTP servers: host names, tokens, sizes, and errors as JSON.
+
+A server on 127.0.0.1 can be reached by any page in the user's browser through a name that resolves to it, so requests
+are answered only under host names that are expected. It knows nothing of what is served.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from ipfsmem.errors import (
+    FormatError,
+    IpfsmemError,
+    LimitError,
+    NotFoundError,
+    ProviderRefused,
+    ProviderUnavailable,
+    SealError,
+    StorageError,
+    UsageError,
+)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+#: Host names under which a server on this machine is asked.
+LOCAL_HOSTS: Final = frozenset(("127.0.0.1", "localhost", "[::1]"))
+_log = logging.getLogger("ipfsmem.http")
+_STATUS: Final[tuple[tuple[type[IpfsmemError], int], ...]] = (
+    (LimitError, 413),
+    (FormatError, 400),
+    (SealError, 400),
+    (UsageError, 400),
+    (NotFoundError, 404),
+    (ProviderRefused, 400),
+    (ProviderUnavailable, 503),
+    (StorageError, 507),
+)
+
+
+def error(status: int, reason: str, details: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    """An error as every server of ours says it: {"error":{"reason","details"}}."""
+    body = msgspec.json.encode({"error": {"reason": reason, "details": details}})
+    return web.Response(status=status, body=body, content_type="application/json", headers=headers)
+
+
+def json(value: Any, status: int = 200) -> web.Response:
+    """A JSON answer that nobody caches."""
+    return web.Response(
+        status=status,
+        body=msgspec.json.encode(value),
+        content_type="application/json",
+        headers={"Cache-Control": "no-store"},
+    )
+
+
+def guard(hosts: Collection[str] = LOCAL_HOSTS) -> Any:
+    """Middleware that refuses other host names and turns errors of ours into answers."""
+    allowed = frozenset(host.lower() for host in hosts)
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if host_of(request.headers.get("Host", "")) not in allowed:
+            return error(421, "WRONG_HOST", "this server is not known under that name")
+        try:
+            return await handler(request)
+        except web.HTTPException as answer:
+            if answer.status < 400:
+                raise
+            kept = {name: answer.headers[name] for name in ("Allow",) if name in answer.headers}
+            return error(answer.status, answer.reason.upper().replace(" ", "_"), answer.reason, kept)
+        except IpfsmemError as problem:
+            status = next((status for kind, status in _STATUS if isinstance(problem, kind)), 500)
+            return error(status, type(problem).__name__, str(problem))
+
+    return middleware
+
+
+def host_of(header: str) -> str:
+    """The host of a Host header, lower case, without a port."""
+    host = header.strip().lower()
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0].rstrip(".")
+
+
+def need_token(request: web.Request, token: str) -> None:
+    """Raise 401 unless the request carries `Authorization: Bearer <token>`; 403 when the server has none."""
+    if not token:
+        raise web.HTTPForbidden(reason="This server takes no writes")
+    given = request.headers.get("Authorization", "")
+    kind, _, value = given.partition(" ")
+    if kind.lower() != "bearer" or not hmac.compare_digest(value.strip().encode(), token.encode()):
+        raise web.HTTPUnauthorized(reason="Token wrong or missing")
+
+
+def is_loopback(address: str) -> bool:
+    """Whether a server bound to `address` is reached from this machine only."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"

@@ -1,0 +1,184 @@
+"""The `peer` provider: another ipfsmem that serves its blocks (`ipfsmem serve --blocks`).
+
+`peer:http://127.0.0.1:4880`, with its token in the setting `peer_token`. Everything the contract knows; reading works
+without a token. The other side is ipfsmem/http/blocks.py, whose heading lists the calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.content.car import CarParser
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.limits import OWN
+from ipfsmem.errors import (
+    BlockError,
+    ConfigError,
+    FormatError,
+    LimitError,
+    ProviderRefused,
+    ProviderUnavailable,
+    SealError,
+)
+from ipfsmem.sync import ipns
+from ipfsmem.sync.provider import Block, Capabilities, Pin
+from ipfsmem_providers.gateway_client import RECORD_TYPE, GatewayClient
+from ipfsmem_providers.http import Http, urls_of
+from ipfsmem_providers.http_body import SpooledCar
+
+_CAPABILITIES: Final = Capabilities(
+    has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True
+)
+_ANSWER_MAX: Final = 8 * 1024 * 1024
+
+
+class _Cids(msgspec.Struct):
+    cids: list[str]
+
+
+class _Root(msgspec.Struct):
+    root: str
+
+
+class _Pin(msgspec.Struct):
+    cid: str
+    name: str
+    handle: str
+    created: int
+
+
+class _Pins(msgspec.Struct):
+    pins: list[_Pin]
+
+
+class PeerProvider:
+    """Another ipfsmem as a provider. See ipfsmem.sync.provider for what the methods promise."""
+
+    def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
+        """`rest` is its URL (the setting `peer_url` when empty), `peer_token` the token. ConfigError without a URL."""
+        settings = settings or {}
+        spec = rest or str(settings.get("peer_url") or "")
+        if not spec:
+            raise ConfigError("the peer provider needs a URL", hint="For instance peer:http://127.0.0.1:4880")
+        self._url = urls_of([spec], "peer")[0]
+        token = str(settings.get("peer_token") or "")
+        self._http = Http(
+            "peer",
+            trusted=[self._url],
+            auth={"Authorization": f"Bearer {token}"} if token else None,
+            settings=settings,
+        )
+        self._gateway = GatewayClient(self._http, self._url)
+        self._name = f"peer:{self._http.redact(self._url)}"
+
+    @property
+    def name(self) -> str:
+        """`peer:` and the URL."""
+        return self._name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Everything."""
+        return _CAPABILITIES
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        """Send one CAR; all of it is checked there before any of it is stored."""
+        with await SpooledCar.write(root, blocks) as car:
+            answer = await self._http.request(
+                "POST", f"{self._url}/car", params={"root": str(root), "name": name}, body=car,
+                idempotent=True, what="store blocks",
+            )  # fmt: skip
+        return self._cid(answer.decode(_Root).root)
+
+    async def has(self, cids: Collection[CID]) -> set[CID]:
+        """One request."""
+        if not cids:
+            return set()
+        by_text = {str(cid): cid for cid in cids}
+        answer = await self._http.request(
+            "POST", f"{self._url}/has", json={"cids": list(by_text)}, idempotent=True,
+            max_bytes=_ANSWER_MAX, what="tell what is stored",
+        )  # fmt: skip
+        return {by_text[text] for text in answer.decode(_Cids).cids if text in by_text}
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """One request; checked blocks. What was not asked for is left out."""
+        wanted = set(cids)
+        found: dict[CID, bytes] = {}
+        if not wanted:
+            return found
+        parser = CarParser(OWN)
+        try:
+            async with self._http.stream(
+                "POST", f"{self._url}/blocks", json={"cids": [str(cid) for cid in dict.fromkeys(cids)]},
+                idempotent=True, max_bytes=2 * OWN.total_bytes, what="get blocks",
+            ) as answer:  # fmt: skip
+                async for piece in answer:
+                    found.update(block for block in parser.feed(piece) if block[0] in wanted)
+            parser.close()
+        except ProviderUnavailable:
+            if not found:  # else the rest is asked for again by who needs it
+                raise
+        except (BlockError, LimitError, FormatError) as error:
+            raise ProviderRefused(f"{self._name} answered a bad CAR: {error}") from None
+        return found
+
+    async def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """The checked blocks of a tree."""
+        async for block in self._gateway.dag(root):
+            yield block
+
+    async def pin(self, root: CID, name: str) -> Pin:
+        """List a root under a name there."""
+        answer = await self._http.request(
+            "POST", f"{self._url}/pins", json={"cid": str(root), "name": name}, idempotent=True, what="pin"
+        )
+        return self._pin(answer.decode(_Pin))
+
+    async def pins(self, name: str) -> list[Pin]:
+        """Pins with this name, newest first."""
+        answer = await self._http.request(
+            "GET", f"{self._url}/pins", params={"name": name}, max_bytes=_ANSWER_MAX, what="list pins"
+        )
+        return [self._pin(pin) for pin in answer.decode(_Pins).pins if pin.name == name]
+
+    async def unpin(self, pin: Pin) -> None:
+        """Take one pin off the list there."""
+        params = {"cid": str(pin.cid), "name": pin.name, "handle": pin.handle}
+        await self._http.request("DELETE", f"{self._url}/pins", params=params, allow={404}, what="unpin")
+
+    async def put_name(self, name: str, record: bytes) -> None:
+        """Offer a record; checked here first."""
+        try:
+            name = ipns.canonical_name(name)
+            ipns.verify_record(name, record)
+        except (FormatError, SealError) as error:
+            raise ProviderRefused(f"not a record of {name}: {error}") from error
+        await self._http.request(
+            "PUT", f"{self._url}/routing/v1/ipns/{name}", headers={"Content-Type": RECORD_TYPE}, body=record,
+            what="put a name",
+        )  # fmt: skip
+
+    async def get_name(self, name: str) -> bytes | None:
+        """The record that it has for a name."""
+        try:
+            name = ipns.canonical_name(name)
+        except FormatError as error:
+            raise ProviderRefused(str(error)) from error
+        return await self._gateway.record(name)
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._http.close()
+
+    def _pin(self, pin: _Pin) -> Pin:
+        return Pin(self._cid(pin.cid), pin.name, pin.handle, pin.created)
+
+    def _cid(self, text: str) -> CID:
+        try:
+            return parse_cid(text)
+        except FormatError as error:
+            raise ProviderRefused(f"{self._name} answered a root that is no CID: {error}") from None
