@@ -12,7 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.causal.clock import next_hlc
 from ipfsmem.causal.value import entry_key
 from ipfsmem.config import NamespaceConfig, VaultConfig
+from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.doctor import Finding, examine, passphrase_protected
 from ipfsmem.errors import ConfigError, MembershipError, NotFoundError, NoVaultError, UsageError
 from ipfsmem.opening import (
@@ -47,7 +48,7 @@ from ipfsmem.storage.layouts import PlainLayout, SealedLayout
 from ipfsmem.storage.memories import Listed, Memories, Reading
 from ipfsmem.storage.working_copy import PLAIN_MODES, WorkingCopy, working_folder
 from ipfsmem.sync.engine import Collection, Sync
-from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, log, open_past
+from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
 from ipfsmem.sync.provider import Provider, open_provider
 from ipfsmem.sync.publish import Layout
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
@@ -503,6 +504,24 @@ class Memory:
         """The whole memory as a `memory/0.1` blob."""
         return write_blob(self.files(), self.timeline(), self.index())
 
+    def export_car(self, out: BinaryIO, root: str | None = None) -> CID:
+        """Write a published root (None: the last one) with all its blocks as a CAR; its CID. Sealed as it was published.
+
+        Raises NotFoundError when nothing was published, or a block of it is not on this device.
+        """
+        cid = self._published(root)
+        with self.replica.reading():
+            export_car(self.replica, cid, out)
+        return cid
+
+    def _published(self, root: str | None) -> CID:
+        if root is not None:
+            return find_root(self.replica, root)
+        known = self.replica.db.get_meta("root")
+        if known is None:
+            raise NotFoundError("nothing was published yet", hint="Publish with: ipfsmem sync.")
+        return parse_cid(known.decode())
+
     def files(self) -> dict[str, bytes]:
         """Every memory that is shown, by key."""
         self._look()
@@ -550,17 +569,12 @@ class Memory:
 
     def diff(self, root_a: str | None = None, root_b: str | None = None) -> list_[DiffLine]:
         """Memories that differ between two states: `root_a` (None: the root published last) and `root_b` (None: now)."""
-        if root_a is None:
-            known = self.replica.db.get_meta("root")
-            if known is None:
-                raise NotFoundError("nothing was published yet", hint="Publish with: ipfsmem sync.")
-            root_a = known.decode()
         with self.replica.transaction():
-            before = open_past(self.replica, root_a).tree
+            before = open_past(self.replica, self._published(root_a)).tree
             if root_b is None:
                 after = self.replica.store.checkpoint(folders=self.mode in VAULT_MODES)
             else:
-                after = open_past(self.replica, root_b).tree
+                after = open_past(self.replica, find_root(self.replica, root_b)).tree
             lines = []
             for change in changes(before, after):
                 key = entry_key(change.name)

@@ -6,13 +6,16 @@ nothing is fetched, joined or written.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 
 from ipfsmem.causal.tree import Difference, Tree, diff, open_tree
 from ipfsmem.causal.value import Entry, decode_entry
-from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.car import Writable, write_car
+from ipfsmem.content.cid import CID, DAG_PB, parse_cid
+from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.fetch import drive
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
@@ -52,12 +55,11 @@ class Past(msgspec.Struct, frozen=True):
     tree: Tree
 
 
-def open_past(replica: Replica, root: str) -> Past:
-    """A published root out of this device's own blocks; an unambiguous beginning of its CID is enough.
+def open_past(replica: Replica, cid: CID) -> Past:
+    """A published root out of this device's own blocks.
 
     Raises NotFoundError when it, or a part of it, is not kept here.
     """
-    cid = _find(replica, root)
     vault = replica.vault_tag
     if vault is None:
         raise UsageError(f"a memory in mode {replica.config.mode} has no published roots")
@@ -82,7 +84,8 @@ def open_past(replica: Replica, root: str) -> Past:
     return Past(cid, commit, open_tree(bytes.fromhex(commit.state), load))
 
 
-def _find(replica: Replica, text: str) -> CID:
+def find_root(replica: Replica, text: str) -> CID:
+    """A root by its CID, or by the beginning of one in the log. Raises UsageError, NotFoundError."""
     roots = [entry.root for entry in log(replica) if entry.root.startswith(text)]
     if len(roots) == 1:
         return parse_cid(roots[0])
@@ -124,3 +127,27 @@ class DiffLine(msgspec.Struct, frozen=True):
     change: Change
     before: bytes | None
     after: bytes | None
+
+
+def export_car(replica: Replica, root: CID, out: Writable) -> int:
+    """Write every block below a published root as a CAR v1; the number of bytes written.
+
+    Raises NotFoundError when a block of it is not on this device: such a CAR would not bring the memory back.
+    """
+
+    def blocks() -> Iterator[tuple[CID, bytes]]:
+        stack, seen = [root], {root}
+        while stack:
+            cid = stack.pop()
+            data = replica.db.block(cid.digest)
+            if data is None:
+                raise NotFoundError(
+                    f"block {cid} of root {root} is not on this device", hint="Run: ipfsmem sync."
+                )
+            yield cid, data
+            if cid.codec == DAG_PB:
+                fresh = [link.cid for link in decode_node(data).links if link.cid not in seen]
+                seen.update(fresh)
+                stack += reversed(fresh)
+
+    return write_car(out, [root], blocks())

@@ -1,0 +1,66 @@
+"""The past of a memory: log, diff between any two states, a root as a CAR that others can read."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.content.car import read_car
+from ipfsmem.content.fetch import drive, from_mapping
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.testing import SimProvider
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return Memory.create("m", "encrypted-ipfs", provider=SimProvider(), unprotected_keys=True, home=tmp_path)
+
+
+def test_log_and_diff(memory: Memory) -> None:
+    with pytest.raises(NotFoundError, match="nothing was published"):
+        memory.diff()
+    memory.write("a", "one")
+    memory.write("b", "two")
+    first = asyncio.run(memory.sync()).root
+    assert memory.diff() == []
+    memory.write("a", "one, changed")
+    memory.forget("b")
+    memory.write("c", "three")
+    assert [(line.key, line.change) for line in memory.diff()] == [
+        ("a", "changed"),
+        ("b", "removed"),
+        ("c", "added"),
+    ]
+    second = asyncio.run(memory.sync()).root
+    assert [entry.root for entry in memory.log()] == [second, first]
+    assert all(entry.own for entry in memory.log())
+    assert memory.diff() == []
+    assert first is not None and second is not None
+    lines = {line.key: line for line in memory.diff(first, second)}
+    assert b"one\n" in (lines["a"].before or b"") and b"one, changed" in (lines["a"].after or b"")
+    assert lines["b"].after is None and lines["c"].before is None
+    assert [line.change for line in memory.diff(second, first)] == ["changed", "added", "removed"]
+    with pytest.raises(UsageError, match="beginning of 2"):
+        memory.diff("baf")
+    with pytest.raises(NotFoundError):
+        memory.diff("nonsense")
+
+
+def test_a_root_as_a_car_brings_everything(memory: Memory) -> None:
+    memory.write("a", "one canary")
+    memory.note("seen", text="canary")
+    root = asyncio.run(memory.sync()).root
+    out = io.BytesIO()
+    assert str(memory.export_car(out)) == root
+    reader = read_car(out.getvalue())
+    blocks = dict(reader)
+    assert [str(cid) for cid in reader.roots or ()] == [root]
+    files = drive(Reader().read_tree((reader.roots or ())[0]), from_mapping(blocks))
+    assert {"keyring.json", "head.ipm", "s/top.ipm"} <= files.keys()
+    assert sum(name.startswith("o/") for name in files) == 2
+    assert b"canary" not in out.getvalue()
