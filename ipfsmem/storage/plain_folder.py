@@ -60,6 +60,10 @@ class PlainFolder:
         self.path = path
         self.aside = path / HIDDEN / "aside"
         self._count = 0
+        #: Subfolders with texts, found at the last look: they are not looked into.
+        self.unread: list[str] = []
+        #: Whether a link stands in the place of `timeline/`: it is not followed.
+        self.linked = False
 
     # -- the marker --------------------------------------------------------------------------------------------
 
@@ -88,6 +92,8 @@ class PlainFolder:
         Raises StorageError.
         """
         found: dict[str, Stat | None] = {}
+        folders: list[str] = []
+        self.linked = False
         with storage_errors(self.path, "read"):
             timeline = False
             with os.scandir(self.path) as entries:
@@ -97,14 +103,25 @@ class PlainFolder:
                         continue
                     if name[-3:].lower() == ".md":
                         self._note(found, name, entry)
-                    elif name == TIMELINE:
-                        timeline = entry.is_dir(follow_symlinks=False)
+                    elif name == TIMELINE and entry.is_symlink():
+                        self.linked = True
+                    elif entry.is_dir(follow_symlinks=False):
+                        timeline = timeline or name == TIMELINE
+                        folders.append(name)
             if timeline:
                 with os.scandir(self.path / TIMELINE) as entries:
                     for entry in entries:
                         if entry.name.endswith(".jsonl") and entry.name[0] != ".":
                             self._note(found, f"{TIMELINE}/{entry.name}", entry)
+        self.unread = [name for name in sorted(folders) if name != TIMELINE and self._has_texts(name)]
         return found
+
+    def _has_texts(self, folder: str) -> bool:
+        try:
+            with os.scandir(self.path / folder) as entries:
+                return any(entry.name[-3:].lower() == ".md" for entry in entries)
+        except OSError:
+            return False
 
     @staticmethod
     def _note(found: dict[str, Stat | None], name: str, entry: os.DirEntry[str]) -> None:
@@ -114,14 +131,11 @@ class PlainFolder:
             return  # gone while looking
         found[name] = _stat(known) if stat.S_ISREG(known.st_mode) else None
 
-    def subfolders(self) -> list[str]:
-        """Folders that are not looked into."""
-        with storage_errors(self.path, "read"), os.scandir(self.path) as entries:
-            return sorted(
-                entry.name
-                for entry in entries
-                if entry.name[0] != "." and entry.name != TIMELINE and entry.is_dir(follow_symlinks=False)
-            )
+    def _at(self, file: str) -> Path:
+        """The path of a file. Raises NotPlainError when it would lead through a link."""
+        if file.startswith(TIMELINE + "/") and (self.path / TIMELINE).is_symlink():
+            raise NotPlainError(f"{TIMELINE} is a link")
+        return self.path / file
 
     def stat(self, file: str) -> Stat | None:
         """The stat of one file; None when there is no regular file of that name."""
@@ -137,7 +151,7 @@ class PlainFolder:
         Raises NotPlainError for what is left alone: a link, no regular file, longer than `limit`, unreadable.
         """
         try:
-            return self._read(self.path / file, limit)
+            return self._read(self._at(file), limit)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -179,7 +193,7 @@ class PlainFolder:
 
     def create(self, staged: Path, file: str) -> bool:
         """Put a staged file where none stands. False, and nothing done, when one does."""
-        path = self.path / file
+        path = self._at(file)
         with storage_errors(path, "write"):
             if file.startswith(TIMELINE + "/"):
                 make_directory(path.parent)
@@ -200,7 +214,7 @@ class PlainFolder:
     def replace(self, staged: Path, file: str) -> Path | None:
         """Put a staged file in the place of one that stands there. Returns where that one is now, None when there was
         none (and nothing was done)."""
-        path = self.path / file
+        path = self._at(file)
         with storage_errors(path, "write"):
             try:
                 if _exchange(staged, path):
@@ -223,7 +237,7 @@ class PlainFolder:
         aside = self.aside / f"{os.getpid()}-{time.time_ns():x}-{self._count}.{name_tag(file)}"
         with storage_errors(self.path / file, "remove"):
             try:
-                (self.path / file).rename(aside)
+                self._at(file).rename(aside)
             except FileNotFoundError:
                 return None
         return aside
@@ -231,7 +245,7 @@ class PlainFolder:
     def append(self, file: str, data: bytes) -> None:
         """Append to a file in one write, so that lines of two writers never mix. Raises StorageError."""
         with storage_errors(self.path / file, "write"):
-            fd = os.open(self.path / file, os.O_WRONLY | os.O_APPEND | _BINARY | _NOFOLLOW)
+            fd = os.open(self._at(file), os.O_WRONLY | os.O_APPEND | _BINARY | _NOFOLLOW)
             try:
                 view = memoryview(data)
                 while view:
@@ -244,7 +258,7 @@ class PlainFolder:
         """Make renames durable."""
         with storage_errors(self.path, "write"):
             sync_directory(self.path)
-            if (self.path / TIMELINE).is_dir():
+            if (self.path / TIMELINE).is_dir() and not (self.path / TIMELINE).is_symlink():
                 sync_directory(self.path / TIMELINE)
 
     # -- what was replaced -------------------------------------------------------------------------------------

@@ -72,6 +72,9 @@ class WorkingCopy:
         self._looked = time.monotonic()
         found = self.folder.look()
         found.pop(INDEX_FILE, None)
+        unread = ", ".join(self.folder.unread)
+        self._say("unread", f"subfolders are not read: {unread}" if unread else None)
+        self._say("timeline", "timeline is a link: it was left alone" if self.folder.linked else None)
         rows = self._renders.all()
         now = self._replica.world.now()
         changed = [

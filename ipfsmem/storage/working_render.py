@@ -6,7 +6,7 @@ it; otherwise it is left for the next look. Runs inside a transaction that holds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -274,12 +274,18 @@ class Rendering:
             old = self._folder.replace(staged, INDEX_FILE)
             placed = old is not None
             if old is not None:
-                self._renders.put_aside(Aside(old.name, INDEX_FILE, row.body, -1, self._now))
+                self._drop_index(old, row.body)
         if placed:
             self._touched = True
             self._renders.put(Render(INDEX_FILE, "", text, text, ()))
         else:
             self._folder.drop_aside(staged.name)
+
+    def _drop_index(self, old: Path, body: bytes) -> None:
+        last = self._folder.read_aside(old.name, MAX_TIMELINE)
+        if last is not None and sha256(last[0]).digest() != body:
+            self._keep_edited_index(last[0], sha256(last[0]).digest())
+        self._folder.drop_aside(old.name)
 
     def _keep_edited_index(self, data: bytes, body: bytes) -> None:
         name = f"MEMORY.edited-{body.hex()[:8]}.md"
@@ -304,12 +310,20 @@ class Rendering:
                     f"{name} {value.body} {value.loc is not None and self._replica.db.has_block(bytes.fromhex(value.loc.sha))}"
                     for value in entry.values()
                 )
+        if only is None:
+            self._trimmed_days(made_from)
         for day, parts_of_day in made_from.items():
             text = sha256(" ".join(sorted(parts_of_day)).encode()).digest()
             file = f"{TIMELINE}/{day}.jsonl"
             row = self._renders.get(file)
             if row is None or row.text != text:
                 self._guarded(file, lambda d=day, f=file, r=row, t=text: self._day(d, f, r, t))  # type: ignore[misc]
+
+    def _trimmed_days(self, made_from: Mapping[str, object]) -> None:
+        """Files of days of which the state holds nothing any more."""
+        for file, row in self._renders.all().items():
+            if file.startswith(TIMELINE + "/") and file[len(TIMELINE) + 1 : -len(".jsonl")] not in made_from:
+                self._guarded(file, lambda row=row: self._remove(row))  # type: ignore[misc]
 
     def _day(self, day: str, file: str, row: Render | None, text: bytes) -> None:
         events = self._timeline.events((day, day))
@@ -329,7 +343,9 @@ class Rendering:
         if row is None or sha256(data).digest() != row.body:
             self.untaken = True
             whole = data[: data.rfind(b"\n") + 1]
-            if any(line.startswith(data[len(whole) :]) for line in wanted) and data != whole:
+            # Young, it could as well be another program's line that is just being written.
+            torn = stat != UNSURE and data != whole
+            if torn and any(line.startswith(data[len(whole) :]) for line in wanted):
                 self._mend(file, data, whole, wanted)
             return
         self._extend(file, row, text, data, stat, day, wanted)

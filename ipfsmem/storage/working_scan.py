@@ -86,6 +86,8 @@ class Scan:
             taken = self._lines(data, file, self._is_young(file))
             if taken:
                 self._renders.put(Render(file, "", body, b"", (), stat))
+            elif row is not None:
+                self._renders.put(msgspec.structs.replace(row, text=b""))
             return
         if not data and row is not None and self._is_young(file):
             return  # somebody has just emptied it to write it anew
