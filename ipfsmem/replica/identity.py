@@ -56,9 +56,13 @@ class Device(msgspec.Struct, frozen=True, dict=True):
         """First 16 hex digits of SHA-256(sign) (format section 4)."""
         return sha256(self.sign_public).hexdigest()[:16]
 
-    def with_seed(self, seed: bytes) -> Device:
-        """The same device with this signing key."""
-        return self if seed == self.sign_seed else Device(seed, self.box_secret, self.row_key)
+    def with_keys(self, keys: bytes) -> Device:
+        """The same device with this signing seed and, behind it, this box secret."""
+        return Device(keys[:32], keys[32:] or self.box_secret, self.row_key)
+
+    def with_box(self, random: Random) -> Device:
+        """The same device under the same id with a box key of its own: the old one is in another chain of the ring."""
+        return Device(self.sign_seed, random(32), self.row_key)
 
     def successor(self, random: Random) -> Device:
         """The same device under a new id: another signing key, the same box and row keys."""

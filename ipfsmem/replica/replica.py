@@ -103,7 +103,7 @@ class Replica:
             self.ring, self._ring_dump = None, b""
         seed = self.db.get_meta("sign")
         first = self._first_device
-        self.device = first if seed is None else first.with_seed(open_row(first.row_key, seed))
+        self.device = first if seed is None else first.with_keys(open_row(first.row_key, seed))
 
     def set_ring(self, ring: Ring) -> None:
         """Keep a ring (inside a transaction). A ring only ever grows: join first."""
@@ -114,10 +114,26 @@ class Replica:
         self.db.set_meta("ring", seal_row(self.device.row_key, self._ring_dump, self.world.random(24)))
         self.codec.use_ring(ring)
 
-    def set_device(self, device: Device) -> None:
-        """Go on under another id (inside a transaction): the seed is on disk with the values that it signs."""
+    def set_device(self, device: Device, *, former: Device | None = None) -> None:
+        """Go on under another id (inside a transaction): the keys are on disk with the values that they sign.
+
+        `former` is who this device was: its name is moved along until others know the new one.
+        """
         self.device = device
-        self.db.set_meta("sign", seal_row(device.row_key, device.sign_seed, self.world.random(24)))
+        keys = device.sign_seed + device.box_secret
+        self.db.set_meta("sign", seal_row(device.row_key, keys, self.world.random(24)))
+        if former is not None:
+            self.db.set_meta("former", seal_row(device.row_key, former.sign_seed, self.world.random(24)))
+
+    def former(self) -> Device | None:
+        """Who this device was before it took its id, as long as nobody else is known to know that."""
+        seed = self.db.get_meta("former")
+        return self.device.with_keys(open_row(self.device.row_key, seed)) if seed else None
+
+    def forget_former(self) -> None:
+        """Others know the new id (inside a transaction)."""
+        if self.db.get_meta("former"):
+            self.db.set_meta("former", b"")
 
     def moved(self) -> bool:
         """Whether these files lie in another place than the device left them: a copy, or a restored backup."""

@@ -21,6 +21,7 @@ from ipfsmem.errors import (
     ConfigError,
     FormatError,
     IpfsmemError,
+    LimitError,
     MembershipError,
     NotFoundError,
     NoVaultError,
@@ -35,8 +36,23 @@ from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.ring import Ring, parse_keyring
 from ipfsmem.sync.fetch import Fetcher
+from ipfsmem.sync.fork import (
+    adopt_head,
+    adopt_orphans,
+    append_new_lines,
+    forked_devices,
+    orphans,
+    settled,
+)
 from ipfsmem.sync.heads import Head, open_root
-from ipfsmem.sync.identity import append_lines, move_values, new_identity, stranger_to_itself
+from ipfsmem.sync.identity import (
+    append_lines,
+    last_pair,
+    move_since,
+    move_values,
+    new_identity,
+    stranger_to_itself,
+)
 from ipfsmem.sync.join import Change, checked, fetch_objects, join
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, Names, pin_name, target
 from ipfsmem.sync.provider import MAX_BATCH, Provider
@@ -86,7 +102,13 @@ class Sync:
         self.heads: dict[CID, Head] = {}
         self._opened: set[CID] = set()
         self._ring_roots: set[CID] = set()
+        #: Roots with a ring alone that no anchor has named (yet).
+        self._headless: set[CID] = set()
         self._anchored: Ring | None = None
+        #: Whether another device's head, or the anchor, has this device in its ring.
+        self._known_elsewhere = False
+        #: Why nothing may be published in this sync; empty when it may.
+        self._unsure = ""
 
     async def run(self) -> SyncReport:
         """Pull, join, publish. Raises ProviderError when the provider fails; nothing local is lost then."""
@@ -113,11 +135,15 @@ class Sync:
     async def pull(self) -> None:
         """Find and join every head that can be found and verified."""
         await self._discover()
+        with self.replica.transaction():
+            for head in sorted(self.heads.values(), key=lambda h: h.commit.commit.c):
+                self._weigh(head)
         stranger = stranger_to_itself(self.replica, list(self.heads.values()))
         if stranger is not None or self.replica.moved():
-            # A copy whose other half has shown nothing yet: what both know is what was published last.
-            stranger = stranger or self._own_head()
             await self._become_another(stranger)
+        else:
+            await self._check_own_name()
+        self._take_over_orphans()
         await self._ask_again()
         for head in sorted(self.heads.values(), key=lambda h: (h.commit.commit.h, h.commit.digest)):
             if head is not stranger:
@@ -158,7 +184,7 @@ class Sync:
                 self.report.say("channel-down", f"the pin list of {provider.name} could not be read: {error}")
                 continue
             for pin in pins:
-                await self._open(pin.cid, f"pin list of {provider.name}")
+                await self._open(pin.cid, f"pin list of {provider.name}", anchor=False)
 
     def _member_names(self) -> list[str]:
         ring = self.replica.ring
@@ -189,7 +215,7 @@ class Sync:
 
     async def _open(self, root: CID, source: str, *, anchor: bool = False) -> None:
         """Verify a root; `anchor` when a name that only a root can sign points at it."""
-        if root in self._opened:
+        if root in self._opened or (root in self._headless and not anchor):
             return
         self._opened.add(root)
         reader, before = Reader(), len(self.fetcher.fetched)
@@ -205,7 +231,11 @@ class Sync:
                 self._learn_publicly(files.keyring, ring)
                 raise
             if opened.head is None and not anchor:
-                raise FormatError("a ring without a commit counts only where an anchor points at it")
+                # Bytes of a ring count when a commit or an anchor names them: else old and new parts could be paired.
+                # Pin lists show the anchor's root too, so this alone is no news for anybody.
+                self._opened.discard(root)
+                self._headless.add(root)
+                return
         except ProviderError:
             raise
         except IpfsmemError as error:
@@ -221,10 +251,11 @@ class Sync:
             self.replica.set_ring(
                 opened.ring if self.replica.ring is None else self.replica.ring.join(opened.ring)
             )
-            if opened.head is not None:
-                self._weigh(opened.head)
+        by = opened.head.commit.commit.dev if opened.head is not None else ""
+        if by != self.replica.device.id and self.replica.device.id in opened.shown.view.members:
+            self._known_elsewhere = True
         if opened.head is None:
-            self._anchored = opened.shown
+            self._anchored = opened.shown if self._anchored is None else self._anchored.join(opened.shown)
             self._ring_roots.add(root)
         else:
             self.heads[root] = opened.head
@@ -280,10 +311,8 @@ class Sync:
             return
         with self.replica.transaction():
             entries = self._count_entries() if len(changes) > GUARD_FROM else 0
-            if self._forked(head) or not join(changes, head, self.replica, self.report):
-                self.heads.pop(head.root)
+            if not self._join_or_hold(changes, head):
                 return
-            self.report.heads_joined += self._note_head(head)
             if entries:
                 self._guard(entries)
 
@@ -331,19 +360,46 @@ class Sync:
         await fetch_objects(changes, self.replica, self.fetcher, self.progress)
         return changes
 
-    def _forked(self, head: Head) -> bool:
-        """Two r at one n: somebody's state was copied. The first head was joined, this one is held (section 5)."""
-        mine = self.replica.store.frame.seen
-        for device, seen in head.commit.commit.ctx.items():
-            other = mine.get(device)
-            if other is not None and other.n == seen.n and other.r != seen.r:
-                self.report.say(
-                    "equivocation",
-                    f"device {device} counted to {seen.n} twice; head {head.root} was held back until that device "
-                    "has taken a new id (it does so at its next sync)",
-                )
-                return True
-        return False
+    def _join_or_hold(self, changes: list[Change], head: Head) -> bool:
+        """Join a head, or hold it: whoever copied a device's state wrote something else (format section 5).
+
+        The first head was joined. A held one is taken in as soon as the old id is given up.
+        """
+        forked = forked_devices(changes, head, self.replica)
+        if not self._joinable(forked, head):
+            self.heads.pop(head.root, None)
+            return False
+        lines: list[bytes] = []
+        if forked:
+            try:
+                changes, lines = adopt_head(self.replica, changes, head, forked)
+            except (LimitError, NotFoundError) as error:
+                self.report.say("equivocation", f"head {head.root} is held back: {error}")
+                self.heads.pop(head.root, None)
+                return False
+            self.report.say(
+                "fork-joined",
+                f"two copies of {', '.join(sorted(forked))} wrote different things; the texts of both were kept, "
+                "some may come twice",
+            )
+        if not join(changes, head, self.replica, self.report):
+            raise FormatError(f"head {head.root} contradicts itself")
+        append_new_lines(self.replica, lines)
+        self.report.heads_joined += self._note_head(head)
+        return True
+
+    def _joinable(self, forked: set[str], head: Head) -> bool:
+        ring = self.replica.ring
+        assert ring is not None
+        waiting = sorted(device for device in forked if not settled(ring, device))
+        if waiting:
+            self.report.say(
+                "equivocation",
+                f"device {', '.join(waiting)} wrote different things under the same numbers: head {head.root}, which "
+                "came second, is held back until that device has taken a new id (it does so at its next sync) or is "
+                "revoked",
+            )
+        return not waiting
 
     def _drop(self, head: Head, why: str) -> None:
         self.heads.pop(head.root, None)
@@ -369,24 +425,75 @@ class Sync:
         mine = [h for h in self.heads.values() if h.commit.commit.dev == self.replica.device.id]
         return max(mine, key=lambda head: head.commit.commit.c, default=None)
 
-    async def _become_another(self, stranger: Head | None) -> None:
+    async def _check_own_name(self) -> None:
+        """A name of ours that points at a root which we never published and cannot read: another copy may have counted
+        on. Then nothing is published (format section 5), or with the wallet at hand the id is changed."""
+        record = self.names.known(ipns_name(self.replica.device.sign_public))
+        if record is None:
+            return
+        leads = target(record)
+        run = self.replica.db.connection
+        if not isinstance(leads, CID) or leads in self.heads or leads in self._joined_before():
+            return
+        if run.execute("SELECT 1 FROM placed WHERE answered=?", (str(leads),)).fetchone():
+            return
+        if self.root is not None:
+            await self._become_another(None, unknown=True)
+            return
+        self._unsure = f"the name of this device points at {leads}, which it did not publish and cannot read"
+
+    def _joined_before(self) -> set[CID]:
+        rows = self.replica.db.connection.execute("SELECT root FROM heads")
+        return {parse_cid(root) for (root,) in rows}
+
+    def _take_over_orphans(self) -> None:
+        with self.replica.transaction():
+            found = orphans(self.replica)
+            if found:
+                try:
+                    adopt_orphans(self.replica, found)
+                except (LimitError, NotFoundError) as error:
+                    self.report.say(
+                        "orphan", f"texts of devices without a key could not be taken over: {error}"
+                    )
+                    return
+                self.report.say(
+                    "orphan",
+                    f"the key ring no longer knows the key of {', '.join(sorted(found))}: the texts of that device go "
+                    "on under the id of this one",
+                )
+
+    async def _become_another(self, stranger: Head | None, *, unknown: bool = False) -> None:
+        """Take a new id, with every text of the old one that the other copy's head does not hold.
+
+        Without such a head: with what was written since the last pair, which both copies know; `unknown`: with all.
+        """
         old = self.replica.device.id
-        try:
-            changes = await self._changes(stranger) if stranger is not None else []
-            with self.replica.transaction():
-                new_identity(self.replica, self.root)
-                lines, whole = move_values(self.replica, old, changes if stranger is not None else None)
+        shown = stranger or self._own_head()
+        changes: list[Change] | None = None
+        if shown is not None:
+            try:
+                changes = await self._changes(shown)
+            except ProviderError:
+                raise
+            except IpfsmemError as error:
                 if stranger is not None:
-                    if not join(whole, stranger, self.replica, self.report):
-                        raise FormatError(f"head {stranger.root} contradicts what was moved away from it")
-                    self._note_head(stranger)
-                append_lines(self.replica, lines)
-        except MembershipError as error:
-            self.report.say(
-                "identity",
-                f"this device's state was restored or copied, and it cannot take a new id: {error}",
-            )
-            raise
+                    self._drop(stranger, f"{error}{self._why(error)}")
+        with self.replica.transaction():
+            if stranger is not None and changes is not None:
+                forked = forked_devices(changes, stranger, self.replica) - {old}
+                if not self._joinable(forked, stranger):
+                    self.heads.pop(stranger.root, None)
+                    changes = None
+            common = last_pair(self.replica) if stranger is None and not unknown else 0
+            new_identity(self.replica, self.report)
+            if stranger is not None and changes is not None:
+                lines, whole = move_values(self.replica, old, changes)
+                self._join_or_hold(whole, stranger)
+            else:
+                lines = move_since(self.replica, old, common, changes or [])
+            append_lines(self.replica, lines)
+        self._known_elsewhere = False
         self.report.new_identity = True
         self.report.say(
             "identity",
@@ -415,6 +522,9 @@ class Sync:
             if replica.device.id not in ring.view.members:
                 if replica.device.id in ring.view.revoked:
                     raise MembershipError(f"this device ({replica.device.id}) was revoked")
+                if any(person.box == replica.device.box_public for person in ring.view.people.values()):
+                    # Another copy of this device goes on with the old one; what it opened stays in the ring.
+                    replica.set_device(replica.device.with_box(replica.world.random))
                 public = ring_ops.Device(
                     replica.device.sign_public, replica.device.box_public, replica.config.label
                 )
@@ -452,7 +562,14 @@ class Sync:
         if ring is None:
             raise NoVaultError(f"no memory of this wallet was found at {self.where}")
         if not ring.view.may_write(replica.device.id):
-            self.report.say("not-a-writer", "this device may not write: nothing was published")
+            self.report.say(
+                "not-a-writer",
+                f"this device ({replica.device.id}) may not write: nothing was published. If it should, unlock once "
+                "with the wallet",
+            )
+            return
+        if self._unsure:
+            self.report.say("cannot-publish", f"nothing was published: {self._unsure}")
             return
         try:
             with replica.transaction():
@@ -472,9 +589,10 @@ class Sync:
         record = self.names.known(name)
         if record is None or record.value != f"/ipfs/{answered}":
             self.names.sign(device.sign_seed, device.sign_public, f"/ipfs/{answered}", DEVICE_LIFE_MS)
+        moved = [name, *self._move_former(answered)]
         with replica.transaction():
             self.names.keep()
-        await self.names.put([name])
+        await self.names.put(moved)
         with replica.transaction():
             replica.db.set_meta("root", str(ready.root).encode())
             replica.db.connection.execute(
@@ -498,6 +616,17 @@ class Sync:
             self.report.say(
                 "unlock", "the ring has grown since the anchor was signed: unlock once with the wallet"
             )
+
+    def _move_former(self, root: CID) -> list[str]:
+        """After a change of id nobody follows the new name yet: the old one leads to it until somebody does."""
+        former = self.replica.former()
+        if former is None:
+            return []
+        if self._known_elsewhere:
+            with self.replica.transaction():
+                self.replica.forget_former()
+            return []
+        return [self.names.sign(former.sign_seed, former.sign_public, f"/ipfs/{root}", DEVICE_LIFE_MS)]
 
     def _anchors(self) -> set[bytes]:
         ring = self.replica.ring

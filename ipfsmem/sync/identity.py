@@ -17,10 +17,9 @@ from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame
 from ipfsmem.replica.writing import Writing, sign_entry
 from ipfsmem.seal import ring_ops
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.ring import Ring
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.join import Change
+from ipfsmem.sync.report import SyncReport
 
 
 def drawn_pairs(replica: Replica) -> dict[int, str]:
@@ -40,46 +39,72 @@ def stranger_to_itself(replica: Replica, heads: list[Head]) -> Head | None:
     return max(found, key=lambda item: item[:2])[2] if found else None
 
 
-def new_identity(replica: Replica, root: RootKeys | None) -> Device:
-    """Take another signing key and say so in the ring (inside a transaction). Raises MembershipError."""
+def new_identity(replica: Replica, report: SyncReport) -> Device:
+    """Take another signing key and say so in the ring, where it can be said (inside a transaction)."""
     old = replica.device
     device = old.successor(replica.world.random)
     ring = replica.ring
     if ring is not None and old.id in ring.view.members:
-        replica.set_ring(_succeed(replica, ring, old, device, root))
-    replica.set_device(device)
+        try:
+            grown = ring_ops.successor(ring, old.signer, device.sign_public, since=replica.store.frame.hlc)
+            replica.set_ring(grown)
+        except MembershipError as error:
+            # Another copy was first, or the chain is at its end. Nothing waits for that: an unlock enrols this id.
+            report.say("unlock", f"{device.id} cannot publish before one unlock with the wallet: {error}")
+    replica.set_device(device, former=old)
     replica.note_place()
     return device
 
 
-def _succeed(replica: Replica, ring: Ring, old: Device, device: Device, root: RootKeys | None) -> Ring:
-    since = replica.store.frame.hlc
-    try:
-        return ring_ops.successor(ring, old.signer, device.sign_public, since=since)
-    except MembershipError:
-        if root is None:
-            raise
-        # The chain is at its end: the wallet enrols the device like a new one, with its own box key.
-        public = ring_ops.Device(device.sign_public, device.box_public, replica.config.label)
-        return ring_ops.enrol(ring, root.admin, public, "writer", since=since)
+def last_pair(replica: Replica) -> int:
+    """The n of the last pair that this device published under its present id; 0 when it never did."""
+    known = replica.store.frame.seen.get(replica.device.id)
+    return known.n if known is not None else 0
 
 
-def move_values(replica: Replica, old: str, changes: list[Change] | None) -> tuple[list[bytes], list[Change]]:
-    """Move what the other copy's head (described by `changes`) does not hold (inside a transaction). None: there is no
-    head of this id, and everything moves: a value that stayed behind would have no signed counter to stand under.
+def move_since(replica: Replica, old: str, common: int, published: list[Change]) -> list[bytes]:
+    """Move what was written since the counter `common`, which the other copy knows too (inside a transaction).
+
+    `published` is how our own last head differs from what is here: its segments stay, further lines move. Returns the
+    lines to append.
+    """
+    store, frame = replica.store, replica.store.frame
+    before = {change.name: change.theirs for change in published}
+    entries: dict[str, Entry] = {
+        name: entry for name, entry in store.entries() if any(dot[:16] == old for dot in entry)
+    }
+    moves = values_to_move(entries, old, common, lambda name: {})
+    stepped = step_back(State(frame.ctx, entries), old, common, moves, replica.device.id)
+    lines: list[bytes] = []
+    for held in moves.segments:
+        kept = {
+            dot: value
+            for dot, value in before.get(held.entry, {}).items()
+            if dot[:16] == old and int(dot[17:]) <= common
+        }
+        lines += _lines_left(replica, held, kept)
+        stepped.entries[held.entry] = {**stepped.entries.get(held.entry, {}), **kept}
+    seen = {device: pair for device, pair in frame.seen.items() if device != old or common}
+    store.apply(
+        {name: sign_entry(replica, name, stepped.entries.get(name, {})) for name in entries},
+        Frame(stepped.ctx, seen, frame.hlc),
+    )
+    return lines
+
+
+def move_values(replica: Replica, old: str, changes: list[Change]) -> tuple[list[bytes], list[Change]]:
+    """Move what the other copy's head (described by `changes`) does not hold (inside a transaction).
 
     Returns the lines of the timeline that have to be appended once the head is joined, and everything that this join
     has to bring: the old id's values go from here whole, so also those that the head holds as we did.
     """
     store = replica.store
-    differing = {change.name: change.theirs for change in changes or ()}
+    differing = {change.name: change.theirs for change in changes}
     entries: dict[str, Entry] = {
         name: entry for name, entry in store.entries() if any(dot[:16] == old for dot in entry)
     }
 
     def there(name: str) -> Entry:
-        if changes is None:
-            return {}
         # What does not differ stands in the head as it does here.
         return differing[name] if name in differing else entries.get(name, {})
 
@@ -93,7 +118,7 @@ def move_values(replica: Replica, old: str, changes: list[Change] | None) -> tup
         Frame(stepped.ctx, seen, frame.hlc),
     )
     same = [Change(name, {}, entry) for name, entry in entries.items() if name not in differing]
-    return lines, [*(changes or ()), *same]
+    return lines, [*changes, *same]
 
 
 def _lines_left(replica: Replica, held: Held, there: Entry) -> list[bytes]:

@@ -86,7 +86,8 @@ def _checked(
             if where.setdefault(dot, name) != name:
                 raise FormatError(f"dot {dot} stands in {where[dot]} and in {name}")
             held = mine.get(dot)
-            if held is not None and same_identity(held, value):
+            # Another signature is no part of the identity, but one that does not hold must not come in either.
+            if held is not None and held.s == value.s and same_identity(held, value):
                 continue
             unseen.append((name, dot, value))
         changes.append(Change(name, mine, theirs))

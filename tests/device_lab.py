@@ -1,0 +1,347 @@
+"""A world of devices on one simulated provider, for the traces and the state machine: real memories, no chance.
+
+Time is a MockClock, randomness a seed for each device. A home can be saved, put back in place (a virtual machine that
+goes back to a snapshot, which nothing on the disk shows) or copied. `Forger` publishes what an honest program never
+would, with the real keys of a member. Nothing here is a test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.causal.value import LIVE, Entry, Loc, Seen, Value, dot, sign_seen, sign_value
+from ipfsmem.content.cid import CID, ipns_name, parse_cid
+from ipfsmem.memory import Memory
+from ipfsmem.replica.replica import World
+from ipfsmem.replica.store import Frame
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.storage.layouts import SealedLayout
+from ipfsmem.storage.memories import Memories
+from ipfsmem.sync.engine import Sync
+from ipfsmem.sync.ipns import parse_record
+from ipfsmem.sync.publish import build_ring_root, send
+from ipfsmem.sync.report import SyncReport
+from ipfsmem.testing.clock import MockClock, SeededRandom
+from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
+
+NAMESPACE = "alex"
+ROOT = RootKeys.from_random(b"\x03" * 64, "default", 1)
+#: SQLite keeps these files of a memory; a snapshot holds all of them.
+_FILES = ("ipfsmem.json", "device.key", "state.db", "state.db-wal", "state.db-shm")
+
+
+class Lab:
+    """Some devices, one cloud, one clock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = MockClock()
+        self.cloud = SimCloud()
+        self.providers: dict[str, SimProvider] = {}
+        self.devices: dict[str, Memory] = {}
+        self._runs: dict[str, int] = {}
+
+    # -- devices ---------------------------------------------------------------------------------------------------
+
+    def provider(self, name: str) -> SimProvider:
+        """This device's connection."""
+        if name not in self.providers:
+            self.providers[name] = SimProvider(
+                self.cloud, clock=self.clock, random=SeededRandom(f"provider {name}"), capabilities=FULL
+            )
+        return self.providers[name]
+
+    def world(self, name: str) -> World:
+        """The clock, and randomness that no other opening of a memory draws again."""
+        self._runs[name] = self._runs.get(name, 0) + 1
+        return World(lambda: self.clock.ms, SeededRandom(f"{name} {self._runs[name]}"))
+
+    def home(self, name: str) -> Path:
+        """Where a device keeps its files."""
+        return self.folder / name
+
+    def create(self, name: str, *, unlock: RootKeys | None = ROOT, recovery: bool = False) -> Memory:
+        """Make the vault on this device."""
+        memory = Memory.create(
+            NAMESPACE,
+            "encrypted-ipfs",
+            provider=self.provider(name),
+            unlock=unlock,
+            recovery=recovery,
+            unprotected_keys=True,
+            home=self.home(name),
+            label=name,
+            world=self.world(name),
+        )
+        self.devices[name] = memory
+        return memory
+
+    def restore(self, name: str, *, unlock: RootKeys = ROOT, hold: bool = False) -> Memory:
+        """Bring the memory to a device that has nothing but the root key; `hold`: the device stays unlocked."""
+        memory = asyncio.run(
+            Memory.restore(
+                NAMESPACE,
+                provider=self.provider(name),
+                unlock=unlock,
+                unprotected_keys=True,
+                home=self.home(name),
+                label=name,
+                world=self.world(name),
+            )
+        )
+        if not hold:
+            memory._root = None
+        self.devices[name] = memory
+        return memory
+
+    def open(self, name: str, *, unlock: RootKeys | None = None) -> Memory:
+        """Open what lies in a device's home."""
+        memory = Memory.load(
+            NAMESPACE,
+            provider=self.provider(name),
+            unlock=unlock,
+            home=self.home(name),
+            world=self.world(name),
+        )
+        self.devices[name] = memory
+        return memory
+
+    def three(self) -> tuple[Memory, Memory, Memory]:
+        """A, B and C of one vault, in step; only A holds the root key."""
+        a = self.create("a")
+        self.sync(a)
+        b, c = self.restore("b"), self.restore("c")
+        self.settle(a, b, c)
+        return a, b, c
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for memory in self.devices.values():
+            memory.close()
+
+    # -- snapshots -------------------------------------------------------------------------------------------------
+
+    def save(self, name: str, to: str) -> None:
+        """A copy of a device's files as they are now."""
+        memory = self.devices.get(name)
+        if memory is not None:
+            memory.replica.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        target = self.folder / f"saved-{to}"
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(self.home(name) / NAMESPACE, target)
+
+    def put_back(self, name: str, saved: str, *, unlock: RootKeys | None = None) -> Memory:
+        """The files of a device are again what was saved, in the same place: nothing on the disk shows it."""
+        self.devices[name].close()
+        here, source = self.home(name) / NAMESPACE, self.folder / f"saved-{saved}"
+        for file in _FILES:
+            if (source / file).exists():
+                with (here / file).open("r+b" if (here / file).exists() else "wb") as out:
+                    out.write((source / file).read_bytes())
+                    out.truncate()
+            else:
+                (here / file).unlink(missing_ok=True)
+        return self.open(name, unlock=unlock)
+
+    def copy_to(
+        self, saved: str, name: str, *, hidden: bool = False, unlock: RootKeys | None = None
+    ) -> Memory:
+        """Another machine with the saved files. `hidden`: it takes itself for the first one, like a cloned machine."""
+        shutil.copytree(self.folder / f"saved-{saved}", self.home(name) / NAMESPACE)
+        memory = self.open(name, unlock=unlock)
+        if hidden:
+            with memory.replica.transaction():
+                memory.replica.note_place()
+        return memory
+
+    # -- syncing ---------------------------------------------------------------------------------------------------
+
+    def sync(self, memory: Memory) -> SyncReport:
+        """One sync, a second later than the last."""
+        self.clock.advance(1)
+        return asyncio.run(memory.sync())
+
+    def settle(self, *memories: Memory, rounds: int = 12) -> int:
+        """Everybody syncs until nothing changes any more; how many rounds it took."""
+        for n in range(rounds):
+            before = [(m.replica.db.get_meta("root"), m.replica.store.frame.ctx) for m in memories]
+            reports = [self.sync(memory) for memory in memories]
+            after = [(m.replica.db.get_meta("root"), m.replica.store.frame.ctx) for m in memories]
+            if before == after and not any(r.published or (r.adopted and r.entries_changed) for r in reports):
+                return n
+        raise AssertionError(f"no rest after {rounds} rounds: {[m.log()[:2] for m in memories]}")
+
+    def record_root(self, key: bytes) -> CID:
+        """The root that the name of an Ed25519 key points at now."""
+        value = parse_record(self.cloud.names[ipns_name(key)][-1]).value
+        return parse_cid(value.removeprefix("/ipfs/"))
+
+
+def same(*memories: Memory) -> None:
+    """All show the same and stand on one root."""
+    first = memories[0]
+    for other in memories[1:]:
+        assert other.files() == first.files()
+        assert other.timeline() == first.timeline()
+        assert other.conflicts() == first.conflicts()
+        assert other.status().root == first.status().root
+
+
+def body(memory: Memory, key: str) -> str | None:
+    """The text of a memory without its header, as shown."""
+    reading = memory.read(key)
+    return None if reading is None else reading.file.body.rstrip("\n")
+
+
+def texts(memory: Memory) -> dict[str, set[str]]:
+    """Every text that a device holds, siblings and hidden ones included: key -> bodies without header."""
+    found: dict[str, set[str]] = {}
+    with memory.replica.reading():
+        for name, entry in memory.replica.store.entries("m/"):
+            for value in entry.values():
+                data = memory.replica.store.body(name, value)
+                if data is not None:
+                    text = data.decode().partition("\n---\n\n")[2].rstrip("\n")
+                    found.setdefault(name[2:], set()).add(text)
+    return found
+
+
+def all_texts(memory: Memory) -> set[str]:
+    """The same without keys."""
+    return set().union(*texts(memory).values())
+
+
+def events(memory: Memory) -> list[str]:
+    """The types of all events, sorted."""
+    return sorted(event["type"] for event in memory.timeline())
+
+
+def delete(memory: Memory, key: str) -> bool:
+    """Delete what is shown, leaving nothing."""
+    return Memories(memory.replica).delete(key)
+
+
+def kinds(report: SyncReport) -> set[str]:
+    """What kinds of things a sync had to say."""
+    return {notice.kind for notice in report.notices}
+
+
+def says(report: SyncReport, kind: str) -> str:
+    """The text of all notices of one kind."""
+    return "\n".join(notice.text for notice in report.notices if notice.kind == kind)
+
+
+def pair(memory: Memory, device: str) -> Seen:
+    """The pair of a device that this one knows."""
+    return memory.replica.store.frame.seen[device]
+
+
+class Forger:
+    """A member that lies: it has a real replica and real keys, and puts into its state whatever it likes."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.replica = memory.replica
+        assert self.replica.vault_tag is not None
+        self.vault = self.replica.vault_tag
+
+    def value(
+        self,
+        name: str,
+        under: str,
+        text: str,
+        *,
+        h: str = "0" * 16,
+        loc: Loc | None = None,
+        n_b: tuple[str, ...] = (),
+    ) -> tuple[Value, tuple[bytes, bytes]]:
+        """A value for the dot `under`, signed with this member's key, and its sealed block."""
+        data = text.encode()
+        ek, stored = self.replica.codec.seal_body(name, data)
+        digest = sha256(stored)
+        made = Value(
+            b=n_b,
+            body=sha256(data).hexdigest(),
+            h=h,
+            kind=LIVE,
+            loc=loc or Loc(ek, digest.hexdigest(), len(stored)),
+        )
+        signed = sign_value(self.replica.device.signer, name, under, made, self.vault)
+        return signed, (digest.digest(), stored)
+
+    def next_dot(self) -> str:
+        """A dot of its own that it has not used."""
+        return dot(self.replica.device.id, self.replica.store.frame.ctx.get(self.replica.device.id, 0) + 1)
+
+    def seen(self, device: str, n: int) -> Seen:
+        """A pair that claims how far `device` has counted, signed by this member."""
+        return sign_seen(self.replica.device.signer, self.vault, device, n, "ab" * 8)
+
+    def put(
+        self,
+        changes: Mapping[str, Entry],
+        *,
+        ctx: Mapping[str, int] | None = None,
+        seen: Mapping[str, Seen] | None = None,
+        blocks: Iterable[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """Make this the state, without any check."""
+        with self.replica.transaction():
+            frame = self.replica.store.frame
+            self.replica.store.apply(
+                changes,
+                Frame({**frame.ctx, **(ctx or {})}, {**frame.seen, **(seen or {})}, frame.hlc),
+                blocks,
+            )
+
+    def change(self, name: str, change: Callable[[Entry], Entry]) -> None:
+        """Change one entry without any check."""
+        with self.replica.reading():
+            entry = self.replica.store.entry(name)
+        self.put({name: change(entry)})
+
+    def publish(self) -> CID:
+        """Publish the state as it is, joining nothing; the root."""
+        asyncio.run(self._publish())
+        status = self.memory.status().root
+        assert status is not None
+        return parse_cid(status)
+
+    async def _publish(self) -> None:
+        assert self.memory._provider is not None
+        sync = Sync(self.replica, [self.memory._provider], SealedLayout())
+        await sync.names.read(ipns_name(self.replica.device.sign_public))
+        await sync._publish()
+
+    def publish_ring(self, name_key: tuple[bytes, bytes] | None = None) -> CID:
+        """Send a root that holds nothing but the ring of this device."""
+        return asyncio.run(self._ring())
+
+    async def _ring(self) -> CID:
+        assert self.memory._provider is not None
+        with self.replica.transaction():
+            root = build_ring_root(self.replica)
+        await send(self.replica, self.memory._provider, root, (), "ring")
+        return root
+
+
+def replaced(value: Value, **fields: object) -> Value:
+    """A value with other fields and the old signature."""
+    return msgspec.structs.replace(value, **fields)
+
+
+@contextlib.contextmanager
+def lab_in(folder: Path):  # type: ignore[no-untyped-def]
+    """A lab that closes its files."""
+    lab = Lab(folder)
+    try:
+        yield lab
+    finally:
+        lab.close()
