@@ -1,0 +1,140 @@
+"""`ipfsmem demo`: the whole promise in a few seconds, checked while one watches."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import clean, count, is_terminal, seconds, style
+from ipfsmem.errors import UsageError
+
+if TYPE_CHECKING:
+    from ipfsmem.demo import Step
+
+
+@ours("demo", secrets=False)
+@click.option(
+    "--from", "source", metavar="PATH", help="Your own texts: a memory/0.1 blob or a folder of memory files."
+)
+@click.option("--keep", is_flag=True, help="Leave both devices and the provider's folder behind.")
+@click.option(
+    "--dir", "folder", metavar="DIR", help="Work in this new folder (with --keep) instead of a temporary one."
+)
+def command(here: Here, source: str | None, keep: bool, folder: str | None) -> None:
+    """Watch a memory go to another device with nothing but a wallet.
+
+    In a temporary folder: device A makes a wallet and a memory, takes in a sample (or your own texts, --from), and
+    syncs through a folder. Device B starts from the wallet alone. Both write at the same time; a byte is flipped at the
+    provider; both end on one root. Each claim is checked in this run: the exit code is 0 only when all of them held.
+    """
+    from ipfsmem.bundle.blob import read_blob
+    from ipfsmem.demo import Demo
+    from ipfsmem.storage.importing import read_path
+
+    if folder is not None and not keep:
+        raise UsageError("--dir goes with --keep")
+    blob = (
+        read_path(Path(source))
+        if source is not None
+        else read_blob((files("ipfsmem") / "data" / "sample.json").read_bytes())
+    )
+    place = _folder(folder)
+    started = time.perf_counter()
+    steps: list[Step] = []
+    try:
+        demo = Demo(place, blob, source=Path(source).name if source is not None else "the sample")
+        for number, step in enumerate(demo.steps(), 1):
+            steps.append(step)
+            if not here.json:
+                _show(number, step)
+    finally:
+        if not keep:
+            shutil.rmtree(place, ignore_errors=True)
+    claims = [claim for step in steps for claim in step.claims]
+    held = all(claim.held for claim in claims)
+    if here.json:
+        here.emit(
+            {
+                "held": held,
+                "claims": len(claims),
+                "roots": demo.roots,
+                "folder": str(place) if keep else None,
+                "steps": [_as_json(step) for step in steps],
+            }
+        )
+    else:
+        _end(demo.roots, len(claims), sum(not claim.held for claim in claims), time.perf_counter() - started)
+        if keep:
+            _kept(place)
+    if not held:
+        click.get_current_context().exit(1)
+
+
+def _folder(chosen: str | None) -> Path:
+    if chosen is None:
+        return Path(tempfile.mkdtemp(prefix="ipfsmem-demo-"))
+    from ipfsmem.replica.disk import make_directory, storage_errors
+
+    place = Path(chosen).expanduser().absolute()
+    with storage_errors(place, "look into"):
+        if place.exists() and any(place.iterdir()):
+            raise UsageError(f"{place} is not empty", hint="Name a folder that does not exist yet.")
+    make_directory(place)
+    return place
+
+
+def _show(number: int, step: Step) -> None:
+    """One line a step, its broken claims below it; folded under its own column where the window is narrow."""
+    mark = style("✓", fg="green", bold=True) if step.held else style("✗", fg="red", bold=True)
+    time_ = seconds(step.seconds).rjust(7)
+    lines = [clean(step.text)]
+    if is_terminal():
+        import textwrap
+
+        lines = textwrap.wrap(lines[0], max(30, shutil.get_terminal_size().columns - 39)) or [""]
+    click.echo(
+        f"{number:>2} {mark} {style(step.title.ljust(24), bold=True)} {style(time_, dim=True)}  {lines[0]}"
+    )
+    for line in lines[1:]:
+        click.echo(" " * 38 + line)
+    for claim in step.claims:
+        if not claim.held:
+            click.echo(style(f"     ✗ not so: {clean(claim.text)}", fg="red"))
+
+
+def _end(roots: dict[str, str | None], claims: int, broken: int, took: float) -> None:
+    click.echo("")
+    equal = roots["A"] is not None and roots["A"] == roots["B"]
+    for device, root in roots.items():
+        click.echo(
+            f"   {device}  {root or 'no root'}{style('  equal', fg='green') if equal and device == 'B' else ''}"
+        )
+    click.echo("")
+    if broken:
+        click.echo(
+            style(f"{count(broken, 'claim')} of {claims} did not hold.", fg="red", bold=True)
+            + f" {seconds(took)}"
+        )
+    else:
+        click.echo(style(f"All {claims} claims held.", fg="green", bold=True) + f" {seconds(took)}")
+
+
+def _kept(place: Path) -> None:
+    from ipfsmem.demo import NAMESPACE, PASSPHRASE
+
+    click.echo(f"\nKept in {place}. Look around with, for instance:")
+    click.echo(f"   IPFSMEM_PASSPHRASE={PASSPHRASE} ipfsmem list --home {place}/b --namespace {NAMESPACE}")
+
+
+def _as_json(step: Step) -> dict[str, Any]:
+    import msgspec
+
+    made: dict[str, Any] = msgspec.to_builtins(step)
+    return {**made, "held": step.held}

@@ -1,0 +1,458 @@
+"""The demonstration: two devices, one wallet, a folder as provider, real texts, and every promise checked as it is made.
+
+`Demo(folder, blob).steps()` does one thing after another and yields what was done and whether each claim about it held.
+A claim is always a comparison made in this run, never a text. Nothing here prints, and nothing is outside `folder`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.bundle.blob import Blob, write_blob
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.content.car import read_car
+from ipfsmem.content.cid import CID, RAW, parse_cid, public_of_ipns_name
+from ipfsmem.errors import FormatError, IpfsmemError, NoVaultError
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.seal.signers import KeystoreSigner, RawKeySigner, create_keystore
+from ipfsmem.storage.memories import check_body
+from ipfsmem.sync.report import SyncReport
+
+PASSPHRASE: Final = "demo"  # noqa: S105
+NAMESPACE: Final = "demo"
+#: Texts for a memory that has fewer than the demonstration edits.
+SPARE: Final = {
+    f"spare_{n}": f"The {n} of five spare texts, for a memory that is smaller than this demonstration needs.\n".encode()
+    for n in ("first", "second", "third", "fourth", "fifth")
+}
+_WORD = re.compile(r"[^\W\d_]{6,}")
+_RUN = re.compile(rb"[A-Za-z]{6,}")
+_NAMES = re.compile(rb"ba[a-z2-7]{50,}|k51[0-9a-z]{50,}")
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """Something that was promised, and whether it turned out so."""
+
+    text: str
+    held: bool
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One step: what was done, in how many seconds, and its claims."""
+
+    title: str
+    text: str
+    claims: tuple[Claim, ...]
+    seconds: float
+    facts: dict[str, Any] = {}
+
+    @property
+    def held(self) -> bool:
+        """Whether every claim held."""
+        return all(claim.held for claim in self.claims)
+
+
+class Flipped(msgspec.Struct, frozen=True):
+    """One byte changed in the provider's folder, and how to change it back."""
+
+    file: Path
+    offset: int
+    cid: CID
+    size: int
+
+    def flip(self) -> None:
+        """Change one bit; twice is as good as never."""
+        with self.file.open("r+b") as file:
+            file.seek(self.offset)
+            old = file.read(1)[0]
+            file.seek(self.offset)
+            file.write(bytes([old ^ 1]))
+
+
+class Demo:
+    """Everything happens below `folder`: `a` and `b` are the two devices, `provider` is the folder that both can reach."""
+
+    def __init__(self, folder: Path, blob: Blob, *, source: str = "the sample") -> None:
+        self.folder = folder
+        self.home_a, self.home_b, self.provider = folder / "a", folder / "b", folder / "provider"
+        self.source = source
+        self.files: dict[str, bytes] = dict(SPARE) if len(blob.files) < len(SPARE) else {}
+        self.problems = [*blob.problems]
+        for key, data in blob.files.items():
+            try:
+                check_body(key, data)
+            except IpfsmemError as error:
+                self.problems.append(f"{key} was left out: {error}")
+            else:
+                self.files[key] = data
+        self.events = blob.events
+        self.written: list[bytes] = [*self.files.values()]
+        self.roots: dict[str, str | None] = {"A": None, "B": None}
+        self._claims: list[Claim] = []
+        self._own_words: set[str] = set()
+        self._a: Memory
+        self._b: Memory
+
+    def steps(self) -> Iterator[Step]:
+        """Do everything. An error ends it with a step that did not hold."""
+        doing: list[tuple[str, Callable[[], tuple[str, dict[str, Any]]]]] = [
+            ("A makes a wallet", self._wallet),
+            ("A makes a memory", self._init),
+            ("A takes in texts", self._import),
+            ("A syncs", self._publish),
+            ("Another wallet", self._stranger),
+            ("B has the wallet only", self._restore),
+            ("Both write, offline", self._edit),
+            ("A syncs, a byte flips", self._damage),
+            ("The byte is put right", self._repair),
+            ("A and B sync", self._converge),
+            ("Nothing was lost", self._compare),
+            ("Nobody can read it", self._plaintext),
+        ]
+        try:
+            for title, work in doing:
+                self._claims, started = [], time.perf_counter()
+                try:
+                    text, facts = work()
+                except IpfsmemError as error:
+                    failed = Claim(f"{type(error).__name__}: {error}", False)
+                    yield Step(title, "it failed", (*self._claims, failed), time.perf_counter() - started)
+                    return
+                yield Step(title, text, tuple(self._claims), time.perf_counter() - started, facts)
+        finally:
+            for memory in (getattr(self, "_a", None), getattr(self, "_b", None)):
+                if memory is not None:
+                    memory.close()
+
+    def _claim(self, text: str, held: bool) -> None:
+        self._claims.append(Claim(text, held))
+
+    # -- one method a step -------------------------------------------------------------------------------------
+
+    def _wallet(self) -> tuple[str, dict[str, Any]]:
+        for place in (self.home_a, self.home_b, self.provider):
+            place.mkdir(parents=True)
+        keystore = self.home_a / "wallet.json"
+        address = create_keystore(keystore, PASSPHRASE, secrets.token_bytes(32))
+        self._claim("the keystore file opens to the same account", self._signer(keystore).address == address)
+        shown = "0x" + address.hex()
+        return f"{shown}, an encrypted keystore file", {"address": shown, "keystore": str(keystore)}
+
+    def _signer(self, keystore: Path) -> KeystoreSigner:
+        return KeystoreSigner(keystore, PASSPHRASE)
+
+    def _init(self) -> tuple[str, dict[str, Any]]:
+        unlock = Unlock(self._signer(self.home_a / "wallet.json"))
+        self._a = Memory.create(
+            NAMESPACE,
+            "encrypted-ipfs",
+            provider=str(self.provider),
+            unlock=unlock,
+            passphrase=PASSPHRASE,
+            home=self.home_a,
+            label="A",
+        )
+        _sync(self._a)
+        # What the format itself writes in the clear, with no memory in it yet.
+        self._own_words = _words_in(_everything(self.provider))
+        words = self._a.recovery_words or []
+        self._claim("24 recovery words were drawn", len(words) == 24)
+        vault = self._a.status().vault
+        tag = vault.tag if vault else ""
+        return f"vault {tag}, device {self._a.device}, 24 recovery words", {
+            "vault": tag,
+            "device": self._a.device,
+        }
+
+    def _import(self) -> tuple[str, dict[str, Any]]:
+        blob = write_blob(self.files, self.events, "")
+        done = self._a.import_(blob)
+        back = self._a.files()
+        self._claim("every text reads back byte for byte", back == self.files)
+        self._claim("every event is there", len(self._a.timeline()) == len(self.events))
+        size = sum(map(len, self.files.values()))
+        self._claim("importing it again changes nothing", self._a.import_(blob).unchanged == len(back))
+        return (
+            f"{len(back):,} memories and {done.events:,} events of {self.source}, {size:,} bytes",
+            {
+                "memories": len(back),
+                "events": done.events,
+                "bytes": size,
+                "problems": [*self.problems, *done.problems],
+            },
+        )
+
+    def _publish(self) -> tuple[str, dict[str, Any]]:
+        report = _sync(self._a)
+        self._claim("a new root was published", report.published and report.root is not None)
+        self._claim("a second sync has nothing to do", not _sync(self._a).published)
+        return (
+            f"sent {report.blocks_sent:,} blocks, {report.bytes_sent:,} bytes, root {_short(report.root)}",
+            _facts(report),
+        )
+
+    def _stranger(self) -> tuple[str, dict[str, Any]]:
+        found = "a memory"
+        try:
+            asyncio.run(
+                Memory.restore(
+                    NAMESPACE,
+                    provider=str(self.provider),
+                    unlock=Unlock(RawKeySigner(secrets.token_bytes(32))),
+                    unprotected_keys=True,
+                    home=self.folder / "stranger",
+                    label="stranger",
+                )
+            ).close()
+        except NoVaultError:
+            found = "nothing"
+        self._claim("a stranger's wallet finds no memory", found == "nothing")
+        self._claim("and nothing was made for it", not (self.folder / "stranger").exists())
+        return f"with the same folder and another wallet there is {found}", {}
+
+    def _restore(self) -> tuple[str, dict[str, Any]]:
+        carried = self.home_b / "wallet.json"
+        shutil.copy(self.home_a / "wallet.json", carried)
+        self._b = asyncio.run(
+            Memory.restore(
+                NAMESPACE,
+                provider=str(self.provider),
+                unlock=Unlock(self._signer(carried)),
+                passphrase=PASSPHRASE,
+                home=self.home_b,
+                label="B",
+            )
+        )
+        report = self._b.restored or SyncReport()
+        self._claim("B has every text of A, byte for byte", self._b.files() == self._a.files())
+        self._claim("B has every event of A", self._b.timeline() == self._a.timeline())
+        self._claim("B is a device of its own", self._b.device != self._a.device)
+        status = self._b.status()
+        return (
+            f"all {status.memories:,} memories and {status.events:,} events are back: "
+            f"{report.blocks_received:,} blocks, {report.bytes_received:,} bytes",
+            {**_facts(report), "device": self._b.device},
+        )
+
+    def _edit(self) -> tuple[str, dict[str, Any]]:
+        """Five memories: two places of one, the same line of one, forget against edit, and one each alone."""
+        chosen = sorted(self.files, key=lambda key: (-len(parse_memory(self.files[key]).body), key))[
+            : len(SPARE)
+        ]
+        self.both, self.clash, self.forgotten, self.only_a, self.only_b = chosen
+        self._write(self._a, self.both, lambda body: f"Device A put this line on top.\n\n{body}")
+        self._write(self._b, self.both, lambda body: f"{body}\n\nDevice B put this line at the end.")
+        self._write(self._a, self.clash, lambda _: "Device A rewrote the whole of it.")
+        self._write(self._b, self.clash, lambda _: "Device B rewrote the whole of it, otherwise.")
+        self._a.forget(self.forgotten, reason="shown in the demonstration")
+        self._late = self._write(
+            self._b, self.forgotten, lambda body: f"{body}\n\nWritten by B before it knew."
+        )
+        self._write(self._a, self.only_a, lambda body: f"{body}\n\nOnly device A changed this one.")
+        self._write(self._b, self.only_b, lambda body: f"{body}\n\nOnly device B changed this one.")
+        self._events = [self._a.note("demonstrated", device="A"), self._b.note("demonstrated", device="B")]
+        self._claim("each sees its own words, and not yet the other's", self._a.files() != self._b.files())
+        return (
+            f"{self.both} in two places, {self.clash} on one line, {self.forgotten} forgotten by A and edited by B",
+            {
+                "both": self.both,
+                "clash": self.clash,
+                "forgotten": self.forgotten,
+                "only_a": self.only_a,
+                "only_b": self.only_b,
+            },
+        )
+
+    def _write(self, memory: Memory, key: str, change: Callable[[str], str]) -> bytes:
+        reading = memory.read(key)
+        assert reading is not None
+        data = memory.write(key, change(reading.file.body), seen=reading).data
+        self.written.append(data)
+        return data
+
+    def _damage(self) -> tuple[str, dict[str, Any]]:
+        report = _sync(self._a)
+        self._flipped = self._find_block()
+        before = self._b.files()
+        self._flipped.flip()
+        refused = _sync(self._b)
+        named = [notice.text for notice in refused.notices if str(self._flipped.cid) in notice.text]
+        self._claim(f"B names the block {self._flipped.cid} and refuses what needs it", bool(named))
+        self._claim("B joined nothing of it", not refused.entries_changed)
+        self._claim("B still has every text it had", self._b.files() == before)
+        return (
+            f"A sent {report.bytes_sent:,} bytes; of block {_short(str(self._flipped.cid))} ({self._flipped.size:,} bytes) "
+            "one bit is changed: B refuses it and keeps what it has",
+            {
+                "block": str(self._flipped.cid),
+                "file": str(self._flipped.file),
+                "offset": self._flipped.offset,
+                "refusal": named,
+            },
+        )
+
+    def _find_block(self) -> Flipped:
+        """The largest sealed block at the provider that B does not have."""
+        found: list[Flipped] = []
+        for car in sorted(self.provider.glob("packs/*.car")):
+            data = car.read_bytes()
+            for cid, block in read_car(data):
+                if cid.codec == RAW and not self._b.replica.db.has_block(cid.digest):
+                    found.append(Flipped(car, data.index(block) + len(block) // 2, cid, len(block)))
+        return max(found, key=lambda one: one.size)
+
+    def _repair(self) -> tuple[str, dict[str, Any]]:
+        self._flipped.flip()
+        report = _sync(self._b)
+        self._claim("B joins what it had refused", report.entries_changed > 0 and report.heads_joined > 0)
+        self._claim("and has nothing to complain of", not any("refused" in n.kind for n in report.notices))
+        return (
+            f"B joins {report.entries_changed} changes, {report.bytes_received:,} bytes, and publishes {_short(report.root)}",
+            _facts(report),
+        )
+
+    def _converge(self) -> tuple[str, dict[str, Any]]:
+        first, second = _sync(self._a), _sync(self._b)
+        self.roots = {"A": first.root, "B": second.root}
+        self._claim("both devices end on one root", first.root is not None and first.root == second.root)
+        again = [_sync(self._a), _sync(self._b)]
+        self._claim("and stay there", {report.root for report in again} == {first.root})
+        self._claim("with nothing more to send", not any(report.bytes_sent for report in again))
+        return f"A pulled {first.bytes_received:,} bytes and took over B's root", {"roots": self.roots}
+
+    def _compare(self) -> tuple[str, dict[str, Any]]:
+        a, b = self._a, self._b
+        files = a.files()
+        self._claim("A and B show the same texts", files == b.files())
+        self._claim("A and B have the same timeline", a.timeline() == b.timeline())
+        self._claim("A and B show the same conflicts", a.conflicts() == b.conflicts())
+        both = files.get(self.both, b"").decode()
+        self._claim(
+            f"{self.both} has the lines of both devices",
+            "Device A put this line" in both and "Device B put this line" in both,
+        )
+        texts = self._all_texts(b, self.clash)
+        self._claim(
+            f"{self.clash} is kept in both versions", sum("rewrote the whole" in t for t in texts) == 2
+        )
+        self._claim(f"{self.forgotten} is forgotten on both", self.forgotten not in files)
+        copies = {key: names for key, names, _ in b.conflicts()}
+        kept = [b.read_conflict(self.forgotten, name).data for name in copies.get(self.forgotten, ())]
+        self._claim(f"what B wrote in {self.forgotten} is kept under its conflicts", self._late in kept)
+        ids = {event["id"] for event in b.timeline()}
+        self._claim("the events of both are there", all(event["id"] in ids for event in self._events))
+        untouched = set(self.files) - {self.both, self.clash, self.forgotten, self.only_a, self.only_b}
+        self._claim(
+            "every other text is as it came, byte for byte",
+            all(files.get(key) == self.files[key] for key in untouched),
+        )
+        self._claim(
+            "the single edits arrived",
+            all(
+                f"Only device {who} changed" in files[key].decode()
+                for who, key in (("A", self.only_a), ("B", self.only_b))
+            ),
+        )
+        return (
+            f"{self.both} merged, {self.clash} kept twice, {self.forgotten} forgotten with B's words kept, "
+            f"{len(untouched):,} texts untouched",
+            {"conflicts": [[key, list(names)] for key, names in copies.items()]},
+        )
+
+    def _all_texts(self, memory: Memory, key: str) -> list[str]:
+        shown = memory.read(key)
+        copies = next((names for name, names, _ in memory.conflicts() if name == key), ())
+        texts = [shown.data] if shown else []
+        return [
+            data.decode() for data in (*texts, *(memory.read_conflict(key, name).data for name in copies))
+        ]
+
+    def _plaintext(self) -> tuple[str, dict[str, Any]]:
+        words: set[str] = set()
+        for key in self.files:
+            words.update(_WORD.findall(key))
+        for data in self.written:
+            file = parse_memory(data)
+            words.update(_WORD.findall(f"{file.name}\n{file.description}\n{file.body}"))
+        words -= self._own_words
+        stored = _everything(self.provider)
+        runs = _words_in(stored)
+        found = {
+            word
+            for word in words
+            if (any(word in run for run in runs) if word.isascii() else _holds(stored, word))
+        }
+        self._claim(f"none of the words is there ({', '.join(sorted(found)[:5]) or 'none found'})", not found)
+        lines = {
+            line
+            for data in self.written
+            for line in data.split(b"\n")
+            if len(line) >= 24 and b":" not in line[:14]
+        }
+        disks = {**_everything(self.home_a), **_everything(self.home_b)}
+        left = [line for line in lines if any(line in data for data in disks.values())]
+        self._claim("no line of any text is on either device's disk", not left)
+        size = sum(map(len, stored.values()))
+        return (
+            f"{len(words):,} words of 6 letters and more, searched in all {size:,} bytes of the provider's folder: "
+            f"{len(found)} found",
+            {
+                "words": len(words),
+                "bytes": size,
+                "files": len(stored),
+                "found": sorted(found),
+                "lines": len(lines),
+            },
+        )
+
+
+def _sync(memory: Memory) -> SyncReport:
+    return asyncio.run(memory.sync())
+
+
+def _short(cid: str | None) -> str:
+    return f"{cid[:11]}…{cid[-6:]}" if cid else "none"
+
+
+def _facts(report: SyncReport) -> dict[str, Any]:
+    facts: dict[str, Any] = msgspec.to_builtins(report)
+    return facts
+
+
+def _everything(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, and the names of all of them as one more."""
+    found = {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {**found, "names": "\n".join(Path(name).relative_to(folder).as_posix() for name in found).encode()}
+
+
+def _words_in(stored: Mapping[str, bytes]) -> set[str]:
+    """Every run of six letters and more, outside of CIDs and IPNS names: hashes and keys spell words by chance."""
+    return {
+        run.decode("ascii")
+        for data in stored.values()
+        for run in _RUN.findall(_NAMES.sub(lambda match: b" " if _is_name(match[0]) else match[0], data))
+    }
+
+
+def _is_name(text: bytes) -> bool:
+    try:
+        name = text.decode("ascii")
+        public_of_ipns_name(name) if name.startswith("k51") else parse_cid(name)
+    except (FormatError, ValueError):
+        return False
+    return True
+
+
+def _holds(stored: Mapping[str, bytes], word: str) -> bool:
+    coded = word.encode()
+    return any(coded in data for data in stored.values())
