@@ -24,6 +24,7 @@ var commands = map[string]command{
 	"unpack":      {"CAR DIR: write the tree of the CAR's root to DIR, which must not exist", unpackCommand, 2},
 	"verify":      {"CAR: read strictly, check every hash and that the tree is whole; root and number of blocks", verifyCommand, 1},
 	"gateway":     {"CAR: serve the CAR's blocks on a port of 127.0.0.1, whose URL is printed", gatewayCommand, 1},
+	"serve":       {"gateway and delegated routing on a port of 127.0.0.1, whose URL is printed; takes CARs at POST /car", serveCommand, 0},
 	"ipns-verify": {"NAME RECORDFILE: validate a record; value, sequence, validity, TTL in ns", ipnsVerifyCommand, 2},
 	"ipns-select": {"NAME RECORDFILE...: index of the record that wins", ipnsSelectCommand, -2},
 }
