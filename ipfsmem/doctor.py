@@ -7,7 +7,6 @@ Reads only. A finding has a code that programs can rely on; `error` means that s
 from __future__ import annotations
 
 import os
-import sqlite3
 import stat
 from collections.abc import Iterator
 from hashlib import sha256
@@ -17,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from ipfsmem.causal.value import check_entry, verify_value
-from ipfsmem.errors import IpfsmemError
+from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.replica.disk import read_file
 from ipfsmem.replica.identity import KEY_FILE
 from ipfsmem.replica.replica import Replica
@@ -99,7 +98,7 @@ def _files(replica: Replica, protected: bool) -> Iterator[Finding]:
 def _database(replica: Replica) -> Iterator[Finding]:
     try:
         (verdict,) = replica.db.connection.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.DatabaseError as error:
+    except StorageError as error:
         verdict = str(error)
     if verdict != "ok":
         yield Finding(

@@ -76,11 +76,15 @@ def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
         )
     device = load_device(folder, passphrase)
     replica = Replica(folder, config, device, codec_for(config, device, world), world)
-    if replica.moved() and config.vault is None:
-        # No vault, so nobody has seen this id: the copy just goes on under another one.
-        with replica.transaction():
-            replica.set_device(device.successor(world.random))
-            replica.note_place()
+    try:
+        if replica.moved() and config.vault is None:
+            # No vault, so nobody has seen this id: the copy just goes on under another one.
+            with replica.transaction():
+                replica.set_device(device.successor(world.random))
+                replica.note_place()
+    except BaseException:
+        replica.close()
+        raise
     return replica
 
 

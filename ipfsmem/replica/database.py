@@ -14,8 +14,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from ipfsmem.errors import ConfigError, LockedError, StorageError
+from ipfsmem.errors import ConfigError, IpfsmemError, LockedError, StorageError
 from ipfsmem.replica.disk import storage_errors
 from ipfsmem.replica.lock import directory_lock
 
@@ -43,26 +44,74 @@ CREATE TABLE reports (id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
 """
 
 
-@contextlib.contextmanager
-def database_errors(path: Path) -> Iterator[None]:
-    """SQLite's complaints as StorageErrors."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        text = str(error)
+def explained(path: Path, error: Exception) -> IpfsmemError:
+    """SQLite's complaint as one of our errors."""
+    text = str(error)
+    if isinstance(error, sqlite3.OperationalError):
         if text.startswith("database is locked"):
-            raise LockedError(f"{path} is in use by another program") from None
-        known = {
-            "database or disk is full": "the disk is full",
-            "attempt to write a readonly database": "the home is read-only",
-            "unable to open database file": "it cannot be opened (missing folder or no permission)",
-            "disk I/O error": "the disk reported an error, or is full",
-        }
-        raise StorageError(f"cannot use {path}: {known.get(text, text)}") from None
-    except sqlite3.ProgrammingError as error:
-        raise StorageError(f"cannot use {path}: {error}") from None
-    except sqlite3.Error as error:
-        raise damaged(path, str(error)) from None
+            return LockedError(f"{path} is in use by another program")
+        return StorageError(f"cannot use {path}: {_WORDS.get(text, text)}")
+    if isinstance(error, sqlite3.ProgrammingError):
+        return StorageError(f"cannot use {path}: {text}")
+    return damaged(path, "SQLite cannot even say why" if isinstance(error, UnicodeError) else text)
+
+
+_WORDS = {
+    "database or disk is full": "the disk is full",
+    "attempt to write a readonly database": "the home is read-only",
+    "unable to open database file": "it cannot be opened (missing folder or no permission)",
+    "disk I/O error": "the disk is full, or reported an error",
+}
+
+
+class _Cursor(sqlite3.Cursor):
+    """A cursor whose errors are ours. (A damaged file makes SQLite speak of names that are not even text.)"""
+
+    connection: Connection
+
+    def execute(self, *args: Any) -> _Cursor:
+        try:
+            return super().execute(*args)
+        except (sqlite3.Error, UnicodeError) as error:
+            raise explained(self.connection.path, error) from None
+
+    def executemany(self, *args: Any) -> _Cursor:
+        try:
+            return super().executemany(*args)
+        except (sqlite3.Error, UnicodeError) as error:
+            raise explained(self.connection.path, error) from None
+
+    def fetchone(self) -> Any:
+        try:
+            return super().fetchone()
+        except (sqlite3.Error, UnicodeError) as error:
+            raise explained(self.connection.path, error) from None
+
+    def fetchall(self) -> list[Any]:
+        try:
+            return super().fetchall()
+        except (sqlite3.Error, UnicodeError) as error:
+            raise explained(self.connection.path, error) from None
+
+    def __next__(self) -> Any:
+        try:
+            return super().__next__()
+        except (sqlite3.Error, UnicodeError) as error:
+            raise explained(self.connection.path, error) from None
+
+
+class Connection(sqlite3.Connection):
+    """A connection whose errors are ours."""
+
+    path = Path(":memory:")
+
+    def execute(self, *args: Any) -> _Cursor:
+        """One statement."""
+        return self.cursor(_Cursor).execute(*args)
+
+    def executemany(self, *args: Any) -> _Cursor:
+        """One statement for many rows."""
+        return self.cursor(_Cursor).executemany(*args)
 
 
 def damaged(path: Path, what: str) -> StorageError:
@@ -97,10 +146,18 @@ class Database:
             # Made here, so that neither it nor the files that SQLite puts beside it are ever open to others.
             with storage_errors(self.path, "open"):
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-        with database_errors(self.path):
+        try:
             self.connection = sqlite3.connect(
-                self.path, isolation_level=None, timeout=wait, check_same_thread=False, cached_statements=256
+                self.path,
+                isolation_level=None,
+                timeout=wait,
+                check_same_thread=False,
+                cached_statements=256,
+                factory=Connection,
             )
+        except sqlite3.Error as error:
+            raise explained(self.path, error) from None
+        self.connection.path = self.path
         try:
             self._prepare()
         except BaseException:
@@ -108,13 +165,12 @@ class Database:
             raise
 
     def _prepare(self) -> None:
-        with database_errors(self.path):
-            run = self.connection.execute
-            run("PRAGMA journal_mode=WAL")
-            run("PRAGMA synchronous=FULL")
-            run("PRAGMA secure_delete=ON")
-            run("PRAGMA cache_size=-16000")
-            version = run("PRAGMA user_version").fetchone()[0]
+        run = self.connection.execute
+        run("PRAGMA journal_mode=WAL")
+        run("PRAGMA synchronous=FULL")
+        run("PRAGMA secure_delete=ON")
+        run("PRAGMA cache_size=-16000")
+        version = run("PRAGMA user_version").fetchone()[0]
         if version == 0:
             with self.transaction():
                 # Another process may have made the tables while this one waited for the lock.
@@ -142,7 +198,7 @@ class Database:
         lock = (
             directory_lock(self._lock_path, wait=self._wait) if self._lock_path else contextlib.nullcontext()
         )
-        with lock, database_errors(self.path):
+        with lock:
             self.connection.execute("BEGIN IMMEDIATE")
             self._depth = 1
             try:
@@ -154,14 +210,14 @@ class Database:
             self._depth = 0
             try:
                 self.connection.execute("COMMIT")
-            except sqlite3.Error:
+            except BaseException:
                 self._roll_back()
                 raise
 
     def _roll_back(self) -> None:
         # SQLite has done so already when the disk is full or broken; the first error is the one to tell.
         if self.connection.in_transaction:
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(IpfsmemError):
                 self.connection.execute("ROLLBACK")
 
     @contextlib.contextmanager
@@ -170,12 +226,11 @@ class Database:
         if self.connection.in_transaction:
             yield
             return
-        with database_errors(self.path):
-            self.connection.execute("BEGIN")
-            try:
-                yield
-            finally:
-                self._end_reading()
+        self.connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._end_reading()
 
     def _end_reading(self) -> None:
         if self.connection.in_transaction:
@@ -183,13 +238,11 @@ class Database:
 
     def version(self) -> int:
         """Changes whenever another connection committed something."""
-        with database_errors(self.path):
-            return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
 
     def get_meta(self, name: str) -> bytes | None:
         """One named value. Raises StorageError when it is not what was set: a flipped bit never passes for a value."""
-        with database_errors(self.path):
-            row = self.connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
+        row = self.connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
         if row is None:
             return None
         stored = blob(row[0])
@@ -205,24 +258,23 @@ class Database:
 
     def block(self, digest: bytes) -> bytes | None:
         """A block by its SHA-256; one that lost its bytes to the disk is not there."""
-        with database_errors(self.path):
-            row = self.connection.execute("SELECT data FROM blocks WHERE digest=?", (digest,)).fetchone()
-        data = None if row is None else blob(row[0])
-        if data is not None and sha256(data).digest() == digest:
-            return data
-        if row is not None:
-            self._bad.add(digest)
-        return None
+        row = self.connection.execute("SELECT data FROM blocks WHERE digest=?", (digest,)).fetchone()
+        return row[0] if row is not None and self.is_sound(digest, row[0]) else None
+
+    def is_sound(self, digest: bytes, data: object) -> bool:
+        """Whether what a row of `blocks` holds is what its digest says. If not, it counts as absent from now on."""
+        if isinstance(data, bytes) and sha256(data).digest() == digest:
+            return True
+        self._bad.add(digest)
+        return False
 
     def has_block(self, digest: bytes) -> bool:
         """Whether a block is here (its bytes are looked at when it is read)."""
         if digest in self._bad:
             return False
-        with database_errors(self.path):
-            return (
-                self.connection.execute("SELECT 1 FROM blocks WHERE digest=?", (digest,)).fetchone()
-                is not None
-            )
+        return (
+            self.connection.execute("SELECT 1 FROM blocks WHERE digest=?", (digest,)).fetchone() is not None
+        )
 
     def add_blocks(self, blocks: Iterable[tuple[bytes, bytes]]) -> None:
         """Keep (SHA-256, bytes) pairs (inside a transaction)."""

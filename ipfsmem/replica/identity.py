@@ -91,7 +91,10 @@ def load_device(folder: Path, passphrase: str | None) -> Device:
             f"{path} is missing: the keys of this device are gone",
             hint="Move the folder away and bring the memory back with the wallet: ipfsmem init.",
         )
-    secret = unprotect(data, passphrase)
+    try:
+        secret = unprotect(data, passphrase)
+    except FormatError as error:
+        raise type(error)(f"{path}: {error}") from None
     if len(secret) != 96:
         raise FormatError(f"{path} holds {len(secret)} bytes of secrets, 96 expected")
     return Device(secret[:32], secret[32:64], secret[64:])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from ipfsmem.replica.database import Database, database_errors
+from ipfsmem.replica.database import Database
 
 T = TypeVar("T")
 
@@ -30,10 +30,9 @@ def rows_where(db: Database, query: str, keys: Iterable[object]) -> list[tuple[A
     """The rows of `query`, in which `{}` stands for a list of `keys`: "SELECT ... WHERE name IN ({})"."""
     wanted = list(keys)
     rows: list[tuple[Any, ...]] = []
-    with database_errors(db.path):
-        for start in range(0, len(wanted), _ROWS):
-            part = wanted[start : start + _ROWS]
-            rows += db.connection.execute(query.format(",".join("?" * len(part))), part)
+    for start in range(0, len(wanted), _ROWS):
+        part = wanted[start : start + _ROWS]
+        rows += db.connection.execute(query.format(",".join("?" * len(part))), part).fetchall()
     return rows
 
 
@@ -43,8 +42,9 @@ def blocks_here(db: Database, digests: Iterable[bytes]) -> set[bytes]:
 
 
 def read_blocks(db: Database, digests: Iterable[bytes]) -> dict[bytes, bytes]:
-    """The blocks that this device keeps of these, unverified."""
-    return dict(rows_where(db, "SELECT digest, data FROM blocks WHERE digest IN ({})", digests))
+    """The blocks that this device keeps of these; one that lost its bytes to the disk is not there."""
+    rows = rows_where(db, "SELECT digest, data FROM blocks WHERE digest IN ({})", digests)
+    return {digest: data for digest, data in rows if db.is_sound(digest, data)}
 
 
 def all_hold(test: Callable[[T], bool], items: Sequence[T]) -> T | None:

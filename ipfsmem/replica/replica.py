@@ -69,13 +69,14 @@ class Replica:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """Nobody else writes meanwhile; the store shows what is on disk when it begins, and when it fails."""
-        with self.db.transaction():
-            try:
+        try:
+            with self.db.transaction():
                 self._refresh()
                 yield
-            except BaseException:
-                self.store.stale()
-                raise
+        except BaseException:
+            # Also when it is the COMMIT that fails.
+            self.store.stale()
+            raise
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:

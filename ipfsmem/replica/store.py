@@ -17,7 +17,7 @@ from ipfsmem.causal.tree import Node, Tree, empty_tree, open_tree
 from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_entry
 from ipfsmem.errors import FormatError, OpenError, StorageError
 from ipfsmem.replica.codec import Codec
-from ipfsmem.replica.database import Database, blob, damaged, database_errors
+from ipfsmem.replica.database import Database, blob, damaged
 from ipfsmem.replica.folders import change_objects, state_folder
 
 
@@ -42,6 +42,8 @@ class _State(msgspec.Struct):
     top: str
     ek: str
     f: Frame
+    #: Names of the entries in the tree that hold more than one value: few, and asked for after every sync.
+    many: list[str]
 
 
 _CHAIN = "journal"
@@ -59,6 +61,7 @@ class Store:
         self.codec = codec
         self._tree = empty_tree(self._load_node)
         self._tree_ek = ""
+        self._many: set[str] = set()
         self._overlay: dict[str, bytes | None] = {}
         self._journal = 0
         self._chain = b""
@@ -84,10 +87,12 @@ class Store:
             if self.db.connection.execute("SELECT 1 FROM nodes").fetchone():
                 raise damaged(self.db.path, "the state is not where its nodes are")
             self._tree, self._tree_ek, self.frame = empty_tree(self._load_node), "", Frame({}, {})
+            self._many = set()
         else:
             known = self._open(state, "state")
             self._tree_ek = known.ek
             self.frame = known.f
+            self._many = set(known.many)
             if self._tree.digest.hex() != known.top:
                 self._tree = open_tree(bytes.fromhex(known.top), self._load_node)
         self._overlay.clear()
@@ -115,10 +120,7 @@ class Store:
             raise StorageError(f"the {what} in {self.db.path} cannot be read: {error}") from None
 
     def _load_node(self, prefix: str, digest: bytes) -> bytes:
-        with database_errors(self.db.path):
-            row = self.db.connection.execute(
-                "SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)
-            ).fetchone()
+        row = self.db.connection.execute("SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)).fetchone()
         file = None if row is None or row[1] != digest else blob(row[0])
         stored = None if file is None else self.db.block(file)
         if stored is None:
@@ -143,6 +145,14 @@ class Store:
                 yield name, decode_entry(name, text)
         for name, changed in list(self._overlay.items()):
             if name.startswith(prefix) and changed is not None:
+                yield name, decode_entry(name, changed)
+
+    def crowded(self) -> Iterator[tuple[str, Entry]]:
+        """The entries that hold more than one value; costs nothing for all the others."""
+        for name in [name for name in self._many if name not in self._overlay]:
+            yield name, self.entry(name)
+        for name, changed in list(self._overlay.items()):
+            if changed is not None and _holds_many(changed):
                 yield name, decode_entry(name, changed)
 
     def names(self) -> Iterator[str]:
@@ -226,7 +236,9 @@ class Store:
             )
         self._tree, self._tree_ek = patch.tree, self.codec.ek
         self._overlay = {}
-        state = _State(patch.tree.digest.hex(), self._tree_ek, self.frame)
+        self._many -= changes.keys()
+        self._many.update(name for name, text in changes.items() if text is not None and _holds_many(text))
+        state = _State(patch.tree.digest.hex(), self._tree_ek, self.frame, sorted(self._many))
         stored = self.codec.seal_row(_encode(state))
         self.db.set_meta("state", stored)
         self.db.connection.execute("DELETE FROM journal")
@@ -268,6 +280,12 @@ class Store:
     def dirty(self) -> bool:
         """Whether there are changes since the last checkpoint."""
         return self._journal > 0
+
+
+def _holds_many(text: bytes) -> bool:
+    """Whether canonical JSON of an entry holds more than one value. (A quote inside a string has a backslash before it,
+    so this never stands in one.)"""
+    return text.count(b'"kind":') > 1
 
 
 def _link(chain: bytes, row: bytes) -> bytes:

@@ -12,7 +12,6 @@ import contextlib
 import os
 import shutil
 import signal
-import sqlite3
 import struct
 import sys
 import traceback
@@ -23,7 +22,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.memory import Memory
-from ipfsmem.replica import folders
+from ipfsmem.replica import database, folders
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.sync.report import SyncReport
 
@@ -180,21 +179,19 @@ def _kill_before(number: int) -> Callable[[], None]:
         (locks.add if lock else locks.discard)(fd)
         return fd
 
-    class Counting(sqlite3.Connection):
-        def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
+    def statement(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, sql: str, *args: Any) -> Any:
             if not sql.lstrip().startswith(_READS):
                 event()
-            return super().execute(sql, *args)
+            return real(self, sql, *args)
 
-        def executemany(self, sql: str, *args: Any) -> sqlite3.Cursor:
-            event()
-            return super().executemany(sql, *args)
+        return call
 
     for name in _CHANGES:
         setattr(os, name, counted(getattr(os, name)))
     os.open = opened  # type: ignore[assignment]
-    real_connect = sqlite3.connect
-    sqlite3.connect = lambda *args, **kwargs: real_connect(*args, factory=Counting, **kwargs)  # type: ignore[assignment]
+    for name in ("execute", "executemany"):
+        setattr(database._Cursor, name, statement(getattr(database._Cursor, name)))
     sys.addaudithook(lambda name, args: event() if name == "open" and _by_name(args) else None)
     return event
 
