@@ -170,8 +170,8 @@ class Memories:
         with self.replica.reading():
             found = [
                 (view, entry)
-                for name, entry in self.replica.store.entries("m/")
-                if len(entry) > 1 and ((view := self.view(name[2:], entry)).conflicts or view.hidden)
+                for name, entry in self.replica.store.crowded()
+                if name.startswith("m/") and ((view := self.view(name[2:], entry)).conflicts or view.hidden)
             ]
         return sorted(found, key=lambda item: item[0].key)
 

@@ -53,7 +53,7 @@ from ipfsmem.sync.identity import (
     new_identity,
     stranger_to_itself,
 )
-from ipfsmem.sync.join import Change, checked, fetch_objects, join
+from ipfsmem.sync.join import LACKING, Change, checked, fetch_objects, join
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, Names, pin_name, target
 from ipfsmem.sync.provider import MAX_BATCH, Provider
 from ipfsmem.sync.publish import Layout, build_ring_root, prepare, send
@@ -319,11 +319,16 @@ class Sync:
     async def _ask_again(self) -> None:
         """Ask for bodies that could not be had when their values were joined in an earlier sync: "not fetched" is a
         state that ends. What a join of this sync misses is asked for in the next one."""
+        if self.replica.db.get_meta(LACKING) != b"1":
+            return
         absent = "SELECT digest FROM objects WHERE digest NOT IN (SELECT digest FROM blocks)"
         missing = [bytes(row[0]) for row in self.replica.db.connection.execute(absent)]
         if missing:
             found = await self.fetcher.get([raw_cid(digest) for digest in missing])
             self.report.not_fetched += len(missing) - len(found)
+        else:
+            with self.replica.transaction():
+                self.replica.db.set_meta(LACKING, b"0")
 
     def _count_entries(self) -> int:
         return sum(1 for _ in self.replica.store.names())

@@ -42,6 +42,8 @@ from ipfsmem.sync.report import Progress, SyncReport
 
 #: Signatures checked between two reports of progress.
 _TELL = 8_192
+#: Row in `meta`: "1" when some text could not be had when its value was joined, and may still be missing.
+LACKING = "lacking"
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
@@ -138,6 +140,7 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
     theirs_ctx = seen_counts(commit.ctx)
     joined: dict[str, Entry] = {}
     bodies: list[bytes] = []
+    bases: list[bytes] = []
     for change in changes:
         # The state may have moved on since the differences were read.
         mine = store.entry(change.name)
@@ -158,7 +161,12 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
                 for dot, value in outcome.entry.items()
                 if dot not in mine and value.loc is not None
             ]
-    here = blocks_here(replica.db, bodies)
+            bases += [
+                bytes.fromhex(value.base.sha)
+                for dot, value in outcome.entry.items()
+                if dot not in mine and value.base is not None
+            ]
+    here = blocks_here(replica.db, (*bodies, *bases))
     now = replica.world.now()
     hlc = store.frame.hlc
     for entry in joined.values():
@@ -168,7 +176,10 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
     if joined or frame != store.frame:
         store.apply(joined, frame)
     report.entries_changed += len(joined)
-    report.not_fetched += sum(digest not in here for digest in bodies)
+    lacking = sum(digest not in here for digest in bodies)
+    if lacking or not here.issuperset(bases):
+        replica.db.set_meta(LACKING, b"1")
+    report.not_fetched += lacking
     return True
 
 

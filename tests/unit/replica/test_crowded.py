@@ -1,0 +1,74 @@
+"""Entries with more than one value are found without looking at the others, whatever happened before."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from ipfsmem.memory import Memory
+from ipfsmem.replica.database import Database
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.testing import SimProvider
+
+
+def _scanned(memory: Memory) -> set[str]:
+    return {name for name, entry in memory.replica.store.entries() if len(entry) > 1}
+
+
+def _crowded(memory: Memory) -> set[str]:
+    found = dict(memory.replica.store.crowded())
+    assert all(len(entry) > 1 for entry in found.values())
+    return set(found)
+
+
+def _two(tmp_path: Path) -> tuple[Memory, Memory]:
+    root, provider = RootKeys.from_random(b"\x07" * 64, "default", 1), SimProvider()
+    options = {"provider": provider, "unlock": root, "unprotected_keys": True}
+    first = Memory.create("m", "encrypted-ipfs", home=tmp_path / "a", **options)
+    for i in range(200):
+        first.write(f"k{i}", f'text {i} "kind": "kind":')
+    asyncio.run(first.sync())
+    second = Memory.load("m", "encrypted-ipfs", home=tmp_path / "b", **options)
+    asyncio.run(first.sync())
+    return first, second
+
+
+def test_crowded_is_what_a_scan_finds_before_and_after_checkpoints_and_reopening(tmp_path: Path) -> None:
+    first, second = _two(tmp_path)
+    assert _crowded(first) == set() == _scanned(first)
+    for i in range(6):
+        first.write(f"k{i}", f"first {i}")
+        second.write(f"k{i}", f"second {i}")
+    asyncio.run(first.sync())
+    asyncio.run(second.sync())
+    both = {f"m/k{i}" for i in range(6)}
+    assert _crowded(second) == both == _scanned(second)
+    assert {key for key, _, _ in second.conflicts()} == {name[2:] for name in both}
+
+    # Settled, not yet checkpointed; then checkpointed; then opened anew.
+    second.resolve("k0")
+    second.forget("k1")
+    assert _crowded(second) == both - {"m/k0", "m/k1"} == _scanned(second)
+    asyncio.run(second.sync())
+    assert _crowded(second) == both - {"m/k0", "m/k1"} == _scanned(second)
+    second.close()
+    again = Memory.load("m", home=tmp_path / "b")
+    assert _crowded(again) == both - {"m/k0", "m/k1"} == _scanned(again)
+    again.resolve("k2")
+    assert _crowded(again) == both - {"m/k0", "m/k1", "m/k2"}
+
+
+def test_after_a_sync_a_settled_memory_asks_the_database_no_question_that_grows(tmp_path: Path) -> None:
+    first, second = _two(tmp_path)
+    asyncio.run(second.sync())
+    seen: list[str] = []
+    second.replica.db.connection.set_trace_callback(seen.append)
+    try:
+        asyncio.run(second.sync())
+        second.conflicts()
+    finally:
+        second.replica.db.connection.set_trace_callback(None)
+    assert not [statement for statement in seen if "NOT IN (SELECT" in statement]
+    assert sum("FROM nodes" in statement for statement in seen) < 5
+    assert isinstance(second.replica.db, Database)
+    first.close()
