@@ -75,7 +75,9 @@ def test_command_line(tmp_path: Path) -> None:
 
 
 def test_the_two_commands_are_those_of_the_ci_script() -> None:
-    test_command = "python3 -m venv .venv && .venv/bin/pip install -q -e '.[test]' && .venv/bin/python -m pytest"
+    test_command = (
+        "python3 -m venv .venv && .venv/bin/pip install -q -e '.[test]' && .venv/bin/python -m pytest"
+    )
     assert test_command in TEXT
     assert test_command in (ROOT / ".ci" / "run").read_text("utf-8")
 

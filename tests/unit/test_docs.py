@@ -1,0 +1,152 @@
+"""The documents say what is so: known answers, vectors, modules, floors, links."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from ipfsmem.bundle.header import KNOWN
+from ipfsmem.bundle.keys import RESERVED, key_of_foreign_name
+from ipfsmem.canonical import b64
+from ipfsmem.causal.merge3 import MAX_PAIRS
+from ipfsmem.causal.tree import empty_tree
+from ipfsmem.causal.value import LIVE, Loc, Value, sign_seen, sign_value
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.objects import MEMORY, SEGMENT, Sealer, epoch_key
+from ipfsmem.seal.primitives import Signer25519
+from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.seal.wallet import key_request, sign_once
+from ipfsmem.seal.words import to_words
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "ipfsmem"
+FORMAT = (ROOT / "docs" / "FORMAT.md").read_text("utf-8")
+ARCHITECTURE = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+#: The public first account of Hardhat and Anvil.
+HARDHAT = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
+
+
+def section(number: str) -> str:
+    """The text of one section of the format, with those below it."""
+    match = re.search(rf"^(#+) {re.escape(number)}\.? .*?(?=^#{{2,3}} \d|\Z)", FORMAT, re.M | re.S)
+    assert match, f"no section {number}"
+    return match[0]
+
+
+def floors() -> ModuleType:
+    spec = spec_from_file_location("floors", Path(__file__).with_name("test_floors.py"))
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_known_answers_of_the_wallet() -> None:
+    signer = RawKeySigner(HARDHAT)
+    message = key_request(signer.address, "default", 1)
+    root = RootKeys.from_signature(sign_once(signer, message), signer.address, "default", 1)
+    stated = section("2.3")
+    assert message.decode().split("Account:")[0] in section("2.1")
+    for value in (
+        sha256(message).hexdigest(),
+        signer.sign_message(message).hex(),
+        root.admin_public.hex(),
+        root.head_public.hex(),
+        root.box_public.hex(),
+        (root.check or b"").hex(),
+        root.vault_tag.hex(),
+    ):
+        assert f"`{value}`" in stated
+    assert f"{len(message)} bytes" in stated
+
+
+def test_known_answers_of_objects_values_and_other_roots() -> None:
+    vault = bytes.fromhex("3973bff87388964db243992eeb7c6506")
+    first = epoch_key(1, bytes(range(32)), vault)
+    one, two = Sealer(first, vault), Sealer(epoch_key(2, bytes(range(32)), vault), vault)
+    text = b"User prefers direct critique.\n"
+    small, large = one.seal(MEMORY, "feedback_tone", text), one.seal(MEMORY, "feedback_tone", b"a" * 20_000)
+    empty = two.seal(SEGMENT, "2026-04-14/00aabbccddeeff11/0", b"")
+    stated = section("3")
+    assert f"`{first.id}`" in stated and f"`{small[:32].hex()}`" in stated
+    for data in (small, large, empty):
+        assert f"{len(data):,} bytes" in stated and f"`{sha256(data).hexdigest()}`" in stated
+
+    stated = section("9")
+    device = Signer25519(b"\x01" * 32)
+    dev = sha256(device.public).hexdigest()[:16]
+    loc = Loc(first.id, sha256(small).hexdigest(), len(small))
+    live = Value(b=(), body=sha256(text).hexdigest(), h="019d8aee00000000", kind=LIVE, loc=loc)
+    gone = Value(b=(), body=None, h="019d8aee00000001", kind="forgotten")
+    secret, words = bytes([2]) * 32, to_words(bytes([2]) * 32)
+    recovery, lone = RootKeys.from_recovery(secret), RootKeys.from_random(bytes([3]) * 64, "default", 1)
+    for value in (
+        device.public.hex(),
+        dev,
+        sign_value(device, "m/feedback_tone", f"{dev}-1", live, vault).s,
+        sign_value(device, "m/old_note", f"{dev}-2", gone, vault).s,
+        sign_seen(device, vault, dev, 2, "0102030405060708").s,
+        empty_tree().digest.hex(),
+        " ".join(words),
+        *(key.hex() for key in (recovery.admin_public, recovery.head_public, recovery.box_public)),
+        lone.admin_public.hex(),
+        lone.vault_tag.hex(),
+    ):
+        assert f"`{value}`" in stated
+    assert b64(b"") == ""
+
+
+def test_lists_and_numbers_of_the_format() -> None:
+    names = re.search(r"in this order: (.*?)\. Then", section("1.2"), re.S)
+    assert names and tuple(re.findall(r"`(\w+)`", names[1])) == KNOWN
+    assert {"con", "prn", "aux", "nul", "com0", "lpt9", "memory"} <= RESERVED and len(RESERVED) == 25
+    for name in ("Überraschung Nr 1.md", "日本.md", "MEMORY.md"):
+        assert f"`{name}`" in section("1.1") and f"`{key_of_foreign_name(name)[0]}`" in section("1.1")
+    assert f"{MAX_PAIRS:,}" in section("5")
+
+
+def test_every_vector_file_belongs_to_a_section() -> None:
+    files = {path.name for path in (ROOT / "fixtures" / "vectors").glob("*.json")}
+    assert files == set(re.findall(r"\(\.\./fixtures/vectors/(\w+\.json)\)", FORMAT))
+
+
+def test_every_module_of_the_house_is_on_the_plan() -> None:
+    floor = floors().FLOOR
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).as_posix()
+        room = module.split("/")[0].removesuffix(".py")
+        if path.name == "__init__.py":
+            continue
+        # Faces have a line for the room, the others one for each module.
+        shown = f"`{room}/`" if floor.get(room, 5) == 5 and "/" in module else f"`{module}`"
+        assert shown in ARCHITECTURE, f"docs/ARCHITECTURE.md does not know {module}: give {shown} a line"
+
+
+def test_every_module_on_the_plan_is_there() -> None:
+    for module in re.findall(r"^\| `([\w/]+\.py)` \|", ARCHITECTURE, re.M):
+        assert (PACKAGE / module).is_file(), f"docs/ARCHITECTURE.md lists {module}, which is not there"
+
+
+def test_the_drawing_has_the_floors_that_are_enforced() -> None:
+    drawing = re.search(r"## Floors.*?```\n(.*?)```", ARCHITECTURE, re.S)
+    assert drawing
+    floor = floors().FLOOR
+    drawn: dict[str, int] = {}
+    for line in drawing[1].splitlines():
+        match = re.match(r"([0-5])  (.*?)(?:   |$)", line)
+        if match:
+            drawn |= {name.removesuffix("/").removesuffix(".py"): int(match[1]) for name in match[2].split()}
+    assert drawn == {room: level for room, level in floor.items() if level >= 0}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", document.read_text("utf-8")):
+        if not target.startswith(("http", "user_")):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
