@@ -146,7 +146,7 @@ class Demo:
         address = create_keystore(keystore, PASSPHRASE, secrets.token_bytes(32))
         self._claim("the keystore file opens to the same account", self._signer(keystore).address == address)
         shown = "0x" + address.hex()
-        return f"{shown}, an encrypted keystore file", {"address": shown, "keystore": str(keystore)}
+        return f"{_short(shown)}, an encrypted keystore file", {"address": shown, "keystore": str(keystore)}
 
     def _signer(self, keystore: Path) -> KeystoreSigner:
         return KeystoreSigner(keystore, PASSPHRASE)
@@ -169,7 +169,7 @@ class Demo:
         self._claim("24 recovery words were drawn", len(words) == 24)
         vault = self._a.status().vault
         tag = vault.tag if vault else ""
-        return f"vault {tag}, device {self._a.device}, 24 recovery words", {
+        return f"vault {tag[:12]}…, device {self._a.device}, 24 recovery words", {
             "vault": tag,
             "device": self._a.device,
         }
@@ -183,7 +183,7 @@ class Demo:
         size = sum(map(len, self.files.values()))
         self._claim("importing it again changes nothing", self._a.import_(blob).unchanged == len(back))
         return (
-            f"{len(back):,} memories and {done.events:,} events of {self.source}, {size:,} bytes",
+            f"{len(back):,} memories and {done.events:,} events of {self.source}, {_size(size)}",
             {
                 "memories": len(back),
                 "events": done.events,
@@ -197,7 +197,7 @@ class Demo:
         self._claim("a new root was published", report.published and report.root is not None)
         self._claim("a second sync has nothing to do", not _sync(self._a).published)
         return (
-            f"sent {report.blocks_sent:,} blocks, {report.bytes_sent:,} bytes, root {_short(report.root)}",
+            f"{report.blocks_sent:,} blocks, {_size(report.bytes_sent)} sent, root {_short(report.root)}",
             _facts(report),
         )
 
@@ -218,7 +218,7 @@ class Demo:
             found = "nothing"
         self._claim("a stranger's wallet finds no memory", found == "nothing")
         self._claim("and nothing was made for it", not (self.folder / "stranger").exists())
-        return f"with the same folder and another wallet there is {found}", {}
+        return f"a stranger's wallet finds {found} in the same folder", {}
 
     def _restore(self) -> tuple[str, dict[str, Any]]:
         carried = self.home_b / "wallet.json"
@@ -239,8 +239,8 @@ class Demo:
         self._claim("B is a device of its own", self._b.device != self._a.device)
         status = self._b.status()
         return (
-            f"all {status.memories:,} memories and {status.events:,} events are back: "
-            f"{report.blocks_received:,} blocks, {report.bytes_received:,} bytes",
+            f"{status.memories:,} memories, {status.events:,} events back: {report.blocks_received:,} blocks, "
+            f"{_size(report.bytes_received)}",
             {**_facts(report), "device": self._b.device},
         )
 
@@ -263,7 +263,7 @@ class Demo:
         self._events = [self._a.note("demonstrated", device="A"), self._b.note("demonstrated", device="B")]
         self._claim("each sees its own words, and not yet the other's", self._a.files() != self._b.files())
         return (
-            f"{self.both} in two places, {self.clash} on one line, {self.forgotten} forgotten by A and edited by B",
+            "8 edits of 5 texts, one line twice; A forgets what B edits",
             {
                 "both": self.both,
                 "clash": self.clash,
@@ -281,7 +281,7 @@ class Demo:
         return data
 
     def _damage(self) -> tuple[str, dict[str, Any]]:
-        report = _sync(self._a)
+        _sync(self._a)
         self._flipped = self._find_block()
         before = self._b.files()
         self._flipped.flip()
@@ -291,8 +291,7 @@ class Demo:
         self._claim("B joined nothing of it", not refused.entries_changed)
         self._claim("B still has every text it had", self._b.files() == before)
         return (
-            f"A sent {report.bytes_sent:,} bytes; of block {_short(str(self._flipped.cid))} ({self._flipped.size:,} bytes) "
-            "one bit is changed: B refuses it and keeps what it has",
+            f"1 bit of {_short(str(self._flipped.cid))} ({_size(self._flipped.size)}): B refuses the block",
             {
                 "block": str(self._flipped.cid),
                 "file": str(self._flipped.file),
@@ -317,7 +316,7 @@ class Demo:
         self._claim("B joins what it had refused", report.entries_changed > 0 and report.heads_joined > 0)
         self._claim("and has nothing to complain of", not any("refused" in n.kind for n in report.notices))
         return (
-            f"B joins {report.entries_changed} changes, {report.bytes_received:,} bytes, and publishes {_short(report.root)}",
+            f"B joins {report.entries_changed} changes, {_size(report.bytes_received)}, root {_short(report.root)}",
             _facts(report),
         )
 
@@ -328,7 +327,10 @@ class Demo:
         again = [_sync(self._a), _sync(self._b)]
         self._claim("and stay there", {report.root for report in again} == {first.root})
         self._claim("with nothing more to send", not any(report.bytes_sent for report in again))
-        return f"A pulled {first.bytes_received:,} bytes and took over B's root", {"roots": self.roots}
+        return (
+            f"A joins {first.entries_changed} changes, {_size(first.bytes_received)}, and takes over B's root",
+            {"roots": self.roots},
+        )
 
     def _compare(self) -> tuple[str, dict[str, Any]]:
         a, b = self._a, self._b
@@ -364,8 +366,7 @@ class Demo:
             ),
         )
         return (
-            f"{self.both} merged, {self.clash} kept twice, {self.forgotten} forgotten with B's words kept, "
-            f"{len(untouched):,} texts untouched",
+            f"1 merged, 1 kept twice, 1 forgotten (B's words kept), {len(untouched):,} untouched",
             {"conflicts": [[key, list(names)] for key, names in copies.items()]},
         )
 
@@ -404,8 +405,7 @@ class Demo:
         self._claim("no line of any text is on either device's disk", not left)
         size = sum(map(len, stored.values()))
         return (
-            f"{len(words):,} words of 6 letters and more, searched in all {size:,} bytes of the provider's folder: "
-            f"{len(found)} found",
+            f"{len(found)} of {len(words):,} words found in {_size(size)} at the provider",
             {
                 "words": len(words),
                 "bytes": size,
@@ -422,6 +422,16 @@ def _sync(memory: Memory) -> SyncReport:
 
 def _short(cid: str | None) -> str:
     return f"{cid[:11]}…{cid[-6:]}" if cid else "none"
+
+
+def _size(count: int) -> str:
+    return (
+        f"{count:,} B"
+        if count < 1000
+        else f"{count / 1000:,.1f} kB"
+        if count < 1e6
+        else f"{count / 1e6:,.1f} MB"
+    )
 
 
 def _facts(report: SyncReport) -> dict[str, Any]:

@@ -514,6 +514,20 @@ class Memory:
             export_car(self.replica, cid, out)
         return cid
 
+    def export_folder(self, folder: str | Path) -> int:
+        """Write everything as plain files to a new or empty folder, conflict copies too; how many files.
+
+        What is not fetched is left out (`status` counts it). Raises StorageError when something is in the folder.
+        """
+        from ipfsmem.storage.exporting import export_folder
+
+        texts = {f"{key}.md": data for key, data in self.files().items()}
+        for key, copies, _ in self.conflicts():
+            for file in copies:
+                with contextlib.suppress(NotFoundError):
+                    texts[file] = self.read_conflict(key, file).data
+        return export_folder(Path(folder), texts, self.timeline(), self.index())
+
     def _published(self, root: str | None) -> CID:
         if root is not None:
             return find_root(self.replica, root)

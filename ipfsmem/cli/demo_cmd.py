@@ -98,12 +98,12 @@ def _show(number: int, step: Step) -> None:
     if is_terminal():
         import textwrap
 
-        lines = textwrap.wrap(lines[0], max(30, shutil.get_terminal_size().columns - 39)) or [""]
+        lines = textwrap.wrap(lines[0], max(30, shutil.get_terminal_size().columns - 37)) or [""]
     click.echo(
-        f"{number:>2} {mark} {style(step.title.ljust(24), bold=True)} {style(time_, dim=True)}  {lines[0]}"
+        f"{number:>2} {mark} {style(step.title.ljust(23), bold=True)} {style(time_, dim=True)}  {lines[0]}"
     )
     for line in lines[1:]:
-        click.echo(" " * 38 + line)
+        click.echo(" " * 37 + line)
     for claim in step.claims:
         if not claim.held:
             click.echo(style(f"     ✗ not so: {clean(claim.text)}", fg="red"))

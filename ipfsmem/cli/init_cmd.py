@@ -77,7 +77,7 @@ def command(
     chosen = _check(mode, provider, new_wallet, no_wallet, wallet, no_recovery, memory_dir)
     if not here.json:
         click.echo(f"Mode {mode}. Who can read it: {READERS[mode]}.", err=True)
-    passphrase = None if mode == "local" else _device_passphrase(here, mode, unprotected_keys)
+    passphrase = None if mode == "local" else device_passphrase(here, mode, unprotected_keys)
     made: dict[str, Any] = {
         "home": here.home,
         "label": label,
@@ -190,7 +190,8 @@ def _check(
     return cast("Mode", mode)
 
 
-def _device_passphrase(here: Here, mode: str, unprotected: bool) -> str | None:
+def device_passphrase(here: Here, mode: str, unprotected: bool) -> str | None:
+    """The passphrase for the keys of a new device: given, asked for, or refused where there must be one."""
     found = here.passphrase_given()
     if unprotected:
         return None

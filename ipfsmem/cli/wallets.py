@@ -18,6 +18,7 @@ from ipfsmem.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.opening import Unlock
+    from ipfsmem.seal.derive import RootKeys
     from ipfsmem.seal.signers import WalletSigner
 
 
@@ -169,3 +170,45 @@ _OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         "--signature-passphrase-fd", type=int, metavar="N", help="The same, from file descriptor N."
     ),
 ]
+
+
+def recovery_root(words_fd: int | None) -> RootKeys:
+    """The root keys that 24 recovery words stand for: from a descriptor, typed, or from standard input."""
+    import sys
+
+    from ipfsmem.seal.derive import RootKeys
+    from ipfsmem.seal.words import from_words
+
+    if words_fd is not None:
+        text = secrets_in.from_descriptor(words_fd)
+    elif secrets_in.can_ask():
+        text = secrets_in.ask("the 24 recovery words")
+    else:
+        text = sys.stdin.read(secrets_in.MAX_SECRET)
+    return RootKeys.from_recovery(from_words(text))
+
+
+def root_options(function: Callable[..., None]) -> Callable[..., None]:
+    """A wallet or the recovery words: what only an owner can do. Handed on as `wallet`, `words` and `words_fd`."""
+    function = click.option(
+        "--words-fd", type=int, metavar="N", help="The recovery words, from descriptor N."
+    )(function)
+    function = click.option(
+        "--words", is_flag=True, help="The recovery words instead of a wallet, typed in."
+    )(function)
+    return wallet_options(function)
+
+
+def owner(
+    wallet: Wallet, words: bool, words_fd: int | None, device_passphrase: str | None
+) -> Unlock | RootKeys:
+    """Whoever was named by `root_options`. Raises UsageError when nobody was, or two."""
+    if (words or words_fd is not None) and wallet.named:
+        raise UsageError("a wallet or the recovery words, not both")
+    if words or words_fd is not None:
+        return recovery_root(words_fd)
+    if not wallet.named:
+        raise UsageError(
+            "this takes the wallet or the recovery words", hint="--wallet FILE, --mnemonic, or --words."
+        )
+    return wallet.unlock(device_passphrase)

@@ -1,0 +1,26 @@
+"""`ipfsmem forget KEY`: the user's wish, on every device."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.errors import NotFoundError
+
+
+@ours("forget")
+@click.argument("key")
+@click.option("--reason", default="", help="Why; it is kept in the timeline.")
+@click.option("--if-match", metavar="SHA256", help="Refuse unless the text now has this SHA-256.")
+def command(here: Here, key: str, reason: str, if_match: str | None) -> None:
+    """Forget the memory KEY, on every device, edits that were made meanwhile included.
+
+    The wish is noted in the timeline. Published roots of the past still hold the text, sealed, until they are unpinned.
+    """
+    with here.memory() as memory:
+        if not memory.forget(key, reason=reason, if_match=if_match):
+            raise NotFoundError(f"there is no memory {key}", hint="See what there is with: ipfsmem list.")
+    if here.json:
+        here.emit({"key": key, "forgotten": True})
+    else:
+        click.echo(f"{key} is forgotten here; other devices learn it with the next sync.")

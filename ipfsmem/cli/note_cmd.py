@@ -1,0 +1,59 @@
+"""`ipfsmem note TYPE`: one event for the timeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.errors import UsageError
+
+
+@ours("note")
+@click.argument("kind", metavar="TYPE")
+@click.argument("data", nargs=-1, metavar="[KEY=VALUE | KEY:=JSON]...")
+@click.option("--data", "document", metavar="JSON", help="The data as one JSON object.")
+def command(here: Here, kind: str, data: tuple[str, ...], document: str | None) -> None:
+    """Add an event of TYPE to the timeline and print its id.
+
+    KEY=VALUE adds a text, KEY:=JSON any JSON value (count:=3).
+    """
+    if data and document is not None:
+        raise UsageError("give the data as KEY=VALUE or with --data, not both")
+    found = _object(document) if document is not None else _pairs(data)
+    with here.memory() as memory:
+        event = memory.note(kind, **found)
+    if here.json:
+        here.emit(event)
+    else:
+        click.echo(event["id"])
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = _json(text, "--data")
+    if not isinstance(value, dict):
+        raise UsageError("--data takes a JSON object")
+    return value
+
+
+def _pairs(texts: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.rstrip(":"):
+            raise UsageError(f"{text!r} is neither KEY=VALUE nor KEY:=JSON")
+        if name.endswith(":"):
+            found[name[:-1]] = _json(value, name[:-1])
+        else:
+            found[name] = value
+    return found
+
+
+def _json(text: str, what: str) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise UsageError(f"{what} is not JSON: {error}") from None

@@ -1,0 +1,68 @@
+"""`ipfsmem recover`: a memory on a device that has nothing but the 24 words."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.init_cmd import device_passphrase
+from ipfsmem.cli.printing import Meter, clean, count, facts, style
+from ipfsmem.cli.sync_cmd import tell
+from ipfsmem.cli.wallets import recovery_root
+
+
+@ours("recover")
+@click.option(
+    "--provider", metavar="SPEC", help="Where the memory is kept: a folder, or a provider (IPFSMEM_PROVIDER)."
+)
+@click.option("--words-fd", type=int, metavar="N", help="The words, from file descriptor N.")
+@click.option("--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase.")
+@click.option("--label", help="What other devices call this one (default: the host's name).")
+def command(
+    here: Here, provider: str | None, words_fd: int | None, unprotected_keys: bool, label: str | None
+) -> None:
+    """Bring a memory back with its 24 recovery words, and enrol this device.
+
+    The words are asked for on a terminal; else they come from --words-fd or standard input.
+    """
+    from ipfsmem.config import settings
+    from ipfsmem.memory import Memory
+    from ipfsmem.replica.replica import claim_folder
+
+    claim_folder(here.folder)
+    root = recovery_root(words_fd)
+    passphrase = device_passphrase(here, "encrypted-ipfs", unprotected_keys)
+    with Meter(silent=here.json) as meter:
+        memory = asyncio.run(
+            Memory.restore(
+                here.namespace,
+                provider=provider or settings().provider,
+                unlock=root,
+                passphrase=passphrase,
+                unprotected_keys=unprotected_keys,
+                home=here.home,
+                label=label,
+                progress=meter,
+            )
+        )
+    with contextlib.closing(memory):
+        status, report = memory.status(), memory.restored
+    if here.json:
+        here.emit({"status": status, "sync": report})
+        return
+    back = f"It is back: {count(status.memories, 'memory')}, {count(status.events, 'event')}."
+    click.echo(style(back, bold=True))
+    facts(
+        [
+            ("namespace", here.namespace),
+            ("folder", clean(status.folder or "")),
+            ("device", status.device),
+            ("provider", clean(status.provider or "")),
+            ("root", status.root or ""),
+        ]
+    )
+    if report is not None and report.notices:
+        tell(report)

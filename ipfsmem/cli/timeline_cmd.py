@@ -1,0 +1,59 @@
+"""`ipfsmem timeline`: what happened, in order."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import is_terminal, table
+from ipfsmem.errors import UsageError
+
+
+@ours("timeline")
+@click.option("--since", metavar="DAY", help="From this UTC day on, for instance 2026-04-14.")
+@click.option("--until", metavar="DAY", help="Up to this UTC day, included.")
+@click.option("--type", "kind", help="Only events of this type.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the last N.")
+def command(here: Here, since: str | None, until: str | None, kind: str | None, limit: int | None) -> None:
+    """Show the events of all devices, oldest first."""
+    days = None
+    if since or until:
+        days = (_day(since, "--since", "0001-01-01"), _day(until, "--until", "9999-12-31"))
+    with here.memory() as memory:
+        events = [event for event in memory.timeline(days) if kind is None or event["type"] == kind]
+    if limit is not None:
+        events = events[-limit:]
+    if here.json:
+        here.emit(events)
+        return
+    if not events and is_terminal():
+        click.echo("No events. Add one: ipfsmem note TYPE key=value", err=True)
+        return
+    rows = [(_when(event["ts"]), str(event["type"]), _data(event)) for event in events]
+    table(("when (UTC)", "type", "data"), rows, styles=("dim", "cyan", ""))
+
+
+def _day(text: str | None, option: str, default: str) -> str:
+    if text is None:
+        return default
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise UsageError(f"{option} takes a day like 2026-04-14, not {text!r}") from None
+
+
+def _when(ts: str) -> str:
+    return ts if not is_terminal() else ts[:19].replace("T", " ")
+
+
+def _data(event: dict[str, Any]) -> str:
+    import msgspec
+
+    return "  ".join(
+        f"{name}={value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
+        for name, value in event.items()
+        if name not in ("ts", "type", "id")
+    )
