@@ -110,7 +110,7 @@ def test_a_changed_block_is_refused_named_and_fetched_later(place: Place, bit: i
     place.sync(a)
     (value,) = a.replica.store.entry("m/k1").values()
     assert value.loc is not None
-    cid = next(c for c in place.cloud.blocks if c.digest.hex() == value.loc.sha)  # type: ignore[union-attr]
+    cid = next(c for c in place.cloud.blocks if c.digest.hex() == value.loc.sha)
     place.providers["b"].faults.flip[cid] = bit
     report = place.sync(b)
     assert "bad-block" in kinds(report) and str(cid) in str(report.notices)
