@@ -122,6 +122,32 @@ def decode_node(block: bytes) -> Node:
     return Node(tuple(links), data)
 
 
+def link_fields(block: bytes) -> list[bytes]:
+    """The links of a dag-pb block, each as it is encoded: for telling which of many differ before decoding any.
+
+    Raises FormatError where the block's framing breaks.
+    """
+    found: list[bytes] = []
+    position, end = 0, len(block)
+    while position < end:
+        size = block[position + 1] if position + 1 < end else 0x80
+        if size < 0x80:
+            start = position + 2
+        else:
+            size, start = read_varint(block, position + 1)
+        if block[position] == 0x12:
+            found.append(block[start : start + size])
+        position = start + size
+    if position > end:
+        raise FormatError("a dag-pb node ends inside a field")
+    return found
+
+
+def decode_link(body: bytes) -> Link:
+    """The link in one of `link_fields`. Raises FormatError or LimitError."""
+    return _decode_link(body)
+
+
 def _decode_link(body: bytes) -> Link:
     size = len(body)
     # The common shape, decoded without the general loop: 36 bytes of CID, a name under 128 bytes, a size.

@@ -47,6 +47,8 @@ class _State(msgspec.Struct):
 
 
 _CHAIN = "journal"
+#: Entries in one row of the journal, so that no row needs much memory.
+_ROW = 1_000
 _GONE = msgspec.Raw(b"null")
 _row_decoder = msgspec.json.Decoder(_Row)
 _state_decoder = msgspec.json.Decoder(_State)
@@ -98,25 +100,28 @@ class Store:
         self._overlay.clear()
         self._journal = 0
         self._chain = b"" if state is None else _link(b"", state)
+        journal: list[tuple[int, bytes]] = []
         for seq, stored in self.db.connection.execute("SELECT seq, row FROM journal ORDER BY seq"):
             row = blob(stored)
             if row is None:
                 raise damaged(self.db.path, f"journal row {seq} is no longer one")
             self._chain = _link(self._chain, row)
+            journal.append((seq, row))
+        if self._chain != (self.db.get_meta(_CHAIN) or b""):
+            raise damaged(self.db.path, "the journal is not the one that was written")
+        for seq, row in journal:
             try:
                 entry = _row_decoder.decode(self.codec.open_row(row))
-            except (msgspec.DecodeError, FormatError, OpenError) as error:
+            except (ValueError, FormatError, OpenError) as error:
                 raise StorageError(f"journal row {seq} in {self.db.path} cannot be read: {error}") from None
             self._overlay.update({n: None if t == _GONE else bytes(t) for n, t in entry.e.items()})
             self.frame = entry.f
             self._journal = seq
-        if self._chain != (self.db.get_meta(_CHAIN) or b""):
-            raise damaged(self.db.path, "the journal is not the one that was written")
 
     def _open(self, row: bytes, what: str) -> _State:
         try:
             return _state_decoder.decode(self.codec.open_row(row))
-        except (msgspec.DecodeError, FormatError, OpenError) as error:
+        except (ValueError, FormatError, OpenError) as error:
             raise StorageError(f"the {what} in {self.db.path} cannot be read: {error}") from None
 
     def _load_node(self, prefix: str, digest: bytes) -> bytes:
@@ -194,8 +199,15 @@ class Store:
 
         Must stand inside a transaction of the database, after `refresh`; it is on disk when that one ends.
         """
-        texts = {name: encode_entry(entry) if entry else None for name, entry in changes.items()}
         self.db.add_blocks(blocks)
+        names = list(changes)
+        for start in range(0, len(names), _ROW):
+            self._append({name: changes[name] for name in names[start : start + _ROW]}, frame)
+        if not names:
+            self._append({}, frame)
+
+    def _append(self, changes: Mapping[str, Entry], frame: Frame) -> None:
+        texts = {name: encode_entry(entry) if entry else None for name, entry in changes.items()}
         row = _encode(_Row({n: _GONE if t is None else msgspec.Raw(t) for n, t in texts.items()}, frame))
         stored = self.codec.seal_row(row)
         cursor = self.db.connection.execute("INSERT INTO journal(row) VALUES (?)", (stored,))

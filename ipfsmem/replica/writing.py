@@ -21,6 +21,8 @@ from ipfsmem.replica.store import Frame
 
 #: Row that says: bodies were kept without an epoch key and have to be sealed before they are published.
 LOCAL_BODIES = "local-bodies"
+#: Changed entries that are held before they go to the store; the transaction makes all of them one step anyway.
+_HELD = 1_000
 
 
 class Writing:
@@ -34,6 +36,7 @@ class Writing:
         self._n = frame.ctx.get(replica.device.id, 0)
         self._hlc = frame.hlc
         self._changes: dict[str, Entry] = {}
+        self._touched: set[str] = set()
         self._blocks: list[tuple[bytes, bytes]] = []
         self._bodies: dict[str | None, bytes] = {}
         mine = frame.seen.get(replica.device.id)
@@ -47,7 +50,7 @@ class Writing:
 
     def touched(self, name: str) -> bool:
         """Whether this transaction has changed an entry."""
-        return name in self._changes
+        return name in self._touched or name in self._changes
 
     def body(self, name: str, value: Value) -> bytes | None:
         """The body of a value, written in this transaction or before."""
@@ -114,6 +117,9 @@ class Writing:
         if vault is not None:
             value = sign_value(device.signer, name, new, value, vault)
         self._changes[name] = write(entry, replaces, new, value)
+        if len(self._changes) >= _HELD:
+            self._touched.update(self._changes)
+            self.commit()
         return new
 
     def _tick(self) -> str:
@@ -125,13 +131,14 @@ class Writing:
         return device != self._replica.device.id or n <= self._published
 
     def commit(self) -> None:
-        """Hand everything to the store."""
+        """Hand what there is to the store; more may follow."""
         if not self._changes:
             return
         if self._n:
             self._ctx[self._replica.device.id] = self._n
-        frame = Frame(self._ctx, self._store.frame.seen, self._hlc)
+        frame = Frame(dict(self._ctx), self._store.frame.seen, self._hlc)
         self._store.apply(self._changes, frame, self._blocks)
+        self._changes, self._blocks, self._bodies = {}, [], {}
 
 
 @contextlib.contextmanager

@@ -14,9 +14,10 @@ import msgspec
 
 from ipfsmem.causal.value import Seen, sign_seen
 from ipfsmem.content.cid import CID, PB_PREFIX, parse_cid
-from ipfsmem.content.dagpb import decode_node
+from ipfsmem.content.dagpb import decode_link, link_fields
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.folders import add_file, add_folder
+from ipfsmem.replica.many import read_blocks
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame, located
 from ipfsmem.replica.writing import LOCAL_BODIES, seal_entry, sign_entry, unsigned
@@ -24,6 +25,9 @@ from ipfsmem.seal.objects import Sealer
 from ipfsmem.sync.commit import SignedCommit, make_commit, plain_commit, seal_commit
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.provider import MAX_BATCH, Provider, same_root
+
+#: Blocks read from the database together: a megabyte or so.
+_AT_ONCE = 250
 
 
 class Layout(Protocol):
@@ -191,15 +195,23 @@ def new_blocks(db: Database, root: CID, known: Iterable[CID]) -> Iterator[CID]:
         block = db.block(cid.digest)
         if block is None:
             continue
-        before: dict[str, list[CID]] = {}
+        mine = link_fields(block)
+        theirs: set[bytes] = set()
         for old in olds:
             data = db.block(old.digest) if old.encode()[:4] == PB_PREFIX else None
-            for link in decode_node(data).links if data is not None else ():
-                before.setdefault(link.name, []).append(link.cid)
-        for link in decode_node(block).links:
-            same = before.get(link.name, [])
-            if link.cid not in same:
-                stack.append((link.cid, same))
+            if data is not None:
+                theirs.update(link_fields(data))
+        # Most links are the same bytes on both sides; only the others are worth decoding.
+        before: dict[str, list[CID]] = {}
+        for field in theirs.difference(mine):
+            link = decode_link(field)
+            before.setdefault(link.name, []).append(link.cid)
+        for field in mine:
+            if field not in theirs:
+                link = decode_link(field)
+                same = before.get(link.name, [])
+                if link.cid not in same:
+                    stack.append((link.cid, same))
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -224,13 +236,16 @@ async def send(replica: Replica, provider: Provider, root: CID, known: Iterable[
     sent = [0, 0]
 
     def blocks() -> Iterator[tuple[CID, bytes]]:
-        for cid in wanted:
-            data = db.block(cid.digest)
-            # A body that was never fetched is not here; whoever published it still has it.
-            if data is not None:
-                sent[0] += 1
-                sent[1] += len(data)
-                yield cid, data
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            here = read_blocks(db, [cid.digest for cid in part])
+            for cid in part:
+                # A body that was never fetched is not here; whoever published it still has it.
+                data = here.get(cid.digest)
+                if data is not None:
+                    sent[0] += 1
+                    sent[1] += len(data)
+                    yield cid, data
 
     answered = root
     if wanted or not can.pin:
