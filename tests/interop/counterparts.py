@@ -6,6 +6,7 @@ the test instead. The cache is IPFSMEM_TEST_CACHE, or `ipfsmem-tests` in the use
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 HERE = Path(__file__).parent
 
@@ -92,7 +93,7 @@ def run(command: Sequence[str | Path], *, cwd: Path | None = None, timeout: floa
 def _build(kind: str) -> Path | str:
     """The directory of a counterpart, or why there is none; tried once a run."""
     try:
-        return _BUILDERS[kind]()
+        return _BUILDERS[kind]() if kind in _BUILDERS else _npm(kind)
     except (AssertionError, OSError, subprocess.TimeoutExpired) as error:
         return f"{kind} could not be built: {error}"
 
@@ -107,8 +108,8 @@ def _go() -> Path:
     return cached("gopeer", content_key(files), make)
 
 
-def _node() -> Path:
-    source = HERE / "node"
+def _npm(folder: str) -> Path:
+    source = HERE / folder
     lock = [source / "package.json", source / "package-lock.json"]
 
     def install(target: Path) -> None:
@@ -116,7 +117,7 @@ def _node() -> Path:
             shutil.copy(path, target)
         run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=target)
 
-    modules = cached("node", content_key(lock), install)
+    modules = cached(folder, content_key(lock), install)
     scripts = sorted(source.glob("*.mjs"))
 
     def copy(target: Path) -> None:
@@ -127,7 +128,7 @@ def _node() -> Path:
     return cached("scripts", content_key(scripts), copy, modules)
 
 
-_BUILDERS = {"gopeer": _go, "node": _node}
+_BUILDERS: dict[str, Callable[[], Path]] = {"gopeer": _go}
 
 
 def gopeer(*args: str | Path) -> str:
@@ -146,9 +147,27 @@ def gopeer_program() -> Path:
 
 def node(script: str, *args: str | Path) -> str:
     """Run a script of the JavaScript counterpart (tests/interop/node); what it prints."""
-    program = need_program("node")
+    return run([need_program("node"), npm_folder("node") / script, *args])
+
+
+def npm_folder(folder: str) -> Path:
+    """Where the scripts of tests/interop/<folder> lie, with the packages of its lock file installed above them."""
     need_program("npm")
-    built = _build("node")
+    built = _build(folder)
     if isinstance(built, str):
         missing(built)
-    return run([program, built / script, *args])
+    return built
+
+
+@contextlib.contextmanager
+def server(command: Sequence[str | Path]) -> Iterator[str]:
+    """The first line that a program prints, usually a URL; it is ended afterwards."""
+    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline().strip()
+        assert line, f"{Path(command[0]).name} ended without a word"
+        yield line
+    finally:
+        process.terminate()
+        process.wait(10)
