@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
@@ -115,7 +114,7 @@ def _blocks(replica: Replica) -> Iterator[Finding]:
     bad = count = 0
     for digest, data in replica.db.connection.execute("SELECT digest, data FROM blocks"):
         count += 1
-        bad += sha256(data).digest() != bytes(digest)
+        bad += not replica.db.is_sound(digest, data)
     if bad:
         yield Finding(
             "error",

@@ -5,11 +5,12 @@ The lock is held for one operation, not for a session, so that a command line an
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from ipfsmem.errors import LockedError
@@ -40,22 +41,41 @@ else:
 @contextlib.contextmanager
 def directory_lock(path: Path, *, wait: float = 10.0) -> Iterator[None]:
     """Hold the lock file `path`; wait up to `wait` seconds for another process, then raise LockedError."""
+    with _lock_file(path) as fd:
+        for pause in _tries(fd, path, wait):
+            time.sleep(pause)
+        yield
+
+
+@contextlib.asynccontextmanager
+async def directory_lock_async(path: Path, *, wait: float = 10.0) -> AsyncIterator[None]:
+    """The same beside an event loop, which runs on meanwhile: the holder may be another task of this process."""
+    with _lock_file(path) as fd:
+        for pause in _tries(fd, path, wait):
+            await asyncio.sleep(pause)
+        yield
+
+
+@contextlib.contextmanager
+def _lock_file(path: Path) -> Iterator[int]:
     with storage_errors(path, "lock"):
         fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        give_up = time.monotonic() + wait
-        pause = 0.001
-        while not _try(fd):
-            if time.monotonic() >= give_up:
-                holder = (
-                    os.pread(fd, 20, 0).decode("ascii", "replace").strip() if hasattr(os, "pread") else ""
-                )
-                raise LockedError(f"{path.parent} is in use by process {holder or 'unknown'}")
-            time.sleep(pause)
-            pause = min(pause * 2, 0.05)
-        with contextlib.suppress(OSError):
-            os.truncate(fd, 0)
-            os.write(fd, f"{os.getpid()}\n".encode())
-        yield
+        yield fd
     finally:
         os.close(fd)
+
+
+def _tries(fd: int, path: Path, wait: float) -> Iterator[float]:
+    """Seconds to pause before the next try, until the lock is held and its file says by whom."""
+    give_up = time.monotonic() + wait
+    pause = 0.001
+    while not _try(fd):
+        if time.monotonic() >= give_up:
+            holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip() if hasattr(os, "pread") else ""
+            raise LockedError(f"{path.parent} is in use by process {holder or 'unknown'}")
+        yield pause
+        pause = min(pause * 2, 0.05)
+    with contextlib.suppress(OSError):
+        os.truncate(fd, 0)
+        os.write(fd, f"{os.getpid()}\n".encode())

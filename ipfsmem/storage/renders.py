@@ -7,12 +7,14 @@ transaction as the state; nothing here touches a file.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 import msgspec
 
-from ipfsmem.replica.database import Database
+from ipfsmem.replica.database import Database, damaged
 from ipfsmem.storage.plain_folder import UNSURE, Stat
 
+T = TypeVar("T")
 _COLUMNS = "file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since"
 
 
@@ -21,7 +23,8 @@ class Render(msgspec.Struct, frozen=True, gc=False):
 
     `body` is the SHA-256 of the bytes in the file, `text` that of the text it stands for (they differ for a file with
     a foreign name, and while a newer text waits); `dots` are those rendered in it. `missed`: when it was first found
-    missing, ms. `base`: the text that stood there before, `since`: when it was replaced, ms.
+    missing, ms. `base`: the texts that stood there shortly before (SHA-256 each,
+    newest first), `since`: when the last one was replaced, ms.
     """
 
     file: str
@@ -35,7 +38,7 @@ class Render(msgspec.Struct, frozen=True, gc=False):
     since: int = 0
 
 
-class Aside(msgspec.Struct, frozen=True, gc=False):
+class Aside(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A file that was replaced: its name beside, which file it was, the SHA-256 of what was in it as far as known."""
 
     name: str
@@ -54,7 +57,7 @@ class Renders:
     def all(self) -> dict[str, Render]:
         """Every row, by file."""
         rows = self._db.connection.execute(f"SELECT {_COLUMNS} FROM renders")  # noqa: S608
-        return {row[0]: _render(row) for row in rows}
+        return {row.file: row for row in (_render(self._db, found) for found in rows)}
 
     def get(self, file: str) -> Render | None:
         """The row of one file."""
@@ -62,12 +65,12 @@ class Renders:
             f"SELECT {_COLUMNS} FROM renders WHERE file=?",  # noqa: S608
             (file,),
         ).fetchone()
-        return None if found is None else _render(found)
+        return None if found is None else _render(self._db, found)
 
     def of_key(self, key: str) -> dict[str, Render]:
         """All files that stand for texts of one memory."""
         rows = self._db.connection.execute(f"SELECT {_COLUMNS} FROM renders WHERE key=?", (key,))  # noqa: S608
-        return {row[0]: _render(row) for row in rows}
+        return {row.file: row for row in (_render(self._db, found) for found in rows)}
 
     def put(self, row: Render) -> None:
         """Keep a row."""
@@ -107,7 +110,7 @@ class Renders:
         for row in self._db.connection.execute(
             "SELECT name, file, body, mtime, since FROM asides"
         ).fetchall():
-            yield Aside(row[0], row[1], bytes(row[2]), row[3], row[4])
+            yield _typed(self._db, row, Aside)
 
     def put_aside(self, row: Aside) -> None:
         """Keep a row."""
@@ -121,16 +124,31 @@ class Renders:
         self._db.connection.execute("DELETE FROM asides WHERE name=?", (name,))
 
 
-def _render(row: tuple[object, ...]) -> Render:
-    file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since = row
-    return Render(
-        file,  # type: ignore[arg-type]
-        key,  # type: ignore[arg-type]
-        body,  # type: ignore[arg-type]
-        text,  # type: ignore[arg-type]
-        tuple(dots.split(" ")) if dots else (),  # type: ignore[attr-defined]
-        Stat(mtime, ctime, size, inode),  # type: ignore[arg-type]
-        missed,  # type: ignore[arg-type]
-        base,  # type: ignore[arg-type]
-        since,  # type: ignore[arg-type]
-    )
+class _Row(msgspec.Struct, array_like=True):
+    file: str
+    key: str
+    body: bytes
+    text: bytes
+    dots: str
+    mtime: int
+    ctime: int
+    size: int
+    inode: int
+    missed: int | None
+    base: bytes | None
+    since: int
+
+
+def _typed(db: Database, row: object, form: type[T]) -> T:
+    """A row, each of its values what the table says; a damaged file may hold anything."""
+    try:
+        return msgspec.convert(row, form, builtin_types=(bytes,))
+    except msgspec.ValidationError as error:
+        raise damaged(db.path, f"a row about a plain file: {error}") from None
+
+
+def _render(db: Database, row: object) -> Render:
+    r = _typed(db, row, _Row)
+    dots = tuple(r.dots.split(" ")) if r.dots else ()
+    stat = Stat(r.mtime, r.ctime, r.size, r.inode)
+    return Render(r.file, r.key, r.body, r.text, dots, stat, r.missed, r.base, r.since)

@@ -30,7 +30,7 @@ from ipfsmem.errors import (
     SealError,
 )
 from ipfsmem.replica.collect import Collected, collect
-from ipfsmem.replica.lock import directory_lock
+from ipfsmem.replica.lock import directory_lock_async
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
@@ -127,7 +127,7 @@ class Sync:
         if self.replica.folder is None:
             yield
             return
-        with directory_lock(self.replica.folder / "sync.lock", wait=60.0):
+        async with directory_lock_async(self.replica.folder / "sync.lock", wait=60.0):
             yield
 
     # -- pull --------------------------------------------------------------------------------------------------

@@ -1,0 +1,572 @@
+"""This device's disk at its worst: full, read-only, damaged, cut off, shared. A clear error, or a text that is right."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import (
+    ConfigError,
+    IpfsmemError,
+    LockedError,
+    NotFoundError,
+    PassphraseError,
+    StorageError,
+)
+from ipfsmem.memory import Memory
+from tests.faults.fault_lab import (
+    NAMESPACE,
+    ROOT,
+    Ack,
+    Lab,
+    Texts,
+    assert_sound,
+    body_of,
+    closing,
+    converge,
+    in_child,
+    stay_in_place,
+    sync,
+    texts,
+)
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forks")
+
+needs_root = pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() != 0, reason="needs root to mount and to drop rights"
+)
+
+
+@pytest.fixture(autouse=True)
+def _place(monkeypatch: pytest.MonkeyPatch) -> None:
+    stay_in_place(monkeypatch)
+
+
+# -- full ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MiB."""
+    disk = tmp_path / "small"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)]
+    if (
+        os.geteuid() != 0
+        or shutil.which("mount") is None
+        or subprocess.run(command, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("no small file system can be mounted here")
+    yield disk
+    gc.collect()
+    held = [str(Path(f"/proc/self/fd/{fd}").resolve()) for fd in os.listdir("/proc/self/fd")]
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+    assert [path for path in held if path.startswith(str(disk))] == []
+
+
+def fill(memory: Memory, expected: Texts, *, most: int = 2000) -> str:
+    """Write until the disk refuses; `expected` gets what was acknowledged, and what was refused if it is there whole.
+
+    A write may be durable and still raise, when only the plain file that people read could not be brought up to date.
+    """
+    for number in range(most):
+        key, body = f"f{number % 40}", f"{number} " * 1500
+        try:
+            memory.write(key, body)
+        except StorageError as error:
+            if texts(memory).get(key) == {body.strip()}:
+                assert memory.mode == "local", error
+                expected[key] = {body.strip()}
+            return str(error)
+        expected[key] = {body.strip()}
+    raise AssertionError("the disk never filled")
+
+
+@pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
+def test_full_disk(small_disk: Path, mode: str) -> None:
+    """The write that does not fit raises and is not there; all before it is; with space again work goes on."""
+    lab = Lab(small_disk)
+    ballast = small_disk / "ballast"
+    with closing(lab.create("a", mode)) as (a,):
+        a.write("first", "word")
+        expected: Texts = {"first": {"word"}}
+        ballast.write_bytes(bytes(600_000))
+        error = fill(a, expected)
+        assert "full" in error and "\n" not in error
+        assert texts(a) == expected
+        with pytest.raises(StorageError):
+            a.write("too-much", "x" * 900_000)
+        expected |= {key: bodies for key, bodies in texts(a).items() if key == "too-much"}
+        assert texts(a) == expected
+        if mode != "local":
+            with pytest.raises(IpfsmemError):
+                sync(a)
+            assert texts(a) == expected
+        ballast.unlink()
+        a.write("first", "again")
+        a.note("went on")
+        expected["first"] = {"again"}
+    with closing(lab.open("a")) as (a,):
+        assert texts(a) == expected
+        assert len(a.timeline()) == 1
+        assert [f for f in a.doctor() if f.level == "error"] == []
+
+
+def test_full_while_made(small_disk: Path) -> None:
+    """`init` on a full disk says so and leaves nothing that would be taken for a memory."""
+    lab = Lab(small_disk)
+    ballast = small_disk / "ballast"
+    with contextlib.suppress(OSError):
+        ballast.write_bytes(bytes(4_000_000))
+    with pytest.raises(StorageError):
+        lab.create("a", "local")
+    with pytest.raises(NotFoundError):
+        lab.open("a")
+    ballast.unlink()
+    with closing(lab.create("a", "local")) as (a,):
+        a.write("first", "word")
+        assert texts(a) == {"first": {"word"}}
+
+
+def test_no_file_may_grow(tmp_path: Path) -> None:
+    """The same with a limit on the size of files, which needs no rights."""
+    lab = Lab(tmp_path)
+    with closing(lab.create("a", "local")) as (a,):
+        a.write("first", "word")
+
+    def work(ack: Ack) -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
+        memory = lab.open("a")
+        expected: Texts = {"first": {"word"}}
+        ack(fill(memory, expected))
+        assert texts(memory) == expected
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        memory.write("last", "fits")
+        assert texts(memory) == {**expected, "last": {"fits"}}
+        ack(str(len(expected)))
+
+    outcome = in_child(work)
+    assert not outcome.failure, outcome.failure
+    message, count = outcome.acknowledged
+    assert "disk" in message
+    with closing(lab.open("a")) as (a,):
+        assert len(texts(a)) == int(count) + 1
+        assert_sound(a)
+
+
+# -- not ours to write ---------------------------------------------------------------------------------------------
+
+
+@needs_root
+@pytest.mark.parametrize("made", [False, True], ids=["init", "open"])
+def test_read_only_home(made: bool) -> None:
+    """One line that names the place, for a home that this user may not write."""
+    top = Path(tempfile.mkdtemp(prefix="ipfsmem-faults-"))
+    try:
+        top.chmod(0o755)
+        lab = Lab(top)
+        if made:
+            with closing(lab.create("a", "local")) as (a,):
+                a.write("first", "word")
+        else:
+            lab.home("a").mkdir()
+            lab.stick.mkdir()
+        for path in (lab.home("a"), *lab.home("a").rglob("*")):
+            os.chown(path, 65534, 65534)
+            path.chmod(0o500 if path.is_dir() else 0o400)
+
+        def work(ack: Ack) -> None:
+            os.environ["IPFSMEM_CONFIG"] = str(top / "none.toml")
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            try:
+                (lab.open("a") if made else lab.create("a", "local")).write("second", "word")
+            except IpfsmemError as error:
+                ack(type(error).__name__)
+                ack(str(error))
+
+        outcome = in_child(work)
+        assert not outcome.failure, outcome.failure
+        kind, message = outcome.acknowledged
+        assert kind == "StorageError"
+        assert str(lab.home("a")) in message and "\n" not in message
+        if made:
+            with closing(lab.open("a")) as (a,):
+                assert texts(a) == {"first": {"word"}}
+    finally:
+        shutil.rmtree(top)
+
+
+# -- gone, changed, cut off ----------------------------------------------------------------------------------------
+
+
+def test_missing_key_file(tmp_path: Path) -> None:
+    """Without its keys the memory is not opened, not emptied and not made anew."""
+    lab = Lab(tmp_path)
+    lab.create("a").close()
+    folder = lab.home("a") / NAMESPACE
+    (folder / "device.key").rename(folder / "kept")
+    with pytest.raises(StorageError, match=r"device\.key is missing"):
+        lab.open("a")
+    with pytest.raises(ConfigError, match="already"):
+        lab.create("a")
+    (folder / "kept").rename(folder / "device.key")
+    lab.open("a").close()
+
+
+def test_missing_configuration(tmp_path: Path) -> None:
+    """A memory whose ipfsmem.json got lost is not taken for an unfinished one and overwritten."""
+    lab = Lab(tmp_path)
+    with closing(lab.create("a")) as (a,):
+        a.write("first", "word")
+        sync(a)
+    folder = lab.home("a") / NAMESPACE
+    (folder / "ipfsmem.json").rename(tmp_path / "kept")
+    for make in (lab.create, lab.restore):
+        with pytest.raises(ConfigError, match=r"ipfsmem\.json is missing"):
+            make("a")
+    (tmp_path / "kept").rename(folder / "ipfsmem.json")
+    with closing(lab.open("a")) as (a,):
+        assert texts(a) == {"first": {"word"}}
+
+
+def test_restore_leaves_other_files_alone(tmp_path: Path) -> None:
+    """A restore that fails removes what it made, and nothing that lay there before."""
+    lab = Lab(tmp_path)
+    with closing(lab.create("a")) as (a,):
+        a.write("first", "word")
+        sync(a)
+    mine = lab.home("b") / NAMESPACE / "memory" / "own.md"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine\n")
+
+    class Broken(Exception):
+        pass
+
+    def progress(*_: object) -> None:
+        raise Broken
+
+    with pytest.raises(Broken):
+        Memory.load(
+            NAMESPACE,
+            "encrypted-ipfs",
+            provider=str(lab.stick),
+            unlock=ROOT,
+            unprotected_keys=True,
+            home=lab.home("b"),
+            progress=progress,
+        )
+    assert [path.name for path in (lab.home("b") / NAMESPACE).rglob("*")] == ["memory", "own.md"]
+
+
+@pytest.mark.parametrize(
+    ("file", "data", "error"),
+    [
+        ("ipfsmem.json", b"", ConfigError),
+        ("ipfsmem.json", b"{}", ConfigError),
+        ("ipfsmem.json", b"\xff\xfe", ConfigError),
+        ("ipfsmem.json", b"[" * 100_000, IpfsmemError),
+        ("ipfsmem.json", b'{"mode":"local","label":"x","v":2}', ConfigError),
+        ("device.key", b"", IpfsmemError),
+        ("device.key", b"garbage", IpfsmemError),
+        ("device.key", bytes(100_000), StorageError),
+        ("state.db", b"not a database" * 1000, StorageError),
+        ("state.db", bytes(4096), StorageError),
+    ],
+)
+def test_files_of_nonsense(tmp_path: Path, file: str, data: bytes, error: type[IpfsmemError]) -> None:
+    """Each of the three files, replaced by nonsense, is one line that names it."""
+    lab = Lab(tmp_path)
+    with closing(lab.create("a")) as (a,):
+        a.write("first", "word")
+        sync(a)
+    path = lab.home("a") / NAMESPACE / file
+    path.write_bytes(data)
+    with pytest.raises(error) as caught:
+        lab.open("a")
+    assert "\n" not in str(caught.value)
+    assert file in str(caught.value) or "device" in str(caught.value)
+
+
+def test_state_of_another_version(tmp_path: Path) -> None:
+    """A database of a later program is refused by its number, not misread."""
+    import sqlite3
+
+    lab = Lab(tmp_path)
+    lab.create("a", "local").close()
+    with contextlib.closing(sqlite3.connect(lab.home("a") / NAMESPACE / "state.db")) as connection:
+        connection.execute("PRAGMA user_version=99")
+    with pytest.raises(ConfigError, match="schema 99"):
+        lab.open("a")
+
+
+def test_wrong_passphrase(tmp_path: Path) -> None:
+    """A wrong passphrase, or none, opens nothing and harms nothing."""
+    lab = Lab(tmp_path)
+    lab.stick.mkdir()
+    with closing(
+        Memory.create(
+            NAMESPACE,
+            "encrypted-ipfs",
+            provider=str(lab.stick),
+            unlock=ROOT,
+            passphrase="right",
+            home=lab.home("a"),
+        )
+    ) as (a,):
+        a.write("first", "word")
+    for wrong in ("wrong", None, ""):
+        with pytest.raises(PassphraseError):
+            Memory.load(NAMESPACE, home=lab.home("a"), passphrase=wrong)
+    with closing(Memory.load(NAMESPACE, home=lab.home("a"), passphrase="right")) as (a,):
+        assert texts(a) == {"first": {"word"}}
+
+
+@pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
+@pytest.mark.parametrize("checkpointed", [False, True], ids=["journal", "tree"])
+def test_flipped_bytes(tmp_path: Path, mode: str, checkpointed: bool) -> None:
+    """One byte of state.db changed anywhere: the right texts, or an error of ours; never a wrong or a vanished text."""
+    base = Lab(tmp_path / "base")
+    with closing(base.create("a", mode)) as (a,):
+        for i in range(12):
+            a.write(f"key{i}", f"old {i}")
+        if checkpointed:
+            with a.replica.transaction():
+                a.replica.store.checkpoint(folders=True)
+        for i in range(6):
+            a.write(f"key{i}", f"new {i}")
+        a.note("said", text="hello")
+        if checkpointed:
+            with a.replica.transaction():
+                a.replica.store.checkpoint(folders=True)
+        expected, events = a.files(), a.timeline()
+    draw = random.Random(f"{mode} {checkpointed}")
+    state = base.home("a") / NAMESPACE / "state.db"
+    good = state.read_bytes()
+    assert not state.with_name("state.db-wal").exists()
+    shutil.copytree(base.folder, tmp_path / "kept")
+    used = [i for i, byte in enumerate(good) if byte]
+    refused = 0
+    for _ in range(40):
+        bad = bytearray(good)
+        at = draw.choice(used)
+        bad[at] ^= draw.choice([1 << draw.randrange(8), draw.randrange(1, 256)])
+        gc.collect()  # a connection that an error of the last round still holds would write
+        shutil.rmtree(base.folder)
+        shutil.copytree(tmp_path / "kept", base.folder)
+        state.write_bytes(bad)
+        try:
+            with closing(base.open("a")) as (a,):
+                shown = a.files()
+                apart = {key for key, copies, _ in a.conflicts() if copies}
+                for key, data in shown.items():
+                    # A damaged note of what a plain file stands for makes an edit of it: kept beside, and listed.
+                    assert data == expected[key] or (
+                        key in apart and body_of(expected[key]) in texts(a)[key]
+                    ), at
+                for key in expected.keys() - shown.keys():
+                    with pytest.raises(NotFoundError, match="not fetched"):
+                        a.read(key)
+                assert all(event in events for event in a.timeline())
+                a.list(), a.index(), a.conflicts(), a.status(), a.doctor()
+                a.write("after", "the flip")
+                a.note("after")
+                assert a.files()["after"].endswith(b"the flip\n")
+                if mode != "local":
+                    sync(a)
+        except IpfsmemError as error:
+            refused += 1
+            assert str(error)
+    assert refused < 40
+
+
+def test_cut_log(tmp_path: Path) -> None:
+    """A write-ahead log that ends anywhere (power went while it was written) gives one of the states that were."""
+    lab = Lab(tmp_path / "base")
+    folder = lab.home("a") / NAMESPACE
+    states: list[Texts] = []
+    sizes: list[int] = []
+    with closing(lab.create("a")) as (a,):
+        a.replica.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        states.append(texts(a))
+        for i in range(6):
+            a.write(f"key{i % 3}", f"text {i}")
+            states.append(texts(a))
+            sizes.append((folder / "state.db-wal").stat().st_size)
+        kept = shutil.copytree(folder, tmp_path / "kept")
+    log = (kept / "state.db-wal").read_bytes()
+    assert len(log) == sizes[-1]
+    draw = random.Random(1)
+    page = 4096 + 24
+    cuts = {0, 1, 31, 32, len(log)} | {32 + page * n for n in range(len(log) // page + 1)}
+    cuts |= {draw.randrange(len(log)) for _ in range(25)}
+    other = Lab(tmp_path / "cut")
+    for cut in sorted(cuts):
+        for tail in (b"", bytes(500)):
+            shutil.rmtree(other.folder, ignore_errors=True)
+            shutil.copytree(kept, other.home("a") / NAMESPACE)
+            (other.home("a") / NAMESPACE / "state.db-wal").write_bytes(log[:cut] + tail)
+            (other.home("a") / NAMESPACE / "state.db-shm").unlink(missing_ok=True)
+            whole = sum(size <= cut for size in sizes)
+            with closing(other.open("a")) as (a,):
+                assert texts(a) == states[whole], (cut, whole)
+                a.write("key0", "after the cut")
+                assert texts(a)["key0"] == {"after the cut"}
+
+
+# -- shared --------------------------------------------------------------------------------------------------------
+
+
+def test_locked_names_the_process(tmp_path: Path) -> None:
+    """Whoever holds the lock too long is named by its process id; afterwards the write goes through."""
+    lab = Lab(tmp_path)
+    with closing(lab.create("a", "local")) as (a,):
+        program = f"""
+import sys, time
+from pathlib import Path
+from ipfsmem.replica.lock import directory_lock
+with directory_lock(Path({str(lab.home("a") / NAMESPACE / "lock")!r})):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+        holder = subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert holder.stdin is not None and holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        a.replica.db._wait = 0.05
+        with pytest.raises(LockedError, match=f"process {holder.pid}"):
+            a.write("first", "word")
+        assert texts(a) == {}
+        assert a.list() == []
+        holder.stdin.close()
+        holder.wait()
+        holder.stdout.close()
+        a.write("first", "word")
+        assert texts(a) == {"first": {"word"}}
+
+
+def test_two_processes_write_at_once(tmp_path: Path) -> None:
+    """200 writes and 40 notes of each of two processes are all there; a third opens and reads meanwhile."""
+    lab = Lab(tmp_path)
+    lab.create("a", "local").close()
+    children = []
+    for who in ("p", "q"):
+        pid = os.fork()
+        if pid == 0:  # pragma: no cover
+            code = 1
+            try:
+                memory = lab.open("a")
+                for i in range(200):
+                    memory.write(f"{who}{i % 100}", f"{who} {i}")
+                    if i % 5 == 0:
+                        memory.note("step", who=who, i=i, pad="z" * 400)
+                    if i % 50 == 49:
+                        with memory.replica.transaction():
+                            memory.replica.store.checkpoint(folders=True)
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(pid)
+    seen = 0
+    for _ in range(20):
+        with closing(lab.open("a")) as (reader,):
+            now = len(texts(reader))
+            assert now >= seen
+            seen = now
+    for pid in children:
+        assert os.waitpid(pid, 0)[1] == 0
+    with closing(lab.open("a")) as (a,):
+        assert texts(a) == {f"{w}{i}": {f"{w} {i + 100}"} for w in "pq" for i in range(100)}
+        steps = {(e["who"], e["i"]) for e in a.timeline()}
+        assert steps == {(w, i) for w in "pq" for i in range(0, 200, 5)}
+        assert len({e["id"] for e in a.timeline()}) == 80
+        assert_sound(a)
+
+
+def test_two_processes_make_one_memory(tmp_path: Path) -> None:
+    """Of two that make the same memory at once one does, and the other is told."""
+    for mode in ("local", "encrypted-ipfs"):
+        lab = Lab(tmp_path / mode)
+        reading, writing = os.pipe()
+        children = []
+        for who in ("p", "q"):
+            pid = os.fork()
+            if pid == 0:  # pragma: no cover
+                code = 1
+                try:
+                    os.close(writing)
+                    os.read(reading, 1)
+                    memory = lab.create("a", mode)
+                    memory.write(who, who)
+                    code = 0
+                except ConfigError:
+                    code = 3
+                finally:
+                    os._exit(code)
+            children.append(pid)
+        os.close(reading)
+        os.close(writing)
+        assert sorted(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children) == [0, 3]
+        with closing(lab.open("a")) as (a,):
+            assert len(texts(a)) == 1
+            assert_sound(a)
+
+
+def test_two_processes_sync_at_once(tmp_path: Path) -> None:
+    """Two processes of one device sync while both write: one counter, nothing lost, no second id."""
+    lab = Lab(tmp_path)
+    with closing(lab.create("a")) as (a,):
+        device = a.device
+        sync(a)
+    children = []
+    for who in ("p", "q"):
+        pid = os.fork()
+        if pid == 0:  # pragma: no cover
+            code = 1
+            try:
+                memory = lab.open("a")
+                for i in range(6):
+                    memory.write(f"{who}{i}", f"{who} {i}")
+                    report = sync(memory)
+                    assert not report.new_identity
+                    assert not [n for n in report.notices if n.kind in ("equivocation", "head-refused")]
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(pid)
+    for pid in children:
+        assert os.waitpid(pid, 0)[1] == 0
+    with closing(lab.open("a"), lab.restore("b")) as (a, b):
+        assert a.device == device
+        converge(a, b)
+        assert texts(b) == {f"{w}{i}": {f"{w} {i}"} for w in "pq" for i in range(6)}
+
+
+def test_two_tasks_sync_at_once(tmp_path: Path) -> None:
+    """Two syncs of one process wait for each other without stopping the event loop."""
+    lab = Lab(tmp_path)
+    with closing(lab.create("a")) as (a,):
+        a.write("first", "word")
+
+        async def both() -> None:
+            await asyncio.wait_for(asyncio.gather(a.sync(), a.sync()), 20)
+
+        asyncio.run(both())
+        with closing(lab.restore("b")) as (b,):
+            assert texts(b) == {"first": {"word"}}
