@@ -37,9 +37,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
+import os
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -107,7 +109,7 @@ class Http:
         self._auth = dict(auth or {})
         self.redact = Redactor(secrets)
         self.redact.add_headers(self._auth)
-        self._origins = {self._origin(url) for url in trusted}
+        self._origins = {self._configured(url) for url in trusted}
         self._lookup = lookup
         self._concurrency = concurrency
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
@@ -115,18 +117,15 @@ class Http:
         self.requests = 0  #: attempts made, for reports and tests
 
     def __repr__(self) -> str:
-        return f"<Http {self.service} {sorted(str(origin) for origin in self._origins)}>"
+        return f"<Http {self.service} {sorted(host for _, host, _ in self._origins)}>"
 
     def trust(self, url: str) -> None:
         """Trust one more origin, as with `trusted`."""
-        self._origins.add(self._origin(url))
+        self._origins.add(self._configured(url))
 
     def is_trusted(self, url: str | URL) -> bool:
         """Whether a URL has an origin that gets credentials."""
-        try:
-            return URL(url).origin() in self._origins
-        except (ValueError, TypeError):
-            return False
+        return _origin(url) in self._origins
 
     async def request(
         self,
@@ -226,27 +225,17 @@ class Http:
         if self._progress is not None:
             self._progress(direction, size)
 
-    @contextlib.contextmanager
-    def errors(self, url: URL) -> Any:
-        """Turn what aiohttp and the system raise into ours, without their texts, which may hold headers."""
-        problem: ProviderError
-        try:
-            yield
-            return
-        except addresses.BlockedAddress as error:
-            problem = addresses.refused(error.host, error.address)
-        except aiohttp.InvalidURL:
-            problem = ProviderRefused(self.redact(f"{self.service}: {url} is no URL that can be asked"))
-        except TimeoutError:
-            problem = self.unavailable(f"{self.service}: {url.host} made no progress in time")
-        except (aiohttp.ClientError, OSError) as error:
-            blocked = _blocked(error)
-            if blocked is not None:
-                problem = addresses.refused(blocked.host, blocked.address)
-            else:
-                kind = Unconnected if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
-                problem = kind(self.redact(f"{self.service}: no connection to {url.host}: {_words(error)}"))
-        raise problem
+    def failed(self, error: Exception, url: URL) -> ProviderError:
+        """What aiohttp or the system raised, as ours. Raise it outside `except`: their own errors hold headers."""
+        blocked = _blocked(error)
+        if blocked is not None:
+            return addresses.refused(blocked.host, blocked.address)
+        if isinstance(error, aiohttp.InvalidURL):
+            return ProviderRefused(self.redact(f"{self.service}: {url} is no URL that can be asked"))
+        if isinstance(error, TimeoutError):
+            return self.unavailable(f"{self.service}: {url.host} made no progress in time")
+        kind = Unconnected if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
+        return kind(self.redact(f"{self.service}: no connection to {url.host}: {_words(error)}"))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -301,16 +290,18 @@ class Http:
         self.requests += 1
         began = self.timing.now()
         try:
-            with self.errors(url):
-                async with budget.spend():
-                    response = await self._session(trusted).request(
-                        call.method, url, headers=sent, data=outgoing.data, allow_redirects=False
-                    )
-        except ProviderError as error:
+            async with budget.spend():
+                response = await self._session(trusted).request(
+                    call.method, url, headers=sent, data=outgoing.data, allow_redirects=False
+                )
+            problem = None
+        except (aiohttp.ClientError, OSError) as error:
+            problem = self.failed(error, url)
+        if problem is not None:
             if outgoing.error is not None:  # the caller's own code failed, not the network
-                raise outgoing.error from None
-            _log.debug("%s %s %s: %s", self.service, call.method, self.redact(str(url)), error)
-            raise
+                raise outgoing.error
+            _log.debug("%s %s %s: %s", self.service, call.method, self.redact(str(url)), problem)
+            raise problem
         if _log.isEnabledFor(logging.DEBUG):
             took = (self.timing.now() - began) * 1000
             shown = self.redact(str(url))
@@ -336,7 +327,7 @@ class Http:
         if url.scheme == "https" and target.scheme != "https":
             raise ProviderRefused(f"{self.service} redirects from https to {shown}")
         kept = dict(headers)
-        if target.origin() != url.origin():
+        if _origin(target) != _origin(url):
             kept = {name: value for name, value in kept.items() if name.lower() in _HARMLESS}
         return target, kept
 
@@ -370,14 +361,25 @@ class Http:
             pass
         raise ProviderRefused(self.redact(f"{self.service}: {url} is no http URL"))
 
-    def _origin(self, url: str) -> URL:
-        try:
-            parsed = URL(url)
-            if parsed.scheme in ("http", "https") and parsed.host:
-                return parsed.origin()
-        except (ValueError, TypeError):
-            pass
-        raise ConfigError(self.redact(f"{self.service}: {url!r} is not an http or https URL"))
+    def _configured(self, url: str) -> _Origin:
+        origin = _origin(url)
+        if origin is None:
+            raise ConfigError(self.redact(f"{self.service}: {url!r} is not an http or https URL"))
+        return origin
+
+
+#: Scheme, host, port.
+_Origin: TypeAlias = tuple[str, str, int]
+
+
+def _origin(url: str | URL) -> _Origin | None:
+    try:
+        parsed = URL(url)
+        if parsed.scheme in ("http", "https") and parsed.host and parsed.port:
+            return parsed.scheme, parsed.host.lower().rstrip("."), parsed.port
+    except (ValueError, TypeError):
+        pass
+    return None
 
 
 def urls_of(given: str | Iterable[str], what: str) -> list[str]:
@@ -437,8 +439,11 @@ def _words(error: BaseException) -> str:
         return "the name is not known"
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
         return "no secure connection, the certificate is not accepted"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return (error.os_error.strerror or type(error.os_error).__name__).lower()
-    if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError | ConnectionResetError):
+    if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError | ConnectionError):
         return "the connection broke off"
+    number = getattr(error, "errno", None)
+    if number in (errno.ECONNRESET, errno.EPIPE):
+        return "the connection broke off"
+    if isinstance(number, int):
+        return os.strerror(number).lower()
     return type(error).__name__

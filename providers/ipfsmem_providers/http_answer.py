@@ -9,13 +9,13 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import aiohttp
 import msgspec
 
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem_providers.http_errors import Reason, reason_of
 
 if TYPE_CHECKING:
-    import aiohttp
     from multidict import CIMultiDictProxy
     from yarl import URL
 
@@ -101,9 +101,14 @@ class Stream:
         if declared is not None and declared > self._max:
             raise self._too_long(declared)
         while True:
-            with self._http.errors(self.response.url):
+            try:
                 async with self._budget.spend():
                     piece = await self.response.content.readany()
+                problem = None
+            except (aiohttp.ClientError, OSError) as error:
+                problem = self._http.failed(error, self.response.url)
+            if problem is not None:
+                raise problem
             if not piece:
                 return
             self.received += len(piece)

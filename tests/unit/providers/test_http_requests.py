@@ -1,0 +1,494 @@
+"""Requests of providers: what is tried again, what is bounded, what becomes of every kind of failure."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from ipfsmem_providers.http import Http, Unconnected, urls_of
+from ipfsmem_providers.http_body import Multipart, SpooledCar
+from ipfsmem_providers.http_policy import ONCE, Timeouts
+
+from ipfsmem.content.cid import raw_cid
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from tests.servers.clockwork import Clockwork
+from tests.servers.rude import reset, rude
+from tests.servers.threaded import serve
+
+TOKEN = "very-secret-token"
+Handler = Callable[[web.Request], Coroutine[Any, Any, web.StreamResponse]]
+
+
+class Site:
+    """A server whose answers a test writes down; keeps the requests it got."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.answers: list[Callable[[], web.StreamResponse] | Handler] = []
+
+    def app(self) -> web.Application:
+        app = web.Application(client_max_size=1 << 30)
+        app.router.add_route("*", "/{path:.*}", self.handle)
+        return app
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        self.seen.append((request.method, str(request.rel_url), dict(request.headers), body))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        made = answer(request) if answer.__code__.co_argcount else answer()  # type: ignore[call-arg]
+        return await made if asyncio.iscoroutine(made) else made  # type: ignore[return-value]
+
+
+def plain(status: int = 200, text: str = "ok", **headers: str) -> Callable[[], web.StreamResponse]:
+    shown = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda: web.Response(status=status, text=text, headers=shown)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    made.answers = [plain()]
+    with serve(made.app) as url:
+        made.url = url
+        yield made
+
+
+@pytest.fixture
+def work() -> Clockwork:
+    return Clockwork()
+
+
+def client(url: str, work: Clockwork | None = None, **options: Any) -> Http:
+    settings = {"timing": work.timing} if work else {}
+    options.setdefault("auth", {"Authorization": f"Bearer {TOKEN}"})
+    return Http("service", trusted=[url], settings=settings, **options)
+
+
+def run(http: Http, *bodies: Coroutine[Any, Any, Any]) -> list[Any]:
+    async def main() -> list[Any]:
+        try:
+            return [await body for body in bodies]
+        finally:
+            await http.close()
+
+    return asyncio.run(main())
+
+
+def fails(http: Http, body: Coroutine[Any, Any, Any]) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        run(http, body)
+    error = caught.value
+    assert TOKEN not in str(error) + repr(error) + str(error.hint)
+    assert error.__cause__ is None and error.__context__ is None  # aiohttp's own hold headers
+    return error
+
+
+UNAVAILABLE = (408, 425, 429, 500, 502, 503, 504)
+REFUSED = (400, 401, 402, 403, 404, 405, 409, 410, 413, 422, 451)
+
+
+@pytest.mark.parametrize("status", UNAVAILABLE)
+def test_what_may_work_later_is_tried_again(site: Site, work: Clockwork, status: int) -> None:
+    site.answers = [plain(status), plain(status), plain(200, "fine")]
+    http = client(site.url, work)
+    [answer] = run(http, http.request("GET", site.url))
+    assert answer.text == "fine" and len(site.seen) == http.requests == 3
+    assert work.pauses == [0.5, 1.0]
+
+
+@pytest.mark.parametrize("status", UNAVAILABLE)
+def test_and_given_up_in_the_end(site: Site, work: Clockwork, status: int) -> None:
+    site.answers = [plain(status, '{"error":{"reason":"BUSY","details":"come back"}}')]
+    http = client(site.url, work)
+    error = fails(http, http.request("GET", site.url, what="list pins"))
+    assert isinstance(error, ProviderUnavailable) and not error.permanent
+    assert str(error) == f"service answered {status} to list pins: BUSY: come back"
+    assert len(site.seen) == 4 and len(work.pauses) == 3
+
+
+@pytest.mark.parametrize("status", REFUSED)
+def test_what_never_works_is_refused_at_once(site: Site, work: Clockwork, status: int) -> None:
+    site.answers = [plain(status, f'{{"error":"no, {TOKEN}!"}}')]
+    http = client(site.url, work)
+    error = fails(http, http.request("GET", site.url))
+    assert isinstance(error, ProviderRefused) and "no, [redacted]!" in str(error)
+    assert len(site.seen) == 1 and work.pauses == []
+    assert bool(error.hint) is (status in (401, 402, 403, 410, 413, 451))
+
+
+def test_what_may_not_be_repeated_is_not(site: Site, work: Clockwork) -> None:
+    site.answers = [plain(503)]
+    http = client(site.url, work)
+    fails(http, http.request("POST", site.url, body=b"x"))
+    assert len(site.seen) == 1
+    fails(http, http.request("POST", site.url, body=b"x", idempotent=True))
+    assert len(site.seen) == 5
+    site.answers = [plain(429), plain(200)]
+    run(http, http.request("POST", site.url, body=b"x"))  # 429: nothing was done, so any may be
+    assert len(site.seen) == 7
+
+
+def test_an_allowed_status_is_an_answer(site: Site, work: Clockwork) -> None:
+    site.answers = [plain(404, '{"message":"no pin"}'), plain(503)]
+    http = client(site.url, work)
+    absent, busy = run(
+        http, http.request("GET", site.url, allow={404}), http.request("GET", site.url, allow={503})
+    )
+    assert (absent.status, str(absent.reason), busy.status) == (404, "no pin", 503)
+    assert str(http.failure(absent, "unpin")) == "service answered 404 to unpin: no pin"
+    assert work.pauses == []
+
+
+def test_retry_after_is_kept_to(site: Site, work: Clockwork) -> None:
+    date = "Thu, 01 Jan 2026 00:00:30 GMT"
+    site.answers = [plain(429, Retry_After="7"), plain(503, Retry_After="soon"), plain(200)]
+    http = client(site.url, work)
+    run(http, http.request("GET", site.url))
+    assert work.pauses == [7.5, 1.0]
+    later = Clockwork()
+    site.answers = [plain(429, Retry_After=date), plain(200)]
+    http = client(site.url, later)
+    run(http, http.request("GET", site.url))
+    assert later.pauses == [30.5]
+
+
+def test_a_long_retry_after_is_told_not_waited_for(site: Site, work: Clockwork) -> None:
+    site.answers = [plain(429, Retry_After="3600")]
+    http = client(site.url, work)
+    error = fails(http, http.request("GET", site.url))
+    assert isinstance(error, ProviderUnavailable) and "3600 s" in str(error)
+    assert work.pauses == [] and len(site.seen) == 1
+
+
+def test_nobody_listens(work: Clockwork) -> None:
+    http = client("http://127.0.0.1:1", work)
+    error = fails(http, http.request("POST", "http://127.0.0.1:1/x?token=abcdefgh", body=b"x"))
+    assert isinstance(error, Unconnected) and "refused" in str(error)
+    assert len(work.pauses) == 3  # no connection stood, so even a POST may be repeated
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nsome"])
+def test_resets_on_the_way(head: bytes, work: Clockwork) -> None:
+    count = [0]
+
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        count[0] += 1
+        writer.write(head)
+        await writer.drain()
+        await asyncio.sleep(0.02)
+        reset(writer)
+
+    with rude(talk) as url:
+        http = client(url, work)
+        error = fails(http, http.request("GET", url))
+        assert isinstance(error, ProviderUnavailable) and "broke off" in str(error)
+        assert count == [4]
+
+
+@pytest.mark.parametrize("head", [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000])
+def test_no_http_at_all(head: bytes, work: Clockwork) -> None:
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(head)
+        await writer.drain()
+
+    with rude(talk) as url:
+        http = client(url, work, retry=ONCE)
+        assert isinstance(fails(http, http.request("GET", url)), ProviderUnavailable)
+
+
+QUICK = Timeouts(stall=0.3, connect=0.3)
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"])
+@pytest.mark.parametrize("drips", [False, True])
+def test_silence_and_slow_drips_end(head: bytes, drips: bool) -> None:
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(head)
+        while drips or not writer.is_closing():
+            await asyncio.sleep(0.05)
+            if drips:
+                writer.write(b"x" if head else b"HTTP/1.1 100 Continue\r\n\r\n")
+                await writer.drain()
+
+    with rude(talk) as url:
+        http = client(url, timeouts=QUICK, retry=ONCE)
+        error = fails(http, http.request("GET", url, max_bytes=1 << 30))
+        assert isinstance(error, ProviderUnavailable) and "no progress" in str(error)
+
+
+def test_slow_but_steady_is_progress() -> None:
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 40960\r\nConnection: close\r\n\r\n")
+        for _ in range(10):
+            await asyncio.sleep(0.08)
+            writer.write(b"x" * 4096)
+            await writer.drain()
+
+    with rude(talk) as url:
+        http = client(url, timeouts=QUICK, retry=ONCE)
+        [answer] = run(http, http.request("GET", url))
+        assert len(answer.body) == 40960
+        http = client(url, timeouts=QUICK, retry=ONCE)
+        assert "no progress in time" in str(fails(http, http.request("GET", url, total=0.4)))
+
+
+def test_an_upload_that_nobody_reads_ends() -> None:
+    async def talk(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(5)
+
+    async def much() -> AsyncIterator[bytes]:
+        for _ in range(1000):
+            yield b"x" * 100_000
+
+    with rude(talk) as url:
+        http = client(url, timeouts=QUICK, retry=ONCE)
+        assert isinstance(fails(http, http.request("POST", url, body=much())), ProviderUnavailable)
+
+
+def test_answers_are_bounded(site: Site, work: Clockwork) -> None:
+    site.answers = [plain(200, "x" * 5000)]
+    http = client(site.url, work)
+    error = fails(http, http.request("GET", site.url, max_bytes=4999))
+    assert isinstance(error, ProviderRefused) and "4999" in str(error) and len(site.seen) == 1
+    [answer] = run(http, http.request("GET", site.url, max_bytes=5000))
+    assert len(answer.body) == 5000
+
+
+def test_endless_answers_are_bounded() -> None:
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+            await writer.drain()
+
+    with rude(talk) as url:
+        http = client(url)
+        assert isinstance(fails(http, http.request("GET", url, max_bytes=1 << 20)), ProviderRefused)
+
+
+def test_a_compressed_bomb_is_bounded(site: Site) -> None:
+    import gzip
+
+    bomb = gzip.compress(bytes(50_000_000))
+    site.answers = [lambda: web.Response(body=bomb, headers={"Content-Encoding": "gzip"})]
+    http = client(site.url)
+    assert isinstance(fails(http, http.request("GET", site.url)), ProviderRefused)
+    assert site.seen[0][2]["Accept-Encoding"] == "identity"
+
+
+def test_redirects_are_followed_only_when_asked(site: Site, work: Clockwork) -> None:
+    site.answers = [plain(302, Location="/there?x=1"), plain(200, "there")]
+    http = client(site.url, work)
+    error = fails(http, http.request("GET", f"{site.url}/here"))
+    assert isinstance(error, ProviderRefused) and "not followed" in str(error)
+    site.answers = [plain(302, Location="/there?x=1"), plain(200, "there")]
+    [answer] = run(http, http.request("GET", f"{site.url}/here", redirects=1))
+    assert answer.text == "there" and site.seen[-1][1] == "/there?x=1"
+    assert site.seen[-1][2]["Authorization"] == f"Bearer {TOKEN}"  # the same origin
+    site.answers = [plain(302, Location="/again")]
+    assert "not followed" in str(fails(http, http.request("GET", site.url, redirects=3)))
+    site.answers = [plain(307, Location="/again")]
+    assert "not followed" in str(fails(http, http.request("PUT", site.url, body=b"", redirects=3)))
+    site.answers = [plain(302)]
+    assert "where to go" in str(fails(http, http.request("GET", site.url, redirects=3)))
+    for bad in ("ftp://example.com/", "file:///etc/passwd", "javascript:1", "http://[", "http:///x"):
+        site.answers = [plain(302, Location=bad)]
+        assert isinstance(fails(http, http.request("GET", site.url, redirects=3)), ProviderRefused)
+
+
+def test_a_redirect_to_another_trusted_origin_carries_no_headers_of_the_call(site: Site) -> None:
+    other = Site()
+    other.answers = [plain(200, "other")]
+    with serve(other.app) as url:
+        site.answers = [plain(302, Location=f"{url}/x")]
+        http = Http("service", trusted=[site.url, url], auth={"X-Api-Key": TOKEN})
+        own = {"Authorization": "Bearer of-this-call", "Accept": "a/b"}
+        [answer] = run(http, http.request("GET", site.url, headers=own, redirects=1))
+        assert answer.text == "other"
+        assert "Authorization" not in other.seen[0][2] and other.seen[0][2]["Accept"] == "a/b"
+
+
+def test_a_redirect_to_a_private_address_is_refused(site: Site) -> None:
+    other = Site()
+    other.answers = [plain(200, "internal")]
+    with serve(other.app) as url:
+        port = url.rpartition(":")[2]
+        for target in (url, f"http://localhost:{port}/", "http://169.254.169.254/latest/meta-data/"):
+            site.answers = [plain(302, Location=target)]
+            http = client(site.url)
+            error = fails(http, http.request("GET", site.url, redirects=5))
+            assert isinstance(error, ProviderRefused)
+        assert other.seen == []
+
+
+def test_credentials_go_to_trusted_origins_only(site: Site) -> None:
+    async def lookup(host: str, port: int) -> list[tuple[Any, ...]]:
+        raise OSError("no name service here")
+
+    http = Http("service", trusted=["https://api.example.com"], auth={"Authorization": TOKEN}, lookup=lookup)
+    assert http.is_trusted("https://api.example.com/v1") and http.is_trusted("https://api.example.com:443/")
+    for other in (
+        "http://api.example.com/",
+        "https://api.example.com:8443/",
+        "https://example.com/",
+        "nonsense",
+    ):
+        assert not http.is_trusted(other)
+    assert isinstance(
+        fails(http, http.request("GET", site.url)), ProviderRefused
+    )  # 127.0.0.1 and not trusted
+    assert site.seen == []
+
+
+def test_bodies_are_sent_whole_and_again(site: Site, work: Clockwork) -> None:
+    import hashlib
+
+    data = [bytes([i]) * 100_000 for i in range(30)]
+    blocks = [(raw_cid(hashlib.sha256(item).digest()), item) for item in data]
+    site.answers = [plain(503), plain(200)]
+    http = client(site.url, work)
+    passed: dict[str, int] = {}
+    http._progress = lambda way, size: passed.__setitem__(way, passed.get(way, 0) + size)
+
+    async def body() -> None:
+        with await SpooledCar.write(blocks[0][0], iter(blocks)) as car:
+            form = (
+                Multipart("b" * 20).field("name", 'a "quoted" ü').file("file", "x.car", car, car.content_type)
+            )
+            await http.request("POST", site.url, body=form, idempotent=True)
+            assert len(site.seen[0][3]) == form.size
+            assert int(site.seen[0][2]["Content-Length"]) == form.size
+            assert hashlib.sha256(b"".join([p async for p in car.pieces()])).digest() == car.sha256
+            assert passed["sent"] == 2 * form.size
+
+    run(http, body())
+    assert site.seen[0][3] == site.seen[1][3]
+    assert "Transfer-Encoding" not in site.seen[0][2]
+
+
+def test_a_stream_is_sent_once(site: Site, work: Clockwork) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a"
+        yield b"b"
+
+    site.answers = [plain(503)]
+    http = client(site.url, work)
+    fails(http, http.request("PUT", site.url, body=pieces()))
+    assert len(site.seen) == 1 and site.seen[0][3] == b"ab"
+
+
+def test_an_error_of_the_body_comes_through(site: Site, work: Clockwork) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a" * 100_000
+        raise ZeroDivisionError
+
+    http = client(site.url, work)
+    with pytest.raises(ZeroDivisionError):
+        run(http, http.request("PUT", site.url, body=pieces()))
+    assert work.pauses == []
+
+
+class Named(msgspec.Struct):
+    name: str
+
+
+@pytest.mark.parametrize(
+    "body", ["<html>Sign in to the hotel</html>", "", "[" * 100_000, '{"name": 1}', "\ud800"]
+)
+def test_another_answer_than_json_is_no_answer(site: Site, body: str) -> None:
+    raw = body.encode("utf-8", "surrogatepass")
+    site.answers = [lambda: web.Response(body=raw, content_type="text/html")]
+    http = client(site.url)
+
+    async def ask() -> None:
+        (await http.request("GET", site.url)).decode(Named)
+
+    with pytest.raises(ProviderUnavailable, match="text/html"):
+        run(http, ask())
+
+
+def test_lines(site: Site) -> None:
+    site.answers = [plain(200, '{"a":1}\r\n\n{"b":2}\n{"c":3}')]
+    http = client(site.url)
+
+    async def ask() -> list[bytes]:
+        async with http.stream("GET", site.url, max_bytes=1000) as answer:
+            return [line async for line in answer.lines()]
+
+    assert run(http, ask()) == [[b'{"a":1}', b'{"b":2}', b'{"c":3}']]
+
+
+def test_the_rate_is_kept(site: Site, work: Clockwork) -> None:
+    http = Http("service", trusted=[site.url], settings={"timing": work.timing, "per_minute": 60})
+
+    async def many() -> None:
+        await asyncio.gather(*(http.request("GET", site.url) for _ in range(13)))
+
+    run(http, many())
+    assert len(site.seen) == 13 and work.pauses == [1.0, 1.0, 1.0]  # ten at once, then one a second
+
+
+def test_secrets_stay_out_of_logs_and_repr(
+    site: Site, caplog: pytest.LogCaptureFixture, work: Clockwork
+) -> None:
+    site.answers = [plain(503, f"bad token {TOKEN}"), plain(200)]
+    http = client(site.url, work, secrets=["another-secret"])
+    url = f"{site.url}/a?pinataGatewayToken=abcdef&X-Amz-Signature=cafe0123&name=another-secret&ok=1"
+    with caplog.at_level(logging.DEBUG, logger="ipfsmem.providers"):
+        [answer] = run(http, http.request("GET", url))
+    told = caplog.text + repr(http) + repr(answer)
+    assert "503" in caplog.text and "ok=1" in caplog.text
+    for secret in (TOKEN, "abcdef", "cafe0123", "another-secret"):
+        assert secret not in told
+    assert site.seen[0][1].endswith("name=another-secret&ok=1")  # sent all the same
+
+
+def test_a_cancelled_call_ends(site: Site) -> None:
+    async def hang(_: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(10)
+        return web.Response()
+
+    site.answers = [hang]
+    http = client(site.url)
+
+    async def body() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await http.request("GET", site.url)
+
+    run(http, body())
+
+
+def test_one_after_another_event_loop(site: Site) -> None:
+    http = client(site.url)
+    for _ in range(3):
+        asyncio.run(_once(http, site.url))
+    run(http, http.request("GET", site.url))
+    assert len(site.seen) == 4
+
+
+async def _once(http: Http, url: str) -> None:
+    await http.request("GET", url)
+    await http.close()
+
+
+@pytest.mark.parametrize(
+    "bad", ["", "x", "ftp://a", "http://", "http://[", "http://a:99999", "https://a?b", "https://a#b"]
+)
+def test_what_is_no_url(bad: str) -> None:
+    with pytest.raises(ConfigError):
+        urls_of(bad, "gateway")
+
+
+def test_urls() -> None:
+    assert urls_of(" https://a/ ,http://b:8080/x,https://a", "gateway") == ["https://a", "http://b:8080/x"]
+    with pytest.raises(ConfigError):
+        Http("service", trusted=["nonsense"])
+    http = client("http://127.0.0.1:1")
+    assert isinstance(fails(http, http.request("GET", "http://")), ProviderRefused)
