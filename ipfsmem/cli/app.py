@@ -44,6 +44,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "resolve": "Settle a conflict.",
         "keys": "Members of this memory: list, unlock, revoke, rotate, derive.",
         "doctor": "Check this memory and say what to do.",
+        "gc": "Let go of superseded roots, with a reason for each.",
     },
     "Formats": {
         "cid": "Root CID of any file or folder, and its CAR.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,19 +12,30 @@ from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, is_terminal, size
 from ipfsmem.errors import UsageError
 
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+
 
 @ours("export")
 @click.option("--out", metavar="FILE", help="The blob's file; without it the blob goes to standard output.")
 @click.option("--dir", "folder", metavar="DIR", help="A new folder of plain Markdown files instead.")
-def command(here: Here, out: str | None, folder: str | None) -> None:
+@click.option("--car", metavar="FILE", help="A published root with all its blocks instead, sealed as it is.")
+@click.option("--root", metavar="CID", help="Which root for --car (default: the one published last).")
+def command(here: Here, out: str | None, folder: str | None, car: str | None, root: str | None) -> None:
     """Write the whole memory as a memory/0.1 blob (JSON), or with --dir as Markdown files.
 
-    Either one is plain text, also of an encrypted memory. `ipfsmem import` takes both.
+    Either one is plain text, also of an encrypted memory, and `ipfsmem import` takes both. --car writes a published
+    root as any IPFS program reads it.
     """
     from ipfsmem.replica.disk import write_atomic
 
-    if out is not None and folder is not None:
-        raise UsageError("--out or --dir, not both")
+    if sum(way is not None for way in (out, folder, car)) > 1:
+        raise UsageError("one of --out, --dir and --car")
+    if root is not None and car is None:
+        raise UsageError("--root goes with --car")
+    if car is not None:
+        _export_car(here, Path(car).expanduser(), root)
+        return
     if out is None and folder is None and is_terminal() and not here.json:
         raise UsageError(
             "say where to: --out FILE or --dir DIR", hint="Or send it somewhere: ipfsmem export > FILE."
@@ -31,9 +43,11 @@ def command(here: Here, out: str | None, folder: str | None) -> None:
     with here.memory() as memory:
         if folder is not None:
             where = Path(folder).expanduser()
+            _leaves_out(memory)
             written = memory.export_folder(where)
             _said(here, where, f"{count(written, 'file')}", files=written)
             return
+        _leaves_out(memory)
         blob = memory.export()
     if out is not None:
         where = Path(out).expanduser()
@@ -49,3 +63,20 @@ def _said(here: Here, where: Path, what: str, **facts: int) -> None:
         here.emit({"path": str(where), **facts})
     else:
         click.echo(f"{clean(str(where))}: {what}, in plain text")
+
+
+def _export_car(here: Here, where: Path, root: str | None) -> None:
+    from ipfsmem.cli.cid_cmd import new_car
+
+    with here.memory() as memory, new_car(str(where)) as out:
+        cid = memory.export_car(out, root)
+    if here.json:
+        here.emit({"path": str(where), "root": str(cid), "bytes": where.stat().st_size})
+    else:
+        click.echo(f"{clean(str(where))}: root {cid}, {size(where.stat().st_size)}")
+
+
+def _leaves_out(memory: Memory) -> None:
+    missing = sum(not item.fetched for item in memory.list())
+    if missing:
+        click.echo(f"{count(missing, 'memory')} not fetched yet and not in it (ipfsmem sync)", err=True)

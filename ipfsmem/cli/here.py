@@ -43,6 +43,11 @@ class Here:
 
         return self._namespace or config.settings().namespace or config.DEFAULT_NAMESPACE
 
+    @property
+    def namespace_named(self) -> bool:
+        """Whether this call named a memory."""
+        return self._namespace is not None
+
     @functools.cached_property
     def home(self) -> Path:
         """Where memories are on this device."""

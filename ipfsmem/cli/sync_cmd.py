@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -42,12 +42,16 @@ def tell(report: SyncReport) -> None:
 
 def paragraph(report: SyncReport) -> str:
     """What a sync did, in one paragraph."""
-    heads = count(report.heads_joined, "head")
-    if report.blocks_received:
-        got = f"Pulled {count(report.blocks_received, 'block')} ({size(report.bytes_received)})"
+    said: list[str] = []
+    if report.entries_changed:
+        said.append(
+            f"Pulled {count(report.entries_changed, 'change')} from {count(report.heads_joined, 'head')}: "
+            f"{count(report.blocks_received, 'block')} ({size(report.bytes_received)})."
+        )
+    elif report.blocks_received:
+        said.append(f"Nothing new to pull ({size(report.bytes_received)} looked at).")
     else:
-        got = "Nothing new to pull"
-    said: list[Any] = [f"{got}, joined {heads}: {count(report.entries_changed, 'change')}."]
+        said.append("Nothing new to pull.")
     if report.conflicts:
         said.append(f"{count(report.conflicts, 'conflict')} to look at (ipfsmem conflicts).")
     if report.not_fetched:
@@ -57,9 +61,9 @@ def paragraph(report: SyncReport) -> str:
             f"Published {report.root}: sent {count(report.blocks_sent, 'block')} ({size(report.bytes_sent)})."
         )
     elif report.adopted:
-        said.append(f"Another device's root says the same and is ours now: {report.root}.")
+        said.append(f"Nothing to publish: another device's root says the same, {report.root}.")
     elif report.root:
-        said.append(f"Nothing to publish; the root is {report.root}.")
+        said.append(f"Nothing to publish: the root is {report.root}.")
     else:
         said.append("Nothing was published.")
     said.append(f"{seconds(report.seconds)}.")

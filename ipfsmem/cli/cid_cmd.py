@@ -1,0 +1,67 @@
+"""`ipfsmem cid PATH`: the root CID of any file or folder, as Kubo and Helia give it. Starts fast: imports little."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+
+@ours("cid", secrets=False)
+@click.argument("path")
+@click.option("--car", metavar="OUT", help="Also write all blocks to this CAR file; - is standard output.")
+def command(here: Here, path: str, car: str | None) -> None:
+    """Print the root CID of PATH under the profile unixfs-v1-2025 (IPIP-0499); hidden files count too.
+
+    The same as `ipfs add --cid-version 1 --raw-leaves` under that profile. Symbolic links are refused.
+    """
+    from ipfsmem.storage.pack import pack_tree
+
+    if car is None:
+        packed = pack_tree(path)
+    else:
+        with new_car(car) as out:
+            packed = pack_tree(path, out)
+    if here.json:
+        here.emit(
+            {
+                "cid": str(packed.root),
+                "files": packed.files,
+                "folders": packed.folders,
+                "bytes": packed.size,
+                "car_bytes": packed.car_size or None,
+            }
+        )
+    else:
+        click.echo(str(packed.root), err=car == "-")
+
+
+@contextlib.contextmanager
+def new_car(car: str) -> Iterator[BinaryIO]:
+    """The CAR to write, - for standard output; a file that could not be finished is removed, one that was there is replaced at the end."""
+    import os
+    import sys
+
+    from ipfsmem.errors import StorageError
+
+    if car == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    unfinished = f"{car}.{os.getpid()}.tmp"
+    try:
+        with open(unfinished, "xb") as out:  # noqa: PTH123
+            yield out
+        os.replace(unfinished, car)  # noqa: PTH105
+    except OSError as error:
+        raise StorageError(f"cannot write {car}: {error.strerror or error}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)  # noqa: PTH108

@@ -1,0 +1,59 @@
+"""`ipfsmem diff`: what changed, memory by memory, line by line."""
+
+from __future__ import annotations
+
+import difflib
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import clean, clean_lines, count, style
+
+_COLOUR = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@ours("diff")
+@click.argument("root_a", required=False)
+@click.argument("root_b", required=False)
+@click.option("--names", is_flag=True, help="Only which memories changed.")
+def command(here: Here, root_a: str | None, root_b: str | None, names: bool) -> None:
+    """Show what changed from ROOT_A (default: the root published last) to ROOT_B (default: now).
+
+    A root is a CID from `ipfsmem log`, or the beginning of one.
+    """
+    with here.memory() as memory:
+        lines = memory.diff(root_a, root_b)
+    if here.json:
+        here.emit(
+            [
+                {
+                    "key": line.key,
+                    "change": line.change,
+                    "before": _text(line.before),
+                    "after": _text(line.after),
+                }
+                for line in lines
+            ]
+        )
+        return
+    for line in lines:
+        if names:
+            click.echo(f"{line.change}\t{clean(line.key)}")
+            continue
+        click.echo(style(f"{line.change} {clean(line.key)}", bold=True))
+        for text in difflib.unified_diff(_lines(line.before), _lines(line.after), n=2, lineterm=""):
+            if not text.startswith(("---", "+++")) or text[3:4] not in ("", " "):
+                click.echo("  " + style(clean_lines(text), fg=_COLOUR.get(text[:1])))
+    if not names:
+        click.echo(
+            style(f"{count(len(lines), 'memory')} changed" if lines else "Nothing changed.", dim=True),
+            err=True,
+        )
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def _lines(data: bytes | None) -> list[str]:
+    return (_text(data) or "").splitlines()

@@ -1,0 +1,35 @@
+"""`ipfsmem doctor`: everything on this device looked at."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import clean, count, style
+
+_MARK = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "error": ("✗", "red")}
+
+
+@ours("doctor")
+@click.option("--restore-files", is_flag=True, help="Write missing plain files again (modes local and ipfs).")
+def command(here: Here, restore_files: bool) -> None:
+    """Check this memory: database, blocks, signatures, keys, files, clock. Reads only, except with --restore-files.
+
+    The exit code is 1 when something is lost or cannot be used.
+    """
+    with here.memory() as memory:
+        restored = memory.restore_files() if restore_files else 0
+        findings = memory.doctor()
+    errors = sum(finding.level == "error" for finding in findings)
+    if here.json:
+        here.emit({"findings": findings, "errors": errors, "restored_files": restored})
+    else:
+        if restore_files:
+            click.echo(f"{count(restored, 'file')} written again")
+        for finding in findings:
+            mark, colour = _MARK[finding.level]
+            click.echo(f"{style(mark, fg=colour, bold=True)} {clean(finding.text)}")
+            if finding.hint:
+                click.echo(style(f"  {clean(finding.hint)}", dim=True))
+    if errors:
+        click.get_current_context().exit(1)

@@ -1,0 +1,60 @@
+"""`ipfsmem gc`: let go of superseded roots, with a reason for each."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import Meter, clean, count, size, style
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ipfsmem.sync.retention import Verdict
+
+
+@ours("gc")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--provider", metavar="SPEC", help="At which provider (IPFSMEM_PROVIDER).")
+@click.option(
+    "--keep-roots",
+    type=click.IntRange(min=1),
+    default=30,
+    show_default=True,
+    metavar="N",
+    help="Keep the newest N.",
+)
+@click.option(
+    "--keep-days",
+    type=click.IntRange(min=1),
+    default=90,
+    show_default=True,
+    metavar="N",
+    help="One a week for N days.",
+)
+def command(here: Here, dry_run: bool, provider: str | None, keep_roots: int, keep_days: int) -> None:
+    """Unpin superseded roots at the provider and drop blocks here that only they needed. Pulls first.
+
+    Never what a name points at, what this device did not verify, or what is less than a day old.
+    """
+    with here.memory(provider=provider) as memory, Meter(silent=here.json) as meter:
+        done = asyncio.run(
+            memory.gc(dry_run=dry_run, keep_roots=keep_roots, keep_days=keep_days, progress=meter)
+        )
+    if here.json:
+        here.emit({"dry_run": dry_run, "providers": done.providers, "here": done.here, "blocks": done.blocks})
+        return
+    for where, verdicts in (*done.providers.items(), ("this device", done.here)):
+        _tell(where, verdicts)
+    verb = "would go" if dry_run else "went"
+    click.echo(f"{count(done.blocks.blocks, 'block')} ({size(done.blocks.bytes)}) {verb} here.")
+
+
+def _tell(where: str, verdicts: Iterable[Verdict]) -> None:
+    click.echo(style(clean(where), bold=True))
+    for verdict in verdicts:
+        mark = style("keep", dim=True) if verdict.keep else style("go  ", fg="yellow")
+        click.echo(f"  {mark} {clean(verdict.root)}  {style(clean(verdict.why), dim=True)}")

@@ -1,0 +1,98 @@
+"""`ipfsmem inspect PATH`: what a file of the formats says, with and without a key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import clean, clean_lines, style
+from ipfsmem.cli.wallets import owner, root_options
+
+if TYPE_CHECKING:
+    from ipfsmem.cli.inspection import Keys
+
+
+@ours("inspect")
+@click.argument("path")
+@click.option(
+    "--context",
+    metavar="CTX",
+    help="What a sealed object was sealed for: a memory's key, a segment, a prefix.",
+)
+@root_options
+def command(here: Here, path: str, context: str | None, **given: Any) -> None:
+    """Show what is in PATH: a CAR, keyring.json, commit, sealed object, name record, blob, or a provider's folder.
+
+    Without a key that is what everybody can see. With --namespace this device's keys open the rest, with a wallet or
+    the recovery words the keys that its ring gives it.
+    """
+    from ipfsmem.cli.inspection import inspect
+
+    found = inspect(Path(path).expanduser(), _keys(here, context, given))
+    if here.json:
+        here.emit(found)
+    else:
+        _show(found, 0)
+
+
+def _keys(here: Here, context: str | None, given: dict[str, Any]) -> Keys:
+    from ipfsmem.cli.inspection import Keys
+
+    contexts: tuple[str, ...] = (context,) if context is not None else ()
+    if given["wallet"].named or given["words"] or given["words_fd"] is not None:
+        from ipfsmem.opening import Unlock
+
+        root = owner(given["wallet"], given["words"], given["words_fd"], here.passphrase_given())
+        keys = root.root(twice=False) if isinstance(root, Unlock) else root
+        return Keys((keys.box_secret,), contexts=contexts)
+    if not here.namespace_named:
+        return Keys(contexts=contexts)
+    with here.memory() as memory:
+        replica = memory.replica
+        ring = replica.ring
+        if not contexts:
+            with replica.reading():
+                names = [name[2:] for name, _ in replica.store.entries()]
+                prefixes = [node.prefix for node in replica.store.tree.nodes()]
+            contexts = (*names, *prefixes)
+        return Keys(
+            (replica.device.box_secret,),
+            ring.keys if ring is not None else (),
+            replica.vault_tag,
+            tuple(contexts),
+        )
+
+
+def _show(value: Any, depth: int) -> None:
+    """Facts, one a line; lists of mappings as lines of their values."""
+    pad = "  " * depth
+    width = max((len(name) for name, item in value.items() if not isinstance(item, (dict, list))), default=0)
+    for name, item in value.items():
+        word = name.replace("_", " ")
+        if isinstance(item, dict):
+            click.echo(f"{pad}{style(word, bold=True)}")
+            _show(item, depth + 1)
+        elif isinstance(item, list):
+            click.echo(f"{pad}{style(word, bold=True)} ({len(item)})")
+            for one in item:
+                click.echo(f"{pad}  {_line(one)}")
+        elif isinstance(item, str) and "\n" in item:
+            click.echo(f"{pad}{style(word, bold=True)}")
+            click.echo("".join(f"{pad}  {line}\n" for line in clean_lines(item).splitlines()), nl=False)
+        elif item is not None:
+            click.echo(f"{pad}{style(word.ljust(width), dim=True)}  {_line(item)}")
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return "  ".join(
+            f"{name}={_line(item)}" for name, item in value.items() if item not in (None, "", [])
+        )
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_line, value)) + "]"
+    return clean(str(value))

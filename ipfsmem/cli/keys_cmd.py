@@ -1,0 +1,187 @@
+"""`ipfsmem keys`: who belongs to this memory, and what only its owner may do."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ipfsmem.cli import secrets_in
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import Meter, count, facts, style, table
+from ipfsmem.cli.sync_cmd import tell
+from ipfsmem.cli.wallets import Wallet, owner, read_raw_key, root_options
+from ipfsmem.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from ipfsmem.memory import Memory
+    from ipfsmem.sync.report import Progress, SyncReport
+
+
+@click.group("keys", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Members of this memory: who they are, who may write, which key seals."""
+
+
+@ours("list", short_help="Who belongs to this memory.")
+def list_command(here: Here) -> None:
+    """List the members: id, role, label, and whether it is this device; then the key that seals."""
+    with here.memory() as memory:
+        members = memory.members()
+        ring = memory.replica.ring
+        sealing = ring.view.sealing if ring is not None else None
+        reason = ring.view.reason if ring is not None else ""
+        revoked = sorted(ring.view.revoked) if ring is not None else []
+        device = memory.device
+    order = {"admin": 0, "writer": 1, "reader": 2}
+    members.sort(key=lambda person: (person.rank, order[person.role], person.label, person.id))
+    if here.json:
+        here.emit(
+            {
+                "members": [
+                    {
+                        "id": p.id,
+                        "role": p.role,
+                        "label": p.label,
+                        "this_device": p.id == device,
+                        "sign": p.sign.hex(),
+                        "box": p.box.hex(),
+                        "root": p.rank == 0,
+                    }
+                    for p in members
+                ],
+                "revoked": revoked,
+                "seals": {"epoch": sealing.epoch, "ek": sealing.id} if sealing else None,
+                "reason": reason,
+            }
+        )
+        return
+    table(
+        ("id", "role", "label", ""),
+        [(p.id, p.role, p.label, "this device" if p.id == device else "") for p in members],
+        styles=("bold", "cyan", "", "dim"),
+    )
+    if not members:
+        click.echo("This memory has no vault: it is not shared, and has no keys.", err=True)
+    elif sealing is not None:
+        click.echo(style(f"key {sealing.id} of epoch {sealing.epoch} seals", dim=True), err=True)
+    elif reason:
+        click.echo(style(f"no key seals: {reason}", fg="yellow"), err=True)
+    if revoked:
+        click.echo(style(f"revoked: {', '.join(revoked)}", dim=True), err=True)
+
+
+def _with_owner(
+    here: Here,
+    given: dict[str, Any],
+    work: Callable[[Memory, Progress], Coroutine[Any, Any, SyncReport]],
+) -> None:
+    """Open the memory with its owner's keys, do the work, tell what came of it."""
+    root = owner(given["wallet"], given["words"], given["words_fd"], here.passphrase_given())
+    with here.memory(provider=given["provider"], unlock=root) as memory, Meter(silent=here.json) as meter:
+        report = asyncio.run(work(memory, meter))
+    if here.json:
+        here.emit(report)
+    else:
+        tell(report)
+
+
+_provider = click.option("--provider", metavar="SPEC", help="Where to (IPFSMEM_PROVIDER).")
+
+
+@ours("unlock", short_help="Sync once with the wallet: enrol, give keys, move the anchor.")
+@_provider
+@root_options
+def unlock_command(here: Here, **given: Any) -> None:
+    """Sync once with the wallet or the recovery words.
+
+    It enrols this device, gives the sealing key to members who lack it, and moves the anchor that new devices start from.
+    """
+    _with_owner(here, given, lambda memory, meter: memory.sync(progress=meter))
+
+
+@ours("revoke", short_help="End a device's membership.")
+@click.argument("member", metavar="DEVICE")
+@_provider
+@root_options
+def revoke_command(here: Here, member: str, **given: Any) -> None:
+    """End the membership of DEVICE (an id from `ipfsmem keys list`) and seal under a new key from now on.
+
+    What the device already holds it keeps: a revoked device cannot read what is written from now on.
+    """
+    _with_owner(here, given, lambda memory, meter: memory.revoke(_known(memory, member), progress=meter))
+
+
+@ours("rotate", short_help="Seal under a new key from now on.")
+@_provider
+@root_options
+def rotate_command(here: Here, **given: Any) -> None:
+    """Seal under a new key from now on. Texts keep the key that they were sealed under."""
+    _with_owner(here, given, lambda memory, meter: memory.rotate(progress=meter))
+
+
+def _known(memory: Memory, text: str) -> str:
+    """A member's id by the beginning of it, or by a label that only one has."""
+    members = memory.members()
+    found = {p.id for p in members if p.id.startswith(text)} or {p.id for p in members if p.label == text}
+    if len(found) == 1:
+        return found.pop()
+    if not found:
+        raise UsageError(f"no member {text!r}", hint="See: ipfsmem keys list.")
+    raise UsageError(f"{text!r} could be any of {count(len(found), 'member')}", hint="Give the whole id.")
+
+
+@ours("derive", secrets=False, short_help="Public values of a wallet's vault, for vectors and experiments.")
+@click.option(
+    "--vault", default="default", show_default=True, metavar="NAME", help="Which vault of the wallet."
+)
+@click.option("--key-number", default=1, show_default=True, metavar="N", help="Which key of the vault.")
+@click.option(
+    "--signature-passphrase-fd", type=int, metavar="N", help="A passphrase for the derivation, from N."
+)
+def derive_command(here: Here, vault: str, key_number: int, signature_passphrase_fd: int | None) -> None:
+    """Read a raw private key (64 hex digits) from standard input and print the public values of FORMAT.md section 2.3.
+
+    For test vectors and experiments. Never pipe the key of a wallet that holds anything.
+    """
+    from hashlib import sha256
+
+    from ipfsmem.content.cid import ipns_name
+    from ipfsmem.opening import Unlock
+    from ipfsmem.seal.signers import RawKeySigner
+    from ipfsmem.seal.wallet import key_request
+
+    if sys.stdin.isatty():
+        raise UsageError("the key comes on standard input", hint="ipfsmem keys derive < key.txt")
+    passphrase = (
+        secrets_in.from_descriptor(signature_passphrase_fd) if signature_passphrase_fd is not None else None
+    )
+    signer = RawKeySigner(read_raw_key(sys.stdin.read(1024)))
+    message = key_request(signer.address, vault, key_number)
+    root = Unlock(signer, vault, key_number, passphrase).root(twice=True)
+    found = {
+        "address": "0x" + signer.address.hex(),
+        "vault": vault,
+        "key_number": str(key_number),
+        "message_sha256": sha256(message).hexdigest(),
+        "admin_public": root.admin_public.hex(),
+        "head_public": root.head_public.hex(),
+        "box_public": root.box_public.hex(),
+        "check": (root.check or b"").hex(),
+        "vault_tag": root.vault_tag.hex(),
+        "ipns_name": ipns_name(root.head_public),
+    }
+    if here.json:
+        here.emit({**found, "key_number": key_number})
+    else:
+        facts(found.items())
+
+
+for sub in (list_command, unlock_command, revoke_command, rotate_command, derive_command):
+    command.add_command(sub)
+
+__all__ = ["Wallet", "command"]

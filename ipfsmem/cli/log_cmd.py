@@ -1,0 +1,50 @@
+"""`ipfsmem log`: the published roots that this device made, joined or took over."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import is_terminal, table
+
+
+@ours("log")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
+def command(here: Here, limit: int | None) -> None:
+    """List published roots, newest first: when this device saw each, which device made it, and as which commit.
+
+    Any of them can be given to `ipfsmem diff`.
+    """
+    with here.memory() as memory:
+        entries = memory.log()[:limit]
+        labels = {person.id: person.label for person in memory.members()}
+    if here.json:
+        here.emit([{**_fields(entry), "label": labels.get(entry.device, "")} for entry in entries])
+        return
+    if not entries and is_terminal():
+        click.echo("Nothing was published yet. Publish: ipfsmem sync", err=True)
+        return
+    rows = [
+        (
+            _when(e.at_ms),
+            str(e.c),
+            labels.get(e.device, "") or e.device,
+            "this device" if e.own else "",
+            e.root,
+        )
+        for e in entries
+    ]
+    table(("seen (UTC)", "commit", "device", "", "root"), rows, styles=("dim", "", "cyan", "dim", "bold"))
+
+
+def _fields(entry: object) -> dict[str, object]:
+    import msgspec
+
+    made: dict[str, object] = msgspec.to_builtins(entry)
+    return made
+
+
+def _when(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
