@@ -16,9 +16,17 @@ from ipfsmem.config import NamespaceConfig, VaultConfig
 from ipfsmem.content.cid import CID, ipns_name, public_of_ipns_name
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
-from ipfsmem.errors import ConfigError, FormatError, NotFoundError, NoVaultError, UsageError, WrongWalletError
+from ipfsmem.errors import (
+    ConfigError,
+    FormatError,
+    NotFoundError,
+    NoVaultError,
+    ProviderError,
+    UsageError,
+    WrongWalletError,
+)
 from ipfsmem.replica.codec import Codec
-from ipfsmem.replica.identity import Device, load_device, new_device, save_device
+from ipfsmem.replica.identity import Device, load_device, new_device, open_row, save_device, seal_row
 from ipfsmem.replica.making import clear, finish, making
 from ipfsmem.replica.replica import Replica, World, read_config
 from ipfsmem.seal import ring_ops
@@ -35,6 +43,8 @@ from ipfsmem.sync.remote import read_root
 from ipfsmem.sync.report import SyncReport
 
 VAULT_MODES = ("ipfs", "encrypted-ipfs")
+#: Row with the 64 random bytes of a vault without a wallet.
+ROOT_SECRET = "root-secret"
 
 
 class Unlock(msgspec.Struct, frozen=True):
@@ -105,6 +115,7 @@ def create_replica(
     passphrase: str | None,
     root: RootKeys | None = None,
     recovery: RootKeys | None = None,
+    root_secret: bytes | None = None,
 ) -> Replica:
     """Make a new memory. `folder` None keeps it in this process (mode `none`).
 
@@ -124,6 +135,7 @@ def begin_replica(
     passphrase: str | None,
     root: RootKeys | None = None,
     recovery: RootKeys | None = None,
+    root_secret: bytes | None = None,
 ) -> Replica:
     """The same without the end: inside `making`, to be followed by `finish` once there is something to keep."""
     device = new_device(world.random)
@@ -135,6 +147,9 @@ def begin_replica(
         replica.note_place()
         if root is not None:
             _make_vault(replica, root, recovery)
+        if root_secret is not None:
+            # A vault without a wallet: the device keeps its root as it keeps its own keys (format section 2.3).
+            replica.db.set_meta(ROOT_SECRET, seal_row(device.row_key, root_secret, world.random(24)))
     return replica
 
 
@@ -165,7 +180,8 @@ async def find_vault(
 ) -> tuple[VaultConfig, bool]:
     """The vault that a root key leads to: its own, or for recovery words and second wallets the one it was enrolled in.
 
-    Returns what to pin, and whether the ring is a sealed one. Raises NoVaultError, WrongWalletError.
+    Returns what to pin, and whether the ring is a sealed one. Raises NoVaultError when nobody knows the wallet,
+    ProviderError when its ring cannot be had, WrongWalletError.
     """
     report = SyncReport()
     where = " or ".join(provider.name for provider in providers)
@@ -181,9 +197,11 @@ async def find_vault(
                 files = await drive_async(read_root(Reader(), leads), fetcher.get)
             except (NotFoundError, FormatError) as error:
                 wrong = "; ".join(fetcher.refused.values())
-                raise NoVaultError(
+                # There is one: whoever makes an empty memory now would move the anchor away from it.
+                raise ProviderError(
                     f"{where} has a name of this wallet but not the ring that it points at: {error}"
-                    + (f" ({wrong})" if wrong else "")
+                    + (f" ({wrong})" if wrong else ""),
+                    hint="Ask another provider that holds this memory, or a device that has it, to sync first.",
                 ) from None
             keyring = parse_keyring(files.keyring)
             if root.admin_public not in keyring.roots:
@@ -202,6 +220,14 @@ def _pinned(vault: bytes, admin: bytes, anchor: str) -> VaultConfig:
         admin=admin.hex(),
         anchor=public_of_ipns_name(anchor).hex(),
     )
+
+
+def kept_root(replica: Replica) -> RootKeys | None:
+    """The root of a vault without a wallet, on the device that made it; None on every other."""
+    stored, vault = replica.db.get_meta(ROOT_SECRET), replica.config.vault
+    if stored is None or vault is None:
+        return None
+    return RootKeys.from_random(open_row(replica.device.row_key, stored), vault.name, vault.key_number)
 
 
 def check_root(config: NamespaceConfig, root: RootKeys) -> None:

@@ -63,17 +63,17 @@ class Lab:
             label=device,
         )
 
-    def restore(self, device: str) -> Memory:
+    def restore(self, device: str, provider: Any = None, *, create: bool = True) -> Memory:
         """Bring the memory to a device that has nothing but the root key; made anew only if there is none."""
         return Memory.load(
             NAMESPACE,
             "encrypted-ipfs",
-            provider=str(self.stick),
+            provider=provider or str(self.stick),
             unlock=ROOT,
             unprotected_keys=True,
             home=self.home(device),
             label=device,
-            create=True,
+            create=create,
         )
 
     def open(self, device: str) -> Memory:
