@@ -33,6 +33,7 @@ from ipfsmem.opening import (
     check_root,
     create_replica,
     find_vault,
+    kept_root,
     open_replica,
 )
 from ipfsmem.replica.events import Timeline
@@ -208,9 +209,10 @@ class Memory:
         folder = configuration.namespace_folder(configuration.home(home, known), namespace)
         root: RootKeys | None = None
         vault: VaultConfig | None = None
+        secret: bytes | None = None
         words: bytes | None = None
         if mode in VAULT_MODES:
-            root, vault = _new_root(unlock, world)
+            root, vault, secret = _new_root(unlock, world)
             words = world.random(32) if recovery else None
         made = NamespaceConfig(
             mode,
@@ -226,6 +228,7 @@ class Memory:
             passphrase=passphrase,
             root=root,
             recovery=RootKeys.from_recovery(words) if words is not None else None,
+            root_secret=secret,
         )
         memory = cls(namespace, replica)
         memory._root = root
@@ -293,12 +296,17 @@ class Memory:
     #: What the sync that restored this memory did; None for one that was here already.
     restored: SyncReport | None = None
 
-    def unlock(self, unlock: Unlock | RootKeys) -> None:
+    def unlock(self, unlock: Unlock | RootKeys | None = None) -> None:
         """Hold the wallet's or recovery root until `close`: for enrolling, rotating, revoking, moving the anchor.
 
-        Raises WrongWalletError when this memory belongs to another wallet.
+        None takes the root that this device keeps of a vault without a wallet. Raises WrongWalletError when this memory
+        belongs to another wallet, MembershipError when nothing is kept.
         """
-        root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock
+        root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock or kept_root(self.replica)
+        if root is None:
+            raise MembershipError(
+                "this device does not keep the root of this memory", hint="Give the wallet or the recovery words."
+            )
         check_root(self.replica.config, root)
         self._root = root
 
@@ -721,11 +729,10 @@ class Memory:
     def _token(
         self, key: str, seen: tuple[str, ...] | Reading | None, if_match: str | None
     ) -> tuple[str, ...] | None:
-        """The dots that a write replaces. An edit of the file that was found only now was seen by nobody who writes
-        without having read: it is kept beside."""
-        before = self._take(key)
-        if seen is None and if_match is None:
-            return before
+        """The dots that a write replaces. An edit of the file that was not taken in yet was seen by nobody: it stays
+        out of the way until the write is done, and then is merged or kept beside."""
+        if if_match is not None:
+            self._take(key)
         return seen.token if isinstance(seen, Reading) else seen
 
     def _show(self, key: str) -> None:
@@ -792,14 +799,21 @@ def configuration_file(folder: Path) -> bool:
     return (folder / configuration.CONFIG_FILE).exists()
 
 
-def _new_root(unlock: Unlock | RootKeys | None, world: World) -> tuple[RootKeys, VaultConfig]:
+def _new_root(
+    unlock: Unlock | RootKeys | None, world: World
+) -> tuple[RootKeys, VaultConfig, bytes | None]:
+    """The root of a new vault, what to pin of it, and without a wallet the secret that this device must keep."""
     if isinstance(unlock, Unlock):
         root = unlock.root(twice=True)
-        return root, unlock.config(root)
-    root = unlock if unlock is not None else RootKeys.from_random(world.random(64), "default", 1)
+        return root, unlock.config(root), None
+    secret = None
+    if unlock is None:
+        secret = world.random(64)
+        unlock = RootKeys.from_random(secret, "default", 1)
+    root = unlock
     if root.kind == "recovery":
         raise UsageError("recovery words cannot make a memory, only bring one back")
-    return root, VaultConfig(
+    made = VaultConfig(
         tag=root.vault_tag.hex(),
         name="default",
         key_number=1,
@@ -807,6 +821,7 @@ def _new_root(unlock: Unlock | RootKeys | None, world: World) -> tuple[RootKeys,
         admin=root.admin_public.hex(),
         anchor=root.head_public.hex(),
     )
+    return root, made, secret
 
 
 def _plain_folder(mode: str, chosen: str | Path | None) -> str | None:

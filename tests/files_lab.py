@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ipfsmem.memory import Memory
 from ipfsmem.replica.replica import World
@@ -33,6 +34,7 @@ class Lab:
         self.home = base / "home"
         self.dir = base / "agent" if adopt else self.home / "x" / "memory"
         self.adopt = adopt
+        self._other: Any = None
         self.memory: Memory = None  # type: ignore[assignment]
 
     def start(self) -> Memory:
@@ -79,3 +81,17 @@ class Lab:
         with writing(self.memory.replica) as change:
             change.put(f"m/{key}", data, ())
         self.memory.render()
+
+    def remote(self, key: str, data: bytes, replaces: tuple[str, ...]) -> None:
+        """A text of another device that has seen `replaces`, joined here."""
+        from ipfsmem.replica.identity import new_device
+        from ipfsmem.replica.writing import writing
+
+        replica = self.memory.replica
+        mine, replica.device = replica.device, self._other or new_device(self.world.random)
+        self._other = replica.device
+        try:
+            with writing(replica) as change:
+                change.put(f"m/{key}", data, replaces)
+        finally:
+            replica.device = mine

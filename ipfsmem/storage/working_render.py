@@ -31,7 +31,7 @@ from ipfsmem.storage.plain_folder import (
     sync_all,
 )
 from ipfsmem.storage.renders import Aside, Render, Renders
-from ipfsmem.storage.working_scan import MAX_TIMELINE
+from ipfsmem.storage.working_scan import MAX_TIMELINE, OLD_TEXT_FOR
 
 
 class _Want(msgspec.Struct, frozen=True):
@@ -218,10 +218,15 @@ class Rendering:
                 want.text,
                 want.dots,
                 UNSURE,
-                base=None if quiet or row is None else row.text,
+                base=None if quiet or row is None else self._bases(row),
                 since=0 if quiet else self._now,
             )
         )
+
+    def _bases(self, row: Render) -> bytes:
+        """What stood in a file before: a writer may still have it in hand."""
+        recent = row.base is not None and 0 <= self._now - row.since < OLD_TEXT_FOR
+        return row.text + (row.base or b"")[: 32 * 7] if recent else row.text
 
     def _note_aside(self, old: Path, row: Render) -> None:
         """Keep what stood there; when it is not what was seen, it came in this very moment."""

@@ -7,6 +7,7 @@ say where they came from become durable together. It reads files and never chang
 from __future__ import annotations
 
 import time
+from difflib import SequenceMatcher
 from hashlib import sha256
 from typing import Any
 
@@ -135,6 +136,8 @@ class Scan:
 
     def _edit(self, row: Render, name: str, text: bytes, view: KeyView | None) -> tuple[tuple[str, ...], int]:
         """The new dots, and the mark for the next render (-1: a text that was written blindly, do not guess again)."""
+        if not set(row.dots) <= self._change.entry(name).keys():
+            return self._edit_of_the_past(row, name, text, view)
         older = self._base_of_blind_edit(row, text)
         if older is None:
             return (self._change.put(name, text, row.dots),), 0
@@ -148,20 +151,33 @@ class Scan:
         self._replica.db.add_blocks([(sha256(text).digest(), text)])
         if merged == shown:
             return row.dots, -1
-        return (self._change.put(name, merged, row.dots),), -1
+        return (self._change.put(name, merged, row.dots),), 0
+
+    def _edit_of_the_past(
+        self, row: Render, name: str, text: bytes, view: KeyView | None
+    ) -> tuple[tuple[str, ...], int]:
+        """A file that was edited while the state moved on and before it was rendered: merged when that is clean."""
+        older = self._replica.db.block(row.text)
+        if view is not None and view.data is not None and older is not None:
+            merged = merge_memory(older, view.data, text)
+            self._replica.db.add_blocks([(sha256(text).digest(), text)])
+            if merged == view.data:
+                return view.dots, 0
+            if merged is not None:
+                return (self._change.put(name, merged, (*view.dots, *row.dots)),), 0
+        return (self._change.put(name, text, row.dots),), 0
 
     def _base_of_blind_edit(self, row: Render, text: bytes) -> bytes | None:
-        """The text before the one last rendered, when the file shows that its writer had read only that one:
-        it was written shortly after, holds no line that came with the newest text, and all that went with it.
-        """
+        """The text, of those rendered shortly before the newest, that the writer of `text` had read; None when it is
+        the newest, or cannot be told. See `read_before`."""
         if row.base is None or not 0 <= self._now - row.since < OLD_TEXT_FOR:
             return None
-        older, newest = self._replica.db.block(row.base), self._replica.db.block(row.text)
-        if older is None or newest is None:
+        newest = self._replica.db.block(row.text)
+        if newest is None:
             return None
-        before, after, now = (set(t.split(b"\n")) for t in (older, newest, text))
-        came, went = after - before, before - after
-        return older if (came or went) and not came & now and went <= now else None
+        hashes = [row.base[start : start + 32] for start in range(0, len(row.base), 32)]
+        older = [data for found in hashes if (data := self._replica.db.block(found)) is not None]
+        return read_before(text, newest, older)
 
     # -- what was missed ---------------------------------------------------------------------------------------
 
@@ -262,6 +278,13 @@ class Scan:
         digest = sha256(text).hexdigest()
         if any(value.body == digest for value in self._change.entry(name).values()):
             return
+        if row is not None:
+            # Its writer has this text in hand, and may write the whole file from it.
+            late = sha256(text).digest()
+            self._replica.db.add_blocks([(late, text)])
+            self._renders.put(
+                msgspec.structs.replace(row, base=late + (row.base or b"")[:224], since=self._now)
+            )
         view, older = self._view(key), self._replica.db.block(base)
         if view is not None and view.data is not None and older is not None and row is not None:
             merged = merge_memory(older, view.data, text)
@@ -305,6 +328,39 @@ class Scan:
         if self._events is None:
             self._events = {event["id"]: event for event in self._timeline.events()}
         return self._events
+
+
+def read_before(text: bytes, newest: bytes, older: list[bytes]) -> bytes | None:
+    """Which of the `older` texts (newest first) the writer of `text` must have read, rather than `newest`.
+
+    One such that `text` has no line that came with the newest, nor one like it, and all that went with it. Of several
+    the one that `text` keeps most of.
+    """
+    now = set(text.split(b"\n"))
+    best: tuple[int, bytes] | None = None
+    for candidate in older:
+        before, after = set(candidate.split(b"\n")), set(newest.split(b"\n"))
+        came, went = after - before, before - after
+        if not (came or went) or came & now or not went <= now or _alike(came, now - before):
+            continue
+        missing = len(before - now)
+        if best is None or missing < best[0]:
+            best = missing, candidate
+    return None if best is None else best[1]
+
+
+def _alike(came: set[bytes], new: set[bytes]) -> bool:
+    """Whether a new line looks like an edit of one that came: then its writer has seen that one."""
+    if len(came) * len(new) > 2500:
+        return False
+    matcher = SequenceMatcher(autojunk=False)
+    for line in came:
+        matcher.set_seq2(line.decode("utf-8", "replace"))
+        for other in new:
+            matcher.set_seq1(other.decode("utf-8", "replace"))
+            if matcher.quick_ratio() > 0.6 and matcher.ratio() > 0.6:
+                return True
+    return False
 
 
 def is_torn(tail: bytes, known: dict[str, Any]) -> bool:

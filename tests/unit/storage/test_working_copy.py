@@ -486,6 +486,28 @@ def test_a_whole_file_written_over_a_text_that_its_writer_had_not_read(lab: Lab)
     assert "had not read" in lab.memory.status().notices[0]
 
 
+def test_correcting_a_line_just_after_it_came_is_an_edit(lab: Lab) -> None:
+    lab.memory.write_text("log", b"one\n\ntwo\n")
+    lab.memory.write_text("log", b"one\n\ntwo\n\nlikes tea\n", seen=lab.memory.read("log"))
+    (lab.dir / "log.md").write_bytes(b"one\n\ntwo\n\nlikes green tea\n")
+    lab.look()
+    assert lab.texts() == {b"one\n\ntwo\n\nlikes green tea\n"}
+    (lab.dir / "log.md").write_bytes(b"one\n\ntwo\n\nlikes black tea\n")
+    lab.look()
+    assert lab.texts() == {b"one\n\ntwo\n\nlikes black tea\n"}
+
+
+def test_a_text_read_three_renders_ago(lab: Lab) -> None:
+    lab.memory.write_text("log", b"one\n\ntwo\n")
+    for n, word in enumerate((b"apple", b"window", b"thunder")):
+        lab.clock.advance(10)
+        text = lab.files()["log.md"] + b"\n%b %d\n" % (word, n)
+        lab.memory.write_text("log", text, seen=lab.memory.read("log"))
+    (lab.dir / "log.md").write_bytes(b"ONE\n\ntwo\n")
+    lab.look()
+    assert lab.files()["log.md"] == b"ONE\n\ntwo\n\napple 0\n\nwindow 1\n\nthunder 2\n"
+
+
 def test_a_blind_text_that_does_not_merge_is_kept_beside(lab: Lab) -> None:
     lab.memory.write_text("log", b"one\n")
     lab.memory.write_text("log", b"phone\n", seen=lab.memory.read("log"))

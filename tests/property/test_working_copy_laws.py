@@ -1,0 +1,234 @@
+"""Whatever a program outside, the API and another device do to the same memories at the same moment: no line is lost.
+
+Nobody here ever removes a line, so each line that was written must stand in a text of the state, or, where a file had to
+be left alone, still in the file. The outsider strikes between any two steps of a rendering too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.errors import LimitError
+from tests.files_lab import Lab
+
+KEYS = ("log", "tone")
+WORDS = re.compile(rb"<[0-9a-f]{12}>")
+
+
+class World:
+    """Everybody who writes, and what each has in hand."""
+
+    def __init__(self, base: Path) -> None:
+        self.lab = Lab(base, adopt=True)
+        self.lab.dir.mkdir(parents=True)
+        for key in KEYS:
+            (self.lab.dir / f"{key}.md").write_bytes(b"first\n\nmiddle\n\nlast\n")
+        self.lab.start()
+        self.words: set[bytes] = set()
+        self.own_words: set[bytes] = set()
+        self.held: dict[str, bytes] = {}
+        self.read: dict[str, tuple[bytes, tuple[str, ...]]] = {}
+        self.seen: dict[str, tuple[bytes, tuple[str, ...]]] = {}
+        self.handles: list[Any] = []
+        self.due: list[Callable[[], None]] = []
+        self.hook()
+
+    def hook(self) -> None:
+        """Let the outsider act right before and right after each change that a rendering makes."""
+        folder: Any = self.lab.memory._files.folder  # type: ignore[union-attr]
+        for name in ("create", "replace", "take_away", "append", "stage"):
+            setattr(folder, name, self.interrupted(getattr(folder, name)))
+
+    def interrupted(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            self.strike()
+            result = real(*args, **more)
+            self.strike()
+            return result
+
+        return call
+
+    def strike(self) -> None:
+        if self.due:
+            self.due.pop(0)()
+
+    def word(self) -> bytes:
+        made = b"<" + hashlib.sha256(b"%d" % len(self.words)).hexdigest()[:12].encode() + b">"
+        self.words.add(made)
+        return made
+
+    def grown(self, text: bytes, at: int) -> bytes:
+        lines = text.split(b"\n")
+        place = at % (len(lines) + 1)
+        return b"\n".join([*lines[:place], self.word(), *lines[place:]])
+
+    # -- the outsider --------------------------------------------------------------------------------------------------
+
+    def out_read(self, file: str) -> None:
+        path = self.lab.dir / file
+        self.held[file] = path.read_bytes() if path.exists() else b""
+
+    def out_write(self, file: str, at: int) -> None:
+        """Write the whole file from what was read, however long ago."""
+        if file not in self.held:
+            self.out_read(file)
+        path = self.lab.dir / file
+        # Its own program would not have overwritten its own lines.
+        mine = (
+            set(WORDS.findall(path.read_bytes())) - set(WORDS.findall(self.held[file]))
+            if path.exists()
+            else set()
+        )
+        if mine & self.own_words:
+            self.out_read(file)
+        before = set(self.words)
+        self.held[file] = self.grown(self.held[file], at)
+        self.own_words |= self.words - before
+        if at % 2:
+            path.write_bytes(self.held[file])
+        else:
+            temporary = self.lab.dir / f".{file}.swap"
+            temporary.write_bytes(self.held[file])
+            # Its own open handles would write into a file that it has just thrown away itself.
+            gone = path.stat().st_ino if path.exists() else -1
+            self.handles = [handle for handle in self.handles if os.fstat(handle.fileno()).st_ino != gone]
+            os.replace(temporary, path)
+
+    def out_append(self, file: str) -> None:
+        word = self.word()
+        self.own_words = self.own_words | {word}
+        with (self.lab.dir / file).open("ab") as handle:
+            handle.write(b"\n" + word + b"\n")
+
+    def out_open(self, file: str) -> None:
+        if (self.lab.dir / file).exists():
+            self.handles.append((self.lab.dir / file).open("ab", buffering=0))
+
+    def out_late(self) -> None:
+        if self.handles:
+            word = self.word()
+            self.own_words = self.own_words | {word}
+            with self.handles.pop() as handle:
+                handle.write(b"\n" + word + b"\n")
+
+    def out_line(self) -> None:
+        folder = self.lab.dir / "timeline"
+        folder.mkdir(exist_ok=True)
+        word = self.word().decode()
+        with (folder / "2026-04-12.jsonl").open("ab") as handle:
+            handle.write(f'{{"ts":"2026-04-12T10:00:00Z","type":"x","w":"{word}"}}\n'.encode())
+
+    # -- the others ----------------------------------------------------------------------------------------------------
+
+    def api_read(self, key: str) -> None:
+        reading = self.lab.memory.read(key)
+        if reading is not None:
+            self.read[key] = (reading.data, reading.token)
+
+    def api_write(self, key: str, at: int) -> None:
+        if key not in self.read:
+            self.api_read(key)
+        text, token = self.read.pop(key, (b"", ()))
+        made = self.grown(text, at)
+        try:
+            self.lab.memory.write_text(key, made, seen=token)
+        except LimitError:
+            self.words -= set(WORDS.findall(made)) - set(WORDS.findall(text))
+
+    def api_note(self) -> None:
+        self.lab.memory.note("x", w=self.word().decode())
+
+    def phone_pull(self, key: str) -> None:
+        with self.lab.memory.replica.reading():
+            view = self.lab.memory._memories.view(key)
+        self.seen[key] = (view.data or b"", view.dots)
+
+    def phone_push(self, key: str, at: int) -> None:
+        if key not in self.seen:
+            self.phone_pull(key)
+        text, dots = self.seen.pop(key)
+        made = self.grown(text, at)
+        try:
+            self.lab.remote(key, made, dots)
+        except LimitError:
+            self.words -= set(WORDS.findall(made)) - set(WORDS.findall(text))
+        self.lab.memory.render()
+
+    def look(self) -> None:
+        self.lab.look()
+
+    def restart(self) -> None:
+        self.lab.again()
+        self.hook()
+
+    def wait(self) -> None:
+        self.lab.clock.advance(7)
+
+    # -- the law -------------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        self.due.clear()
+        for handle in self.handles:
+            handle.close()
+        for _ in range(3):
+            self.lab.look()
+        texts = b"".join(self.lab.texts()) + repr(self.lab.memory.timeline()).encode()
+        notices = "\n".join(self.lab.memory._files.notices())  # type: ignore[union-attr]
+        for file, data in self.lab.files().items():
+            if file in notices:
+                texts += data
+        lost = self.words - set(WORDS.findall(texts))
+        assert not lost, lost
+        before = self.lab.files()
+        self.lab.look()
+        assert self.lab.files() == before
+        self.lab.memory.close()
+
+
+FILES = st.sampled_from(["log.md", "tone.md"])
+AT = st.integers(0, 9)
+OUTSIDE = st.one_of(
+    st.tuples(st.just("out_read"), FILES),
+    st.tuples(st.just("out_write"), FILES, AT),
+    st.tuples(st.just("out_append"), FILES),
+    st.tuples(st.just("out_open"), FILES),
+    st.tuples(st.just("out_late")),
+    st.tuples(st.just("out_line")),
+)
+KEY = st.sampled_from(KEYS)
+INSIDE = st.one_of(
+    st.tuples(st.just("api_read"), KEY),
+    st.tuples(st.just("api_write"), KEY, AT),
+    st.tuples(st.just("phone_pull"), KEY),
+    st.tuples(st.just("phone_push"), KEY, AT),
+    st.tuples(st.just("api_note")),
+    st.tuples(st.just("look")),
+    st.tuples(st.just("restart")),
+    st.tuples(st.just("wait")),
+)
+STEPS = st.lists(st.tuples(st.one_of(INSIDE, OUTSIDE), st.lists(OUTSIDE, max_size=3)), max_size=14)
+#: IPFSMEM_INTERLEAVINGS=10000 for the long run.
+RUNS = int(os.environ.get("IPFSMEM_INTERLEAVINGS", "60"))
+
+
+@settings(max_examples=RUNS, deadline=None, suppress_health_check=list(HealthCheck))
+@given(STEPS)
+def test_no_line_is_lost(steps: list[tuple[tuple[Any, ...], list[tuple[Any, ...]]]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        for (name, *arguments), strikes in steps:
+            world.due = [
+                lambda strike=strike: getattr(world, strike[0])(*strike[1:])  # type: ignore[misc]
+                for strike in strikes
+            ]
+            getattr(world, name)(*arguments)
+        world.check()
