@@ -305,7 +305,8 @@ class Memory:
         root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock or kept_root(self.replica)
         if root is None:
             raise MembershipError(
-                "this device does not keep the root of this memory", hint="Give the wallet or the recovery words."
+                "this device does not keep the root of this memory",
+                hint="Give the wallet or the recovery words.",
             )
         check_root(self.replica.config, root)
         self._root = root
@@ -799,9 +800,7 @@ def configuration_file(folder: Path) -> bool:
     return (folder / configuration.CONFIG_FILE).exists()
 
 
-def _new_root(
-    unlock: Unlock | RootKeys | None, world: World
-) -> tuple[RootKeys, VaultConfig, bytes | None]:
+def _new_root(unlock: Unlock | RootKeys | None, world: World) -> tuple[RootKeys, VaultConfig, bytes | None]:
     """The root of a new vault, what to pin of it, and without a wallet the secret that this device must keep."""
     if isinstance(unlock, Unlock):
         root = unlock.root(twice=True)

@@ -44,7 +44,7 @@ from ipfsmem.sync.report import SyncReport
 
 VAULT_MODES = ("ipfs", "encrypted-ipfs")
 #: Row with the 64 random bytes of a vault without a wallet.
-ROOT_SECRET = "root-secret"
+KEPT_ROOT = "kept root"
 
 
 class Unlock(msgspec.Struct, frozen=True):
@@ -122,7 +122,15 @@ def create_replica(
     The configuration is written last: a crash before leaves nothing that would be taken for a memory.
     """
     with making(folder):
-        replica = begin_replica(folder, config, world, passphrase=passphrase, root=root, recovery=recovery)
+        replica = begin_replica(
+            folder,
+            config,
+            world,
+            passphrase=passphrase,
+            root=root,
+            recovery=recovery,
+            root_secret=root_secret,
+        )
         finish(replica)
     return replica
 
@@ -149,7 +157,7 @@ def begin_replica(
             _make_vault(replica, root, recovery)
         if root_secret is not None:
             # A vault without a wallet: the device keeps its root as it keeps its own keys (format section 2.3).
-            replica.db.set_meta(ROOT_SECRET, seal_row(device.row_key, root_secret, world.random(24)))
+            replica.db.set_meta(KEPT_ROOT, seal_row(device.row_key, root_secret, world.random(24)))
     return replica
 
 
@@ -224,7 +232,7 @@ def _pinned(vault: bytes, admin: bytes, anchor: str) -> VaultConfig:
 
 def kept_root(replica: Replica) -> RootKeys | None:
     """The root of a vault without a wallet, on the device that made it; None on every other."""
-    stored, vault = replica.db.get_meta(ROOT_SECRET), replica.config.vault
+    stored, vault = replica.db.get_meta(KEPT_ROOT), replica.config.vault
     if stored is None or vault is None:
         return None
     return RootKeys.from_random(open_row(replica.device.row_key, stored), vault.name, vault.key_number)
