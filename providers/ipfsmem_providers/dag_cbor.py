@@ -1,0 +1,181 @@
+"""DAG-CBOR and DAG-JSON with links: the two forms of the UCANs and receipts that w3up services speak.
+
+Values are None, bool, int, str, bytes, list, dict and CID. A CID is a link and bytes are bytes in both directions;
+that is why the library used for IPNS records does not do here: it takes any bytes that happen to look like a CID (such
+as a multihash of SHA-256) for a link. Nothing here knows what a UCAN is.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.content.cid import CID, decode_cid
+from ipfsmem.errors import FormatError, IpfsmemError
+
+_DEPTH_MAX: Final = 64
+_LINK: Final = b"\xd8\x2a"
+
+
+def encode(value: Any) -> bytes:
+    """DAG-CBOR of a value; map keys are sorted by length, then bytes. FormatError for what has no form there."""
+    out: list[bytes] = []
+    _write(out, value, _DEPTH_MAX)
+    return b"".join(out)
+
+
+def head(major: int, number: int) -> bytes:
+    """The first bytes of a CBOR item, shortest form."""
+    if number < 24:
+        return bytes((major << 5 | number,))
+    for extra, size in ((24, 1), (25, 2), (26, 4), (27, 8)):
+        if number < 1 << (8 * size):
+            return bytes((major << 5 | extra,)) + number.to_bytes(size, "big")
+    raise FormatError(f"{number} is too large for DAG-CBOR")
+
+
+def _write(out: list[bytes], value: Any, depth: int) -> None:
+    if depth == 0:
+        raise FormatError("a value is nested too deep for DAG-CBOR")
+    if value is None:
+        out.append(b"\xf6")
+    elif isinstance(value, bool):
+        out.append(b"\xf5" if value else b"\xf4")
+    elif isinstance(value, int):
+        out.append(head(0, value) if value >= 0 else head(1, -1 - value))
+    elif isinstance(value, CID):  # before tuple, which it is too
+        link = b"\0" + value.encode()
+        out += (_LINK, head(2, len(link)), link)
+    elif isinstance(value, (bytes, bytearray, memoryview)):
+        out += (head(2, len(value)), bytes(value))
+    elif isinstance(value, str):
+        text = _utf8(value)
+        out += (head(3, len(text)), text)
+    elif isinstance(value, (list, tuple)):
+        out.append(head(4, len(value)))
+        for item in value:
+            _write(out, item, depth - 1)
+    elif isinstance(value, dict):
+        out.append(head(5, len(value)))
+        keys = sorted((len(text), text, key) for key, text in ((key, _utf8(key)) for key in value))
+        for size, text, key in keys:
+            out += (head(3, size), text)
+            _write(out, value[key], depth - 1)
+    else:
+        raise FormatError(f"{type(value).__name__} has no form in DAG-CBOR")
+
+
+def _utf8(text: Any) -> bytes:
+    if not isinstance(text, str):
+        raise FormatError(f"{type(text).__name__} is no key of a DAG-CBOR map")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise FormatError("a text has a lone surrogate") from None
+
+
+def decode(data: bytes) -> Any:
+    """The value of DAG-CBOR bytes. FormatError for anything else, also when bytes follow."""
+    try:
+        value, end = _read(data, 0, _DEPTH_MAX)
+    except (IndexError, struct.error):
+        raise FormatError("DAG-CBOR ends too early") from None
+    if end != len(data):
+        raise FormatError(f"{len(data) - end} bytes follow a DAG-CBOR value")
+    return value
+
+
+def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
+    if depth == 0:
+        raise FormatError("DAG-CBOR is nested too deep")
+    first = data[at]
+    major, extra = first >> 5, first & 31
+    at += 1
+    if major == 7:
+        return _read_simple(data, at, extra)
+    if extra < 24:
+        number = extra
+    elif extra < 28:
+        size = 1 << (extra - 24)
+        if len(data) < at + size:
+            raise FormatError("DAG-CBOR ends inside a number")
+        number = int.from_bytes(data[at : at + size], "big")
+        at += size
+    else:
+        raise FormatError("DAG-CBOR has no items of unknown length")
+    if major == 0:
+        return number, at
+    if major == 1:
+        return -1 - number, at
+    if major == 6:
+        return _read_link(data, at, number, depth)
+    if number > len(data) - at:  # every byte and every item takes a byte
+        raise FormatError("DAG-CBOR ends inside an item")
+    if major == 2:
+        return data[at : at + number], at + number
+    if major == 3:
+        return _text(data[at : at + number]), at + number
+    if major == 4:
+        items = []
+        for _ in range(number):
+            item, at = _read(data, at, depth - 1)
+            items.append(item)
+        return items, at
+    found: dict[str, Any] = {}
+    for _ in range(number):
+        key, at = _read(data, at, 2)
+        if not isinstance(key, str) or key in found:
+            raise FormatError("a DAG-CBOR map has a key that is doubled or no text")
+        found[key], at = _read(data, at, depth - 1)
+    return found, at
+
+
+def _read_simple(data: bytes, at: int, extra: int) -> tuple[Any, int]:
+    if extra in (20, 21):
+        return extra == 21, at
+    if extra == 22:
+        return None, at
+    if extra == 27:
+        return struct.unpack_from(">d", data, at)[0], at + 8
+    raise FormatError("DAG-CBOR has an item of an unknown kind")
+
+
+def _read_link(data: bytes, at: int, tag: int, depth: int) -> tuple[CID, int]:
+    link, at = _read(data, at, depth - 1)
+    if tag != 42 or not isinstance(link, bytes) or link[:1] != b"\0":
+        raise FormatError("DAG-CBOR has a tag that is no link")
+    return decode_cid(link[1:]), at
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise FormatError("a text in DAG-CBOR is no UTF-8") from None
+
+
+def encode_json(value: Any) -> bytes:
+    """DAG-JSON of a value: keys sorted by bytes, no spaces, bytes and links as maps with the key `/`."""
+    try:
+        return msgspec.json.encode(_json(value, _DEPTH_MAX), order=None)
+    except IpfsmemError:
+        raise
+    except (TypeError, ValueError, UnicodeEncodeError) as error:
+        raise FormatError(f"no form in DAG-JSON: {error}") from None
+
+
+def _json(value: Any, depth: int) -> Any:
+    if depth == 0:
+        raise FormatError("a value is nested too deep for DAG-JSON")
+    if isinstance(value, CID):
+        return {"/": str(value)}
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"/": {"bytes": base64.b64encode(value).decode().rstrip("=")}}
+    if isinstance(value, (list, tuple)):
+        return [_json(item, depth - 1) for item in value]
+    if isinstance(value, dict):
+        return {key: _json(value[key], depth - 1) for key in sorted(value, key=_utf8)}
+    return value

@@ -1,0 +1,371 @@
+"""The `web3storage` provider: any service that speaks w3up (UCAN RPC), such as a self-hosted Storacha, at its URL.
+
+    web3storage:<service URL>
+    W3UP_SERVICE_DID   the service's DID, such as did:web:up.example.org; by default did:web:<host>
+    W3UP_PRINCIPAL     the key that acts, Mg...
+    W3UP_PROOF         a delegation from the space to that key (text, or a file that holds it); not needed when the key
+                       is the space's own
+    W3UP_SPACE         the space's DID; by default the one that the delegation speaks of
+    W3UP_RECEIPTS      where receipts are; by default <service URL>/receipt/
+    W3UP_BLOBS         where blobs can be read, with {digest} in it (base58btc); by default the service is asked
+    W3UP_GATEWAY       trustless gateways to read from as well, with commas
+    W3UP_READ=off      never read: only publish and list
+    W3UP_SHARD_BYTES   size of a shard at most
+
+Settings of the same names in lower case win over the environment. What a delegation does not allow, this provider
+cannot do; at least `space/blob/add` and `upload/add` are needed.
+
+A publish sends one CAR shard with new blocks, its index, and an entry in the upload list that names that shard only:
+what it costs does not grow with the past. So a root's blocks lie in the shards of several uploads. When a root is
+unpinned, shards that others need move to the entry of one of them; those that none needs are removed. Which are
+needed is found by walking the trees that stay; where that cannot be read, nothing is removed.
+
+The old token service of web3.storage is not spoken to: it ended in January 2024. There are no IPNS names here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from yarl import URL
+
+from ipfsmem.content.cid import CID
+from ipfsmem.errors import ConfigError, FormatError, ProviderRefused
+from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem_providers import ucan
+from ipfsmem_providers.gateways import Gateways
+from ipfsmem_providers.http import Http
+from ipfsmem_providers.ucan import Proof, Signer
+from ipfsmem_providers.w3up_blobs import Blobs
+from ipfsmem_providers.w3up_rpc import Service
+from ipfsmem_providers.w3up_shards import SHARD_BYTES, Blob, Shard, make_index, shard_cid, shards
+from ipfsmem_providers.w3up_tree import Contents
+from ipfsmem_providers.w3up_uploads import Upload, Uploads, tag_of
+
+_ENDED: Final = (
+    "WEB3_STORAGE_TOKEN is a token of web3.storage's old API, which takes no uploads since 9 January 2024; its "
+    "successors w3up and Storacha stopped their hosted service in April and May 2026. Nothing was sent there."
+)
+_WHERE_TO: Final = (
+    "Use pinata, filebase, a Pinning Service, your own Kubo, or a folder (ipfsmem providers list). For a service that "
+    "speaks w3up, such as one you host: web3storage:<its URL>, with W3UP_PRINCIPAL and W3UP_PROOF."
+)
+_NAME_MAX: Final = 255
+_SHARD_LEAST: Final = 4096
+
+
+class Web3Storage:
+    """A space at a w3up service as a provider. See ipfsmem.sync.provider for what the methods promise."""
+
+    def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
+        """`rest` is the service's URL. No network is touched. Raises ConfigError for settings that cannot do."""
+        settings = settings or {}
+        self._url = _service_url(rest, settings)
+        signer, proof, space = _identity(settings)
+        secrets = (_setting(settings, "W3UP_PRINCIPAL"), _setting(settings, "W3UP_PROOF"))
+        self._http = Http("web3storage", trusted=[self._url], secrets=secrets, settings=settings)
+        if proof is not None:
+            _check(proof, signer, space, self._http.timing.wall())
+        self._proof, self._space = proof, space
+        did = _setting(settings, "W3UP_SERVICE_DID") or f"did:web:{URL(self._url).host}"
+        try:
+            ucan.did_bytes(did)
+        except FormatError as error:
+            raise ConfigError(f"W3UP_SERVICE_DID cannot be used: {error}") from None
+        receipts = _setting(settings, "W3UP_RECEIPTS") or f"{self._url.rstrip('/')}/receipt/"
+        self._http.trust(receipts)
+        template = _setting(settings, "W3UP_BLOBS")
+        if template:
+            if "{digest}" not in template:
+                raise ConfigError("W3UP_BLOBS has no {digest} in it")
+            self._http.trust(template.replace("{digest}", "z"))
+        service = Service(self._http, self._url, did, signer, space, proof, receipts)
+        self._uploads = Uploads(service)
+        self._service = service
+        self._blobs = Blobs(self._http, service, self._url, template)
+        self._contents = Contents(self._blobs)
+        gateway = _setting(settings, "W3UP_GATEWAY")
+        self._gateway = Gateways(gateway.split(","), settings) if gateway else None
+        self._shard_bytes = _size(_setting(settings, "W3UP_SHARD_BYTES"))
+        read = _setting(settings, "W3UP_READ").lower() != "off" and self._may("upload/list")
+        self._reads = read and (bool(template) or self._may("space/blob/get/0/1"))
+        self._capabilities = Capabilities(
+            has=self._reads,
+            partial_car=True,
+            blocks=self._reads or self._gateway is not None,
+            pin=True,
+            list=self._may("upload/list"),
+            unpin=self._may("upload/list") and self._may("upload/remove"),
+        )
+
+    @property
+    def name(self) -> str:
+        """`web3storage:`, the service's URL and the end of the space's DID."""
+        return f"web3storage:{self._url}#{self._space[-8:]}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As the delegation and the settings allow."""
+        return self._capabilities
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        """Send shards with the blocks and their index, then list the root. Shards that are there are not sent."""
+        tag = _tag(name)
+        sent: dict[bytes, dict[bytes, tuple[int, int]]] = {}
+        waiting: Shard | None = None
+        filled = shards(root, blocks, most_bytes=self._shard_bytes)
+        try:
+            async for shard in filled:
+                full, waiting = waiting, shard
+                sent[shard.digest] = shard.slices
+                if full is not None:
+                    with full:
+                        await self._blobs.add([full])
+            if waiting is not None:
+                await self._send_last(root, waiting, sent)
+        finally:
+            await filled.aclose()
+            if waiting is not None:
+                waiting.close()
+        await self._uploads.add([(root, [tag, *(shard_cid(digest) for digest in sent)])])
+        self._contents.learn(sent)
+        return root
+
+    async def has(self, cids: Collection[CID]) -> set[CID]:
+        """Those that lie in a shard of this space's list."""
+        self._need(self._reads, "say which blocks it has")
+        known = await self._uploads.refresh()
+        if all(
+            cid in known and known[cid].tags for cid in cids
+        ):  # whole trees that were listed when complete
+            return set(cids)
+        await self._contents.update(known.values())
+        return {cid for cid in cids if self._contents.find(cid)}
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Blocks out of the shards, then from the gateways if any; all of them were checked."""
+        self._need(self._capabilities.blocks, "serve blocks")
+        found: dict[CID, bytes] = {}
+        if self._reads:
+            if any(not self._contents.find(cid) for cid in cids):
+                await self._contents.update((await self._uploads.refresh()).values())
+            found = await self._contents.blocks(cids)
+        if self._gateway is not None:
+            found |= await self._gateway.get_blocks([cid for cid in cids if cid not in found])
+        return found
+
+    def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """Not here: raises ProviderRefused."""
+        raise unsupported(self, "send a whole tree at once")
+
+    async def pin(self, root: CID, name: str) -> Pin:
+        """List `root` under `name`. Its time is the one of the upload, whatever names it has."""
+        tag = _tag(name)
+        known = self._uploads.known.get(root)
+        if known is None or tag not in known.tags:
+            await self._uploads.add([(root, [tag])])
+            if self._may("upload/list"):
+                known = (await self._uploads.refresh()).get(root)
+        return _pin(root, name, known)
+
+    async def pins(self, name: str) -> list[Pin]:
+        """Roots with this name, newest first."""
+        self._need(self._capabilities.list, "list pins")
+        tag = _tag(name)
+        known = await self._uploads.refresh()
+        found = [_pin(root, name, upload) for root, upload in known.items() if tag in upload.tags]
+        return sorted(found, key=lambda pin: (-pin.created, pin.handle))
+
+    async def unpin(self, pin: Pin) -> None:
+        """Take one name off a root; with its last name the root goes, and shards that no other root needs."""
+        self._need(self._capabilities.unpin, "unpin")
+        known = dict(await self._uploads.refresh())
+        upload = known.get(pin.cid)
+        tag = _tag(pin.name)
+        if upload is None or tag not in upload.tags:
+            return
+        if upload.tags != {tag}:
+            # The list only grows in place, so the entry is made anew without this name.
+            rest = [*(upload.tags - {tag}), *map(shard_cid, upload.shards)]
+            await self._uploads.remove([pin.cid])
+            await self._uploads.add([(pin.cid, rest)])
+            return
+        del known[pin.cid]
+        others = [item for item in known.values() if item.tags]
+        listed = {digest for item in known.values() for digest in item.shards}
+        left = upload.shards - listed
+        needed = left & await self._needed(others) if left else left
+        if needed:
+            heir = max(others, key=lambda item: (tag in item.tags, item.created))
+            await self._uploads.add([(heir.root, [shard_cid(digest) for digest in sorted(needed)])])
+        await self._uploads.remove([pin.cid])
+        if self._may("space/blob/remove"):
+            await self._drop(left - needed, known)
+
+    async def put_name(self, name: str, record: bytes) -> None:
+        """Not here: raises ProviderRefused."""
+        raise unsupported(self, "keep names")
+
+    async def get_name(self, name: str) -> bytes | None:
+        """Not here: raises ProviderRefused."""
+        raise unsupported(self, "keep names")
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._http.close()
+        if self._gateway is not None:
+            await self._gateway.close()
+
+    # -- parts -----------------------------------------------------------------------------------------------------
+
+    async def _send_last(
+        self, root: CID, shard: Shard, sent: Mapping[bytes, Mapping[bytes, tuple[int, int]]]
+    ) -> None:
+        """The last shard, the index of all, and the index's entry: blocks are findable before the root is listed."""
+        index = make_index(root, sent)
+        with Blob.of(index.car) as blob:
+            await self._blobs.add([shard, blob])
+            calls: list[tuple[str, Mapping[str, Any]]] = [
+                ("upload/add", {"root": index.root, "shards": [blob.cid]})
+            ]
+            if self._may("space/index/add"):
+                # What gateways find blocks by; services without one are none the worse.
+                calls.append(("space/index/add", {"index": blob.cid}))
+            await self._service.invoke(calls, what="announce an index", allow={"HandlerNotFound"})
+
+    async def _needed(self, others: Sequence[Upload]) -> set[bytes]:
+        """Shards that hold blocks of roots that stay. Everything, when that cannot be found out and some stay."""
+        everything = {digest for upload in self._uploads.known.values() for digest in upload.shards}
+        if not others:
+            return set()
+        if not self._reads:
+            return everything
+        await self._contents.update(self._uploads.known.values())
+        needed: set[bytes] = set()
+        for upload in others:
+            found = await self._contents.shards_of(upload.root)
+            if found is None:
+                return everything
+            needed |= found
+        return needed
+
+    async def _drop(self, dead: Collection[bytes], known: Mapping[CID, Upload]) -> None:
+        """Remove shards, and the indexes that speak of none but shards that are gone."""
+        if not dead:
+            return
+        gone: list[Upload] = []
+        if self._reads:
+            await self._contents.update(known.values())
+            listed = {digest for item in known.values() if not item.is_index for digest in item.shards}
+            gone = [
+                item
+                for item in known.values()
+                if item.is_index and (about := self._contents.about(item)) and not about & listed
+            ]
+            await self._uploads.remove([item.root for item in gone])
+        await self._blobs.remove({*dead, *(digest for item in gone for digest in item.shards)})
+        self._contents.forget(dead)
+
+    def _may(self, can: str) -> bool:
+        proof = self._proof
+        return proof is None or any(item.covers(can, self._space) for item in proof.token.abilities)
+
+    def _need(self, can: bool, what: str) -> None:
+        if not can:
+            raise unsupported(self, what)
+
+
+def _tag(name: str) -> CID:
+    if not 0 < len(name) <= _NAME_MAX:
+        raise ProviderRefused(f"a pin name has 1 to {_NAME_MAX} characters, this has {len(name)}")
+    return tag_of(name)
+
+
+def _pin(root: CID, name: str, upload: Upload | None) -> Pin:
+    return Pin(root, name, str(root), upload.created if upload else 0)
+
+
+# -- settings ------------------------------------------------------------------------------------------------------
+
+
+def _setting(settings: Mapping[str, Any], name: str) -> str:
+    value = settings.get(name.lower()) or settings.get(name) or os.environ.get(name) or ""
+    return str(value).strip()
+
+
+def _service_url(rest: str, settings: Mapping[str, Any]) -> str:
+    token = _setting(settings, "WEB3_STORAGE_TOKEN")
+    try:
+        url = URL(rest)
+    except ValueError:
+        raise ConfigError(f"web3storage: {rest!r} is no URL") from None
+    if url.host == "api.web3.storage" or (token and not (rest and _setting(settings, "W3UP_PRINCIPAL"))):
+        raise ConfigError(_ENDED, hint=_WHERE_TO)
+    if not rest:
+        raise ConfigError("web3storage needs the URL of a service that speaks w3up", hint=_WHERE_TO)
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ConfigError(f"web3storage: {rest!r} is no http or https URL")
+    return rest
+
+
+def _identity(settings: Mapping[str, Any]) -> tuple[Signer, Proof | None, str]:
+    """The key, the delegation, and the space; no error repeats a secret."""
+    text = _setting(settings, "W3UP_PRINCIPAL")
+    if not text:
+        raise ConfigError("web3storage needs a key in W3UP_PRINCIPAL", hint="Mg..., as w3up tools print it.")
+    try:
+        signer = ucan.parse_signer(text)
+    except FormatError as error:
+        raise ConfigError(f"W3UP_PRINCIPAL cannot be used: {error}") from None
+    given = _setting(settings, "W3UP_PROOF")
+    space = _setting(settings, "W3UP_SPACE")
+    if not given:
+        if space not in ("", signer.did):
+            raise ConfigError(f"web3storage needs a delegation from {space} to {signer.did} in W3UP_PROOF")
+        return signer, None, signer.did
+    try:
+        proof = ucan.read_proof(_proof_data(given))
+    except FormatError as error:
+        raise ConfigError(f"W3UP_PROOF cannot be used: {error}") from None
+    spaces = {item.resource for item in proof.token.abilities if item.resource.startswith("did:key:")}
+    if not space:
+        if len(spaces) != 1:
+            raise ConfigError(f"the delegation in W3UP_PROOF speaks of {len(spaces)} spaces: set W3UP_SPACE")
+        (space,) = spaces
+    return signer, proof, space
+
+
+def _proof_data(given: str) -> str | bytes:
+    try:
+        path = Path(given).expanduser()
+        if len(given) > 4096 or not path.is_file():
+            return given
+        data = path.read_bytes()
+    except (OSError, ValueError, RuntimeError):
+        return given
+    try:
+        text = data.decode("ascii").strip()
+    except UnicodeDecodeError:
+        return data
+    return text
+
+
+def _check(proof: Proof, signer: Signer, space: str, now: float) -> None:
+    needed = ("space/blob/add", "upload/add")
+    wrong = ucan.check_proof(proof, signer, space, needed, now)
+    if wrong:
+        raise ConfigError(
+            f"the delegation in W3UP_PROOF will not do: {'; '.join(wrong)}",
+            hint=f"Have one made for {signer.did}, for instance with: storacha delegation create {signer.did} --base64",
+        )
+
+
+def _size(text: str) -> int:
+    if not text:
+        return SHARD_BYTES
+    if not text.isascii() or not text.isdigit() or not _SHARD_LEAST <= int(text) <= 1 << 40:
+        raise ConfigError(f"W3UP_SHARD_BYTES is {text!r}, not a number of bytes from {_SHARD_LEAST}")
+    return int(text)

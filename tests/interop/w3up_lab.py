@@ -1,0 +1,144 @@
+"""The w3up service's own server code on loopback, and spaces in it, for tests of the `web3storage` provider."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import shutil
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ipfsmem_providers import ucan
+from ipfsmem_providers.http_policy import Retry
+from ipfsmem_providers.ucan import Ability, Signer
+from ipfsmem_providers.web3storage import Web3Storage
+
+from tests.interop.counterparts import HERE, cached, content_key, missing, need_program, run
+
+SOURCE = HERE / "w3up"
+ALL = ("space/*", "upload/*")
+
+
+@functools.cache
+def folder() -> Path | str:
+    """Where the server and its packages are, or why they are not."""
+    lock = [SOURCE / "package.json", SOURCE / "package-lock.json"]
+
+    def install(target: Path) -> None:
+        for path in lock:
+            shutil.copy(path, target)
+        run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=target)
+
+    def copy(target: Path) -> None:
+        for path in scripts:
+            shutil.copy(path, target)
+
+    try:
+        modules = cached("w3up", content_key(lock), install)
+        scripts = sorted(SOURCE.glob("*.mjs"))
+        return cached("scripts", content_key(scripts), copy, modules)
+    except (AssertionError, OSError, subprocess.TimeoutExpired) as error:
+        return f"the w3up service could not be installed: {error}"
+
+
+def script(name: str) -> list[str]:
+    """The command that runs one of the scripts, or the test is skipped (or fails)."""
+    program = need_program("node")
+    need_program("npm")
+    found = folder()
+    if isinstance(found, str):
+        missing(found)
+    return [program, str(found / name)]
+
+
+class Space:
+    """A space that is paid for, and its key."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.seed = os.urandom(32)
+        self.key = Signer(self.seed)
+
+    def settings(self, *, abilities: tuple[str, ...] = ALL, lifetime: float = 86400, **more: Any) -> dict[str, Any]:
+        """Settings of a new device: its own key, and a delegation to it."""
+        seed = os.urandom(32)
+        device = Signer(seed)
+        proof = self.delegate(device.did, abilities, lifetime)
+        return {
+            "w3up_service_did": self.server.did,
+            "w3up_principal": ucan.format_signer(device, seed),
+            "w3up_proof": proof,
+            "retry": Retry(attempts=3, first=0.01, most=0.02),
+            **more,
+        }
+
+    def delegate(self, audience: str, abilities: tuple[str, ...] = ALL, lifetime: float = 86400) -> str:
+        token = ucan.issue(
+            self.key,
+            audience,
+            [Ability(can, self.key.did) for can in abilities],
+            expires=int(time.time() + lifetime),
+        )
+        return ucan.proof_text(ucan.archive(token))
+
+    def open(self, **more: Any) -> Web3Storage:
+        """The space as a device of its own sees it."""
+        return Web3Storage(self.server.url, self.settings(**more))
+
+    def blobs(self) -> dict[str, int]:
+        """Digests (base58) and sizes of what is stored."""
+        return {row["digest"]: row["size"] for row in self.server.control("blobs", {"space": self.key.did})}
+
+
+class Server:
+    """The running service."""
+
+    def __init__(self, url: str, did: str) -> None:
+        self.url = url
+        self.did = did
+
+    def control(self, what: str, given: dict[str, Any] | None = None) -> Any:
+        request = urllib.request.Request(f"{self.url}/_test/{what}", data=json.dumps(given or {}).encode())
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def space(self) -> Space:
+        space = Space(self)
+        self.control("provision", {"space": space.key.did})
+        return space
+
+    def stats(self) -> dict[str, int]:
+        found: dict[str, int] = self.control("stats")
+        return found
+
+    @contextlib.contextmanager
+    def fault(self, **given: Any) -> Iterator[None]:
+        """Make things fail for a while."""
+        calm = {"deny": {}, "drop_put": 0, "put_status": 0, "put_fails": 0, "ranges": True, "shards_apart": False}
+        self.control("fault", {**calm, "receipts_late": 0, **given})
+        try:
+            yield
+        finally:
+            self.control("fault", {**calm, "receipts_late": 0})
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[Server]:
+    """Start the service, and end it."""
+    process = subprocess.Popen(
+        script("serve.mjs"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, "the w3up service did not start"
+        yield Server(**json.loads(line))
+    finally:
+        process.kill()
+        process.wait(10)
