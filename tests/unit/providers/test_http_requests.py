@@ -188,7 +188,8 @@ def test_resets_on_the_way(head: bytes, work: Clockwork) -> None:
         http = client(url, work)
         error = fails(http, http.request("GET", url))
         assert isinstance(error, ProviderUnavailable) and "broke off" in str(error)
-        assert count == [4]
+        assert count[0] in (4, 8)  # the library tries once more by itself
+        assert len(work.pauses) == 3
 
 
 @pytest.mark.parametrize("head", [b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000])
