@@ -54,7 +54,8 @@ class NamespaceConfig(msgspec.Struct, frozen=True):
     mode: str
     label: str
     v: int = 1
-    provider: str | None = None
+    #: Where it is published: provider specs, for instance a folder or `pinata`.
+    providers: tuple[str, ...] = ()
     vault: VaultConfig | None = None
     #: Where the plain files are when not in `memory/` beside this file.
     memory_dir: str | None = None

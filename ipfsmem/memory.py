@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
@@ -57,6 +57,8 @@ from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 
 T = TypeVar("T")
 list_ = list  # `Memory.list` hides the builtin inside the class
+#: One provider or several: specs such as a folder's path or `pinata`, or open ones.
+Where = str | Provider | Sequence[str | Provider] | None
 Mode = Literal["none", "local", "ipfs", "encrypted-ipfs"]
 
 
@@ -73,7 +75,7 @@ class Status(msgspec.Struct, frozen=True):
     not_fetched: int
     unpublished: bool
     root: str | None
-    provider: str | None
+    providers: list_[str]
     vault: VaultConfig | None
     members: list[str]
     #: What a person should know about the plain files: left alone, missing, not there.
@@ -90,7 +92,7 @@ class Memory:
         #: The 24 recovery words of a vault made just now; shown once, kept nowhere.
         self.recovery_words: list[str] | None = None
         self._root: RootKeys | None = None
-        self._provider: Provider | None = None
+        self._providers: list_[Provider] = []
         self._memories = Memories(replica)
         self._timeline = Timeline(replica)
         self._wake: asyncio.Event | None = None
@@ -106,7 +108,7 @@ class Memory:
         namespace: str | None = None,
         mode: Mode | None = None,
         *,
-        provider: str | Provider | None = None,
+        provider: Where = None,
         unlock: Unlock | RootKeys | None = None,
         passphrase: str | None = None,
         unprotected_keys: bool = False,
@@ -137,7 +139,7 @@ class Memory:
             if mode is not None and memory.mode != mode:
                 memory.close()
                 raise ConfigError(f"the memory {namespace} is in mode {memory.mode}, not {mode}")
-            memory._use_provider(provider or memory.replica.config.provider or known.provider)
+            memory._use(provider or memory.replica.config.providers or known.provider)
             if unlock is not None:
                 memory.unlock(unlock)
             memory._open_files()
@@ -185,7 +187,7 @@ class Memory:
         namespace: str | None = None,
         mode: Mode = "local",
         *,
-        provider: str | Provider | None = None,
+        provider: Where = None,
         unlock: Unlock | RootKeys | None = None,
         recovery: bool = True,
         passphrase: str | None = None,
@@ -217,7 +219,7 @@ class Memory:
         made = NamespaceConfig(
             mode,
             label or known.label or _host_label(),
-            provider=provider if isinstance(provider, str) else None,
+            providers=_specs(provider),
             vault=vault,
             memory_dir=_plain_folder(mode, memory_dir),
         )
@@ -233,7 +235,7 @@ class Memory:
         memory = cls(namespace, replica)
         memory._root = root
         memory.recovery_words = to_words(words) if words is not None else None
-        memory._use_provider(provider)
+        memory._use(provider)
         memory._open_files()
         return memory
 
@@ -242,7 +244,7 @@ class Memory:
         cls,
         namespace: str | None = None,
         *,
-        provider: str | Provider | None,
+        provider: Where,
         unlock: Unlock | RootKeys,
         passphrase: str | None = None,
         unprotected_keys: bool = False,
@@ -259,13 +261,13 @@ class Memory:
         known = configuration.settings()
         namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
         world = world or World()
-        if provider is None:
+        if not provider:
             raise ConfigError("no provider to look at", hint="Say where the memory is kept: --provider.")
         folder = configuration.namespace_folder(configuration.home(home, known), namespace)
         root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock
-        opened = open_provider(provider) if isinstance(provider, str) else provider
+        opened = _opened(provider)
         scratch = create_replica(None, NamespaceConfig("none", "scratch"), world, passphrase=None)
-        vault, sealed = await find_vault(root, [opened], scratch)
+        vault, sealed = await find_vault(root, opened, scratch)
         scratch.close()
         if isinstance(unlock, Unlock) and vault.admin == root.admin_public.hex():
             vault = unlock.config(root)
@@ -274,7 +276,7 @@ class Memory:
         made = NamespaceConfig(
             mode,
             label or known.label or _host_label(),
-            provider=provider if isinstance(provider, str) else None,
+            providers=_specs(provider),
             vault=vault,
             memory_dir=_plain_folder(mode, memory_dir),
         )
@@ -282,7 +284,7 @@ class Memory:
             replica = begin_replica(folder, made, world, passphrase=passphrase)
             memory = cls(namespace, replica)
             memory._root = root
-            memory._provider = opened
+            memory._providers = opened
             try:
                 memory.restored = await memory.sync(progress=progress)
                 # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
@@ -359,7 +361,7 @@ class Memory:
             sum(not item.fetched for item in listed),
             self.mode in VAULT_MODES and self._unpublished(),
             root.decode() if root else None,
-            self.replica.config.provider or (self._provider.name if self._provider else None),
+            list_(self.replica.config.providers) or [provider.name for provider in self._providers],
             self.replica.config.vault,
             [f"{p.id} {p.role} {p.label}" for p in ring.view.members.values()] if ring else [],
             self._files.notices() if self._files is not None else [],
@@ -657,14 +659,12 @@ class Memory:
 
     # -- network -----------------------------------------------------------------------------------------------
 
-    async def sync(
-        self, provider: str | Provider | None = None, *, progress: Progress = no_progress
-    ) -> SyncReport:
+    async def sync(self, provider: Where = None, *, progress: Progress = no_progress) -> SyncReport:
         """Pull what others published, join it, publish what is new. Raises ProviderError; nothing local is lost."""
         if self.mode == "none":
             return SyncReport()  # nothing leaves this process, and every call is accepted
         if provider is not None:
-            self._use_provider(provider)
+            self._use(provider)
         channels = self._channels()
         self.scan()
         report = await Sync(self.replica, channels, self._layout(), root=self._root, progress=progress).run()
@@ -690,9 +690,9 @@ class Memory:
                 f"a memory in mode {self.mode} is not published",
                 hint="Make one with: ipfsmem init --mode encrypted-ipfs, and import this one.",
             )
-        if self._provider is None:
+        if not self._providers:
             raise ConfigError("no provider is set", hint="Give one with --provider, for instance a folder.")
-        return [self._provider]
+        return self._providers
 
     # -- plain files -------------------------------------------------------------------------------------------
 
@@ -790,14 +790,30 @@ class Memory:
         if self._wake is not None:
             self._wake.set()
 
-    def _use_provider(self, provider: str | Provider | None) -> None:
-        if provider is not None:
-            self._provider = open_provider(provider) if isinstance(provider, str) else provider
+    def _use(self, provider: Where) -> None:
+        opened = _opened(provider)
+        if opened:
+            self._providers = opened
 
 
 def configuration_file(folder: Path) -> bool:
     """Whether a memory is in this folder."""
     return (folder / configuration.CONFIG_FILE).exists()
+
+
+def _each(provider: Where) -> list[str | Provider]:
+    if provider is None:
+        return []
+    return [provider] if isinstance(provider, str | Provider) else list(provider)
+
+
+def _opened(provider: Where) -> list[Provider]:
+    return [open_provider(one) if isinstance(one, str) else one for one in _each(provider)]
+
+
+def _specs(provider: Where) -> tuple[str, ...]:
+    """What the configuration remembers; an open provider cannot be written down."""
+    return tuple(one for one in _each(provider) if isinstance(one, str))
 
 
 def _new_root(unlock: Unlock | RootKeys | None, world: World) -> tuple[RootKeys, VaultConfig, bytes | None]:

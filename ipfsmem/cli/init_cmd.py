@@ -142,7 +142,7 @@ def command(
                     "keystore",
                     f"{keystore}  (your wallet: keep a copy of this file elsewhere)" if keystore else "",
                 ),
-                ("provider", clean(status.provider or "")),
+                ("provider", clean(", ".join(status.providers))),
                 ("root", status.root or ""),
             ]
         )

@@ -60,7 +60,7 @@ def command(
             ("namespace", here.namespace),
             ("folder", clean(status.folder or "")),
             ("device", status.device),
-            ("provider", clean(status.provider or "")),
+            ("provider", clean(", ".join(status.providers))),
             ("root", status.root or ""),
         ]
     )

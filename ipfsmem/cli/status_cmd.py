@@ -44,7 +44,7 @@ def command(here: Here) -> None:
             ("memories", ", ".join([f"{found.memories:,}", *notes])),
             ("events", f"{found.events:,}"),
             ("published", published),
-            ("provider", clean(found.provider or "") or ("none chosen" if vault else "")),
+            ("provider", clean(", ".join(found.providers)) or ("none chosen" if vault else "")),
             ("readers", READERS.get(found.mode, "")),
             ("wallet", wallet),
             ("vault tag", vault.tag if vault else ""),
