@@ -6,7 +6,7 @@ was shown. A text that is not at hand is said to be "not fetched", never absent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from ipfsmem.bundle.index import IndexItem, render_index
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, head, parse_memory
-from ipfsmem.causal.value import Entry, hash32, memory_entry
+from ipfsmem.causal.value import Entry, Value, hash32, memory_entry
 from ipfsmem.causal.view import KeyView, siblings, view_entry
 from ipfsmem.errors import ChangedError, FormatError, LimitError, NotFoundError, UsageError
 from ipfsmem.replica.replica import Replica
@@ -65,17 +65,23 @@ class Memories:
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def view(self, key: str, entry: Entry | None = None) -> KeyView:
-        """The view of one key."""
+    def view(
+        self,
+        key: str,
+        entry: Entry | None = None,
+        body: Callable[[str, Value], bytes | None] | None = None,
+    ) -> KeyView:
+        """The view of one key. `body` finds texts that a transaction in progress has written, too."""
         store = self.replica.store
         name = memory_entry(key)
         entry = store.entry(name) if entry is None else entry
         if not entry:
             return KeyView(key)
+        find = body or store.body
 
         def bodies(wanted: str) -> bytes | None:
             for value in entry.values():
-                if value.body == wanted and (data := store.body(name, value)) is not None:
+                if value.body == wanted and (data := find(name, value)) is not None:
                     return data
             return None
 

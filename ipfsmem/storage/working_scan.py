@@ -106,7 +106,7 @@ class Scan:
         digest = sha256(text)
         view = self._view(key)
         since = 0
-        if view is not None and view.data == text:
+        if view.data == text:
             # Already what is shown: rendered just before a crash, or somebody had the same thought.
             dots = view.dots
         elif row is None:
@@ -116,14 +116,11 @@ class Scan:
         made = Render(file, key, body, digest.digest(), dots, stat, since=since)
         self._renders.put(made)
 
-    def _view(self, key: str) -> KeyView | None:
-        """What is shown under a key; None once this transaction has changed it: nobody was shown that yet."""
-        name = memory_entry(key)
-        return None if self._change.touched(name) else self._memories.view(key, self._change.entry(name))
+    def _view(self, key: str) -> KeyView:
+        """What is shown under a key, with what this look has taken in so far."""
+        return self._memories.view(key, self._change.entry(memory_entry(key)), self._change.body)
 
-    def _new_text(
-        self, file: str, key: str, text: bytes, digest: str, view: KeyView | None
-    ) -> tuple[str, ...]:
+    def _new_text(self, file: str, key: str, text: bytes, digest: str, view: KeyView) -> tuple[str, ...]:
         name = memory_entry(key)
         same = tuple(dot for dot, value in self._change.entry(name).items() if value.body == digest)
         if same:
@@ -131,10 +128,10 @@ class Scan:
         if split_conflict_name(file) is not None:
             return (self._change.keep_beside(name, text),)
         # A new text under a forgotten key is a new memory; beside a live one it has seen nothing.
-        replaces = view.dots if view is not None and view.forgotten else ()
+        replaces = view.dots if view.forgotten else ()
         return (self._change.put(name, text, replaces),)
 
-    def _edit(self, row: Render, name: str, text: bytes, view: KeyView | None) -> tuple[tuple[str, ...], int]:
+    def _edit(self, row: Render, name: str, text: bytes, view: KeyView) -> tuple[tuple[str, ...], int]:
         """The new dots, and the mark for the next render (-1: a text that was written blindly, do not guess again)."""
         if not set(row.dots) <= self._change.entry(name).keys():
             return self._edit_of_the_past(row, name, text, view)
@@ -154,11 +151,11 @@ class Scan:
         return (self._change.put(name, merged, row.dots),), 0
 
     def _edit_of_the_past(
-        self, row: Render, name: str, text: bytes, view: KeyView | None
+        self, row: Render, name: str, text: bytes, view: KeyView
     ) -> tuple[tuple[str, ...], int]:
         """A file that was edited while the state moved on and before it was rendered: merged when that is clean."""
-        older = self._replica.db.block(row.text)
-        if view is not None and view.data is not None and older is not None:
+        older = self._base_for(row, row.text, text)
+        if view.data is not None and older is not None:
             merged = merge_memory(older, view.data, text)
             self._replica.db.add_blocks([(sha256(text).digest(), text)])
             if merged == view.data:
@@ -170,14 +167,21 @@ class Scan:
     def _base_of_blind_edit(self, row: Render, text: bytes) -> bytes | None:
         """The text, of those rendered shortly before the newest, that the writer of `text` had read; None when it is
         the newest, or cannot be told. See `read_before`."""
+        return self._older_base(row, row.text, text)
+
+    def _older_base(self, row: Render, newest: bytes, text: bytes) -> bytes | None:
         if row.base is None or not 0 <= self._now - row.since < OLD_TEXT_FOR:
             return None
-        newest = self._replica.db.block(row.text)
-        if newest is None:
+        latest = self._replica.db.block(newest)
+        if latest is None:
             return None
         hashes = [row.base[start : start + 32] for start in range(0, len(row.base), 32)]
         older = [data for found in hashes if (data := self._replica.db.block(found)) is not None]
-        return read_before(text, newest, older)
+        return read_before(text, latest, older)
+
+    def _base_for(self, row: Render, stood_there: bytes, text: bytes) -> bytes | None:
+        """What the writer of `text` had read when `stood_there` (a SHA-256) was in the file."""
+        return self._older_base(row, stood_there, text) or self._replica.db.block(stood_there)
 
     # -- what was missed ---------------------------------------------------------------------------------------
 
@@ -285,8 +289,9 @@ class Scan:
             self._renders.put(
                 msgspec.structs.replace(row, base=late + (row.base or b"")[:224], since=self._now)
             )
-        view, older = self._view(key), self._replica.db.block(base)
-        if view is not None and view.data is not None and older is not None and row is not None:
+        view = self._view(key)
+        older = self._base_for(row, base, text) if row is not None else None
+        if view.data is not None and older is not None and row is not None:
             merged = merge_memory(older, view.data, text)
             if merged == view.data:
                 return

@@ -1,0 +1,188 @@
+"""Crashes between state and file, and a live agent's folder: nothing that was acknowledged or written is lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.files_lab import Lab
+
+STEPS = ("stage", "create", "replace", "take_away", "append", "settle")
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def crash_at(lab: Lab, n: int, *, after: bool) -> None:
+    """Let the n-th change of the folder be the last thing that this process does."""
+    folder: Any = lab.memory._files.folder  # type: ignore[union-attr]
+    count = [0]
+
+    def dying(real: Any) -> Any:
+        def call(*args: Any, **more: Any) -> Any:
+            count[0] += 1
+            if count[0] == n and not after:
+                raise Crash
+            result = real(*args, **more)
+            if count[0] == n:
+                raise Crash
+            return result
+
+        return call
+
+    for name in STEPS:
+        setattr(folder, name, dying(getattr(folder, name)))
+
+
+def work(lab: Lab) -> None:
+    """Something of every kind."""
+    memory = lab.memory
+    memory.write_text("tone", b"new text\n", seen=memory.read("tone"))
+    memory.note("second")
+    lab.sibling("tone", b"from elsewhere\n")
+    memory.write_text("fresh", b"fresh\n")
+    memory.forget("old")
+    memory.resolve("tone", b"settled\n")
+
+
+def prepared(base: Path) -> Lab:
+    lab = Lab(base, adopt=True)
+    lab.start()
+    lab.memory.write_text("tone", b"first\n")
+    lab.memory.write_text("old", b"old\n")
+    lab.memory.note("first")
+    return lab
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_crash_at_every_change_of_the_folder(tmp_path: Path, after: bool) -> None:
+    n = 0
+    while True:
+        n += 1
+        lab = prepared(tmp_path / str(n))
+        crash_at(lab, n, after=after)
+        try:
+            work(lab)
+        except Crash:
+            pass
+        else:
+            break
+        with lab.memory.replica.reading():
+            store = lab.memory.replica.store
+            state = {name: dict(entry) for name, entry in store.entries()}
+        # The process is gone; whatever it held in memory is, too.
+        lab.memory.replica.close()
+        lab.reopen()
+        with lab.memory.replica.reading():
+            store = lab.memory.replica.store
+            assert {name: dict(entry) for name, entry in store.entries()} == state
+        shown = lab.memory.files()
+        files = lab.files()
+        assert {f"{key}.md": data for key, data in shown.items()} == {
+            name: data
+            for name, data in files.items()
+            if name.endswith(".md") and ".conflict" not in name and name != "MEMORY.md"
+        }
+        copies = {copy for _, names, hidden in lab.memory.conflicts() for copy in names if not hidden}
+        assert {name for name in files if ".conflict" in name} == copies
+        assert files["MEMORY.md"].decode() == lab.memory.index()
+        lines = b"".join(data for name, data in files.items() if name.endswith(".jsonl"))
+        assert lines.count(b"\n") == len(lab.memory.timeline())
+        lab.look()
+        assert lab.files() == files
+        lab.memory.close()
+    assert n > 20
+
+
+def test_a_crash_between_the_state_and_the_file_is_no_edit(tmp_path: Path) -> None:
+    lab = prepared(tmp_path)
+    crash_at(lab, 1, after=False)
+    with pytest.raises(Crash):
+        lab.memory.write_text("tone", b"new text\n")
+    assert (lab.dir / "tone.md").read_bytes() == b"first\n"
+    lab.memory.replica.close()
+    lab.reopen()
+    assert lab.memory.read("tone").data == b"new text\n"
+    assert lab.texts() == {b"new text\n", b"old\n"}
+    assert (lab.dir / "tone.md").read_bytes() == b"new text\n"
+
+
+def test_an_edit_after_the_crash_is_one(tmp_path: Path) -> None:
+    lab = prepared(tmp_path)
+    crash_at(lab, 1, after=False)
+    with pytest.raises(Crash):
+        lab.memory.write_text("tone", b"new text\n")
+    lab.memory.replica.close()
+    (lab.dir / "tone.md").write_bytes(b"first, by hand\n")
+    lab.reopen()
+    assert lab.texts() == {b"new text\n", b"first, by hand\n", b"old\n"}
+
+
+AGENT = """
+import sys, time
+from pathlib import Path
+folder, n = Path(sys.argv[1]), -1
+(folder / "timeline").mkdir(exist_ok=True)
+while not (folder / ".stop").exists():
+    n += 1
+    with (folder / "agent_log.md").open("ab", buffering=0) as file:
+        file.write(b"- agent line %d\\n" % n)
+    with (folder / "timeline" / "2026-04-12.jsonl").open("ab", buffering=0) as file:
+        file.write(b'{"ts":"2026-04-12T09:00:00Z","type":"agent","n":%d}\\n' % n)
+    if n % 10 == 0:
+        made = folder / ".new.tmp"
+        made.write_bytes(b"---\\nname: note %d\\nmetadata:\\n  type: project\\n---\\n\\nagent note %d\\n" % (n, n))
+        made.rename(folder / f"Note {n}.md")
+    with (folder / "MEMORY.md").open("ab", buffering=0) as file:
+        file.write(b"- [n](agent_log.md) %d\\n" % n)
+    time.sleep(0.02)
+print(n + 1)
+"""
+
+
+def test_a_live_agents_folder_is_adopted_while_it_writes(tmp_path: Path) -> None:
+    """peers.md check 8: adopt a live Claude Code folder while another process writes, and lose no line."""
+    lab = Lab(tmp_path, adopt=True)
+    lab.dir.mkdir(parents=True)
+    (lab.dir / "MEMORY.md").write_bytes(b"# Memory\n")
+    (lab.dir / "user_role.md").write_bytes(b"---\nname: r\nmetadata:\n  type: user\n---\n\nengineer\n")
+    agent = subprocess.Popen([sys.executable, "-c", AGENT, str(lab.dir)], stdout=subprocess.PIPE, text=True)
+    lab.start()
+    turn = 0
+    stop = time.monotonic() + 30
+    while turn < 12 and time.monotonic() < stop:
+        reading = lab.memory.read("agent_log")
+        if reading is not None:
+            lab.memory.write_text("agent_log", b"* our line %d\n" % turn + reading.data, seen=reading)
+            turn += 1
+        lab.memory.note("ours", n=turn)
+        if turn % 5 == 0:
+            lab.look()
+        lab.clock.advance(1)
+        time.sleep(0.005)
+    (lab.dir / ".stop").write_bytes(b"")
+    count = int(agent.communicate(timeout=30)[0])
+    for _ in range(3):
+        lab.look()
+    assert turn == 12
+    assert count > turn
+    texts = b"\n".join(lab.texts())
+    if any("agent_log" in notice for notice in lab.memory.status().notices):
+        # Too many texts beside each other: the file was left as it is, and that is said.
+        texts += lab.files()["agent_log.md"]
+    missing = [n for n in range(count) if b"- agent line %d\n" % n not in texts]
+    assert missing == []
+    assert [n for n in range(turn) if b"* our line %d\n" % n not in texts] == []
+    events = lab.memory.timeline()
+    assert sorted(event["n"] for event in events if event["type"] == "agent") == list(range(count))
+    assert len([event for event in events if event["type"] == "ours"]) > turn - 1
+    assert lab.files()["MEMORY.md"].count(b"\n") == count + 1
+    assert len([key for key in lab.memory.files() if key.startswith("note_")]) == (count + 9) // 10
+    assert not [event for event in events if event["type"] == "raw"]
+    lab.memory.close()
