@@ -50,6 +50,8 @@ def explained(path: Path, error: Exception) -> IpfsmemError:
     if isinstance(error, sqlite3.OperationalError):
         if text.startswith("database is locked"):
             return LockedError(f"{path} is in use by another program")
+        if text.startswith("Could not decode"):
+            return damaged(path, "a text in it is none")
         return StorageError(f"cannot use {path}: {_WORDS.get(text, text)}")
     if isinstance(error, sqlite3.ProgrammingError):
         return StorageError(f"cannot use {path}: {text}")
@@ -107,11 +109,17 @@ class Connection(sqlite3.Connection):
 
     def execute(self, *args: Any) -> _Cursor:
         """One statement."""
-        return self.cursor(_Cursor).execute(*args)
+        return self._cursor().execute(*args)
 
     def executemany(self, *args: Any) -> _Cursor:
         """One statement for many rows."""
-        return self.cursor(_Cursor).executemany(*args)
+        return self._cursor().executemany(*args)
+
+    def _cursor(self) -> _Cursor:
+        try:
+            return self.cursor(_Cursor)
+        except sqlite3.Error as error:
+            raise explained(self.path, error) from None
 
 
 def damaged(path: Path, what: str) -> StorageError:
