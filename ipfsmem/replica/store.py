@@ -49,6 +49,9 @@ class _State(msgspec.Struct):
 _CHAIN = "journal"
 #: Entries in one row of the journal, so that no row needs much memory.
 _ROW = 1_000
+#: A journal of more rows or bytes is moved into the tree by the next write: opening a memory reads all of it.
+_LONG_ROWS = 512
+_LONG_BYTES = 4 * 1024 * 1024
 _GONE = msgspec.Raw(b"null")
 _row_decoder = msgspec.json.Decoder(_Row)
 _state_decoder = msgspec.json.Decoder(_State)
@@ -66,6 +69,8 @@ class Store:
         self._many: set[str] = set()
         self._overlay: dict[str, bytes | None] = {}
         self._journal = 0
+        self._rows = 0
+        self._bytes = 0
         self._chain = b""
         self._version = -1
         self.frame = Frame({}, {})
@@ -98,7 +103,7 @@ class Store:
             if self._tree.digest.hex() != known.top:
                 self._tree = open_tree(bytes.fromhex(known.top), self._load_node)
         self._overlay.clear()
-        self._journal = 0
+        self._journal = self._rows = self._bytes = 0
         self._chain = b"" if state is None else _link(b"", state)
         journal: list[tuple[int, bytes]] = []
         for seq, stored in self.db.connection.execute("SELECT seq, row FROM journal ORDER BY seq"):
@@ -107,6 +112,8 @@ class Store:
                 raise damaged(self.db.path, f"journal row {seq} is no longer one")
             self._chain = _link(self._chain, row)
             journal.append((seq, row))
+            self._rows += 1
+            self._bytes += len(row)
         if self._chain != (self.db.get_meta(_CHAIN) or b""):
             raise damaged(self.db.path, "the journal is not the one that was written")
         for seq, row in journal:
@@ -212,6 +219,8 @@ class Store:
         stored = self.codec.seal_row(row)
         cursor = self.db.connection.execute("INSERT INTO journal(row) VALUES (?)", (stored,))
         self._journal = int(cursor.lastrowid or 0)
+        self._rows += 1
+        self._bytes += len(stored)
         self._link_journal(_link(self._chain, stored))
         self._overlay.update(texts)
         self.frame = frame
@@ -255,7 +264,7 @@ class Store:
         self.db.set_meta("state", stored)
         self.db.connection.execute("DELETE FROM journal")
         self._link_journal(_link(b"", stored))
-        self._journal = 0
+        self._journal = self._rows = self._bytes = 0
         return self._tree
 
     def _write_nodes(self, nodes: Mapping[str, Node], removed: set[str]) -> None:
@@ -292,6 +301,11 @@ class Store:
     def dirty(self) -> bool:
         """Whether there are changes since the last checkpoint."""
         return self._journal > 0
+
+    @property
+    def long(self) -> bool:
+        """Whether the journal has become so long that opening the memory takes notice."""
+        return self._rows > _LONG_ROWS or self._bytes > _LONG_BYTES
 
 
 def _holds_many(text: bytes) -> bool:

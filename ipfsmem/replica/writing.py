@@ -16,6 +16,7 @@ from ipfsmem.causal.clock import ZERO, next_hlc
 from ipfsmem.causal.state import delete, next_bases, write
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Loc, Value, dot, hash32, sign_value
 from ipfsmem.causal.view import in_view_order
+from ipfsmem.errors import MembershipError
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame
 
@@ -148,6 +149,10 @@ def writing(replica: Replica) -> Iterator[Writing]:
         change = Writing(replica)
         yield change
         change.commit()
+        if replica.store.long:
+            # A memory that is never synced must not get slower to open with every write.
+            with contextlib.suppress(MembershipError):
+                replica.store.checkpoint(folders=replica.vault_tag is not None)
 
 
 def unsigned(entry: Entry) -> bool:
