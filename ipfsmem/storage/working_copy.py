@@ -67,10 +67,15 @@ class WorkingCopy:
 
     def scan(self) -> bool:
         """Take in all edits. True when something was written. Files that cannot be taken are named in `notices`."""
-        if not self._is_ready():
-            return False
         self._looked = time.monotonic()
-        found = self.folder.look()
+        try:
+            if not self._is_ready():
+                return False
+            found = self.folder.look()
+        except StorageError as error:
+            self._say("disk", f"the plain files could not be read: {error}")
+            return False
+        self._say("disk", None)
         found.pop(INDEX_FILE, None)
         unread = ", ".join(self.folder.unread)
         self._say("unread", f"subfolders are not read: {unread}" if unread else None)
@@ -102,8 +107,11 @@ class WorkingCopy:
 
     def take(self, key: str) -> tuple[str, ...] | None:
         """Take in edits of one memory's files. When there was one: the dots that were shown under the key before."""
-        if not is_key(key) or not self._is_ready():
-            return None
+        try:
+            if not is_key(key) or not self._is_ready():
+                return None
+        except StorageError:
+            return None  # said at the next look
         rows = self._renders.of_key(key)
         changed = [
             file

@@ -16,8 +16,10 @@ from ipfsmem.content.reader import Reader
 from ipfsmem.memory import Memory
 from ipfsmem.opening import Unlock
 from ipfsmem.replica.folders import Folder
+from ipfsmem.replica.replica import World as ReplicaWorld
 from ipfsmem.seal.signers import RawKeySigner
 from ipfsmem.sync.provider import open_provider
+from ipfsmem.testing import SeededRandom
 
 WALLET = Unlock(RawKeySigner(b"\x01" * 32))
 
@@ -210,3 +212,24 @@ def test_hidden_objects_follow_the_prefix_rule(tmp_path: Path, monkeypatch: pyte
     assert sorted(name for leaf in leaves for name in leaf) == names
     assert all(is_leaf(len(leaf), len(leaf), 1) for leaf in leaves)
     assert tuple("0123456789abcdef") in made
+
+
+def test_collecting_old_roots_keeps_what_the_tree_needs(tmp_path: Path, stick: Path) -> None:
+    now = [1_776_000_000_000]
+    world = ReplicaWorld(lambda: now[0], SeededRandom(1))
+    a = Memory.create("x", "ipfs", provider=str(stick), unlock=WALLET, home=tmp_path / "a", world=world)
+    for n in range(4):
+        a.write_text("log", b"%d\n\nsame\n" % n)
+        a.write_text("clash", b"%d\n" % n)
+        a.note("turn", n=n)
+        sync(a)
+        now[0] += 100 * 86_400_000
+    asyncio.run(a.gc(keep_roots=1, keep_days=0))
+    root = sync(a)
+    assert published(stick, root)["memory/log.md"] == b"3\n\nsame\n"
+    b = restore(tmp_path, stick)
+    assert b.files() == a.files() and len(b.timeline()) == 4
+    assert b.status().not_fetched == 0
+    a.scan()
+    a.render()
+    assert (tmp_path / "a" / "x" / "memory" / "log.md").read_bytes() == b"3\n\nsame\n"

@@ -586,3 +586,31 @@ def test_systems_that_cannot_exchange_names(lab: Lab, monkeypatch: pytest.Monkey
     monkeypatch.setattr(plain_folder, "_exchanger", lambda: None)
     test_a_whole_file_written_over_a_text_that_its_writer_had_not_read(lab)
     test_lines_written_through_a_handle_that_was_open_are_kept(lab)
+
+
+def test_a_folder_that_cannot_be_written_is_said_and_the_memory_works(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, adopt=True)
+    lab.dir.parent.mkdir(exist_ok=True)
+    lab.dir.write_bytes(b"a file stands where the folder should be")
+    memory = lab.start()
+    memory.write_text("a", b"a\n")
+    assert memory.read("a").data == b"a\n"
+    assert any("plain files could not be" in notice for notice in memory.status().notices)
+    lab.dir.unlink()
+    lab.look()
+    assert lab.files()["a.md"] == b"a\n"
+    assert memory.status().notices == []
+
+
+def test_two_processes_on_one_memory(lab: Lab) -> None:
+    other = Memory.load("x", home=lab.home, world=lab.world)
+    lab.memory.write_text("a", b"from one\n")
+    other.write_text("b", b"from two\n")
+    (lab.dir / "a.md").write_bytes(b"by hand\n")
+    other.scan()
+    lab.memory.scan()
+    lab.look()
+    assert lab.texts() == {b"by hand\n", b"from two\n"}
+    assert len(lab.memory.list()) == 2 == len(other.list())
+    assert set(lab.files()) == {"a.md", "b.md", "MEMORY.md"}
+    other.close()
