@@ -58,8 +58,19 @@ INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
 
+class ReaderGoneError(Exception):
+    """Whoever read our output has had enough."""
+
+
 class Commands(click.Group):
     """Finds commands by name and imports them when they are used."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command. A broken pipe is ours to judge: click would exit with 1."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderGoneError from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in the order of the help."""
@@ -129,8 +140,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _report("UsageError", error.format_message(), _usage_hint(error), 2, as_json)
     except (click.Abort, KeyboardInterrupt):
         return _report("Interrupted", "interrupted; nothing that was acknowledged is lost", "", 130, as_json)
-    except BrokenPipeError:
-        # Whoever read us has had enough. Python would complain once more when it closes stdout.
+    except (ReaderGoneError, BrokenPipeError):
+        # Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ipfsmem.cli.here import Here, ours
-from ipfsmem.cli.printing import clean, count, is_terminal, size
+from ipfsmem.cli.printing import clean, count, is_terminal, size, write_bytes
 from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,8 +53,7 @@ def command(here: Here, out: str | None, folder: str | None, car: str | None, ro
         write_atomic(where, blob)
         _said(here, where, size(len(blob)), bytes=len(blob))
     else:
-        sys.stdout.buffer.write(blob)
-        sys.stdout.buffer.flush()
+        write_bytes(blob)
 
 
 def _said(here: Here, where: Path, what: str, **facts: int) -> None:

@@ -46,6 +46,14 @@ def to_json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
+def write_bytes(data: bytes) -> None:
+    """Bytes to stdout, all of them: with PYTHONUNBUFFERED one write may take only a part."""
+    left = memoryview(data)
+    while left:
+        left = left[sys.stdout.buffer.write(left) :]
+    sys.stdout.buffer.flush()
+
+
 def is_terminal(stream: Any = None) -> bool:
     """Whether a person reads this stream (stdout by default)."""
     stream = sys.stdout if stream is None else stream
@@ -109,7 +117,8 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, styles: Seq
         )
     for row in cleaned:
         made.add_row(*map(Text, row))
-    Console(no_color=bool(os.environ.get("NO_COLOR")) or None, highlight=False).print(made)
+    plain = bool(os.environ.get("NO_COLOR"))
+    Console(color_system=None if plain else "auto", highlight=False).print(made)
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> None:

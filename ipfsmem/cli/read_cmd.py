@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from ipfsmem.cli.here import Here, ours
-from ipfsmem.cli.printing import clean_lines, is_terminal
+from ipfsmem.cli.printing import clean_lines, is_terminal, write_bytes
 from ipfsmem.errors import NotFoundError
 
 
@@ -47,7 +45,6 @@ def command(here: Here, key: str, only_body: bool, conflict: str | None) -> None
     if is_terminal():
         click.echo(clean_lines(data.decode()), nl=False)
     else:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        write_bytes(data)
     if reading.conflicts:
         click.echo(f"also: {', '.join(reading.conflicts)} (ipfsmem conflicts {key})", err=True)

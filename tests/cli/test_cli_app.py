@@ -1,0 +1,200 @@
+"""What surrounds every command: help, lazy imports, errors, exit codes, streams."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from ipfsmem.cli import app
+from ipfsmem.cli.app import SHORT
+from ipfsmem.errors import IpfsmemError
+
+from tests.cli_lab import Cli, program
+
+
+def test_help_names_every_command_in_its_section(bare: Cli) -> None:
+    text = bare.ok("--help").out
+    for title, commands in app.SECTIONS.items():
+        assert f"{title}:" in text
+        for name, short in commands.items():
+            assert any(line.split(maxsplit=1) == [name, short] for line in text.splitlines()), name
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_every_command_has_a_module_a_help_and_the_shared_options(bare: Cli, name: str) -> None:
+    command = import_module(f"ipfsmem.cli.{name}_cmd").command
+    assert isinstance(command, click.Command) and command.help
+    assert f"Usage: ipfsmem {name} " in bare.ok(name, "--help").out
+    each = list(command.commands.values()) if isinstance(command, click.Group) else [command]
+    for one in each:
+        options = {option for parameter in one.params for option in parameter.opts}
+        assert {"--json", "--namespace", "--home"} <= options, one.name
+
+
+def test_there_is_no_module_of_a_command_that_is_not_offered() -> None:
+    modules = {path.stem.removesuffix("_cmd") for path in Path(app.__file__).parent.glob("*_cmd.py")}
+    assert modules == set(SHORT)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["cid", "."]])
+def test_what_must_start_fast_imports_little(tmp_path: Path, arguments: list[str]) -> None:
+    code = (
+        "import sys; from ipfsmem.cli import main; main(sys.argv[1:]);"
+        "print('HEAVY', *[m for m in sys.modules if m.split('.')[0] in "
+        "('rich', 'nacl', 'eth_account', 'eth_keys', 'aiohttp', 'cryptography', 'sqlite3', 'msgspec')"
+        " or m in ('ipfsmem.memory', 'asyncio')])"
+    )
+    (tmp_path / "file").write_text("x")
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "HEAVY"
+
+
+def test_a_wrong_name_gets_the_right_one(bare: Cli) -> None:
+    assert "perhaps 'read'" in bare.fails(2, "reed").err
+    bare.fails(2, "xyzzy")
+
+
+def test_usage_errors_are_one_line(bare: Cli) -> None:
+    result = bare.fails(2, "read")
+    assert result.err.splitlines() == ["ipfsmem: Missing argument 'KEY'.", "See: ipfsmem read --help"]
+    assert bare.fails(2, "list", "--nonsense").err.startswith("ipfsmem: No such option")
+
+
+def test_errors_as_json_go_to_stderr(cli: Cli) -> None:
+    result = cli("read", "nothing", "--json")
+    assert (result.code, result.out) == (4, "")
+    assert result.error == {
+        "kind": "NotFoundError",
+        "message": "there is no memory nothing",
+        "hint": "See what there is with: ipfsmem list.",
+        "exit_code": 4,
+    }
+    assert cli("read", "--json").error["kind"] == "UsageError"
+
+
+def test_options_may_stand_before_the_command(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("write", "a", "--body", "x")
+    assert [item["key"] for item in cli.ok("--json", "list").json] == ["a"]
+    cli.fails(4, "--home", str(tmp_path / "elsewhere"), "list")
+    cli.fails(4, "-n", "other", "list")
+
+
+def test_version(bare: Cli) -> None:
+    assert bare.ok("--version").out.startswith("ipfsmem ")
+
+
+def test_a_bad_namespace_is_one_line(bare: Cli) -> None:
+    bare.fails(3, "list", "-n", "../up")
+
+
+def test_an_unexpected_error_is_one_line_too(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ipfsmem.memory import Memory
+
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("oops\nsecond line")
+
+    monkeypatch.setattr(Memory, "list", broken)
+    result = cli.fails(70, "list")
+    assert "unexpected KeyError" in result.err and "IPFSMEM_DEBUG=1" in result.err
+    assert cli("list", "--json").error["kind"] == "Unexpected"
+    monkeypatch.setenv("IPFSMEM_DEBUG", "1")
+    with pytest.raises(KeyError):
+        cli("list")
+
+
+def test_interrupted(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ipfsmem.memory import Memory
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Memory, "list", stopped)
+    result = cli("list")
+    assert result.code == 130 and "interrupted" in result.err
+
+
+def test_control_c_in_a_real_process(cli: Cli, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with subprocess.Popen(
+        [sys.executable, "-m", "ipfsmem.cli", "write", "key", "--file", str(fifo), "--home", str(cli.home)],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        with fifo.open("w"):  # it reads now
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+        assert process.stderr is not None and b"Traceback" not in process.stderr.read()
+
+
+def test_a_reader_that_leaves_is_no_error(cli: Cli) -> None:
+    blob = {f"k{i}.md": "x" * 3000 for i in range(100)}
+    import json
+
+    cli.ok("import", "-", stdin=json.dumps({"version": "memory/0.1", "files": blob}).encode())
+    command = f"{sys.executable} -m ipfsmem.cli export --home {cli.home} | head -c 10"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, timeout=60)
+    assert done.stderr == b"" and done.returncode == 141 and len(done.stdout) == 10
+
+
+def test_every_error_of_ours_has_an_exit_code_of_its_own_kind() -> None:
+    def tree(kind: type[IpfsmemError]) -> list[type[IpfsmemError]]:
+        return [kind, *(one for below in kind.__subclasses__() for one in tree(below))]
+
+    codes = {kind.exit_code for kind in tree(IpfsmemError)}
+    assert not codes & {0, app.UNEXPECTED, app.INTERRUPTED, app.BROKEN_PIPE}
+
+
+def test_nothing_stored_can_drive_a_terminal(cli: Cli) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe"
+    cli.ok("write", "evil", "--name", evil, "--description", evil, "--body", f"{evil}\nsecond line")
+    cli.ok("note", "evil", f"what={evil}")
+    for arguments in (["list"], ["read", "evil"], ["timeline"]):
+        shown = on_a_terminal([*arguments, "--home", str(cli.home)])
+        for forbidden in ("\x1b]", "\x1b[2J", "\x07", "\u202e"):
+            assert forbidden not in shown, arguments
+    assert evil.encode() in cli.ok("read", "evil").out_bytes  # a program gets every byte
+
+
+def test_colours_only_on_a_terminal_and_not_when_unwanted(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "x")
+    assert "\x1b[" not in cli.ok("list").out + cli.ok("status").out
+    assert "\x1b[" in on_a_terminal(["list", "--home", str(cli.home)])
+    for command in ("list", "status", "doctor"):
+        assert "\x1b[" not in on_a_terminal([command, "--home", str(cli.home)], NO_COLOR="1")
+
+
+def on_a_terminal(arguments: list[str], **environment: str) -> str:
+    """What a person sees."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ipfsmem.cli", *arguments],
+        stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm", **environment},
+    )  # fmt: skip
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            data = os.read(ours, 4096)
+        except OSError:
+            break
+        if not data:
+            break
+        seen += data
+    os.close(ours)
+    assert process.wait(30) == 0, seen
+    return seen.decode()
+
+
+def test_the_installed_program_answers() -> None:
+    assert program("--version").stdout.startswith(b"ipfsmem ")
