@@ -1,0 +1,434 @@
+"""Gateways that hold things back, lie, break off and flood: every block that comes out is the right one."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from aiohttp import web
+from ipfsmem_providers.gateway_client import base_of
+from ipfsmem_providers.gateways import Gateways
+
+from ipfsmem.content.car import car_bytes, header, section
+from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
+from ipfsmem.content.limits import BLOCK_MAX, Limits
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import ConfigError, ProviderRefused, ProviderUnavailable
+from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.sync import ipns
+from ipfsmem.sync.provider import Block, Pin, Provider, open_provider
+from tests.servers.clockwork import Clockwork
+from tests.servers.threaded import serve
+
+TREE = build_tree({f"memory/{n}.md": f"text {n}".encode() * 50 for n in range(40)})
+BLOCKS: dict[CID, bytes] = dict(TREE.blocks)
+ORDER: list[Block] = list(reversed(TREE.blocks))  # parents first
+SEED = b"\x07" * 32
+NAME = ipns_name(ed25519_public(SEED))
+UNTIL = datetime(2036, 1, 1, tzinfo=UTC)
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def stranger(number: int, size: int = 100) -> Block:
+    data = number.to_bytes(4, "big") * (size // 4)
+    return raw_cid(hashlib.sha256(data).digest()), data
+
+
+def dfs(root: CID) -> list[Block]:
+    from ipfsmem.content.dagpb import decode_node
+
+    out, stack = [], [root]
+    while stack:
+        cid = stack.pop()
+        out.append((cid, BLOCKS[cid]))
+        if cid.codec == 0x70:
+            stack += reversed([link.cid for link in decode_node(BLOCKS[cid]).links])
+    return out
+
+
+class Gateway:
+    """A gateway as a test wants it: `raw` and `car` answer requests; `asked` are the URLs that came."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.blocks = dict(BLOCKS)
+        self.record: bytes | None = None
+        self.raw: Answer = self.honest_raw
+        self.car: Answer = self.honest_car
+
+    def app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_get("/ipfs/{cid}", self.handle)
+        app.router.add_get("/ipns/{name}", self.name)
+        return app
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append((str(request.rel_url), request.headers["Accept"]))
+        return await (self.raw if request.query["format"] == "raw" else self.car)(request)
+
+    async def honest_raw(self, request: web.Request) -> web.StreamResponse:
+        data = self.blocks.get(parse_cid(request.match_info["cid"]))
+        return web.Response(status=404) if data is None else web.Response(body=data)
+
+    async def honest_car(self, request: web.Request) -> web.StreamResponse:
+        root = parse_cid(request.match_info["cid"])
+        return (
+            web.Response(status=404)
+            if root not in self.blocks
+            else web.Response(body=car_bytes([root], dfs(root)))
+        )
+
+    async def name(self, request: web.Request) -> web.StreamResponse:
+        if self.record is None:
+            return web.Response(status=404)
+        return web.Response(body=self.record, content_type="application/vnd.ipfs.ipns-record")
+
+
+@pytest.fixture
+def two() -> Iterator[tuple[Gateway, Gateway, Gateways, Clockwork]]:
+    work = Clockwork()
+    with ExitStack() as stack:
+        gateways = [Gateway(), Gateway()]
+        urls = [stack.enter_context(serve(gateway.app)) for gateway in gateways]
+        yield gateways[0], gateways[1], Gateways(urls, {"timing": work.timing}), work
+
+
+Two = tuple[Gateway, Gateway, Gateways, Clockwork]
+
+
+def run(provider: Provider, body: Coroutine[Any, Any, Any]) -> Any:
+    async def main() -> Any:
+        try:
+            return await body
+        finally:
+            await provider.close()
+
+    return asyncio.run(main())
+
+
+async def dag(provider: Gateways, root: CID = TREE.cid) -> list[Block]:
+    return [block async for block in provider.get_dag(root)]
+
+
+def status(code: int, body: bytes | str = b"", **headers: str) -> Answer:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        raw = body.encode() if isinstance(body, str) else body
+        shown = {name.replace("_", "-"): value for name, value in headers.items()}
+        return web.Response(status=code, body=raw, headers=shown)
+
+    return answer
+
+
+def sends(data: bytes, end: bool = True) -> Answer:
+    """A CAR answer with these bytes, then its end or a broken connection."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(data)
+        if end:
+            await response.write_eof()
+        else:
+            await asyncio.sleep(0.05)  # the bytes arrive before the break
+            assert request.transport is not None
+            request.transport.abort()
+        return response
+
+    return answer
+
+
+# -- blocks --------------------------------------------------------------------------------------------------------
+
+
+def test_blocks(two: Two) -> None:
+    one, other, provider, _ = two
+    cids = list(BLOCKS)
+    missing = stranger(1)[0]
+    assert run(provider, provider.get_blocks([*cids, missing, cids[0]])) == BLOCKS
+    assert {url for url, _ in one.asked} == {f"/ipfs/{cid}?format=raw" for cid in [*cids, missing]}
+    assert {accept for _, accept in one.asked} == {"application/vnd.ipld.raw"}
+    assert [url for url, _ in other.asked] == [f"/ipfs/{missing}?format=raw"]
+
+
+def test_identity_cids_need_nobody(two: Two) -> None:
+    one, _, provider, _ = two
+    cid = parse_cid("bafkqaaa")
+    assert run(provider, provider.get_blocks([cid])) == {cid: b""}
+    assert one.asked == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [status(code) for code in (400, 401, 403, 404, 406, 410, 412, 429, 451, 500, 502, 503, 504)]
+    + [
+        status(200, b"other bytes"),
+        status(200, b""),
+        status(200, bytes(BLOCK_MAX + 1)),
+        status(200, "<html>Sign in</html>", Content_Type="text/html"),
+        status(301, Location="http://169.254.169.254/latest"),
+        status(302, Location="http://127.0.0.1:1/x"),
+        sends(b"half of", end=False),
+    ],
+)
+def test_the_next_gateway_is_asked(two: Two, bad: Answer) -> None:
+    one, _, provider, _ = two
+    one.raw = bad
+    assert run(provider, provider.get_blocks(list(BLOCKS))) == BLOCKS
+
+
+def test_a_gateway_that_lies_is_asked_last(two: Two) -> None:
+    one, other, provider, _ = two
+    first, second = provider.urls
+    one.raw = status(200, b"other bytes")
+    run(provider, provider.get_blocks(list(BLOCKS)))
+    assert provider.urls == [second, first]
+    one.asked.clear()
+    run(provider, provider.get_blocks(list(BLOCKS)))
+    assert one.asked == [] and len(other.asked) == 2 * len(BLOCKS)
+
+
+def test_redirects_on_the_same_gateway_are_followed(two: Two) -> None:
+    one, other, provider, _ = two
+
+    async def moved(request: web.Request) -> web.StreamResponse:
+        if "again" in request.query:
+            return await one.honest_raw(request)
+        return web.Response(status=301, headers={"Location": f"{request.rel_url}&again=1"})
+
+    one.raw = moved
+    assert run(provider, provider.get_blocks(list(BLOCKS))) == BLOCKS
+    assert other.asked == []
+
+
+def test_retry_after_of_a_second_is_waited_for_of_an_hour_is_not(two: Two) -> None:
+    one, other, provider, work = two
+    one.raw = status(429, Retry_After="3600")
+    other.raw = status(429, Retry_After="1")
+    with pytest.raises(ProviderUnavailable, match="3600"):
+        run(provider, provider.get_blocks(list(BLOCKS)[:1]))
+    assert len(one.asked) == 1 and len(other.asked) == 2 and work.pauses == [1.3]
+
+
+def test_nothing_can_be_said(two: Two) -> None:
+    one, other, provider, _ = two
+    one.raw = other.raw = status(503)
+    with pytest.raises(ProviderUnavailable):
+        run(provider, provider.get_blocks(list(BLOCKS)))
+    assert len(one.asked) < 2 * 16 + 8  # it did not ask for every block
+    one.raw = other.raw = status(401, '{"error":"no token"}')
+    with pytest.raises(ProviderRefused, match="no token"):
+        run(provider, provider.get_blocks(list(BLOCKS)[:2]))
+    one.raw = status(404)
+    assert run(provider, provider.get_blocks(list(BLOCKS)[:2])) == {}
+
+
+def test_requests_at_once_are_bounded() -> None:
+    gateway = Gateway()
+    now, peak = [0], [0]
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        now[0] += 1
+        peak[0] = max(peak[0], now[0])
+        await asyncio.sleep(0.02)
+        now[0] -= 1
+        return await gateway.honest_raw(request)
+
+    gateway.raw = slow
+    with serve(gateway.app) as url:
+        provider = Gateways(url, {"concurrency": 8})
+        assert run(provider, provider.get_blocks(list(BLOCKS))) == BLOCKS
+    assert 4 <= peak[0] <= 8
+
+
+# -- trees ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_tree_in_one_answer(two: Two) -> None:
+    one, other, provider, _ = two
+    assert run(provider, dag(provider)) == dfs(TREE.cid)
+    [(url, accept)] = one.asked
+    assert url == f"/ipfs/{TREE.cid}?format=car&dag-scope=all&car-order=dfs&car-dups=n"
+    assert accept == "application/vnd.ipld.car; version=1; order=dfs; dups=n"
+    assert other.asked == []
+
+
+WHOLE = car_bytes([TREE.cid], dfs(TREE.cid))
+FIRST = header([TREE.cid]) + section(*dfs(TREE.cid)[0])
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        status(404), status(504), status(500), status(429), status(401), status(406), status(200, b""),
+        status(200, "<html>Sign in</html>"), status(200, b"\0" * 100), status(200, b"\xff" * 100),
+        status(200, WHOLE[:30]), status(200, WHOLE[:200]), sends(WHOLE[: len(WHOLE) // 2], end=False),
+        status(200, WHOLE[: len(WHOLE) // 2]), status(200, FIRST + section(stranger(1)[0], b"other")),
+        status(200, header([stranger(1)[0]])), status(302, Location="http://10.0.0.1/"),
+    ],
+)  # fmt: skip
+def test_the_next_gateway_goes_on(two: Two, bad: Answer) -> None:
+    """Whatever came before the break is not given twice, and is right."""
+    one, other, provider, _ = two
+    one.car = bad
+    found = run(provider, dag(provider))
+    assert dict(found) == BLOCKS and len(found) == len(BLOCKS)
+    assert len(other.asked) == 1
+
+
+def test_header_roots_do_not_count(two: Two) -> None:
+    one, other, provider, _ = two
+    one.car = status(200, car_bytes([stranger(1)[0]], dfs(TREE.cid)))
+    assert dict(run(provider, dag(provider))) == BLOCKS and other.asked == []
+
+
+def test_extra_blocks_are_left_out_missing_ones_end_it(two: Two) -> None:
+    one, other, provider, _ = two
+    good = dfs(TREE.cid)
+    data = header([TREE.cid]) + b"".join(
+        section(*block) for number, item in enumerate(good[:20]) for block in (stranger(number), item, item)
+    )
+    one.car = status(200, data)
+    assert run(provider, dag(provider)) == good[:20]
+    assert other.asked == []  # who walks the tree asks for the rest
+
+
+def test_children_before_their_parents_are_left_out(two: Two) -> None:
+    one, _, provider, _ = two
+    one.car = status(200, car_bytes([TREE.cid], reversed(dfs(TREE.cid))))
+    assert run(provider, dag(provider)) == dfs(TREE.cid)[:1]
+
+
+async def _bomb(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    await response.write(FIRST)
+    for number in range(100_000):
+        await response.write(section(*stranger(number, 64 * 1024)))
+    raise AssertionError("everything was taken")
+
+
+def test_a_flood_of_other_blocks_is_not_taken(two: Two) -> None:
+    one, other, provider, _ = two
+    one.car = _bomb
+    assert dict(run(provider, dag(provider))) == BLOCKS and len(other.asked) == 1
+
+
+def test_limits_of_the_caller(two: Two) -> None:
+    one, other, provider, _ = two
+
+    async def ask(limits: Limits) -> list[Block]:
+        return [block async for block in provider.tree(TREE.cid, limits)]
+
+    for limits in (Limits(blocks=10), Limits(total_bytes=1000)):
+        with pytest.raises(ProviderRefused, match="more than"):
+            run(provider, ask(limits))
+    assert len(one.asked) == len(other.asked) == 2
+
+
+def test_no_gateway_has_the_tree(two: Two) -> None:
+    one, other, provider, _ = two
+    one.car = other.car = status(404)
+    assert run(provider, dag(provider)) == []
+    one.car = other.car = status(503)
+    with pytest.raises(ProviderUnavailable):
+        run(provider, dag(provider))
+    other.car = status(404)
+    assert run(provider, dag(provider)) == []
+
+
+# -- names, and what it is not -------------------------------------------------------------------------------------
+
+
+def record(sequence: int, seed: bytes = SEED) -> bytes:
+    return ipns.make_record(seed, "/ipfs/bafkqaaa", sequence, UNTIL)
+
+
+def test_the_greatest_record_of_all_gateways(two: Two) -> None:
+    one, other, provider, _ = two
+    assert run(provider, provider.get_name(NAME)) is None
+    one.record, other.record = record(3), record(4)
+    assert run(provider, provider.get_name(NAME)) == record(4)
+    other.record = record(9, b"\x08" * 32)  # of another name
+    assert run(provider, provider.get_name(NAME)) == record(3)
+    one.record = bytes(20_000)
+    with pytest.raises(ProviderRefused):
+        run(provider, provider.get_name(NAME))
+    with pytest.raises(ProviderRefused):
+        run(provider, provider.get_name("nonsense"))
+
+
+def test_it_only_reads() -> None:
+    provider = open_provider("gateway:http://127.0.0.1:1,https://example.com/ipfs/")
+    assert isinstance(provider, Gateways) and isinstance(provider, Provider)
+    assert provider.name == "gateway:http://127.0.0.1:1,https://example.com"
+    can = provider.capabilities
+    assert can.blocks and can.dag and not (can.has or can.pin or can.list or can.names or can.partial_car)
+    cid, data = stranger(1)
+    calls = [
+        provider.put_car(cid, [(cid, data)], name="n"), provider.has([cid]), provider.pin(cid, "n"),
+        provider.pins("n"), provider.unpin(Pin(cid, "n", "", 0)), provider.put_name(NAME, record(1)),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(ProviderRefused, match="cannot"):
+            asyncio.run(call)
+    for spec in ("gateway", "gateway:", "gateway:nonsense", "gateway:https://a,ftp://b"):
+        with pytest.raises(ConfigError):
+            open_provider(spec)
+    assert open_provider("gateway", {"gateways": "https://a"}).name == "gateway:https://a"
+    assert base_of("https://a/x/ipfs/") == "https://a/x"
+
+
+def test_a_token_of_a_gateway_is_sent_and_not_told() -> None:
+    seen: list[str] = []
+    gateway = Gateway()
+
+    async def closed(request: web.Request) -> web.StreamResponse:
+        seen.append(request.headers.get("x-pinata-gateway-token", ""))
+        return web.Response(status=403, text="wrong token gateway-token")
+
+    gateway.raw = closed
+    settings = {"gateway_token": "gateway-token", "gateway_token_header": "x-pinata-gateway-token"}
+    with serve(gateway.app) as url:
+        provider = Gateways(url, settings)
+        with pytest.raises(ProviderRefused) as caught:
+            run(provider, provider.get_blocks(list(BLOCKS)[:1]))
+    assert seen == ["gateway-token"] and "gateway-token" not in str(caught.value)
+
+
+def test_gateways_that_routing_names(two: Two) -> None:
+    """They are strangers: those on this machine or network are never asked."""
+    one, _, _, _ = two
+    one.raw = status(404)
+    hit: list[str] = []
+
+    async def providers(request: web.Request) -> web.Response:
+        port = str(request.url.port)
+        addrs = [
+            f"/ip4/127.0.0.1/tcp/{port}/https", "/dns4/gateway.invalid/tcp/443/https", "/dns/localhost/tcp/443/tls/http",
+        ]  # fmt: skip
+        peer = {"Schema": "peer", "ID": "x", "Addrs": addrs, "Protocols": ["transport-ipfs-gateway-http"]}
+        return web.json_response({"Providers": [peer]})
+
+    async def any_other(request: web.Request) -> web.Response:
+        hit.append(request.path)
+        return web.Response()
+
+    def make() -> web.Application:
+        app = web.Application()
+        app.router.add_get("/routing/v1/providers/{cid}", providers)
+        app.router.add_route("*", "/{path:.*}", any_other)
+        return app
+
+    with serve(make) as routing, serve(one.app) as url:
+        provider = Gateways(url, {"routing": routing, "timing": Clockwork().timing})
+        cid = next(iter(BLOCKS))
+        with pytest.raises((ProviderRefused, ProviderUnavailable)):
+            run(provider, provider.get_blocks([cid]))
+        assert set(provider.urls) == {url, "https://gateway.invalid", "https://localhost"}
+    assert hit == []
