@@ -95,7 +95,9 @@ def need_token(request: web.Request, token: str) -> None:
         raise web.HTTPForbidden(reason="This server takes no writes")
     given = request.headers.get("Authorization", "")
     kind, _, value = given.partition(" ")
-    if kind.lower() != "bearer" or not hmac.compare_digest(value.strip().encode(), token.encode()):
+    if kind.lower() != "bearer" or not hmac.compare_digest(
+        value.strip().encode("utf-8", "surrogateescape"), token.encode()
+    ):
         raise web.HTTPUnauthorized(reason="Token wrong or missing")
 
 

@@ -1,0 +1,282 @@
+"""Delegated routing with several operators: one is enough, the greatest valid record counts, all failures are told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from aiohttp import web
+from ipfsmem_providers.routing import RoutingProvider
+from ipfsmem_providers.routing_client import RECORD_TYPE, https_url
+
+from ipfsmem.content.cid import ipns_name, parse_cid
+from ipfsmem.errors import ConfigError, ProviderRefused, ProviderUnavailable
+from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.sync import ipns
+from ipfsmem.sync.provider import Pin, Provider, open_provider
+from tests.servers.clockwork import Clockwork
+from tests.servers.threaded import serve
+
+SEED = b"\x07" * 32
+NAME = ipns_name(ed25519_public(SEED))
+UNTIL = datetime(2036, 1, 1, tzinfo=UTC)
+CID = parse_cid("bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy")
+
+
+def record(sequence: int, seed: bytes = SEED) -> bytes:
+    return ipns.make_record(seed, "/ipfs/bafkqaaa", sequence, UNTIL)
+
+
+class Operator:
+    """A routing server that does as told."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, bytes] = {}
+        self.put_status = 200
+        self.get: web.Response | None = None
+        self.providers: tuple[str, bytes, int] = ("application/json", b'{"Providers":null}', 200)
+        self.asked: list[web.Request] = []
+
+    def app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_get("/routing/v1/ipns/{name}", self.handle_get)
+        app.router.add_put("/routing/v1/ipns/{name}", self.handle_put)
+        app.router.add_get("/routing/v1/providers/{cid}", self.handle_providers)
+        return app
+
+    async def handle_get(self, request: web.Request) -> web.Response:
+        self.asked.append(request)
+        if self.get is not None:
+            return web.Response(status=self.get.status, body=self.get.body, headers=self.get.headers)
+        held = self.records.get(request.match_info["name"])
+        if held is None:
+            return web.Response(text="Record not found")  # as Helia does: 200
+        return web.Response(body=held, content_type=RECORD_TYPE)
+
+    async def handle_put(self, request: web.Request) -> web.Response:
+        self.asked.append(request)
+        if self.put_status == 200:
+            assert request.content_type == RECORD_TYPE
+            self.records[request.match_info["name"]] = await request.read()
+        return web.Response(status=self.put_status, text="no")
+
+    async def handle_providers(self, request: web.Request) -> web.Response:
+        self.asked.append(request)
+        kind, body, code = self.providers
+        return web.Response(status=code, body=body, content_type=kind)
+
+
+Two = tuple[Operator, Operator, RoutingProvider]
+
+
+@pytest.fixture
+def two() -> Iterator[Two]:
+    with ExitStack() as stack:
+        operators = [Operator(), Operator()]
+        urls = [stack.enter_context(serve(operator.app)) for operator in operators]
+        spec = f"{urls[0]},{urls[1]}/routing/v1"
+        yield operators[0], operators[1], RoutingProvider(spec, {"timing": Clockwork().timing})
+
+
+def run(provider: RoutingProvider, body: Coroutine[Any, Any, Any]) -> Any:
+    async def main() -> Any:
+        try:
+            return await body
+        finally:
+            await provider.close()
+
+    return asyncio.run(main())
+
+
+def test_records_go_to_all_and_come_from_all(two: Two) -> None:
+    one, other, provider = two
+    assert run(provider, provider.get_name(NAME)) is None
+    run(provider, provider.put_name(NAME, record(1)))
+    assert one.records == other.records == {NAME: record(1)}
+    other.records[NAME] = record(5)
+    assert run(provider, provider.get_name(NAME)) == record(5)
+    one.records[NAME] = record(7)
+    assert run(provider, provider.get_name(NAME)) == record(7)
+
+
+@pytest.mark.parametrize("code", [400, 401, 406, 429, 500, 503])
+def test_one_operator_is_enough(two: Two, code: int) -> None:
+    one, other, provider = two
+    one.put_status = code
+    run(provider, provider.put_name(NAME, record(1)))
+    assert other.records == {NAME: record(1)}
+    assert len(provider.client.failures) == 1 and str(code) in provider.client.failures[0]
+    one.put_status = 200
+    run(provider, provider.put_name(NAME, record(1)))
+    assert provider.client.failures == []
+
+
+def test_all_failures_are_told(two: Two) -> None:
+    one, other, provider = two
+    one.put_status, other.put_status = 400, 406
+    with pytest.raises(ProviderRefused, match=r"400.*406"):
+        run(provider, provider.put_name(NAME, record(1)))
+    other.put_status = 503
+    with pytest.raises(ProviderUnavailable, match=r"400.*503"):
+        run(provider, provider.put_name(NAME, record(1)))
+
+
+def test_an_operator_that_holds_a_greater_record_may_refuse_ours(two: Two) -> None:
+    one, other, provider = two
+    one.records[NAME] = other.records[NAME] = record(5)
+    one.put_status = other.put_status = 500
+    run(provider, provider.put_name(NAME, record(4)))
+    run(provider, provider.put_name(NAME, record(5)))
+    assert provider.client.failures == []
+    with pytest.raises(ProviderUnavailable):
+        run(provider, provider.put_name(NAME, record(6)))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        web.Response(status=404), web.Response(status=406), web.Response(status=500),
+        web.Response(body=record(9, b"\x08" * 32), content_type=RECORD_TYPE),  # of another name
+        web.Response(body=record(9)[:-1], content_type=RECORD_TYPE),
+        web.Response(body=b"", content_type=RECORD_TYPE),
+        web.Response(body=bytes(11_000), content_type=RECORD_TYPE),
+        web.Response(body=record(9), content_type="text/plain"),  # not said to be a record
+        web.Response(status=302, headers={"Location": "http://169.254.169.254/"}),
+    ],
+)  # fmt: skip
+def test_bad_answers_of_one_operator(two: Two, bad: web.Response) -> None:
+    one, other, provider = two
+    one.get = bad
+    other.records[NAME] = record(3)
+    assert run(provider, provider.get_name(NAME)) == record(3)
+    other.get = web.Response(status=404)
+    assert run(provider, provider.get_name(NAME)) is None
+
+
+def test_nobody_can_be_asked(two: Two) -> None:
+    one, other, provider = two
+    one.get, other.get = web.Response(status=500), web.Response(status=400)
+    with pytest.raises(ProviderUnavailable, match=r"500.*400"):
+        run(provider, provider.get_name(NAME))
+
+
+def test_old_records_still_tell_a_sequence(two: Two) -> None:
+    one, _, provider = two
+    one.records[NAME] = ipns.make_record(SEED, "/ipfs/bafkqaaa", 3, datetime(2001, 1, 1, tzinfo=UTC))
+    assert run(provider, provider.get_name(NAME)) == one.records[NAME]
+
+
+def test_what_is_no_record_never_leaves(two: Two) -> None:
+    one, other, provider = two
+    for bad in (b"", b"noise", record(1, b"\x08" * 32)):
+        with pytest.raises(ProviderRefused):
+            run(provider, provider.put_name(NAME, bad))
+    for name in ("", "../x", "bafkqaaa"):
+        with pytest.raises(ProviderRefused):
+            run(provider, provider.get_name(name))
+    assert one.asked == other.asked == []
+
+
+PEER = (
+    b'{"Schema":"peer","ID":"x","Addrs":["/dns4/gw.example/tcp/443/https","/ip4/127.0.0.1/tcp/443/https",'
+    b'"/dns/b.example/tcp/8443/tls/http/p2p/x","/ip4/1.2.3.4/tcp/4001"],"Protocols":["transport-ipfs-gateway-http"]}'
+)
+BITSWAP = (
+    b'{"Schema":"peer","ID":"y","Addrs":["/dns4/c.example/tcp/443/https"],"Protocols":["transport-bitswap"]}'
+)
+OTHERS = [
+    b'{"Schema":"unknown","Addrs":7}',
+    b'{"Schema":"peer","Addrs":"no list"}',
+    b"nonsense",
+    b"7",
+    b"{}",
+    BITSWAP,
+]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (
+            "application/json",
+            b'{"Providers":[' + b",".join([PEER, *OTHERS[:2], b"7", b"{}", BITSWAP]) + b"]}",
+            200,
+        ),
+        ("application/x-ndjson", b"\n".join([PEER, b"", *OTHERS]), 200),
+    ],
+)
+def test_gateways_out_of_json_and_ndjson(two: Two, answer: tuple[str, bytes, int]) -> None:
+    one, other, provider = two
+    one.providers = answer
+    other.providers = ("text/plain", b"not found", 404)
+    assert run(provider, provider.client.gateways(CID)) == ["https://gw.example", "https://b.example:8443"]
+    asked = one.asked[0]
+    assert asked.query["filter-protocols"] == "transport-ipfs-gateway-http" and str(CID) in asked.path
+
+
+def test_providers_that_are_none(two: Two) -> None:
+    one, other, provider = two
+    assert run(provider, provider.client.gateways(CID)) == []
+    one.providers = ("application/json", b"[]", 200)
+    assert run(provider, provider.client.gateways(CID)) == []
+    other.providers = ("text/html", b"<html>", 500)
+    with pytest.raises(ProviderUnavailable):
+        run(provider, provider.client.gateways(CID))
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("/dns4/gw.example/tcp/443/https", "https://gw.example"),
+        ("/dns/gw.example/tcp/443/tls/http", "https://gw.example"),
+        ("/dns6/gw.example/https", "https://gw.example"),
+        ("/dns/gw.example/tcp/8443/https/p2p/12D3", "https://gw.example:8443"),
+        ("/dns/gw.example/tcp/443/tls/sni/gw.example/http", "https://gw.example"),
+        ("/dns/gw.example/tcp/443/https/http-path/ipfs%2Fgw", "https://gw.example/ipfs/gw"),
+        ("/ip4/1.1.1.1/tcp/443/https", "https://1.1.1.1"),
+        ("/ip6/2606:4700:4700::1111/tcp/443/https", "https://[2606:4700:4700::1111]"),
+        ("/dns/gw.example/tcp/443", None),
+        ("/dns/gw.example/tcp/80/http", None),
+        ("/dns/gw.example/tcp/443/wss", None),
+        ("/dns/gw.example/tcp/22/https", None),
+        ("/dns/gw.example/tcp/99999/https", None),
+        ("/dns/gw.example/tcp/443/https/http-path/..%2F..%2Fx", None),
+        ("/dns/gw.example/tcp/443/https/http-path/%3Ftoken", None),
+        ("/dns/user@gw.example/tcp/443/https", None),
+        ("/dns/-x/tcp/443/https", None),
+        ("/ip4/127.0.0.1/tcp/443/https", None),
+        ("/ip4/10.0.0.1/https", None),
+        ("/ip6/::1/tcp/443/https", None),
+        ("/ip6/::ffff:10.0.0.1/tcp/443/https", None),
+        ("/ip4/::1/tcp/443/https", None),
+        ("/ip4/999.1.1.1/tcp/443/https", None),
+        ("/p2p/12D3", None),
+        ("", None),
+        ("https://gw.example", None),
+    ],
+)
+def test_multiaddrs(address: str, url: str | None) -> None:
+    assert https_url(address) == url
+
+
+def test_names_only() -> None:
+    provider = open_provider("routing:https://a.example,https://b.example/routing/v1/")
+    assert isinstance(provider, RoutingProvider) and isinstance(provider, Provider)
+    assert provider.name == "routing:https://a.example,https://b.example"
+    assert provider.capabilities.names and not provider.capabilities.blocks
+    calls = [
+        provider.put_car(CID, [], name="n"), provider.has([CID]), provider.get_blocks([CID]), provider.pin(CID, "n"),
+        provider.pins("n"), provider.unpin(Pin(CID, "n", "", 0)),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(ProviderRefused, match="cannot"):
+            asyncio.run(call)
+    with pytest.raises(ProviderRefused):
+        provider.get_dag(CID)
+    for spec in ("routing", "routing:x"):
+        with pytest.raises(ConfigError):
+            open_provider(spec)
