@@ -38,6 +38,13 @@ class _Row(msgspec.Struct):
     f: Frame
 
 
+class _Places(msgspec.Struct, gc=False):
+    """Of a value of our own state only what says where its objects lie."""
+
+    loc: Loc | None = None
+    base: Loc | None = None
+
+
 class _State(msgspec.Struct):
     top: str
     ek: str
@@ -47,12 +54,15 @@ class _State(msgspec.Struct):
 
 
 _CHAIN = "journal"
+#: Stands once in the canonical JSON of each value, and never inside a string: there a quote follows a backslash.
+_KIND = b'"kind":'
 #: Entries in one row of the journal, so that no row needs much memory.
 _ROW = 1_000
 #: A journal of more rows or bytes is moved into the tree by the next write: opening a memory reads all of it.
 _LONG_ROWS = 512
 _LONG_BYTES = 4 * 1024 * 1024
 _GONE = msgspec.Raw(b"null")
+_places_decoder = msgspec.json.Decoder(dict[str, _Places])
 _row_decoder = msgspec.json.Decoder(_Row)
 _state_decoder = msgspec.json.Decoder(_State)
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -152,12 +162,23 @@ class Store:
 
     def entries(self, prefix: str = "") -> Iterator[tuple[str, Entry]]:
         """All entries whose name starts with `prefix`, in no order that means anything."""
-        for name, text in self._tree.items():
-            if name.startswith(prefix) and name not in self._overlay:
+        for name, text in self._texts():
+            if name.startswith(prefix):
                 yield name, decode_entry(name, text)
+
+    def unsigned(self) -> Iterator[tuple[str, Entry]]:
+        """The entries that hold a value without a signature: written while there was no vault."""
+        for name, text in self._texts():
+            if text.count(b'"s":"') < text.count(_KIND):
+                yield name, decode_entry(name, text)
+
+    def _texts(self) -> Iterator[tuple[str, bytes]]:
+        for name, text in self._tree.items():
+            if name not in self._overlay:
+                yield name, text
         for name, changed in list(self._overlay.items()):
-            if name.startswith(prefix) and changed is not None:
-                yield name, decode_entry(name, changed)
+            if changed is not None:
+                yield name, changed
 
     def crowded(self) -> Iterator[tuple[str, Entry]]:
         """The entries that hold more than one value; costs nothing for all the others."""
@@ -285,11 +306,14 @@ class Store:
         for name, text in changes.items():
             old = self._tree.get(name)
             for source, sign in ((old, -1), (text, 1)):
-                if source is not None:
-                    for loc in located(decode_entry(name, source)):
-                        digest = bytes.fromhex(loc.sha)
-                        size, delta = deltas.get(digest, (loc.size, 0))
-                        deltas[digest] = (size, delta + sign)
+                if source is None:
+                    continue
+                for place in _places_decoder.decode(source).values():
+                    for loc in (place.loc, place.base):
+                        if loc is not None:
+                            digest = bytes.fromhex(loc.sha)
+                            size, delta = deltas.get(digest, (loc.size, 0))
+                            deltas[digest] = (size, delta + sign)
         change_objects(self.db, deltas)
 
     @property
@@ -309,9 +333,8 @@ class Store:
 
 
 def _holds_many(text: bytes) -> bool:
-    """Whether canonical JSON of an entry holds more than one value. (A quote inside a string has a backslash before it,
-    so this never stands in one.)"""
-    return text.count(b'"kind":') > 1
+    """Whether canonical JSON of an entry holds more than one value."""
+    return text.count(_KIND) > 1
 
 
 def _link(chain: bytes, row: bytes) -> bytes:

@@ -155,11 +155,6 @@ def writing(replica: Replica) -> Iterator[Writing]:
                 replica.store.checkpoint(folders=replica.vault_tag is not None)
 
 
-def unsigned(entry: Entry) -> bool:
-    """Whether an entry holds a value that was written while there was no vault."""
-    return any(not value.s for value in entry.values())
-
-
 def sign_entry(replica: Replica, name: str, entry: Entry) -> Entry:
     """The entry with this device's unsigned values signed: they were written while there was no vault."""
     vault = replica.vault_tag

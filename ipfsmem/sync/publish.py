@@ -20,7 +20,7 @@ from ipfsmem.replica.folders import add_file, add_folder
 from ipfsmem.replica.many import read_blocks
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame, located
-from ipfsmem.replica.writing import LOCAL_BODIES, seal_entry, sign_entry, unsigned
+from ipfsmem.replica.writing import LOCAL_BODIES, seal_entry, sign_entry
 from ipfsmem.seal.objects import Sealer
 from ipfsmem.sync.commit import SignedCommit, make_commit, plain_commit, seal_commit
 from ipfsmem.sync.heads import Head
@@ -114,7 +114,7 @@ def _sign_pending(replica: Replica) -> None:
     store = replica.store
     if replica.db.get_meta("signed") == b"1":
         return
-    pending = {name: sign_entry(replica, name, entry) for name, entry in store.entries() if unsigned(entry)}
+    pending = {name: sign_entry(replica, name, entry) for name, entry in store.unsigned()}
     if pending:
         store.apply(pending, store.frame)
     replica.db.set_meta("signed", b"1")

@@ -72,3 +72,18 @@ def test_after_a_sync_a_settled_memory_asks_the_database_no_question_that_grows(
     assert sum("FROM nodes" in statement for statement in seen) < 5
     assert isinstance(second.replica.db, Database)
     first.close()
+
+
+def test_unsigned_values_are_found_in_tree_and_journal(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        memory.write("one", 'a text with "s":"" in it')
+        memory.note("happened")
+        with memory.replica.transaction():
+            memory.replica.store.checkpoint(folders=False)
+        memory.write("two", "later")
+        names = {name for name, _ in memory.replica.store.unsigned()}
+        assert names == {name for name, _ in memory.replica.store.entries()} and len(names) == 3
+    first, second = _two(tmp_path / "signed")
+    first.write("more", "text")
+    for other in (first, second):
+        assert not list(other.replica.store.unsigned())
