@@ -48,7 +48,8 @@ from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.layouts import PlainLayout, SealedLayout
 from ipfsmem.storage.memories import Listed, Memories, Reading
 from ipfsmem.storage.working_copy import PLAIN_MODES, WorkingCopy, working_folder
-from ipfsmem.sync.engine import Collection, Sync
+from ipfsmem.sync.collection import Collection
+from ipfsmem.sync.engine import collect, sync
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
 from ipfsmem.sync.provider import Provider, open_provider
 from ipfsmem.sync.publish import Layout
@@ -667,7 +668,7 @@ class Memory:
             self._use(provider)
         channels = self._channels()
         self.scan()
-        report = await Sync(self.replica, channels, self._layout(), root=self._root, progress=progress).run()
+        report = await sync(self.replica, channels, self._layout(), root=self._root, progress=progress)
         self.render()
         report.conflicts = len(self.conflicts())
         return report
@@ -681,8 +682,14 @@ class Memory:
         progress: Progress = no_progress,
     ) -> Collection:
         """Unpin superseded roots and drop blocks that only they needed; says for each root why it stays or goes."""
-        sync = Sync(self.replica, self._channels(), self._layout(), root=self._root, progress=progress)
-        return await sync.collect(dry_run=dry_run, keep_roots=keep_roots, keep_days=keep_days)
+        return await collect(
+            self.replica,
+            self._channels(),
+            dry_run=dry_run,
+            keep_roots=keep_roots,
+            keep_days=keep_days,
+            progress=progress,
+        )
 
     def _channels(self) -> list_[Provider]:
         if self.mode not in VAULT_MODES:

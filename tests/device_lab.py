@@ -24,10 +24,11 @@ from ipfsmem.replica.store import Frame
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.storage.layouts import SealedLayout
 from ipfsmem.storage.memories import Memories
-from ipfsmem.sync.engine import Sync
+from ipfsmem.sync.engine import publish
 from ipfsmem.sync.ipns import parse_record
 from ipfsmem.sync.publish import build_ring_root, send
-from ipfsmem.sync.report import SyncReport
+from ipfsmem.sync.report import SyncReport, no_progress
+from ipfsmem.sync.run import Run
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
 
@@ -315,20 +316,19 @@ class Forger:
         return parse_cid(status)
 
     async def _publish(self) -> None:
-        assert self.memory._provider is not None
-        sync = Sync(self.replica, [self.memory._provider], SealedLayout())
-        await sync.names.read(ipns_name(self.replica.device.sign_public))
-        await sync._publish()
+        run = Run(self.replica, self.memory._providers, None, no_progress)
+        await run.names.read(ipns_name(self.replica.device.sign_public))
+        await publish(run, SealedLayout())
 
     def publish_ring(self, name_key: tuple[bytes, bytes] | None = None) -> CID:
         """Send a root that holds nothing but the ring of this device."""
         return asyncio.run(self._ring())
 
     async def _ring(self) -> CID:
-        assert self.memory._provider is not None
+        (provider,) = self.memory._providers
         with self.replica.transaction():
             root = build_ring_root(self.replica)
-        await send(self.replica, self.memory._provider, root, (), "ring")
+        await send(self.replica, provider, root, (), "ring")
         return root
 
 

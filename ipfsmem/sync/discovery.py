@@ -1,0 +1,168 @@
+"""Finding heads: from the anchor to the ring, to the names of its members, to roots, until nothing new is learned.
+
+Format section 7. Every root is verified before it counts; a name, a pin list and a provider can only withhold. Rings are
+kept as they are verified; states are joined elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.content.fetch import drive_async
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import (
+    FormatError,
+    IpfsmemError,
+    OpenError,
+    ProviderError,
+    SealError,
+)
+from ipfsmem.seal.ring import Ring, parse_keyring
+from ipfsmem.sync.heads import Head, open_root
+from ipfsmem.sync.names import pin_name, target
+from ipfsmem.sync.remote import read_root
+from ipfsmem.sync.run import Run
+
+#: Names followed in one sync; more means somebody makes them up.
+MAX_NAMES = 512
+
+
+async def discover(run: Run) -> None:
+    """Anchors and device names, then the roots they point at, until nothing new is learned."""
+    todo = [ipns_name(run.anchor)]
+    if run.root is not None:
+        todo.append(ipns_name(run.root.head_public))
+    asked: set[str] = set()
+    listed = False
+    while todo:
+        for name in todo:
+            asked.add(name)
+            await _follow(run, name, asked)
+        if not listed and (not run.opened or not any(p.capabilities.names for p in run.providers)):
+            # Where names are lost or hidden, pin lists still show roots; each is verified like any other.
+            listed = True
+            await _open_pins(run)
+        todo = [name for name in _member_names(run) if name not in asked]
+        if len(asked) > MAX_NAMES:
+            raise FormatError(f"more than {MAX_NAMES} names lead from one to the next")
+
+
+async def _open_pins(run: Run) -> None:
+    for provider in run.providers:
+        if not provider.capabilities.list:
+            continue
+        try:
+            pins = await provider.pins(pin_name(run.anchor))
+        except ProviderError as error:
+            run.report.say("channel-down", f"the pin list of {provider.name} could not be read: {error}")
+            continue
+        for pin in pins:
+            await _open(run, pin.cid, f"pin list of {provider.name}", anchor=False)
+
+
+def _member_names(run: Run) -> list[str]:
+    ring = run.replica.ring
+    if ring is None:
+        return []
+    keys = [person.sign for person in ring.view.members.values()]
+    return [ipns_name(key) for key in (*ring.view.anchors(), *keys)]
+
+
+async def _follow(run: Run, name: str, asked: set[str]) -> None:
+    record = await run.names.read(name)
+    for _ in range(8):
+        if record is None:
+            return
+        try:
+            leads = target(record)
+        except FormatError as error:
+            run.report.say("bad-record", f"{name}: {error}")
+            return
+        if isinstance(leads, CID):
+            await _open(run, leads, name, anchor=name in anchor_names(run))
+            return
+        asked.add(leads)
+        record = await run.names.read(leads)
+
+
+def anchor_names(run: Run) -> set[str]:
+    roots = [run.root.head_public] if run.root is not None else []
+    return {ipns_name(public) for public in (*run.anchors(), *roots)}
+
+
+async def _open(run: Run, root: CID, source: str, *, anchor: bool = False) -> None:
+    """Verify a root; `anchor` when a name that only a root can sign points at it."""
+    if root in run.opened or (root in run.headless and not anchor):
+        return
+    run.opened.add(root)
+    reader, before = Reader(), len(run.fetcher.fetched)
+    try:
+        files = await drive_async(read_root(reader, root), run.fetcher.get)
+        ring = run.replica.ring
+        secrets = [run.replica.device.box_secret]
+        if run.root is not None:
+            secrets.append(run.root.box_secret)
+        try:
+            opened = open_root(files, run.vault, ring, secrets)
+        except OpenError:
+            _learn_publicly(run, files.keyring, ring)
+            raise
+        if opened.head is None and not anchor:
+            # Bytes of a ring count when a commit or an anchor names them: else old and new parts could be paired.
+            # Pin lists show the anchor's root too, so this alone is no news for anybody.
+            run.opened.discard(root)
+            run.headless.add(root)
+            return
+    except ProviderError:
+        raise
+    except IpfsmemError as error:
+        run.fetcher.forget_since(before)
+        run.report.say("head-refused", f"root {root} ({source}) was not used: {error}{run.why(error)}")
+        return
+    with run.replica.transaction():
+        if ring is None and not _is_anchored(run, opened.ring):
+            run.report.say("head-refused", f"root {root} ({source}) has a ring that is not of this wallet")
+            return
+        run.replica.set_ring(opened.ring if run.replica.ring is None else run.replica.ring.join(opened.ring))
+    by = opened.head.commit.commit.dev if opened.head is not None else ""
+    if by != run.replica.device.id and run.replica.device.id in opened.shown.view.members:
+        run.known_elsewhere = True
+    if opened.head is None:
+        run.anchored = opened.shown if run.anchored is None else run.anchored.join(opened.shown)
+        run.ring_roots.add(root)
+    else:
+        run.heads[root] = opened.head
+
+
+def _is_anchored(run: Run, ring: Ring) -> bool:
+    assert run.replica.config.vault is not None
+    return bytes.fromhex(run.replica.config.vault.admin) in ring.view.roots
+
+
+def _learn_publicly(run: Run, keyring: bytes, ring: Ring | None) -> None:
+    """A ring that we cannot open still shows, signed, that another key seals: then we stop publishing."""
+    if ring is None:
+        return
+    with contextlib.suppress(SealError, FormatError), run.replica.transaction():
+        run.replica.set_ring(ring.join(parse_keyring(keyring, run.vault).public_ring()))
+
+
+def weigh(run: Run, head: Head) -> None:
+    """High-water marks: tell of a head older than one seen before, and of two commits with one number."""
+    db = run.replica.db.connection
+    commit = head.commit.commit
+    row = db.execute("SELECT c, digest FROM marks WHERE device=?", (commit.dev,)).fetchone()
+    if row is None or commit.c > row[0]:
+        db.execute("INSERT OR REPLACE INTO marks VALUES (?,?,?)", (commit.dev, commit.c, head.commit.digest))
+    elif commit.c < row[0]:
+        named = any(head.commit.digest in other.commit.commit.prev for other in run.heads.values())
+        if not named:
+            run.report.say(
+                "stale",
+                f"an older head of device {commit.dev} was served (commit {commit.c}, {row[0]} was seen before)",
+            )
+    elif row[1] != head.commit.digest:
+        run.report.say(
+            "equivocation", f"device {commit.dev} made two different commits with the number {commit.c}"
+        )

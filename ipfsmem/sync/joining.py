@@ -1,0 +1,258 @@
+"""Joining the heads that were found: each whole or not at all, forks held, this device's own copies noticed first.
+
+Format sections 5 and 7. Reading and checking a head happens outside of transactions, taking it in inside of one.
+"""
+
+from __future__ import annotations
+
+from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
+from ipfsmem.content.fetch import drive_async
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import (
+    FormatError,
+    IpfsmemError,
+    LimitError,
+    NotFoundError,
+    ProviderError,
+)
+from ipfsmem.sync.fork import adopt_head, adopt_orphans, append_new_lines, forked_devices, orphans, settled
+from ipfsmem.sync.heads import Head
+from ipfsmem.sync.identity import (
+    append_lines,
+    last_pair,
+    move_since,
+    move_values,
+    new_identity,
+)
+from ipfsmem.sync.join import LACKING, Change, checked, fetch_objects, join
+from ipfsmem.sync.names import target
+from ipfsmem.sync.remote import differences
+from ipfsmem.sync.run import Run
+
+#: A join of fewer changes than this is never a mass delete.
+GUARD_FROM = 10
+
+
+async def join_head(run: Run, head: Head) -> None:
+    before = len(run.fetcher.fetched)
+    try:
+        changes = await _changes(run, head)
+    except ProviderError:
+        raise
+    except IpfsmemError as error:
+        run.fetcher.forget_since(before)
+        _drop(run, head, f"{error}{run.why(error)}")
+        return
+    with run.replica.transaction():
+        entries = _count_entries(run) if len(changes) > GUARD_FROM else 0
+        if not _join_or_hold(run, changes, head):
+            return
+        if entries:
+            _guard(run, entries)
+
+
+async def ask_again(run: Run) -> None:
+    """Ask for bodies that could not be had when their values were joined in an earlier sync: "not fetched" is a
+    state that ends. What a join of this sync misses is asked for in the next one."""
+    if run.replica.db.get_meta(LACKING) != b"1":
+        return
+    absent = "SELECT digest FROM objects WHERE digest NOT IN (SELECT digest FROM blocks)"
+    missing = [bytes(row[0]) for row in run.replica.db.connection.execute(absent)]
+    if missing:
+        found = await run.fetcher.get([raw_cid(digest) for digest in missing])
+        run.report.not_fetched += len(missing) - len(found)
+    else:
+        with run.replica.transaction():
+            run.replica.db.set_meta(LACKING, b"0")
+
+
+def _count_entries(run: Run) -> int:
+    return sum(1 for _ in run.replica.store.names())
+
+
+def _guard(run: Run, before: int) -> None:
+    """A join that removes more than a tenth keeps the root before it until the user says so (trace 19)."""
+    gone = before - _count_entries(run)
+    root = run.replica.db.get_meta("root")
+    if gone * 10 > before and root is not None:
+        run.replica.db.set_meta(f"guarded {root.decode()}", b"1")
+        run.report.say(
+            "mass-delete",
+            f"{gone} of {before} entries went with this join; the root before it, {root.decode()}, is kept",
+        )
+
+
+async def _changes(run: Run, head: Head) -> list[Change]:
+    """What differs between a head and us, checked, its objects fetched."""
+    with run.replica.transaction():
+        run.replica.store.checkpoint(folders=True)
+        tree = run.replica.store.tree
+    codec, commit = run.replica.codec, head.commit.commit
+    found = await drive_async(
+        differences(
+            Reader(),
+            head.state,
+            codec.extension,
+            tree,
+            bytes.fromhex(commit.state),
+            lambda prefix, stored: codec.open_node(prefix, commit.ek, stored),
+        ),
+        run.fetcher.get,
+    )
+    changes = checked(found, head, run.replica, run.progress)
+    await fetch_objects(changes, run.replica, run.fetcher, run.progress)
+    return changes
+
+
+def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
+    """Join a head, or hold it: whoever copied a device's state wrote something else (format section 5).
+
+    The first head was joined. A held one is taken in as soon as the old id is given up.
+    """
+    forked = forked_devices(changes, head, run.replica)
+    if not _joinable(run, forked, head):
+        run.heads.pop(head.root, None)
+        return False
+    lines: list[bytes] = []
+    if forked:
+        try:
+            changes, lines = adopt_head(run.replica, changes, head, forked)
+        except (LimitError, NotFoundError) as error:
+            run.report.say("equivocation", f"head {head.root} is held back: {error}")
+            run.heads.pop(head.root, None)
+            return False
+        run.report.say(
+            "fork-joined",
+            f"two copies of {', '.join(sorted(forked))} wrote different things; the texts of both were kept, "
+            "some may come twice",
+        )
+    if not join(changes, head, run.replica, run.report):
+        raise FormatError(f"head {head.root} contradicts itself")
+    append_new_lines(run.replica, lines)
+    run.report.heads_joined += _note_head(run, head)
+    return True
+
+
+def _joinable(run: Run, forked: set[str], head: Head) -> bool:
+    ring = run.replica.ring
+    assert ring is not None
+    waiting = sorted(device for device in forked if not settled(ring, device))
+    if waiting:
+        run.report.say(
+            "equivocation",
+            f"device {', '.join(waiting)} wrote different things under the same numbers: head {head.root}, which "
+            "came second, is held back until that device has taken a new id (it does so at its next sync) or is "
+            "revoked",
+        )
+    return not waiting
+
+
+def _drop(run: Run, head: Head, why: str) -> None:
+    run.heads.pop(head.root, None)
+    run.report.say(
+        "head-refused", f"head {head.root} of device {head.commit.commit.dev} was not joined: {why}"
+    )
+
+
+def _note_head(run: Run, head: Head) -> bool:
+    """Remember a joined head; True when it is news."""
+    commit = head.commit.commit
+    known = run.replica.db.connection.execute(
+        "SELECT 1 FROM heads WHERE root=?", (str(head.root),)
+    ).fetchone()
+    if known is not None:
+        return False
+    run.replica.db.connection.execute(
+        "INSERT OR REPLACE INTO heads VALUES (?,?,?,?,?,?)",
+        (str(head.root), commit.dev, commit.c, head.commit.digest, run.replica.world.now(), b""),
+    )
+    return True
+
+
+def _own_head(run: Run) -> Head | None:
+    mine = [h for h in run.heads.values() if h.commit.commit.dev == run.replica.device.id]
+    return max(mine, key=lambda head: head.commit.commit.c, default=None)
+
+
+async def check_own_name(run: Run) -> None:
+    """A name of ours that points at a root which we never published and cannot read: another copy may have counted
+    on. Then nothing is published (format section 5), or with the wallet at hand the id is changed."""
+    record = run.names.known(ipns_name(run.replica.device.sign_public))
+    if record is None:
+        return
+    leads = target(record)
+    db = run.replica.db.connection
+    if not isinstance(leads, CID) or leads in run.heads or leads in _joined_before(run):
+        return
+    if db.execute("SELECT 1 FROM placed WHERE answered=?", (str(leads),)).fetchone():
+        return
+    if run.root is not None:
+        await become_another(run, None, unknown=True)
+        return
+    run.unsure = f"the name of this device points at {leads}, which it did not publish and cannot read"
+
+
+def _joined_before(run: Run) -> set[CID]:
+    rows = run.replica.db.connection.execute("SELECT root FROM heads")
+    return {parse_cid(root) for (root,) in rows}
+
+
+def take_over_orphans(run: Run) -> None:
+    with run.replica.transaction():
+        found = orphans(run.replica)
+        if found:
+            try:
+                adopt_orphans(run.replica, found)
+            except (LimitError, NotFoundError) as error:
+                run.report.say("orphan", f"texts of devices without a key could not be taken over: {error}")
+                return
+            run.report.say(
+                "orphan",
+                f"the key ring no longer knows the key of {', '.join(sorted(found))}: the texts of that device go "
+                "on under the id of this one",
+            )
+
+
+async def become_another(run: Run, stranger: Head | None, *, unknown: bool = False) -> None:
+    """Take a new id, with every text of the old one that the other copy's head does not hold.
+
+    Without such a head: with what was written since the last pair, which both copies know; `unknown`: with all.
+    """
+    old = run.replica.device.id
+    shown = stranger or _own_head(run)
+    changes: list[Change] | None = None
+    if shown is not None:
+        try:
+            changes = await _changes(run, shown)
+        except ProviderError:
+            raise
+        except IpfsmemError as error:
+            if stranger is not None:
+                _drop(run, stranger, f"{error}{run.why(error)}")
+    with run.replica.transaction():
+        if stranger is not None and changes is not None:
+            forked = forked_devices(changes, stranger, run.replica) - {old}
+            if not _joinable(run, forked, stranger):
+                run.heads.pop(stranger.root, None)
+                changes = None
+        common = last_pair(run.replica) if stranger is None and not unknown else 0
+        new_identity(run.replica, run.report)
+        if stranger is not None and changes is not None:
+            lines, whole = move_values(run.replica, old, changes)
+            _join_or_hold(run, whole, stranger)
+        else:
+            lines = move_since(run.replica, old, common, changes or [])
+        append_lines(run.replica, lines)
+    run.known_elsewhere = False
+    run.report.new_identity = True
+    run.report.say(
+        "identity",
+        f"this device's state was restored or copied: it goes on as {run.replica.device.id} (was {old}); "
+        "nothing was lost, and a text may come twice",
+    )
+
+
+def say_what_was_refused(run: Run) -> None:
+    for cid, why in run.fetcher.refused.items():
+        run.report.say("bad-block", f"a wrong block was served: {why}")
+        run.replica.db.report(run.replica.world.now(), "bad-block", f"{cid}: {why}")

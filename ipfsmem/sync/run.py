@@ -1,0 +1,75 @@
+"""What the parts of one sync share: the replica, the providers, what was found so far, and the report.
+
+It holds; it decides nothing. Everything in it lives for one sync only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+
+from ipfsmem.content.cid import CID
+from ipfsmem.errors import IpfsmemError, NotFoundError
+from ipfsmem.replica.lock import directory_lock_async
+from ipfsmem.replica.replica import Replica
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.ring import Ring
+from ipfsmem.sync.fetch import Fetcher
+from ipfsmem.sync.heads import Head
+from ipfsmem.sync.names import Names
+from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.report import Progress, SyncReport
+
+
+class Run:
+    """One sync. `root` is the unlocked wallet or recovery key, None in everyday use."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        providers: Sequence[Provider],
+        root: RootKeys | None,
+        progress: Progress,
+    ) -> None:
+        assert replica.config.vault is not None and replica.vault_tag is not None
+        self.replica = replica
+        self.providers = providers
+        self.where = " and ".join(provider.name for provider in providers)
+        self.root = root
+        self.progress = progress
+        self.report = SyncReport()
+        self.vault = replica.vault_tag
+        self.anchor = bytes.fromhex(replica.config.vault.anchor)
+        self.names = Names(replica, providers, self.report)
+        self.fetcher = Fetcher(replica.db, providers)
+        #: Verified heads by root.
+        self.heads: dict[CID, Head] = {}
+        self.opened: set[CID] = set()
+        #: Roots with a ring alone that an anchor names, and those that no anchor has named (yet).
+        self.ring_roots: set[CID] = set()
+        self.headless: set[CID] = set()
+        self.anchored: Ring | None = None
+        #: Whether another device's head, or the anchor, has this device in its ring.
+        self.known_elsewhere = False
+        #: Why nothing may be published in this sync; empty when it may.
+        self.unsure = ""
+
+    def why(self, error: IpfsmemError) -> str:
+        """What a refused block adds to an error that it caused."""
+        if isinstance(error, NotFoundError) and self.fetcher.refused:
+            return "; " + next(iter(self.fetcher.refused.values()))
+        return ""
+
+    def anchors(self) -> set[bytes]:
+        """The anchor keys of the vault and of all members that have one."""
+        ring = self.replica.ring
+        return {self.anchor, *(ring.view.anchors() if ring is not None else ())}
+
+    @contextlib.asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """One sync at a time for a memory; writes go on meanwhile."""
+        if self.replica.folder is None:
+            yield
+            return
+        async with directory_lock_async(self.replica.folder / "sync.lock", wait=60.0):
+            yield
