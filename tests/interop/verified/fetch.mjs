@@ -1,4 +1,5 @@
-// Reads ipfs:// and ipns:// URLs through a gateway and a routing server, verifying every block, and prints each as hex.
+// Reads ipfs:// and ipns:// URLs through a gateway and a routing server, verifying every block; prints status, length and SHA-256 of each.
+import { createHash } from 'node:crypto'
 import { withHTTP } from '@helia/http'
 import { createVerifiedFetch } from '@helia/verified-fetch'
 import { createHeliaLight } from 'helia'
@@ -14,6 +15,6 @@ const fetch = await createVerifiedFetch(helia)
 for (const url of urls) {
   const response = await fetch(url)
   const body = Buffer.from(await response.arrayBuffer())
-  console.log(response.status, body.toString('hex'))
+  console.log(response.status, body.length, createHash('sha256').update(body).digest('hex'))
 }
 process.exit(0)

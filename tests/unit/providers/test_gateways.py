@@ -326,7 +326,7 @@ def test_limits_of_the_caller(two: Two) -> None:
         return [block async for block in provider.tree(TREE.cid, limits)]
 
     for limits in (Limits(blocks=10), Limits(total_bytes=1000)):
-        with pytest.raises(ProviderRefused, match="more than|are allowed"):
+        with pytest.raises(ProviderRefused, match="more than"):
             run(provider, ask(limits))
     assert len(one.asked) == len(other.asked) == 2
 
@@ -334,6 +334,8 @@ def test_limits_of_the_caller(two: Two) -> None:
 def test_no_gateway_has_the_tree(two: Two) -> None:
     one, other, provider, _ = two
     one.car = other.car = status(404)
+    assert run(provider, dag(provider)) == []
+    one.car = other.car = status(200, header([TREE.cid]) + b"block was not found locally")  # as boxo does
     assert run(provider, dag(provider)) == []
     one.car = other.car = status(503)
     with pytest.raises(ProviderUnavailable):
