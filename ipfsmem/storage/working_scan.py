@@ -36,6 +36,8 @@ DAY = 86_400_000
 #: How long after a file was replaced a writer may still have the old text in hand; ms.
 OLD_TEXT_FOR = 60_000
 _DELETES = "vanished"
+#: Dots of a file that does not show the merged text yet: an edit of it has seen none of the state.
+NOT_SHOWN = ("-",)
 
 
 class Scan:
@@ -147,8 +149,9 @@ class Scan:
             return (self._change.put(name, text, ()),), 0
         self._replica.db.add_blocks([(sha256(text).digest(), text)])
         if merged == shown:
-            return row.dots, -1
-        return (self._change.put(name, merged, row.dots),), 0
+            return NOT_SHOWN, -1
+        self._change.put(name, merged, row.dots)
+        return NOT_SHOWN, 0
 
     def _edit_of_the_past(
         self, row: Render, name: str, text: bytes, view: KeyView
@@ -159,9 +162,10 @@ class Scan:
             merged = merge_memory(older, view.data, text)
             self._replica.db.add_blocks([(sha256(text).digest(), text)])
             if merged == view.data:
-                return view.dots, 0
+                return NOT_SHOWN, 0
             if merged is not None:
-                return (self._change.put(name, merged, (*view.dots, *row.dots)),), 0
+                self._change.put(name, merged, (*view.dots, *row.dots))
+                return NOT_SHOWN, 0
         return (self._change.put(name, text, row.dots),), 0
 
     def _base_of_blind_edit(self, row: Render, text: bytes) -> bytes | None:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -235,9 +234,6 @@ def test_no_line_is_lost(steps: list[tuple[tuple[Any, ...], list[tuple[Any, ...]
         world.check()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="found by the law above: the phone's line leaves the view; cause not found yet"
-)
 def test_an_append_a_pull_and_a_whole_file_at_once(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.out_append("tone.md")
