@@ -54,10 +54,8 @@ class Cli:
         """Run a command; `key` comes through a pipe as a raw wallet."""
         secrets_in.from_descriptor.cache_clear()
         given = list(arguments)
-        fd = -1
         if key:
-            fd = pipe(key)
-            given += ["--raw-key-fd", str(fd), "--i-know-raw-keys"]
+            given += ["--raw-key-fd", str(pipe(key)), "--i-know-raw-keys"]
         out, err = _Stream(), _Stream()
         with self._monkeypatch.context() as patch:
             patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
@@ -67,11 +65,6 @@ class Cli:
             code = main(given)
             sys.stdout.flush()
             sys.stderr.flush()
-        if fd >= 0:
-            try:
-                os.close(fd)
-            except OSError:
-                pass
         return Result(code, out.getvalue(), err.getvalue())
 
     def ok(self, *arguments: str, stdin: bytes = b"", key: str = "") -> Result:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import click
 
-from ipfsmem.errors import IpfsmemError
+from ipfsmem.errors import IpfsmemError, StorageError
 
 #: What is offered, in the order of `ipfsmem --help`. The module of a command is `<name>_cmd`, its attribute `command`.
 SECTIONS: Final[dict[str, dict[str, str]]] = {
@@ -144,6 +144,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    except OSError as error:
+        if os.environ.get("IPFSMEM_DEBUG"):
+            raise
+        return _report("StorageError", _os_error(error), StorageError.hint, StorageError.exit_code, as_json)
     except Exception as error:
         if os.environ.get("IPFSMEM_DEBUG"):
             raise
@@ -152,6 +156,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
             "Unexpected", text, "Run it again with IPFSMEM_DEBUG=1 for the traceback.", 70, as_json
         )
     return code if isinstance(code, int) else 0
+
+
+def _os_error(error: OSError) -> str:
+    from ipfsmem.replica.disk import reason
+
+    where = f" {error.filename}" if error.filename is not None else ""
+    return f"the system refused{where}: {reason(error)}"
 
 
 def _usage_hint(error: click.ClickException) -> str:

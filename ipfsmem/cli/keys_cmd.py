@@ -113,7 +113,13 @@ def revoke_command(here: Here, member: str, **given: Any) -> None:
 
     What the device already holds it keeps: a revoked device cannot read what is written from now on.
     """
-    _with_owner(here, given, lambda memory, meter: memory.revoke(_known(memory, member), progress=meter))
+
+    async def work(memory: Memory, meter: Progress) -> SyncReport:
+        if not _found(memory, member):
+            await memory.sync(progress=meter)  # it may have joined since
+        return await memory.revoke(_known(memory, member), progress=meter)
+
+    _with_owner(here, given, work)
 
 
 @ours("rotate", short_help="Seal under a new key from now on.")
@@ -124,10 +130,15 @@ def rotate_command(here: Here, **given: Any) -> None:
     _with_owner(here, given, lambda memory, meter: memory.rotate(progress=meter))
 
 
-def _known(memory: Memory, text: str) -> str:
-    """A member's id by the beginning of it, or by a label that only one has."""
+def _found(memory: Memory, text: str) -> set[str]:
+    """Members' ids by the beginning of one, else by the whole label."""
     members = memory.members()
-    found = {p.id for p in members if p.id.startswith(text)} or {p.id for p in members if p.label == text}
+    return {p.id for p in members if p.id.startswith(text)} or {p.id for p in members if p.label == text}
+
+
+def _known(memory: Memory, text: str) -> str:
+    """The one member that is meant. Raises UsageError when there is none, or several."""
+    found = _found(memory, text)
     if len(found) == 1:
         return found.pop()
     if not found:

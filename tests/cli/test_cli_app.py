@@ -16,7 +16,6 @@ import pytest
 from ipfsmem.cli import app
 from ipfsmem.cli.app import SHORT
 from ipfsmem.errors import IpfsmemError
-
 from tests.cli_lab import Cli, program
 
 

@@ -1,0 +1,36 @@
+"""`ipfsmem doctor`."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+
+from tests.cli_lab import Cli
+
+
+def test_a_sound_memory(sealed: Cli) -> None:
+    sealed.ok("write", "tone", "--body", "x")
+    said = sealed.ok("doctor", "--json").json
+    assert said["errors"] == 0 and {"database", "blocks"} <= {f["code"] for f in said["findings"]}
+    assert "✓" in sealed.ok("doctor").out
+
+
+def test_damage_is_an_exit_code(sealed: Cli) -> None:
+    sealed.ok("write", "tone", "--body", "x")
+    sealed.ok("sync")
+    assert sealed.ok("doctor", "--json").json["errors"] == 0
+    with contextlib.closing(sqlite3.connect(sealed.home / "default" / "state.db")) as db, db:
+        changed = db.execute(
+            "UPDATE blocks SET data = zeroblob(length(data)) WHERE digest IN (SELECT digest FROM objects)"
+        ).rowcount
+    assert changed
+    result = sealed("doctor", "--json")
+    assert result.code == 1 and result.json["errors"] >= 1
+    assert "✗" in sealed("doctor").out
+
+
+def test_restore_files(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "x")
+    (cli.home / "default" / "memory" / "tone.md").unlink()
+    assert cli.ok("doctor", "--restore-files", "--json").json["restored_files"] >= 1
+    assert (cli.home / "default" / "memory" / "tone.md").exists()

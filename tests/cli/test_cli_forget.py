@@ -1,0 +1,31 @@
+"""`ipfsmem forget`."""
+
+from __future__ import annotations
+
+from tests.cli_lab import Cli
+
+
+def test_forgotten_and_noted(cli: Cli) -> None:
+    sha = cli.ok("write", "tone", "--body", "x").out.strip()
+    cli.fails(6, "forget", "tone", "--if-match", "0" * 64)
+    cli.ok("forget", "tone", "--reason", "asked for", "--if-match", sha)
+    cli.fails(4, "read", "tone")
+    cli.fails(4, "forget", "tone")
+    (event,) = cli.ok("timeline", "--json").json
+    assert (event["type"], event["key"], event["reason"]) == ("forgot", "tone", "asked for")
+    cli.ok("write", "tone", "--body", "again")
+    assert cli.ok("read", "tone", "--body").out == "again\n"
+
+
+def test_on_the_other_device_too_and_its_words_are_kept(sealed: Cli, second: Cli) -> None:
+    sealed.ok("write", "tone", "--body", "old")
+    sealed.ok("sync")
+    second.ok("sync")
+    sealed.ok("forget", "tone")
+    second.ok("write", "tone", "--body", "written meanwhile")
+    for device in (sealed, second, sealed):
+        device.ok("sync")
+    for device in (sealed, second):
+        device.fails(4, "read", "tone")
+        (conflict,) = device.ok("conflicts", "--json").json
+        assert conflict["forgotten"] and "written meanwhile" in conflict["copies"][0]["text"]

@@ -1,0 +1,110 @@
+"""`ipfsmem export` and `ipfsmem import`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.cli import main
+from tests.cli_lab import Cli
+
+SAMPLE = Path(__file__).parents[2] / "ipfsmem" / "data" / "sample.json"
+
+
+def test_the_sample_goes_in_and_comes_out_as_it_was(cli: Cli, tmp_path: Path) -> None:
+    said = cli.ok("import", str(SAMPLE), "--json").json
+    assert (said["added"], said["events"], said["problems"]) == (204, 510, [])
+    out = tmp_path / "out.json"
+    cli.ok("export", "--out", str(out))
+    before, after = json.loads(SAMPLE.read_text("utf-8")), json.loads(out.read_text("utf-8"))
+    assert after["files"] == before["files"] and after["timeline"] == before["timeline"]
+    assert cli.ok("export").out_bytes == out.read_bytes()
+    again = cli.ok("import", str(out), "--json").json
+    assert (again["added"], again["unchanged"], again["events"]) == (0, 204, 0)
+
+
+def test_a_folder_goes_out_and_in(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli.ok("write", "tone", "--body", "direct", "--type", "feedback", "--name", "Tone")
+    cli.ok("note", "waved")
+    folder = tmp_path / "plain"
+    assert cli.ok("export", "--dir", str(folder), "--json").json["files"] == 3
+    assert (folder / "tone.md").read_bytes() == cli.ok("read", "tone").out_bytes
+    assert "(tone.md)" in (folder / "MEMORY.md").read_text()
+    assert len(list((folder / "timeline").glob("*.jsonl"))) == 1
+    assert (folder / "tone.md").stat().st_mode & 0o077 == 0
+    other = Cli(tmp_path / "other", monkeypatch)
+    other.ok("init", "--mode", "local")
+    other.ok("import", str(folder))
+    assert other.ok("read", "tone").out == cli.ok("read", "tone").out
+    assert [e["type"] for e in other.ok("timeline", "--json").json] == ["waved"]
+
+
+def test_nothing_is_overwritten(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").write_text("x")
+    cli.fails(30, "export", "--dir", str(tmp_path / "full"))
+    assert [p.name for p in (tmp_path / "full").iterdir()] == ["mine"]
+    (tmp_path / "empty").mkdir()
+    cli.ok("export", "--dir", str(tmp_path / "empty"))
+
+
+def test_conflict_copies_are_exported(clash: tuple[Cli, Cli], tmp_path: Path) -> None:
+    clash[0].ok("export", "--dir", str(tmp_path / "plain"))
+    names = sorted(p.name for p in (tmp_path / "plain").glob("*.md"))
+    assert names[0] == "MEMORY.md" and names[1].startswith("tone.conflict-") and names[2] == "tone.md"
+    assert "## Needs attention" in (tmp_path / "plain" / "MEMORY.md").read_text()
+
+
+def test_a_car_of_the_published_root(sealed: Cli, tmp_path: Path) -> None:
+    sealed.ok("write", "secret_plan", "--body", "buy a lighthouse")
+    root = sealed.ok("sync", "--json").json["root"]
+    car = tmp_path / "out.car"
+    assert sealed.ok("export", "--car", str(car), "--json").json["root"] == root
+    assert b"lighthouse" not in car.read_bytes() and b"secret_plan" not in car.read_bytes()
+    found = sealed.ok("inspect", str(car), "--json").json
+    assert found["root"]["kind"] == "sealed memory" and found["roots"] == [root]
+    sealed.fails(4, "export", "--car", str(tmp_path / "no.car"), "--root", "bafynothing")
+    assert not (tmp_path / "no.car").exists() and len(list(tmp_path.glob("no.car*"))) == 0
+
+
+def test_merge_keeps_both_and_replace_supersedes(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "mine")
+    theirs = json.dumps(
+        {"version": "memory/0.1", "files": {"tone.md": "theirs\n", "new.md": "new\n"}}
+    ).encode()
+    assert cli.ok("import", "-", "--json", stdin=theirs).json["kept_beside"] == 1
+    assert cli.ok("read", "tone", "--body").out == "mine\n"
+    assert "theirs" in cli.ok("conflicts", "tone").out
+    cli.ok("resolve", "tone", "--keep")
+    cli.ok("write", "extra", "--body", "x")
+    said = cli.ok("import", "-", "--strategy", "replace", "--prune", "--json", stdin=theirs).json
+    assert said["forgotten"] == 1
+    assert cli.ok("read", "tone").out == "theirs\n"
+    cli.fails(2, "import", "-", "--prune", stdin=theirs)
+
+
+def test_what_is_not_a_memory_is_named_and_left_out(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "good.md").write_text("good\n")
+    (folder / "latin.md").write_bytes(b"\xff\xfe")
+    (folder / "long.md").write_bytes(b"x" * (960 * 1024 + 1))
+    (folder / "Foreign Name.md").write_text("kept\n")
+    said = cli.ok("import", str(folder), "--json").json
+    assert said["added"] == 2 and len(said["problems"]) == 2
+    assert {"latin", "long"} == {p.split(".")[0].split()[0] for p in said["problems"]}
+    assert "left out: " in cli.ok("import", str(folder)).out
+
+
+def test_bad_sources(cli: Cli, tmp_path: Path) -> None:
+    cli.fails(4, "import", str(tmp_path / "missing"))
+    cli.fails(10, "import", "-", stdin=b"not json")
+    cli.fails(10, "import", "-", stdin=b'{"version":"memory/9.9","files":{}}')
+    (tmp_path / "link").symlink_to(tmp_path)
+    cli.fails(2, "import", str(tmp_path / "link"))
+    cli.fails(2, "export", "--out", "a", "--dir", "b")
+    cli.fails(2, "export", "--root", "bafy")
+    cli.fails(30, "export", "--out", str(tmp_path / "no" / "such" / "folder" / "file"))
+    assert main is not None

@@ -1,0 +1,37 @@
+"""`ipfsmem read`."""
+
+from __future__ import annotations
+
+from tests.cli_lab import Cli
+
+
+def test_exactly_the_bytes(cli: Cli) -> None:
+    data = "---\nname: Ünïcode\n---\n\n日本 — ok\n\ttab\n".encode()
+    cli.ok("write", "tone", "--whole", "-", stdin=data)
+    assert cli.ok("read", "tone").out_bytes == data
+    assert cli.ok("read", "tone", "--body").out == "日本 — ok\n\ttab\n"
+
+
+def test_json_has_what_a_careful_writer_needs(cli: Cli) -> None:
+    sha = cli.ok("write", "tone", "--body", "x", "--name", "Tone").out.strip()
+    found = cli.ok("read", "tone", "--json").json
+    assert found["sha256"] == sha and found["fields"]["name"] == "Tone" and found["body"] == "x"
+    assert found["text"].endswith("\n\nx\n") and len(found["token"]) == 1
+    assert found["token"][0].startswith(found["device"]) and len(found["hlc"]) == 16
+    assert (found["merged"], found["conflicts"]) == (False, [])
+
+
+def test_what_is_not_there(cli: Cli) -> None:
+    cli.fails(4, "read", "nothing")
+    cli.fails(12, "read", "a/b")
+    cli.ok("write", "tone", "--body", "x")
+    cli.fails(4, "read", "tone", "--conflict", "tone.conflict-00000000.md")
+
+
+def test_a_conflict_copy(clash: tuple[Cli, Cli]) -> None:
+    for device in clash:
+        shown = device.ok("read", "tone", "--json").json
+        (copy,) = shown["conflicts"]
+        other = device.ok("read", "tone", "--conflict", copy, "--body").out
+        assert {shown["body"] + "\n", other} == {"from the first\n", "from the second\n"}
+        assert copy in device.ok("read", "tone").err

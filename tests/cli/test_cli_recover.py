@@ -1,0 +1,45 @@
+"""`ipfsmem recover`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli_lab import KEY, Cli, pipe
+
+
+def test_the_words_alone(bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json["recovery_words"]
+    bare.ok("write", "tone", "--body", "direct")
+    bare.ok("note", "waved")
+    bare.ok("sync")
+    for number, give in enumerate(("stdin", "fd")):
+        other = Cli(tmp_path / f"other{number}", monkeypatch)
+        text = "  ".join(words).upper() + "\n"
+        more = ["--words-fd", str(pipe(text))] if give == "fd" else []
+        said = other.ok("recover", "--unprotected-keys", *more, stdin=b"" if more else text.encode()).out
+        assert f"It is back: {'1 memory' if give == 'stdin' else '2 memories'}, 1 event." in said
+        assert other.ok("read", "tone").out == bare.ok("read", "tone").out
+        other.ok("write", f"from_{give}", "--body", "x")
+        other.ok("sync")
+    bare.ok("sync")
+    assert [i["key"] for i in bare.ok("list", "--json").json] == ["from_fd", "from_stdin", "tone"]
+
+
+def test_wrong_words(bare: Cli, stick: Path) -> None:
+    valid = ["abandon"] * 23 + ["art"]
+    bare.fails(43, "recover", "--unprotected-keys", stdin=" ".join(valid).encode())
+    bare.fails(10, "recover", "--unprotected-keys", stdin=" ".join(valid[:20]).encode())
+    bare.fails(10, "recover", "--unprotected-keys", stdin=" ".join([*valid[:23], "zoo"]).encode())
+    assert "perhaps" in bare.fails(10, "recover", "--unprotected-keys", stdin=b"abandom").err
+    assert not bare.home.exists() or not list(bare.home.iterdir())
+
+
+def test_not_over_a_memory(sealed: Cli) -> None:
+    sealed.fails(3, "recover", "--unprotected-keys", stdin=b"x")
+
+
+def test_no_provider(bare: Cli) -> None:
+    words = " ".join(["abandon"] * 23 + ["art"])
+    assert "--provider" in bare.fails(3, "recover", "--unprotected-keys", stdin=words.encode()).err

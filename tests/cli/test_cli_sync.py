@@ -1,0 +1,105 @@
+"""`ipfsmem sync`, `status`, `log`, `diff`, `gc`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli_lab import KEY, OTHER_KEY, Cli
+
+
+def test_two_devices_end_on_one_root(sealed: Cli, second: Cli) -> None:
+    sealed.ok("write", "tone", "--body", "direct")
+    assert "Published bafy" in sealed.ok("sync").out
+    said = second.ok("sync", "--json").json
+    assert said["entries_changed"] == 1 and said["notices"] == []
+    second.ok("write", "role", "--body", "engineer")
+    for device in (second, sealed, second):
+        device.ok("sync")
+    roots = {device.ok("status", "--json").json["root"] for device in (sealed, second)}
+    assert len(roots) == 1
+    assert "Nothing to publish" in sealed.ok("sync").out
+
+
+def test_status_says_what_waits(sealed: Cli) -> None:
+    assert "nothing waits" in sealed.ok("status").out
+    sealed.ok("write", "tone", "--body", "direct")
+    assert "changes wait: ipfsmem sync" in sealed.ok("status").out
+    sealed.ok("sync")
+    found = sealed.ok("status", "--json").json
+    assert (found["memories"], found["unpublished"], found["mode"]) == (1, False, "encrypted-ipfs")
+    assert found["vault"]["tag"] == "3973bff87388964db243992eeb7c6506"
+
+
+def test_a_local_memory_is_not_published(cli: Cli) -> None:
+    cli.fails(2, "sync")
+    assert "published" not in cli.ok("status").out
+
+
+def test_the_stick_is_gone(sealed: Cli, stick: Path) -> None:
+    sealed.ok("write", "tone", "--body", "direct")
+    shutil.rmtree(stick)
+    assert "Plug the stick in" in sealed.fails(41, "sync").err
+    assert sealed.ok("read", "tone", "--body").out == "direct\n"
+    stick.mkdir()
+    sealed.ok("sync")
+
+
+def test_a_wrong_wallet_is_refused(sealed: Cli) -> None:
+    sealed.fails(24, "sync", key=OTHER_KEY)
+    sealed.ok("sync", key=KEY)
+    sealed.fails(24, "sync", "--vault", "another", key=KEY)
+
+
+def test_a_folder_with_somebody_elses_memory(
+    sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger = Cli(tmp_path / "stranger", monkeypatch)
+    stranger.ok("init", "--unprotected-keys", key=OTHER_KEY)
+    stranger.ok("write", "theirs", "--body", "x")
+    stranger.ok("sync")
+    assert sealed.ok("sync", "--json").json["entries_changed"] == 0
+    assert sealed.ok("list").out == ""
+
+
+def test_a_flipped_byte_is_said(sealed: Cli, second: Cli, stick: Path) -> None:
+    before = {p: p.read_bytes() for p in (stick / "packs").iterdir()}
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    new = [p for p in (stick / "packs").glob("*.car") if p not in before]
+    for pack in new:
+        data = bytearray(pack.read_bytes())
+        data[-40] ^= 1
+        pack.write_bytes(data)
+    said = second.ok("sync")
+    assert "head-refused: " in said.out or "bad-block: " in said.out
+    assert second.ok("list").out == ""
+
+
+def test_log_and_diff(sealed: Cli, second: Cli) -> None:
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    sealed.ok("write", "tone", "--body", "more direct")
+    sealed.ok("write", "role", "--body", "engineer")
+    changed = {line["key"]: line for line in sealed.ok("diff", "--json").json}
+    assert (changed["tone"]["change"], changed["role"]["change"]) == ("changed", "added")
+    assert "more direct" in changed["tone"]["after"] and changed["role"]["before"] is None
+    text = sealed.ok("diff").out
+    assert "-direct" in text and "+more direct" in text
+    assert sealed.ok("diff", "--names").out.splitlines() == ["added\trole", "changed\ttone"]
+    sealed.ok("sync")
+    entries = sealed.ok("log", "--json").json
+    assert entries[0]["own"] and entries[0]["label"] == "first" and entries[0]["c"] > entries[-1]["c"]
+    back = sealed.ok("diff", entries[0]["root"], entries[1]["root"], "--names").out.splitlines()
+    assert back == ["removed\trole", "changed\ttone"]
+    assert sealed.ok("diff").out == ""
+    assert len(sealed.ok("log", "--limit", "1").out.splitlines()) == 1
+    sealed.fails(4, "diff", "bafynothing")
+
+
+def test_gc_says_why(sealed: Cli) -> None:
+    said = sealed.ok("gc", "--dry-run")
+    assert "a name points at it" in said.out and "would go here" in said.out
+    assert sealed.ok("gc", "--json").json["dry_run"] is False

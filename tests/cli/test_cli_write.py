@@ -1,0 +1,154 @@
+"""`ipfsmem write`: sources, header, refusals."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.cli_lab import Cli
+
+
+def test_the_text_from_a_flag_a_file_or_standard_input(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("from a file\n")
+    cli.ok("write", "a", "--body", "from a flag")
+    cli.ok("write", "b", "--file", str(tmp_path / "text"))
+    cli.ok("write", "c", "-", stdin=b"from standard input\n")
+    cli.ok("write", "d", "--file", "-", stdin=b"the same\n")
+    bodies = [cli.ok("read", key, "--body").out for key in "abcd"]
+    assert bodies == ["from a flag\n", "from a file\n", "from standard input\n", "the same\n"]
+
+
+def test_the_printed_hash_is_that_of_what_is_read(cli: Cli) -> None:
+    printed = cli.ok("write", "tone", "--body", "direct").out.strip()
+    assert printed == sha256(cli.ok("read", "tone").out_bytes).hexdigest()
+    as_json = cli.ok("write", "tone", "--body", "more direct", "--json").json
+    assert as_json["sha256"] == sha256(cli.ok("read", "tone").out_bytes).hexdigest()
+
+
+def test_what_is_not_given_stays(cli: Cli) -> None:
+    cli.ok(
+        "write", "tone", "--body", "direct", "--name", "Tone", "--description", "how", "--type", "feedback",
+        "--tag", "style", "--tag", "voice", "--set", "decay=30d",
+    )  # fmt: skip
+    cli.ok("write", "tone", "--description", "in one line", "--set", "decay=", "--set", "mood=calm")
+    found = cli.ok("read", "tone", "--json").json
+    assert found["body"] == "direct"
+    assert {k: found["fields"].get(k) for k in ("name", "description", "type", "tags", "decay", "mood")} == {
+        "name": "Tone", "description": "in one line", "type": "feedback", "tags": "[style, voice]",
+        "decay": None, "mood": "calm",
+    }  # fmt: skip
+
+
+def test_the_whole_file_exactly(cli: Cli) -> None:
+    data = b"---\nname: Odd\nown: kept\n---\n\n\n  body\n\n\n"
+    cli.ok("write", "odd", "--whole", "-", stdin=data)
+    assert cli.ok("read", "odd").out_bytes == data
+
+
+def test_if_match_protects_what_was_not_seen(cli: Cli) -> None:
+    first = cli.ok("write", "tone", "--body", "one", "--new").out.strip()
+    second = cli.ok("write", "tone", "--body", "two", "--if-match", first).out.strip()
+    result = cli.fails(6, "write", "tone", "--body", "three", "--if-match", first)
+    assert second in result.err
+    cli.fails(6, "write", "tone", "--body", "three", "--new")
+    cli.fails(6, "write", "other", "--body", "x", "--if-match", first)
+    cli.fails(2, "write", "tone", "--body", "x", "--if-match", "abc")
+    assert cli.ok("read", "tone", "--body").out == "two\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tone"],
+        ["tone", "+"],
+        ["tone", "--body", "x", "-"],
+        ["tone", "--body", "x", "--file", "f"],
+        ["tone", "--whole", "--body", "x", "--name", "N"],
+        ["tone", "--whole"],
+        ["tone", "--body", "x", "--set", "nothing"],
+        ["tone", "--body", "x", "--type", "mood"],
+        ["tone", "--body", "x", "--new", "--if-match", "0" * 64],
+    ],
+)
+def test_calls_that_make_no_sense(cli: Cli, arguments: list[str]) -> None:
+    cli.fails(2, "write", *arguments)
+    assert cli.ok("list").out == ""
+
+
+@pytest.mark.parametrize("key", ["a/b", "../up", "Upper", "memory", "con", "", "a" * 65, "a\nb", "ä"])
+def test_keys_that_are_none(cli: Cli, key: str) -> None:
+    cli.fails(12, "write", "--body", "x", "--", key)
+
+
+def test_a_text_that_is_not_utf8(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes("Größe".encode("latin-1"))
+    for more in ([], ["--whole"]):
+        result = cli.fails(10, "write", "tone", "--file", str(tmp_path / "latin"), *more)
+        assert "UTF-8" in result.err
+    assert cli.ok("list").out == ""
+
+
+def test_a_flag_that_is_not_utf8(cli: Cli) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ipfsmem.cli", "write", "tone", "--home", str(cli.home), "--body", b"\xff\xfe"],
+        capture_output=True, timeout=60, env={**os.environ, "PYTHONUTF8": "1"},
+    )  # fmt: skip
+    assert done.returncode == 10 and done.stderr.startswith(b"ipfsmem: ") and b"Traceback" not in done.stderr
+
+
+def test_too_long(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "long").write_bytes(b"x" * (960 * 1024 + 1))
+    cli.fails(11, "write", "tone", "--file", str(tmp_path / "long"))
+    cli.fails(11, "write", "tone", "-", stdin=b"x" * (960 * 1024 + 1))
+    cli.fails(11, "write", "tone", "--body", "x", "--description", "y" * 4100)
+    (tmp_path / "header").write_bytes(b"---\nname: " + b"n" * 4200 + b"\n---\n\nbody\n")
+    cli.fails(11, "write", "tone", "--whole", "--file", str(tmp_path / "header"))
+    assert cli.ok("list").out == ""
+
+
+def test_files_that_cannot_be_read(cli: Cli, tmp_path: Path) -> None:
+    cli.fails(4, "write", "tone", "--file", str(tmp_path / "missing"))
+    cli.fails(30, "write", "tone", "--file", str(tmp_path))
+
+
+def test_no_memory_here(bare: Cli) -> None:
+    assert "ipfsmem init" in bare.fails(4, "write", "tone", "--body", "x").err
+
+
+def test_a_full_disk_loses_nothing_that_was_there(cli: Cli) -> None:
+    import resource
+
+    cli.ok("write", "tone", "--body", "before")
+
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "ipfsmem.cli", "write", "tone", "-", "--home", str(cli.home)],
+        input=b"after " * 150_000, capture_output=True, timeout=60, preexec_fn=small,
+    )  # fmt: skip
+    assert done.returncode == 30 and done.stdout == b"", done
+    assert len(done.stderr.splitlines()) == 2 and done.stderr.startswith(b"ipfsmem: ")
+    assert cli.ok("read", "tone", "--body").out == "before\n"
+
+
+def test_output_that_cannot_be_written_is_one_line(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "x")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "ipfsmem.cli", "read", "tone", "--home", str(cli.home)],
+            stdout=full, stderr=subprocess.PIPE, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 30 and b"the disk is full" in done.stderr and b"Traceback" not in done.stderr
+
+
+def test_two_at_once_lose_nothing(cli: Cli) -> None:
+    command = [sys.executable, "-m", "ipfsmem.cli", "write", "--home", str(cli.home)]
+    many = [subprocess.Popen([*command, f"k{n}", "--body", f"text {n}"]) for n in range(6)]
+    assert [process.wait(60) for process in many] == [0] * 6
+    assert [item["key"] for item in cli.ok("list", "--json").json] == [f"k{n}" for n in range(6)]
