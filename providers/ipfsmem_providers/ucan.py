@@ -201,27 +201,40 @@ class Proof(msgspec.Struct, frozen=True):
 
 
 def read_proof(given: str | bytes) -> Proof:
-    """A delegation of its text (`m...`: a CID that carries the archive, or the archive itself in any multibase).
+    """A delegation of its text: `m...` (a CID that carries the archive), the archive in base64, or its bytes.
 
-    Raises FormatError, whose message does not repeat the text.
+    Archives of older tools, a plain CAR whose last block is the delegation, are read too. Raises FormatError, whose
+    message does not repeat the text.
     """
-    data = _multibase(given.strip()) if isinstance(given, str) else given
-    prefix = b"\x01" + varint(CAR_CODEC) + varint(IDENTITY)
-    if data[: len(prefix)] == prefix:  # too long for the CIDs that content knows, and meant to be
-        size, start = read_varint(data, len(prefix))
-        data = data[start:]
-        if len(data) != size:
-            raise FormatError("a delegation is cut short")
+    data = _proof_bytes(given.strip()) if isinstance(given, str) else given
     car = read_car(data, _MESSAGE_LIMITS)
     blocks = dict(car)
-    for root in car.roots:
-        fields = dag_cbor.decode(blocks[root]) if root in blocks else None
-        if isinstance(fields, dict) and isinstance(fields.get(ARCHIVE), CID):
-            root = fields[ARCHIVE]
-        if root in blocks:
-            kept = tuple((cid, block) for cid, block in blocks.items() if cid not in car.roots or cid == root)
-            return Proof(read_token(root, blocks[root]), kept)
+    for root in (*car.roots, *list(blocks)[-1:]):
+        if root not in blocks or root.codec != DAG_CBOR:
+            continue
+        named = _map(dag_cbor.decode(blocks[root])).get(ARCHIVE)
+        try:
+            token = read_token(*(named, blocks[named]) if isinstance(named, CID) else (root, blocks[root]))
+        except (FormatError, KeyError):
+            continue
+        kept = tuple((cid, block) for cid, block in blocks.items() if cid != root or cid == token.cid)
+        return Proof(token, kept)
     raise FormatError("the archive holds no delegation")
+
+
+def _proof_bytes(text: str) -> bytes:
+    try:
+        data = _multibase(text)
+    except FormatError:
+        data = _multibase("m" + text)
+    prefix = b"\x01" + varint(CAR_CODEC) + varint(IDENTITY)
+    if data[: len(prefix)] != prefix:
+        return data
+    # A CID that is much longer than those of content may be, and meant to be.
+    size, start = read_varint(data, len(prefix))
+    if len(data) - start != size:
+        raise FormatError("a delegation is cut short")
+    return data[start:]
 
 
 def archive(token: Block, others: Iterable[Block] = ()) -> bytes:

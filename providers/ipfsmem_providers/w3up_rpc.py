@@ -90,6 +90,7 @@ class Service:
         Raises the first failure whose name is not in `allow`; "gone" in `allow` stands for every way of saying that
         something is not there.
         """
+        self._check_proof(what)
         answers: list[Answer] = []
         for start in range(0, len(calls), BATCH):
             tokens = [
@@ -140,6 +141,15 @@ class Service:
         if name in _LATER:
             return ProviderUnavailable(message)
         return ProviderRefused(message, hint=_HINTS.get(name))
+
+    def _check_proof(self, what: str) -> None:
+        """Say it here when a delegation has run out: the service would only say that nobody is authorised."""
+        expires = self.proof.token.expires if self.proof else None
+        if expires is not None and expires <= self._http.timing.wall():
+            raise ProviderRefused(
+                f"the delegation for {self.space} has expired, so {self._http.service} was not asked to {what}",
+                hint=_HINTS["Unauthorized"],
+            )
 
     def _issue(self, ability: Ability, own: bool = False, facts: Sequence[Mapping[str, Any]] = ()) -> Block:
         proofs = [self.proof.token.cid] if self.proof and not own else []

@@ -83,6 +83,18 @@ class Uploads:
         self.known = fresh
         return fresh
 
+    async def one(self, root: CID) -> Upload | None:
+        """One entry, without reading the list where the service can do that."""
+        allow = {"gone", "HandlerNotFound"}
+        (answer,) = await self._service.invoke(
+            [("upload/get", {"root": root})], what="look up a root", allow=allow
+        )
+        row = answer.receipt.ok
+        if not isinstance(row, dict) or row.get("root") != root or "shards" not in row:
+            return (await self.refresh()).get(root)
+        self.known[root] = _upload(row, row["shards"])
+        return self.known[root]
+
     async def add(self, entries: Sequence[tuple[CID, Iterable[CID]]]) -> None:
         """Put roots with shards on the list, in one request; what a root has already stays."""
         calls = [("upload/add", {"root": root, "shards": list(shards)}) for root, shards in entries]

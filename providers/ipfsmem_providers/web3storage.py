@@ -87,6 +87,7 @@ class Web3Storage:
         self._service = service
         self._blobs = Blobs(self._http, service, self._url, template)
         self._contents = Contents(self._blobs)
+        self._last: tuple[CID, CID] | None = None  #: what put_car listed, which pin need not do again
         gateway = _setting(settings, "W3UP_GATEWAY")
         self._gateway = Gateways(gateway.split(","), settings) if gateway else None
         self._shard_bytes = _size(_setting(settings, "W3UP_SHARD_BYTES"))
@@ -132,6 +133,7 @@ class Web3Storage:
                 waiting.close()
         await self._uploads.add([(root, [tag, *(shard_cid(digest) for digest in sent)])])
         self._contents.learn(sent)
+        self._last = (root, tag)
         return root
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
@@ -164,11 +166,17 @@ class Web3Storage:
     async def pin(self, root: CID, name: str) -> Pin:
         """List `root` under `name`. Its time is the one of the upload, whatever names it has."""
         tag = _tag(name)
-        known = self._uploads.known.get(root)
-        if known is None or tag not in known.tags:
+        known: Upload | None = None
+        just_listed, self._last = self._last == (root, tag), None
+        if not just_listed:
             await self._uploads.add([(root, [tag])])
-            if self._may("upload/list"):
-                known = (await self._uploads.refresh()).get(root)
+        if self._may("upload/get") and self._may("upload/list"):
+            known = await self._uploads.one(root)
+            if just_listed and (
+                known is None or tag not in known.tags
+            ):  # somebody else unpinned it meanwhile
+                await self._uploads.add([(root, [tag])])
+                known = await self._uploads.one(root)
         return _pin(root, name, known)
 
     async def pins(self, name: str) -> list[Pin]:

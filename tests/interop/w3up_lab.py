@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
-import shutil
 import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from ipfsmem_providers import ucan
@@ -19,42 +16,14 @@ from ipfsmem_providers.http_policy import Retry
 from ipfsmem_providers.ucan import Ability, Signer
 from ipfsmem_providers.web3storage import Web3Storage
 
-from tests.interop.counterparts import HERE, cached, content_key, missing, need_program, run
+from tests.interop.counterparts import need_program, npm_folder, run
 
-SOURCE = HERE / "w3up"
 ALL = ("space/*", "upload/*")
-
-
-@functools.cache
-def folder() -> Path | str:
-    """Where the server and its packages are, or why they are not."""
-    lock = [SOURCE / "package.json", SOURCE / "package-lock.json"]
-
-    def install(target: Path) -> None:
-        for path in lock:
-            shutil.copy(path, target)
-        run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=target)
-
-    def copy(target: Path) -> None:
-        for path in scripts:
-            shutil.copy(path, target)
-
-    try:
-        modules = cached("w3up", content_key(lock), install)
-        scripts = sorted(SOURCE.glob("*.mjs"))
-        return cached("scripts", content_key(scripts), copy, modules)
-    except (AssertionError, OSError, subprocess.TimeoutExpired) as error:
-        return f"the w3up service could not be installed: {error}"
 
 
 def script(name: str) -> list[str]:
     """The command that runs one of the scripts, or the test is skipped (or fails)."""
-    program = need_program("node")
-    need_program("npm")
-    found = folder()
-    if isinstance(found, str):
-        missing(found)
-    return [program, str(found / name)]
+    return [need_program("node"), str(npm_folder("w3up") / name)]
 
 
 class Space:
@@ -65,7 +34,9 @@ class Space:
         self.seed = os.urandom(32)
         self.key = Signer(self.seed)
 
-    def settings(self, *, abilities: tuple[str, ...] = ALL, lifetime: float = 86400, **more: Any) -> dict[str, Any]:
+    def settings(
+        self, *, abilities: tuple[str, ...] = ALL, lifetime: float = 86400, **more: Any
+    ) -> dict[str, Any]:
         """Settings of a new device: its own key, and a delegation to it."""
         seed = os.urandom(32)
         device = Signer(seed)
@@ -120,7 +91,14 @@ class Server:
     @contextlib.contextmanager
     def fault(self, **given: Any) -> Iterator[None]:
         """Make things fail for a while."""
-        calm = {"deny": {}, "drop_put": 0, "put_status": 0, "put_fails": 0, "ranges": True, "shards_apart": False}
+        calm = {
+            "deny": {},
+            "drop_put": 0,
+            "put_status": 0,
+            "put_fails": 0,
+            "ranges": True,
+            "shards_apart": False,
+        }
         self.control("fault", {**calm, "receipts_late": 0, **given})
         try:
             yield
@@ -132,7 +110,11 @@ class Server:
 def serving() -> Iterator[Server]:
     """Start the service, and end it."""
     process = subprocess.Popen(
-        script("serve.mjs"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        script("serve.mjs"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     try:
         assert process.stdout is not None
@@ -142,3 +124,8 @@ def serving() -> Iterator[Server]:
     finally:
         process.kill()
         process.wait(10)
+
+
+def official(*args: str) -> Any:
+    """What the service's own client prints, as JSON."""
+    return json.loads(run([*script("official.mjs"), *args], timeout=120))

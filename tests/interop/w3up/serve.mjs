@@ -4,8 +4,7 @@
 // test-only routes under /_test: they provision spaces, count what arrives, and make things fail. Storage nodes are the
 // package's own; they learn byte ranges here, which real ones have.
 import realHttp from 'node:http'
-import { Message } from '@ucanto/core'
-import { parseLink } from '@ucanto/core'
+import { Message, parseLink } from '@ucanto/core'
 import * as CAR from '@ucanto/transport/car'
 import { base58btc } from 'multiformats/bases/base58'
 
@@ -142,6 +141,14 @@ const control = async (request, response, path) => {
     })
   } else if (path === 'fault') {
     Object.assign(fault, given)
+  } else if (path.startsWith('claims/')) {
+    // What the indexing service tells a gateway about a hash.
+    const hashes = [parseLink(path.slice(7)).multihash]
+    const found = await context.indexingService.queryClaims({ hashes })
+    const claims = [...found.ok.claims.values()].map((claim) => ({
+      type: claim.type, location: claim.location?.[0], index: claim.index?.toString(),
+    }))
+    return answer(response, 200, JSON.stringify(claims))
   } else if (path === 'blobs') {
     const found = await context.registry.entries(given.space, { size: 100000 })
     const blobs = found.ok.results.map(({ blob }) => ({ digest: base58btc.encode(blob.digest.bytes), size: blob.size }))

@@ -1,0 +1,563 @@
+"""`web3storage` against the w3up service's own server code, read again by the service's own client."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipfsmem_providers import ucan
+from ipfsmem_providers.http import Http
+from ipfsmem_providers.ucan import Signer
+from ipfsmem_providers.w3up_rpc import Service
+from ipfsmem_providers.web3storage import Web3Storage
+
+from ipfsmem.content.cid import CID, raw_cid
+from ipfsmem.content.tree import Tree, build_tree
+from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.sync.provider import Block, Pin
+from ipfsmem.testing import MockClock
+from tests.interop import w3up_lab
+from tests.interop.w3up_lab import Server, Space
+from tests.unit.sync import test_provider_contract as contract
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with w3up_lab.serving() as running:
+        yield running
+
+
+@pytest.fixture
+def space(server: Server) -> Space:
+    return server.space()
+
+
+@pytest.fixture
+def connect(space: Space) -> Callable[[], Web3Storage]:
+    """What the contract suite opens: the same space, each time with a key of its own."""
+    return space.open
+
+
+@pytest.fixture
+def clock() -> MockClock:
+    return MockClock()
+
+
+# Names are not kept here, and pins have the service's own time; those parts of the suite are below in another form.
+test_is_a_provider = contract.test_is_a_provider
+test_blocks_come_back_on_another_device = contract.test_blocks_come_back_on_another_device
+test_only_new_blocks_need_to_be_sent = contract.test_only_new_blocks_need_to_be_sent
+test_sending_again_changes_nothing = contract.test_sending_again_changes_nothing
+test_a_wrong_block_is_refused = contract.test_a_wrong_block_is_refused
+test_an_error_of_the_caller_comes_through = contract.test_an_error_of_the_caller_comes_through
+test_blocks_are_read_on_the_callers_thread = contract.test_blocks_are_read_on_the_callers_thread
+test_one_digest_under_two_codecs = contract.test_one_digest_under_two_codecs
+test_trees_at_once = contract.test_trees_at_once
+test_blocks_are_checked_by_digest_length_too = contract.test_blocks_are_checked_by_digest_length_too
+
+
+def block(text: str | bytes) -> Block:
+    data = text.encode() if isinstance(text, str) else text
+    return raw_cid(hashlib.sha256(data).digest()), data
+
+
+def run(body: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(body)
+
+
+def files(count: int, changed: str = "") -> dict[str, bytes]:
+    """A tree of many small files in folders, one of them with another text."""
+    made = {
+        f"o/{n % 16:x}/{n:05d}.md": hashlib.sha256(b"%d" % n).hexdigest().encode() * 5 for n in range(count)
+    }
+    if changed:
+        made["o/3/00003.md"] = changed.encode()
+    return made
+
+
+async def publish(provider: Web3Storage, tree: Tree, before: Iterable[CID] = (), name: str = "mine") -> None:
+    """Send a tree as the engine does: what an older tree has is left out."""
+    known = set(before)
+    assert await provider.put_car(
+        tree.cid, ((cid, data) for cid, data in tree.blocks if cid not in known), name=name
+    ) == tree.cid  # fmt: skip
+    await provider.pin(tree.cid, name)
+
+
+def cids(tree: Tree) -> list[CID]:
+    return [cid for cid, _ in tree.blocks]
+
+
+# -- the contract, where it differs --------------------------------------------------------------------------------
+
+
+def test_an_empty_one_has_nothing(space: Space) -> None:
+    async def body() -> None:
+        provider = space.open()
+        cid, _ = block("x")
+        assert await provider.has([cid]) == set()
+        assert await provider.has([]) == set()
+        assert await provider.get_blocks([cid]) == {}
+        assert await provider.pins("ipfsmem-0") == []
+        await provider.unpin(Pin(cid, "ipfsmem-0", "nothing", 0))
+        await provider.close()
+        await provider.close()
+
+    run(body())
+
+
+def test_pins(space: Space) -> None:
+    async def body() -> None:
+        one, two = space.open(), space.open()
+        blocks = [block("a"), block("b"), block("c")]
+        a, b, c = (cid for cid, _ in blocks)
+        began = time.time() * 1000
+        await one.put_car(a, blocks, name="mine")
+        first = await one.pin(a, "mine")
+        assert (first.cid, first.name) == (a, "mine")
+        assert began - 2000 < first.created < time.time() * 1000 + 2000
+        await asyncio.sleep(0.01)
+        assert await two.pin(a, "mine") == first
+        await two.pin(b, "mine")
+        await asyncio.sleep(0.01)
+        await one.pin(c, "mine")
+        await one.pin(a, "another vault")
+        assert [pin.cid for pin in await two.pins("mine")] == [c, b, a]
+        assert [pin.cid for pin in await two.pins("another vault")] == [a]
+        assert await two.pins("min") == []
+        await two.unpin(first)
+        await two.unpin(first)
+        assert [pin.cid for pin in await one.pins("mine")] == [c, b]
+        assert [pin.cid for pin in await one.pins("another vault")] == [a]
+        assert await one.get_blocks([b, c]) == dict(blocks[1:])
+
+    run(body())
+
+
+def test_pinning_again_what_was_unpinned(space: Space) -> None:
+    async def body() -> None:
+        one, two = space.open(), space.open()
+        cid, data = block("a")
+        for unpinner in (one, two):
+            await one.put_car(cid, [(cid, data)], name="mine")
+            await unpinner.unpin(await two.pin(cid, "mine"))
+            assert await two.pins("mine") == []
+            # Its blob went with it, so the root is listed again and the block is gone: pin promises no more.
+            await one.pin(cid, "mine")
+            assert [pin.cid for pin in await two.pins("mine")] == [cid]
+            await one.put_car(cid, [(cid, data)], name="mine")
+            assert await two.get_blocks([cid]) == {cid: data}
+
+    run(body())
+
+
+def test_many_calls_at_once(space: Space) -> None:
+    async def body() -> None:
+        devices = [space.open() for _ in range(2)]
+        blocks = [[block(f"{d} {i}") for i in range(4)] for d in range(2)]
+
+        async def device(number: int) -> None:
+            for item in blocks[number]:
+                await devices[number].put_car(item[0], [item], name="n")
+                await devices[number].pin(item[0], "n")
+
+        await asyncio.gather(*(device(number) for number in range(2)))
+        everything = dict(item for own in blocks for item in own)
+        assert await devices[0].get_blocks(list(everything)) == everything
+        assert {pin.cid for pin in await devices[0].pins("n")} == set(everything)
+
+    run(body())
+
+
+# -- what it is made for -------------------------------------------------------------------------------------------
+
+
+def test_a_publish_sends_only_new_blocks(server: Server, space: Space) -> None:
+    async def body() -> None:
+        first, second = build_tree(files(2000)), build_tree(files(2000, "changed"))
+        provider = space.open()
+        await publish(provider, first)
+        before = server.stats()
+        await publish(provider, second, cids(first))
+        after = server.stats()
+        new = sum(len(data) for cid, data in second.blocks if cid not in set(cids(first)))
+        assert after["put_bytes"] - before["put_bytes"] < new + 2000
+        assert after["puts"] - before["puts"] == 2
+        assert after["receipts"] - before["receipts"] == 2
+        assert after["rpc_bytes"] - before["rpc_bytes"] < 16_000
+        assert after["rpc"] - before["rpc"] == 5
+        other = space.open()
+        assert await other.has(cids(second)) == set(cids(second))
+        assert await other.get_blocks(cids(second)) == dict(second.blocks)
+
+    run(body())
+
+
+def test_the_official_client_reads_what_we_published(server: Server, space: Space) -> None:
+    first, second = build_tree(files(300)), build_tree(files(300, "changed"))
+
+    async def body() -> None:
+        provider = space.open(w3up_shard_bytes="20000")  # several shards
+        await publish(provider, first)
+        await publish(provider, second, cids(first))
+
+    run(body())
+    settings = space.settings()
+    who = (server.url, server.did, settings["w3up_principal"], settings["w3up_proof"])
+    listed = {row["root"]: row["shards"] for row in w3up_lab.official("list", *who)}
+    assert str(first.cid) in listed and str(second.cid) in listed
+    assert len(listed[str(first.cid)]) > 3
+    for tree in (first, second):
+        read = w3up_lab.official("read", *who, str(tree.cid))
+        assert read == {str(cid): len(data) for cid, data in tree.blocks}
+
+
+def test_delegations_of_the_official_tools(server: Server, space: Space) -> None:
+    seed = os.urandom(32)
+    device = Signer(seed)
+    proof = w3up_lab.official("proof", ucan.format_signer(space.key, space.seed), device.did)
+    settings = space.settings(w3up_principal=ucan.format_signer(device, seed), w3up_proof=proof)
+    parsed = w3up_lab.official("parse", space.delegate(device.did))
+    assert parsed["issuer"] == space.key.did and parsed["audience"] == device.did
+    assert {row["can"] for row in parsed["capabilities"]} == set(w3up_lab.ALL)
+
+    async def body() -> None:
+        provider = Web3Storage(server.url, settings)
+        await provider.put_car(block("x")[0], [block("x")], name="n")
+        assert await space.open().get_blocks([block("x")[0]]) == dict([block("x")])
+
+    run(body())
+
+
+def test_uploads_of_others_in_the_same_space_are_left_alone(server: Server, space: Space) -> None:
+    settings = space.settings()
+    theirs = w3up_lab.official(
+        "upload", server.url, server.did, settings["w3up_principal"], settings["w3up_proof"]
+    )
+
+    async def body() -> None:
+        provider = space.open()
+        kept = space.blobs()
+        tree = build_tree(files(20))
+        await publish(provider, tree)
+        assert [pin.cid for pin in await provider.pins("mine")] == [tree.cid]
+        await provider.unpin((await provider.pins("mine"))[0])
+        assert space.blobs() == kept
+        listed = await provider._uploads.refresh()
+        assert [str(root) for root in listed] == [theirs]
+
+    run(body())
+
+
+def test_the_key_of_the_space_itself(server: Server, space: Space) -> None:
+    async def body() -> None:
+        key = ucan.format_signer(space.key, space.seed)
+        provider = Web3Storage(server.url, {"w3up_principal": key, "w3up_service_did": server.did})
+        await provider.put_car(block("x")[0], [block("x")], name="n")
+        assert [pin.cid for pin in await provider.pins("n")] == [block("x")[0]]
+
+    run(body())
+
+
+def test_a_service_that_lists_shards_apart_and_a_node_without_ranges(server: Server, space: Space) -> None:
+    async def body() -> None:
+        first, second = build_tree(files(200)), build_tree(files(200, "changed"))
+        with server.fault(shards_apart=True, ranges=False):
+            provider = space.open(w3up_shard_bytes="9000")
+            await publish(provider, first)
+            await publish(provider, second, cids(first))
+            other = space.open()
+            assert await other.get_blocks(cids(second)) == dict(second.blocks)
+            assert [pin.cid for pin in await other.pins("mine")] == [second.cid, first.cid]
+            await other.unpin((await other.pins("mine"))[1])
+            assert await space.open().get_blocks(cids(second)) == dict(second.blocks)
+
+    run(body())
+
+
+def test_reading_at_a_place_that_settings_name(server: Server, space: Space) -> None:
+    async def body() -> None:
+        provider = space.open()
+        tree = build_tree(files(50))
+        await publish(provider, tree)
+        url = next(iter(provider._blobs._where.values()))
+        base = url.rsplit("/", 2)[0]
+        before = server.stats()["receipts"]
+        other = space.open(w3up_blobs=f"{base}/{{digest}}/{{digest}}.blob")
+        found = await other.get_blocks(cids(tree))  # the blobs may lie on several nodes: some, or all
+        assert found.items() <= dict(tree.blocks).items()
+        assert server.stats()["receipts"] == before
+
+    run(body())
+
+
+# -- letting go ----------------------------------------------------------------------------------------------------
+
+
+def test_unpinning_keeps_what_others_need_and_frees_the_rest(space: Space) -> None:
+    async def body() -> None:
+        provider = space.open()
+        trees = [build_tree(files(200)), build_tree(files(200, "two")), build_tree(files(200, "three"))]
+        known: set[CID] = set()
+        for tree in trees:
+            await publish(provider, tree, known)
+            known |= set(cids(tree))
+            await asyncio.sleep(0.01)
+        assert len(space.blobs()) == 6
+        pins = {pin.cid: pin for pin in await provider.pins("mine")}
+        other = space.open()  # a device that knows nothing yet
+        await other.unpin(pins[trees[1].cid])  # only its own changed blocks go: one shard and its index
+        assert len(space.blobs()) == 4
+        await other.unpin(pins[trees[0].cid])  # nearly all of its blocks are needed by the last
+        assert len(space.blobs()) == 4
+        reader = space.open()
+        assert [pin.cid for pin in await reader.pins("mine")] == [trees[2].cid]
+        assert await reader.get_blocks(cids(trees[2])) == dict(trees[2].blocks)
+        assert await reader.has(cids(trees[2])) == set(cids(trees[2]))
+        gone = set(cids(trees[1])) - set(cids(trees[0])) - set(cids(trees[2]))
+        assert gone and await reader.has(gone) == set()
+        await reader.unpin(pins[trees[2].cid])
+        assert space.blobs() == {}
+        assert await space.open().has([trees[2].cid]) == set()
+        assert await reader._uploads.refresh() == {}
+
+    run(body())
+
+
+def test_without_reading_nothing_that_may_be_needed_is_removed(space: Space) -> None:
+    async def body() -> None:
+        blind = space.open(w3up_read="off")
+        first, second = build_tree(files(100)), build_tree(files(100, "two"))
+        await publish(blind, first)
+        await publish(blind, second, cids(first))
+        stored = space.blobs()
+        await blind.unpin(next(pin for pin in await blind.pins("mine") if pin.cid == first.cid))
+        assert space.blobs() == stored
+        assert await space.open().get_blocks(cids(second)) == dict(second.blocks)
+
+    run(body())
+
+
+def test_a_tree_that_cannot_be_walked_keeps_everything(server: Server, space: Space) -> None:
+    async def body() -> None:
+        provider = space.open()
+        tree, partial = build_tree(files(100)), build_tree(files(100, "two"))
+        await publish(provider, tree)
+        await publish(provider, partial, [*cids(tree), partial.cid])  # its top is missing
+        stored = space.blobs()
+        await provider.unpin(next(pin for pin in await provider.pins("mine") if pin.cid == tree.cid))
+        assert space.blobs() == stored
+
+    run(body())
+
+
+# -- faults --------------------------------------------------------------------------------------------------------
+
+
+def test_killed_half_way_and_resumed(server: Server, space: Space) -> None:
+    async def body() -> None:
+        tree = build_tree(files(1000))
+        provider = space.open(w3up_shard_bytes="60000")
+
+        def dies() -> Iterator[Block]:
+            for number, item in enumerate(tree.blocks):
+                if number == len(tree.blocks) * 2 // 3:
+                    raise KeyboardInterrupt
+                yield item
+
+        before = server.stats()["put_bytes"]
+        with pytest.raises(KeyboardInterrupt):
+            await provider.put_car(tree.cid, dies(), name="mine")
+        half = server.stats()["put_bytes"]
+        assert half - before > 60_000
+        other = space.open(w3up_shard_bytes="60000")
+        assert await other.pins("mine") == [] and await other.has([tree.cid]) == set()
+        await publish(other, tree)
+        whole = sum(len(data) + 40 for _, data in tree.blocks)
+        assert (
+            server.stats()["put_bytes"] - half < whole - (half - before) + 80_000
+        )  # what was there was not sent
+        assert await space.open().get_blocks(cids(tree)) == dict(tree.blocks)
+
+    try:
+        run(body())
+    except KeyboardInterrupt:
+        pytest.fail("the interruption came out")
+
+
+def test_cancelled_half_way_nothing_is_listed(space: Space) -> None:
+    async def body() -> None:
+        tree = build_tree(files(500))
+        provider = space.open(w3up_shard_bytes="20000")
+        task = asyncio.ensure_future(provider.put_car(tree.cid, tree.blocks, name="mine"))
+        await asyncio.sleep(0.15)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await space.open().pins("mine") == []
+        await publish(provider, tree)
+        assert await space.open().get_blocks(cids(tree)) == dict(tree.blocks)
+
+    run(body())
+
+
+def test_a_connection_that_breaks_during_a_blob_is_tried_again(server: Server, space: Space) -> None:
+    async def body() -> None:
+        items = [block(os.urandom(500_000))]
+        with server.fault(put_fails=1, drop_put=100_000):
+            await space.open().put_car(items[0][0], items, name="n")
+        assert await space.open().get_blocks([items[0][0]]) == dict(items)
+        more = [block(os.urandom(500_000))]
+        with server.fault(put_fails=9, drop_put=100_000), pytest.raises(ProviderUnavailable):
+            await space.open().put_car(more[0][0], more, name="n")
+        assert await space.open().has([more[0][0]]) == set()
+        await space.open().put_car(more[0][0], more, name="n")
+        assert await space.open().get_blocks([more[0][0]]) == dict(more)
+
+    run(body())
+
+
+@pytest.mark.parametrize(("status", "error"), [(403, ProviderRefused), (503, ProviderUnavailable)])
+def test_what_the_storage_node_answers(
+    server: Server, space: Space, status: int, error: type[ProviderError]
+) -> None:
+    async def body() -> None:
+        item = block(os.urandom(100))
+        with server.fault(put_fails=5, put_status=status), pytest.raises(error, match=str(status)):
+            await space.open().put_car(item[0], [item], name="n")
+        assert await space.open().pins("n") == []
+
+    run(body())
+
+
+def test_receipts_that_come_late(server: Server, space: Space) -> None:
+    async def body() -> None:
+        item = block("x")
+        with server.fault(receipts_late=4):
+            await space.open().put_car(item[0], [item], name="n")
+        assert await space.open().get_blocks([item[0]]) == dict([item])
+
+    run(body())
+
+
+def test_a_service_whose_writes_are_switched_off(server: Server, space: Space) -> None:
+    async def body() -> None:
+        provider = space.open()
+        tree = build_tree(files(20))
+        await publish(provider, tree)
+        error = {"name": "ServiceUnavailable", "message": "writes are disabled"}
+        paths = ("space/blob/add", "space/blob/remove", "space/index/add", "upload/add", "upload/remove")
+        with server.fault(deny=dict.fromkeys(paths, error)):
+            for call in (
+                lambda: provider.put_car(block("x")[0], [block("x")], name="mine"),
+                lambda: provider.pin(block("x")[0], "mine"),
+                lambda: provider.unpin(Pin(tree.cid, "mine", "", 0)),
+            ):
+                with pytest.raises(
+                    ProviderUnavailable, match="ServiceUnavailable: writes are disabled"
+                ) as caught:
+                    await call()
+                assert "providers move" in caught.value.hint
+            reader = space.open()
+            assert await reader.get_blocks(cids(tree)) == dict(tree.blocks)
+            assert [pin.cid for pin in await reader.pins("mine")] == [tree.cid]
+
+    run(body())
+
+
+def test_a_space_that_nobody_pays_for(server: Server) -> None:
+    unpaid = Space(server)
+
+    async def body() -> None:
+        with pytest.raises(ProviderRefused, match=r"InsufficientStorage.*no storage provider") as caught:
+            await unpaid.open().put_car(block("x")[0], [block("x")], name="n")
+        assert "plan" in caught.value.hint
+
+    run(body())
+
+
+def test_a_blob_that_is_too_large_for_the_service(server: Server, space: Space) -> None:
+    async def body() -> None:
+        error = {"name": "BlobSizeOutsideOfSupportedRange", "message": "too large"}
+        with server.fault(deny={"space/blob/add": error}), pytest.raises(ProviderRefused) as caught:
+            await space.open().put_car(block("x")[0], [block("x")], name="n")
+        assert "W3UP_SHARD_BYTES" in caught.value.hint
+
+    run(body())
+
+
+def test_a_service_without_indexes_takes_uploads(server: Server, space: Space) -> None:
+    async def body() -> None:
+        with server.fault(deny={"space/index/add": {"name": "HandlerNotFound", "message": "no such"}}):
+            await space.open().put_car(block("x")[0], [block("x")], name="n")
+        assert await space.open().get_blocks([block("x")[0]]) == dict([block("x")])
+
+    run(body())
+
+
+def service(server: Server, space: str, signer: Signer, proof: str | None) -> Service:
+    """Below the provider, which looks at its delegation before it sends anything."""
+    return Service(
+        Http("web3storage", trusted=[server.url]), server.url, server.did, signer, space,
+        ucan.read_proof(proof) if proof else None, f"{server.url}/receipt/",
+    )  # fmt: skip
+
+
+def test_the_service_refuses_what_no_delegation_covers(server: Server, space: Space) -> None:
+    device, stranger = Signer(os.urandom(32)), Signer(os.urandom(32))
+    cases = [
+        (device, None),
+        (device, space.delegate(stranger.did)),
+        (device, space.delegate(device.did, ("upload/add",))),
+        (device, server.space().delegate(device.did)),
+    ]
+
+    async def body() -> None:
+        for signer, proof in cases:
+            asked = service(server, space.key.did, signer, proof)
+            with pytest.raises(ProviderRefused, match="Unauthorized") as caught:
+                await asked.invoke([("upload/list", {})], what="list uploads")
+            assert "W3UP_PROOF" in caught.value.hint
+        good = service(server, space.key.did, device, space.delegate(device.did))
+        assert (await good.invoke([("upload/list", {})], what="list"))[0].receipt.ok["size"] == 0
+
+    run(body())
+
+
+def test_a_delegation_that_expires_while_it_is_used(space: Space) -> None:
+    async def body() -> None:
+        provider = space.open(lifetime=2)
+        await provider.put_car(block("x")[0], [block("x")], name="n")
+        await asyncio.sleep(2.1)
+        for call in (
+            lambda: provider.pins("n"),
+            lambda: provider.put_car(block("y")[0], [block("y")], name="n"),
+        ):
+            with pytest.raises(ProviderRefused, match="expired") as caught:
+                await call()
+            assert "W3UP_PROOF" in caught.value.hint
+        assert [pin.cid for pin in await space.open().pins("n")] == [block("x")[0]]
+
+    run(body())
+
+
+def test_a_service_that_is_not_there(server: Server, space: Space, tmp_path: Path) -> None:
+    async def body() -> None:
+        provider = Web3Storage("http://127.0.0.1:9", space.settings())
+        with pytest.raises(ProviderUnavailable):
+            await provider.pins("n")
+        lost = Web3Storage(f"{server.url}/elsewhere", space.settings())
+        with pytest.raises(ProviderRefused, match="404"):
+            await lost.pins("n")
+        await provider.close()
+        await lost.close()
+
+    run(body())

@@ -1,0 +1,120 @@
+"""CAR shards and their indexes: what is found by an index is the block, and the same blocks make the same bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ipfsmem_providers.w3up_shards import Blob, Shard, make_index, read_index, runs, shards
+
+from ipfsmem.content.car import read_car
+from ipfsmem.content.cid import CID, pb_cid, raw_cid
+from ipfsmem.errors import FormatError, ProviderRefused
+from ipfsmem.sync.provider import Block
+
+ROOT = raw_cid(bytes(32))
+
+
+def block(data: bytes) -> Block:
+    return raw_cid(hashlib.sha256(data).digest()), data
+
+
+def fill(blocks: Iterable[Block], **most: int) -> list[tuple[bytes, Shard]]:
+    async def body() -> list[tuple[bytes, Shard]]:
+        found = []
+        async for shard in shards(ROOT, blocks, **most):
+            found.append((b"".join([piece async for piece in shard.pieces()]), shard))
+        return found
+
+    return asyncio.run(body())
+
+
+@given(st.lists(st.binary(max_size=300), max_size=30), st.integers(200, 2000))
+@settings(max_examples=60, deadline=None)
+def test_every_block_is_where_the_index_says(texts: list[bytes], most: int) -> None:
+    blocks = [block(text) for text in texts]
+    filled = fill(blocks, most_bytes=most)
+    held: dict[CID, bytes] = {}
+    for data, shard in filled:
+        assert hashlib.sha256(data).digest() == shard.digest and len(data) == shard.size
+        assert shard.size <= most or len(shard.slices) == 1
+        held |= dict(read_car(data))
+    assert held == dict(blocks)
+    index = make_index(ROOT, {shard.digest: shard.slices for _, shard in filled})
+    found = read_index(index.car)
+    assert set(found) == {shard.digest for _, shard in filled}
+    seen = set()
+    for data, shard in filled:
+        for digest, offset, length in found[shard.digest]:
+            assert hashlib.sha256(data[offset : offset + length]).digest() == digest
+            seen.add(digest)
+    assert seen == {cid.digest for cid, _ in blocks}
+    again = fill(blocks, most_bytes=most)
+    assert [data for data, _ in again] == [data for data, _ in filled]
+
+
+def test_shards_end_at_a_number_of_blocks() -> None:
+    blocks = [block(bytes([n])) for n in range(10)]
+    assert [len(shard.slices) for _, shard in fill(blocks, most_blocks=4)] == [4, 4, 2]
+    assert fill([]) == []
+
+
+def test_a_large_blob_can_be_read_twice() -> None:
+    async def body() -> None:
+        with Blob.of(b"x" * (9 << 20)) as blob:
+            for _ in range(2):
+                assert b"".join([piece async for piece in blob.pieces()]) == b"x" * (9 << 20)
+            assert blob.cid.codec == 0x0202 and blob.cid.digest == blob.digest
+
+    asyncio.run(body())
+
+
+def test_two_codecs_of_one_text() -> None:
+    data = b"\x0a\x02\x08\x01"
+    digest = hashlib.sha256(data).digest()
+    ((car, shard),) = fill([(raw_cid(digest), data), (pb_cid(digest), data)])
+    assert dict(read_car(car)) == {raw_cid(digest): data, pb_cid(digest): data}
+    assert len(shard.slices) == 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        (raw_cid(bytes(32)), b"x"),
+        (CID(1, 0x55, b"\x00\x01x"), b"x"),
+        (CID(1, 0x55, b"\x13\x40" + bytes(64)), b""),
+    ],
+)
+def test_blocks_that_are_refused(bad: Block) -> None:
+    with pytest.raises(ProviderRefused, match=str(bad[0])):
+        fill([block(b"good"), bad])
+
+
+def test_damaged_indexes_are_refused() -> None:
+    ((_, shard),) = fill([block(bytes([n])) for n in range(3)])
+    car = make_index(ROOT, {shard.digest: shard.slices}).car
+    for cut in range(0, len(car), 9):
+        with pytest.raises(FormatError):
+            read_index(car[:cut])
+    for position in range(len(car)):  # either refused or read, never another error
+        damaged = bytearray(car)
+        damaged[position] ^= 0xFF
+        try:
+            read_index(bytes(damaged))
+        except FormatError:
+            pass
+
+
+def test_what_lies_close_together_is_read_at_once() -> None:
+    parts = [(1000, 10, b"c"), (0, 100, b"a"), (100, 50, b"b"), (5000, 1, b"d")]
+    assert [[name for _, _, name in group] for group in runs(parts, gap=100)] == [
+        [b"a", b"b"],
+        [b"c"],
+        [b"d"],
+    ]
+    assert [len(group) for group in runs(parts, gap=5000)] == [4]
+    assert runs([]) == []
