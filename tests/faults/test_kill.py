@@ -91,7 +91,7 @@ def test_write_note_forget(world: Lab, trial: Callable[[int], Lab]) -> None:
     with closing(world.open("a")) as (a,):
         before, events = texts(a), events_of(a)
     count = 0
-    for lab, outcome in every_boundary(work, trial):
+    for lab, outcome in every_boundary(work, trial, step=2):
         said, count = outcome.acknowledged, count + 1
         with closing(lab.open("a"), lab.open("b")) as (a, b):
             now = texts(a)
@@ -112,7 +112,7 @@ def test_write_note_forget(world: Lab, trial: Callable[[int], Lab]) -> None:
             if count % 3 == 0 or not outcome.killed:
                 converge(a, b)
                 assert not lacks(texts(a), {k: v for k, v in now.items() if k != "k2"})
-    assert count > 20
+    assert count > 10
 
 
 def test_import(world: Lab, trial: Callable[[int], Lab]) -> None:
@@ -128,7 +128,7 @@ def test_import(world: Lab, trial: Callable[[int], Lab]) -> None:
     with closing(world.open("a")) as (a,):
         before = texts(a)
     whole = merged(before, {name[:-3]: {text.strip()} for name, text in files.items()})
-    for lab, outcome in every_boundary(work, trial):
+    for lab, outcome in every_boundary(work, trial, step=2):
         with closing(lab.open("a"), lab.open("b")) as (a, b):
             came = sum(event["type"] == "came" for event in a.timeline())
             assert (texts(a), came) == (whole, 3) or (
@@ -156,7 +156,7 @@ def test_sync(world: Lab, trial: Callable[[int], Lab], unlocked: bool) -> None:
     del everything["k2"]
     mine = {"k1": {"by a"}, "only-a": {"a alone"}}
     count = 0
-    for lab, outcome in every_boundary(work, trial):
+    for lab, outcome in every_boundary(work, trial, step=7, first=3 * unlocked):
         count += 1
         with closing(lab.open("b")) as (b,):
             # Whoever syncs while the other one is dead reads a whole memory, whatever was half sent.
@@ -173,7 +173,7 @@ def test_sync(world: Lab, trial: Callable[[int], Lab], unlocked: bool) -> None:
                 assert {"by a", "by b"} <= texts(a)["k1"]
                 assert events_of(a) == events
                 assert a.read("k2") is None
-    assert count > 20
+    assert count > 5
 
 
 def test_init(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_init(tmp_path: Path) -> None:
         memory.close()
 
     count = 0
-    for lab, outcome in every_boundary(work, lambda number: Lab(tmp_path / str(number))):
+    for lab, outcome in every_boundary(work, lambda number: Lab(tmp_path / str(number)), step=4):
         count += 1
         try:
             a = lab.open("a")
@@ -202,7 +202,7 @@ def test_init(tmp_path: Path) -> None:
             sync(a)
             with closing(lab.restore("b")) as (b,):
                 converge(a, b)
-    assert count > 20
+    assert count > 5
 
 
 def test_restore(world: Lab, trial: Callable[[int], Lab]) -> None:
@@ -216,7 +216,7 @@ def test_restore(world: Lab, trial: Callable[[int], Lab]) -> None:
     with closing(world.open("b")) as (b,):
         published = texts(b)
     count = 0
-    for lab, outcome in every_boundary(work, trial):
+    for lab, outcome in every_boundary(work, trial, step=7):
         count += 1
         if outcome.acknowledged:
             with closing(lab.open("c")) as (c,):
@@ -228,7 +228,7 @@ def test_restore(world: Lab, trial: Callable[[int], Lab]) -> None:
             if count % 4 == 0:
                 converge(c, a)
                 assert not lacks(texts(a), {k: v for k, v in published.items() if k != "k1"})
-    assert count > 20
+    assert count > 5
 
 
 def test_copied_device(world: Lab, trial: Callable[[int], Lab], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,7 @@ def test_copied_device(world: Lab, trial: Callable[[int], Lab], monkeypatch: pyt
         old, events = a.device, events_of(a) | events_of(b)
         mine = {"k1": {"by a"}, "only-a": {"a alone"}}
         before = {key: bodies for key, bodies in texts(a).items() if key != "k2"}
-    for lab, outcome in every_boundary(work, trial, step=2):
+    for lab, outcome in every_boundary(work, trial, step=9):
         monkeypatch.setattr("ipfsmem.replica.replica.place", lambda path: "there")
         with closing(lab.open("a")) as (a,):
             if outcome.acknowledged:
