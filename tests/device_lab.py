@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -24,11 +25,10 @@ from ipfsmem.replica.store import Frame
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.storage.layouts import SealedLayout
 from ipfsmem.storage.memories import Memories
-from ipfsmem.sync.engine import publish
 from ipfsmem.sync.ipns import parse_record
-from ipfsmem.sync.publish import build_ring_root, send
-from ipfsmem.sync.report import SyncReport, no_progress
-from ipfsmem.sync.run import Run
+from ipfsmem.sync.names import DEVICE_LIFE_MS, Names, pin_name
+from ipfsmem.sync.publish import prepare, send
+from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
 
@@ -36,6 +36,10 @@ NAMESPACE = "alex"
 ROOT = RootKeys.from_random(b"\x03" * 64, "default", 1)
 #: SQLite keeps these files of a memory; a snapshot holds all of them.
 _FILES = ("ipfsmem.json", "device.key", "state.db", "state.db-wal", "state.db-shm")
+
+
+#: Each device's connection, for what is published behind its back.
+_CONNECTIONS: WeakKeyDictionary[Memory, SimProvider] = WeakKeyDictionary()
 
 
 class Lab:
@@ -81,8 +85,7 @@ class Lab:
             label=name,
             world=self.world(name),
         )
-        self.devices[name] = memory
-        return memory
+        return self._keep(name, memory)
 
     def restore(self, name: str, *, unlock: RootKeys = ROOT, hold: bool = False) -> Memory:
         """Bring the memory to a device that has nothing but the root key; `hold`: the device stays unlocked."""
@@ -99,8 +102,7 @@ class Lab:
         )
         if not hold:
             memory._root = None
-        self.devices[name] = memory
-        return memory
+        return self._keep(name, memory)
 
     def open(self, name: str, *, unlock: RootKeys | None = None) -> Memory:
         """Open what lies in a device's home."""
@@ -111,7 +113,11 @@ class Lab:
             home=self.home(name),
             world=self.world(name),
         )
+        return self._keep(name, memory)
+
+    def _keep(self, name: str, memory: Memory) -> Memory:
         self.devices[name] = memory
+        _CONNECTIONS[memory] = self.provider(name)
         return memory
 
     def three(self) -> tuple[Memory, Memory, Memory]:
@@ -316,20 +322,23 @@ class Forger:
         return parse_cid(status)
 
     async def _publish(self) -> None:
-        run = Run(self.replica, self.memory._providers, None, no_progress)
-        await run.names.read(ipns_name(self.replica.device.sign_public))
-        await publish(run, SealedLayout())
-
-    def publish_ring(self, name_key: tuple[bytes, bytes] | None = None) -> CID:
-        """Send a root that holds nothing but the ring of this device."""
-        return asyncio.run(self._ring())
-
-    async def _ring(self) -> CID:
-        (provider,) = self.memory._providers
-        with self.replica.transaction():
-            root = build_ring_root(self.replica)
-        await send(self.replica, provider, root, (), "ring")
-        return root
+        replica, provider = self.replica, _CONNECTIONS[self.memory]
+        names, device = Names(replica, [provider], SyncReport()), self.replica.device
+        name = ipns_name(device.sign_public)
+        await names.read(name)
+        with replica.transaction():
+            ready = prepare(replica, SealedLayout(), [], [])
+        await send(replica, provider, ready.root, (), pin_name(ROOT.head_public))
+        names.sign(device.sign_seed, device.sign_public, f"/ipfs/{ready.root}", DEVICE_LIFE_MS)
+        await names.put([name])
+        commit = ready.commit.commit
+        with replica.transaction():
+            names.keep()
+            replica.db.set_meta("root", str(ready.root).encode())
+            replica.db.connection.execute(
+                "INSERT OR REPLACE INTO heads VALUES (?,?,?,?,?,?)",
+                (str(ready.root), commit.dev, commit.c, ready.commit.digest, replica.world.now(), b""),
+            )
 
 
 def replaced(value: Value, **fields: object) -> Value:

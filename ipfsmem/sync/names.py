@@ -85,12 +85,17 @@ class Names:
         """The greatest record of a name that was read or made so far."""
         return self._verified(name, self._records.get(name))
 
-    def sign(self, seed: bytes, public: bytes, value: str, life_ms: int) -> str:
-        """Make a record that follows the greatest one known; returns the name. `put` brings it out."""
+    def sign(self, seed: bytes, public: bytes, value: str, life_ms: int, *, instead: bool = False) -> str:
+        """Make a record that follows the greatest one known; returns the name. `put` brings it out.
+
+        `instead`: it lasts longer under the same sequence number, so it replaces the record that was read and no later one.
+        """
         name = ipns_name(public)
         known = self.known(name)
-        sequence = known.sequence + 1 if known else 1
+        sequence = known.sequence + (not instead) if known else 1
         until = (self._replica.world.now() + life_ms) * 1_000_000
+        if instead and known:
+            until = max(until, known.validity + 1)
         self._records[name] = make_record(seed, value, sequence, until)
         return name
 

@@ -93,4 +93,9 @@ def move_former(run: Run, root: CID) -> list[str]:
         with run.replica.transaction():
             run.replica.forget_former()
         return []
-    return [run.names.sign(former.sign_seed, former.sign_public, f"/ipfs/{root}", DEVICE_LIFE_MS)]
+    value = f"/ipfs/{root}"
+    known = run.names.known(ipns_name(former.sign_public))
+    if known is not None and known.value == value:
+        return []
+    # The old id may still be in use elsewhere, and what we were shown of its name may be old.
+    return [run.names.sign(former.sign_seed, former.sign_public, value, DEVICE_LIFE_MS, instead=True)]

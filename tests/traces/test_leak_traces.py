@@ -1,0 +1,320 @@
+"""Traces 34 to 46 as far as commits and channels show them: what would have leaked or been taken over.
+
+What the ring alone decides (34, 39, 43, 44, 45) stands with the ring's traces.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ipfsmem.canonical import encode
+from ipfsmem.content.cid import ipns_name
+from ipfsmem.errors import OpenError
+from ipfsmem.memory import Memory
+from ipfsmem.replica.folders import add_file, add_folder
+from ipfsmem.seal import ring_ops
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.words import from_words
+from ipfsmem.sync.ipns import MAX_SEQUENCE, make_record, parse_record
+from ipfsmem.sync.names import pin_name
+from tests.device_lab import ROOT, Forger, Lab, all_texts, body, kinds, lab_in, pair, same, says, texts
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+def _revoked(lab: Lab) -> tuple[Memory, Memory, Memory, Forger]:
+    """A has revoked M, B knows it; M still has its state, its keys and the old epoch key."""
+    a, b, m = lab.three()
+    m.write("mine", "by M")
+    lab.settle(a, b, m)
+    asyncio.run(a.revoke(m.device))
+    lab.sync(b)
+    return a, b, m, Forger(m)
+
+
+def test_trace_35_the_anchor_is_signed_by_the_wallet_alone(lab: Lab) -> None:
+    """Every writer held the seed of the shared name: a revoked one sets sequence 2^64-1 to an old root."""
+    a, b, m, _ = _revoked(lab)
+    old = lab.record_root(ROOT.head_public)
+    b.write("tone", "x")
+    lab.settle(a, b)
+    stolen = m.replica.device
+    anchor = ipns_name(ROOT.head_public)
+    assert ROOT.head_seed not in {stolen.sign_seed, stolen.box_secret, stolen.row_key}
+    forged = make_record(stolen.sign_seed, f"/ipfs/{old}", MAX_SEQUENCE, lab.clock.ns + 10**18)
+    # A provider that keeps anything serves it; whoever reads it refuses it.
+    real = list(lab.cloud.names[anchor])
+    lab.cloud.names[anchor].append(forged)
+    for memory in (a, b):
+        report = lab.sync(memory)
+        assert anchor in says(report, "bad-record")
+        assert memory.read("tone") is not None
+    lab.cloud.names[anchor] = real
+    assert body(lab.restore("d"), "tone") == "x"
+
+
+def test_trace_36_a_device_that_cannot_open_the_new_epoch_stops(lab: Lab) -> None:
+    """A new device is enrolled under EK1 while another admin rotates: it sees an epoch that it cannot open, and stops."""
+    a, b, c = lab.three()
+    # The wallet on a second machine rotates without having heard of C's enrolment.
+    with a.replica.transaction():
+        ring = a.replica.ring
+        assert ring is not None
+        without = [st for st in ring.statements if getattr(st.body, "id", "") != c.device]
+        small = type(ring)(ring.vault, without, ring.keys)
+        rotated = ring_ops.revoke(
+            small,
+            ROOT.admin,
+            b.device,
+            at="0" * 16,
+            counters={},
+            ek=b"\x55" * 32,
+        )
+        a.replica.ring = rotated
+        a.replica.codec.use_ring(rotated)
+        a.replica.db.set_meta("ring", _sealed(a, rotated.dump()))
+    a.write("secret", "not for the revoked")
+    Forger(a).publish()
+    c.write("late", "sealed for whom?")
+    before = set(lab.cloud.blocks)
+    report = lab.sync(c)
+    assert "cannot-publish" in kinds(report) and "admin must unlock" in says(report, "cannot-publish")
+    assert set(lab.cloud.blocks) == before
+    assert body(c, "late") == "sealed for whom?"
+    # One unlock gives it the key; nothing was lost meanwhile.
+    a.write("more", "text")
+    c.unlock(ROOT)
+    lab.settle(c, a)
+    same(a, c)
+    assert body(a, "late") == "sealed for whom?" and body(c, "secret") == "not for the revoked"
+
+
+def _sealed(memory: Memory, dump: bytes) -> bytes:
+    from ipfsmem.replica.identity import seal_row
+
+    return seal_row(memory.replica.device.row_key, dump, memory.replica.world.random(24))
+
+
+def test_trace_37_every_commit_of_a_revoked_member_is_refused(lab: Lab) -> None:
+    """A revoked laptop signs a commit with an old c that rewrites what it ever authored."""
+    a, b, m, forger = _revoked(lab)
+    ((under, _),) = m.replica.store.entry("m/mine").items()
+    value, block = forger.value("m/mine", under, "rewritten after the fact")
+    forger.put({"m/mine": {under: value}}, blocks=[block])
+    forger.publish()
+    # Its name is not even followed any more; where a pin list shows the root, its commit is refused.
+    for memory in (a, b):
+        provider = lab.providers["a" if memory is a else "b"]
+        provider._capabilities = msgspec.structs.replace(provider.capabilities, names=False)
+        report = lab.sync(memory)
+        assert "which was revoked" in says(report, "head-refused")
+        provider._capabilities = msgspec.structs.replace(provider.capabilities, names=True)
+        assert body(memory, "mine") == "by M"  # what was joined stays
+    assert body(lab.restore("d"), "mine") == "by M"
+
+
+def test_trace_38_a_ring_counts_only_where_it_is_named(lab: Lab) -> None:
+    """P pairs a new `open` with an old `body`. -> the bytes of keyring.json are named by the commit or the anchor."""
+    a, b, c = lab.three()
+    old = a.replica.ring
+    assert old is not None
+    lab.sync(a)
+    asyncio.run(a.revoke(c.device))
+    new = a.replica.ring
+    assert new is not None
+    import json
+
+    before, after = json.loads(old.serialise()), json.loads(new.serialise())
+    mixed = encode({**after, "body": before["body"]})
+    # As a root of its own in the pin list, for a device that finds nothing else.
+    with a.replica.transaction():
+        cid, _ = add_folder(a.replica.db, [(b"keyring.json", *add_file(a.replica.db, mixed))])
+    from ipfsmem.content.cid import decode_cid, raw_cid
+
+    root = decode_cid(cid)
+    digest = __import__("hashlib").sha256(mixed).digest()
+    for block in (root, raw_cid(digest)):
+        lab.cloud.blocks[block] = a.replica.db.block(block.digest) or b""
+    asyncio.run(lab.provider("a").pin(root, pin_name(ROOT.head_public)))
+    known = b.replica.ring
+    provider = lab.provider("b")
+    provider._capabilities = msgspec.structs.replace(provider.capabilities, names=False)
+    provider.freeze_pins()
+    assert provider.faults.pins is not None
+    provider.faults.pins = [pin for pin in provider.faults.pins if pin.cid == root]
+    report = lab.sync(b)
+    # At most it learns, signed by the wallet, that another key seals now: then it publishes nothing.
+    assert b.replica.ring is not None and known is not None and b.replica.ring.keys == known.keys
+    assert not b.replica.ring.view.revoked and b.replica.ring.view.members == known.view.members
+    assert b.replica.ring == known or "cannot-publish" in kinds(report)
+    # Beside a true commit: the commit names other bytes.
+    head = lab.record_root(a.replica.device.sign_public)
+    from ipfsmem.content.dagpb import decode_node
+
+    links = {link.name: link.cid for link in decode_node(lab.cloud.blocks[head]).links}
+    with a.replica.transaction():
+        parts = [
+            (
+                name.encode(),
+                *(add_file(a.replica.db, mixed) if name == "keyring.json" else (link.encode(), 1)),
+            )
+            for name, link in sorted(links.items())
+        ]
+        cid, _ = add_folder(a.replica.db, parts)
+    forged = decode_cid(cid)
+    lab.cloud.blocks[forged] = a.replica.db.block(forged.digest) or b""
+    provider.faults.pins = [msgspec.structs.replace(pin, cid=forged) for pin in provider.faults.pins]
+    report = lab.sync(b)
+    assert "head-refused" in kinds(report) and b.replica.ring is not None
+    assert c.device not in b.replica.ring.view.revoked
+    assert "names another keyring.json" in says(report, "head-refused") or "key" in says(
+        report, "head-refused"
+    )
+
+
+def test_trace_39_the_words_alone_find_the_vault_and_may_sign(lab: Lab) -> None:
+    """A recovery key that opens a slot but can neither find the vault nor sign. -> a root with an anchor."""
+    a = lab.create("a", recovery=True)
+    assert a.recovery_words is not None
+    words = RootKeys.from_recovery(from_words(" ".join(a.recovery_words)))
+    a.write("tone", "x")
+    lab.sync(a)
+    a._root = None
+    b = lab.restore("b", unlock=words)
+    assert body(b, "tone") == "x"
+    b.write("role", "by the one with the words")
+    lab.settle(b, a)
+    same(a, b)
+    # The words can also end the membership of a device that was stolen.
+    b.unlock(words)
+    asyncio.run(b.revoke(a.device))
+    c = lab.restore("c")
+    assert texts(c) == texts(b) and c.replica.ring is not None
+    assert a.device in c.replica.ring.view.revoked
+
+
+def test_trace_40_an_old_root_opens_for_a_member_of_that_time(lab: Lab) -> None:
+    """ "Shredded" data opens again with an old root and a member's box key. -> said plainly; no promise."""
+    a, b, m = lab.three()
+    a.write("secret", "shared with M")
+    lab.settle(a, b, m)
+    old = a.status().root
+    asyncio.run(a.revoke(m.device))
+    a.forget("secret")
+    lab.settle(a, b)
+    a.write("later", "not for M")
+    lab.settle(a, b)
+    ring, later = m.replica.ring, a.replica.ring
+    assert ring is not None and later is not None and old is not None
+    # The old root still opens with what M kept, and nothing of the new epoch does.
+    assert {line.key for line in m.diff(old)} >= set()
+    assert all_texts(m) == {"shared with M"}
+    from ipfsmem.seal.ring import parse_keyring
+
+    with pytest.raises(OpenError):
+        parse_keyring(later.serialise()).unlock(m.replica.device.box_secret, ring.keys)
+
+
+def test_trace_41_one_constant_pin_name(lab: Lab) -> None:
+    """Pin names with device id and counter tell the provider who writes how often. -> one constant name a vault."""
+    a, b, c = lab.three()
+    for n in range(3):
+        for memory in (a, b, c):
+            memory.write("tone", f"{n} {memory.device}")
+            lab.sync(memory)
+    assert {pin.name for pin in lab.cloud.pins} == {pin_name(ROOT.head_public)}
+    for provider in lab.providers.values():
+        for memory in (a, b, c):
+            assert not provider.saw(memory.device.encode())
+
+
+def test_trace_42_two_unlocks_at_once_move_the_anchor_with_one_sequence(lab: Lab) -> None:
+    """Two wallet unlocks at once move the anchor with one sequence: the loser's device is in no anchored ring."""
+    a = lab.create("a")
+    a.write("tone", "x")
+    lab.sync(a)
+    a._root = None
+    anchor = ipns_name(ROOT.head_public)
+    before = {name: len(records) for name, records in lab.cloud.names.items()}
+    b = lab.restore("b")
+    # C reads the names as they were before B enrolled itself; both sign the same sequence number.
+    lab.provider("c").faults.old_record = {name: n - 1 for name, n in before.items()}
+    for name in lab.cloud.names:
+        lab.provider("c").faults.old_record.setdefault(name, -1)
+    c = lab.restore("c")
+    lab.provider("c").faults.old_record = {}
+    sequences = [parse_record(record).sequence for record in lab.cloud.names[anchor]]
+    assert sequences[-1] == sequences[-2] or len(sequences) == before[anchor] + 1
+    b.write("laptop", "b")
+    c.write("phone", "c")
+    reports = [lab.sync(memory) for _ in range(2) for memory in (b, c, a)]
+    asked = [report for report in reports if "unlock" in kinds(report)]
+    assert asked, "nobody asks for the unlock that brings the loser's device into the anchored ring"
+    loser = next(
+        m for m, r in zip((b, c, a) * 2, reports, strict=True) if "unlock" in kinds(r) and m is not a
+    )
+    loser.unlock(ROOT)
+    lab.settle(a, b, c)
+    same(a, b, c)
+    assert {"b", "c", "x"} <= all_texts(a)
+    # And a new device with nothing but the wallet finds all of it.
+    assert {"b", "c", "x"} <= all_texts(lab.restore("d"))
+
+
+def test_trace_46_a_clone_that_counted_further_under_a_stale_name(lab: Lab) -> None:
+    """A clone, shown a stale name, publishes a greater n: others see one r per n and drop the other's value."""
+    a, b, c = lab.three()
+    b.write("tone", "base")
+    lab.settle(a, b, c)
+    lab.save("b", "image")
+    clone = lab.copy_to("image", "b2", hidden=True)
+    b.write("mine", "one write of the first")
+    lab.sync(b)
+    lab.sync(a)
+    clone.write("mine", "by the clone")
+    for n in range(3):
+        clone.write(f"more{n}", f"write {n} of the clone")
+    Forger(clone).publish()
+    assert pair(clone, b.device).n > pair(b, b.device).n
+    first = lab.sync(a)
+    assert "equivocation" in kinds(first) and body(a, "mine") == "one write of the first"
+    lab.settle(b, clone, a, c)
+    clone.unlock(ROOT)
+    b.unlock(ROOT)
+    lab.settle(b, clone, a, c)
+    same(a, b, c, clone)
+    assert texts(a)["mine"] == {"one write of the first", "by the clone"}
+    assert body(a, "more2") == "write 2 of the clone"
+    assert b.device != clone.device
+
+
+def test_trace_46_a_greater_counter_without_a_clash_is_put_right_by_its_owner(lab: Lab) -> None:
+    """Nothing shows a third device that a greater n belongs to a clone; the owner finds its text gone, and moves it."""
+    a, b, c = lab.three()
+    b.write("tone", "base")
+    lab.settle(a, b, c)
+    lab.save("b", "image")
+    clone = lab.copy_to("image", "b2", hidden=True)
+    b.write("left", "by the first")
+    lab.sync(b)
+    lab.sync(a)
+    clone.write("tmp", "gone again")
+    clone.write("right", "by the clone")
+    clone._memories.delete("tmp")
+    Forger(clone).publish()
+    lab.sync(a)
+    lab.settle(b, clone, a, c)
+    for memory in (b, clone):
+        memory.unlock(ROOT)
+    lab.settle(b, clone, a, c)
+    same(a, b, c, clone)
+    assert {"by the first", "by the clone", "base"} <= all_texts(a)

@@ -1,0 +1,434 @@
+"""What else a sync must do, and must not be brought to do: costs, retries, lies of providers and of members."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem import canonical
+from ipfsmem.content.cid import ipns_name, raw_cid
+from ipfsmem.errors import ProviderError, ProviderUnavailable
+from ipfsmem.memory import Memory
+from ipfsmem.replica.identity import Device
+from ipfsmem.seal import ring_ops
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.sync.ipns import make_record
+from ipfsmem.testing.simulator import SimCloud, SimProvider
+from tests.device_lab import (
+    ROOT,
+    Forger,
+    Lab,
+    all_texts,
+    body,
+    kinds,
+    lab_in,
+    pair,
+    replaced,
+    same,
+    says,
+    texts,
+)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+# -- cost ----------------------------------------------------------------------------------------------------------
+
+
+def test_one_change_costs_what_changed(lab: Lab) -> None:
+    a, b, _ = lab.three()
+    for n in range(400):
+        a.write(f"memory{n}", f"text {n}")
+    lab.settle(a, b)
+    a.write("memory7", "changed")
+    sent = lab.sync(a)
+    assert sent.published and 0 < sent.blocks_sent <= 14 and sent.bytes_sent < 48 * 1024
+    got = lab.sync(b)
+    # Root, ring, commit, a path of the state, the body; the folder blocks of `o` are not looked at.
+    assert 0 < got.blocks_received <= 14 and got.entries_changed == 1
+    assert got.blocks_sent == 0 and got.adopted
+    quiet = [lab.sync(memory) for memory in (a, b)]
+    assert [(r.blocks_received, r.blocks_sent, r.published) for r in quiet] == [(0, 0, False)] * 2
+
+
+def test_a_block_is_fetched_once_and_sent_once(lab: Lab) -> None:
+    a, b, c = lab.three()
+    for name in "abc":
+        lab.provider(name).wire.clear()  # looking for the vault reads the anchor's root once more
+    for n in range(6):
+        (a, b, c)[n % 3].write(f"memory{n}", f"text {n}")
+        for memory in (a, b, c):
+            lab.sync(memory)
+    for name in "abc":
+        provider = lab.provider(name)
+        asked: list[bytes] = []
+        for exchange in provider.wire:
+            if exchange.call == "get_blocks":
+                # CIDs of 36 bytes, with a line feed between them.
+                asked += [exchange.sent[i : i + 36] for i in range(0, len(exchange.sent), 37)]
+        assert asked and len(asked) == len(set(asked))
+
+
+def test_a_restored_device_is_in_step_after_its_second_sync(lab: Lab) -> None:
+    a, b, c = lab.three()
+    a.write("tone", "x")
+    b.note("hi")
+    lab.settle(a, b, c)
+    fresh = lab.restore("d")
+    lab.sync(fresh)
+    assert fresh.files() == a.files() and fresh.timeline() == a.timeline()
+    lab.settle(a, b, c, fresh)
+    same(a, b, c, fresh)
+
+
+# -- failures ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answered", [False, True], ids=["fails", "answer lost"])
+def test_a_provider_that_fails_at_any_call_loses_nothing(tmp_path: Path, answered: bool) -> None:
+    k, failed = 0, True
+    while failed:
+        k += 1
+        with lab_in(tmp_path / str(k)) as lab:
+            a = lab.create("a")
+            a.write("base", "x")
+            lab.sync(a)
+            b = lab.restore("b")
+            lab.settle(a, b)
+            a.write("from_a", "a")
+            b.write("from_b", "b")
+            b.note("hi")
+            lab.sync(a)
+            provider = lab.provider("b")
+            (provider.lose_answer if answered else provider.fail_call)(k)
+            try:
+                lab.sync(b)
+                failed = bool(not provider._failing and not provider._unanswered)
+            except ProviderError:
+                failed = True
+            provider._failing.clear()
+            provider._unanswered.clear()
+            assert body(b, "from_b") == "b"
+            b.write("later", "written after the failure")
+            lab.settle(b, a)
+            same(a, b)
+            assert all_texts(a) == {"x", "a", "b", "written after the failure"}
+            assert [event["type"] for event in a.timeline()] == ["hi"]
+            assert not b.replica.db.get_meta("former")
+        assert k < 60
+    assert k > 6
+
+
+def test_an_upload_that_breaks_off_is_finished_by_the_next_sync(lab: Lab) -> None:
+    a, b, _ = lab.three()
+    for n in range(30):
+        a.write(f"memory{n}", f"text {n}")
+    for stored in (0, 1, 5, 20):
+        lab.provider("a").faults.reset_after = stored
+        with pytest.raises(ProviderUnavailable):
+            lab.sync(a)
+    lab.provider("a").faults.reset_after = None
+    lab.sync(a)
+    lab.sync(b)
+    assert len(b.files()) == 30 and b.status().not_fetched == 0
+
+
+def test_what_was_not_fetched_comes_later_and_is_told(lab: Lab) -> None:
+    a, b, c = lab.three()
+    for n in range(3):
+        a.write(f"memory{n}", f"text {n}")
+    lab.sync(a)
+    ((_, value),) = a.replica.store.entry("m/memory1").items()
+    assert value.loc is not None
+    lab.provider("b").faults.drop = {raw_cid(bytes.fromhex(value.loc.sha))}
+    assert lab.sync(b).not_fetched == 1 and b.status().not_fetched == 1
+    assert lab.sync(b).not_fetched == 1
+    lab.provider("b").faults.drop = set()
+    assert lab.sync(b).not_fetched == 0
+    lab.settle(a, b, c)
+    same(a, b, c)
+
+
+def test_a_second_provider_gets_everything(lab: Lab) -> None:
+    a, b, _ = lab.three()
+    for n in range(5):
+        a.write(f"memory{n}", f"text {n}")
+    lab.settle(a, b)
+    other = SimProvider(SimCloud(), clock=lab.clock, name="second")
+    asyncio.run(a.sync(other))
+    lab.providers["e"] = other
+    assert texts(lab.restore("e")) == texts(a)
+    asyncio.run(b.sync(SimProvider(other.cloud, clock=lab.clock, name="second")))
+    asyncio.run(a.sync(other))
+    assert a.status().root == b.status().root
+
+
+# -- providers that lie --------------------------------------------------------------------------------------------
+
+
+def test_any_flipped_bit_of_a_head_is_refused_and_named(lab: Lab) -> None:
+    a, b, _ = lab.three()
+    a.write("tone", "x")
+    known = set(lab.cloud.blocks)
+    lab.sync(a)
+    new = [cid for cid in lab.cloud.blocks if cid not in known]
+    assert len(new) >= 4
+    for cid in new:
+        lab.provider("b").faults.flip = {cid: 77}
+        report = lab.sync(b)
+        if "bad-block" in kinds(report):
+            assert str(cid) in says(report, "bad-block")
+        assert b.replica.store.frame.ctx.get(a.device, 0) in (0, 1)
+    lab.provider("b").faults.flip = {}
+    lab.sync(b)
+    assert body(b, "tone") == "x"
+
+
+def test_names_of_the_past_take_nothing_back(lab: Lab) -> None:
+    a, b, c = lab.three()
+    a.write("tone", "old")
+    lab.settle(a, b, c)
+    a.write("tone", "new")
+    lab.settle(a, b, c)
+    lab.provider("b").faults.old_record = dict.fromkeys(lab.cloud.names, 0)
+    report = lab.sync(b)
+    assert body(b, "tone") == "new" and not report.published
+    # A device that has kept no record of a name says that what it is shown is old.
+    lab.provider("b").faults.old_record = {ipns_name(a.replica.device.sign_public): 0}
+    with b.replica.transaction():
+        b.replica.db.connection.execute("DELETE FROM meta WHERE name='names'")
+    report = lab.sync(b)
+    assert "stale" in kinds(report)
+    assert body(b, "tone") == "new"
+    lab.provider("b").faults.old_record = {}
+    lab.settle(a, b, c)
+    same(a, b, c)
+
+
+def test_an_anchor_of_the_past_is_put_right(lab: Lab) -> None:
+    a, b, _ = lab.three()
+    anchor = ipns_name(ROOT.head_public)
+    current = lab.cloud.names[anchor][-1]
+    assert len(lab.cloud.names[anchor]) >= 2
+    lab.cloud.names[anchor] = lab.cloud.names[anchor][:1]
+    b.write("tone", "x")
+    lab.sync(b)
+    # B cannot sign it and has kept it: it puts it again.
+    assert lab.cloud.names[anchor][-1] == current
+    assert body(lab.restore("d"), "tone") == "x"
+    assert a.replica.ring is not None
+
+
+def test_another_vault_under_our_names(lab: Lab) -> None:
+    a, b, _ = lab.three()
+    a.write("tone", "x")
+    lab.settle(a, b)
+    other = Lab(lab.folder / "other")
+    other.cloud = lab.cloud
+    foreign = RootKeys.from_random(b"\x09" * 64, "default", 1)
+    x = other.create("x", unlock=foreign)
+    x.write("tone", "of another vault")
+    other.sync(x)
+    root = other.record_root(x.replica.device.sign_public)
+    device = a.replica.device
+    name = ipns_name(device.sign_public)
+    # A's own key, stolen or careless, lets its name lead there.
+    record = make_record(device.sign_seed, f"/ipfs/{root}", 10_000, lab.clock.ns + 10**15)
+    kept = list(lab.cloud.names[name])
+    lab.cloud.names[name].append(record)
+    report = lab.sync(b)
+    assert "not of" in says(report, "head-refused")
+    assert body(b, "tone") == "x"
+    lab.cloud.names[name] = kept
+    other.close()
+
+
+def test_a_name_of_ours_that_leads_to_what_cannot_be_read_stops_publishing(lab: Lab) -> None:
+    a, b, c = lab.three()
+    b.write("tone", "x")
+    lab.settle(a, b, c)
+    lab.save("b", "backup")
+    b.write("tone", "published by the lost copy")
+    lab.sync(b)
+    lost = lab.record_root(b.replica.device.sign_public)
+    b = lab.put_back("b", "backup")
+    b.write("other", "after the restore")
+    lab.provider("b").faults.drop = {lost}
+    report = lab.sync(b)
+    assert str(lost) in says(report, "cannot-publish") and not report.published
+    lab.provider("b").faults.drop = set()
+    assert lab.sync(b).new_identity
+    lab.settle(a, b, c)
+    same(a, b, c)
+    assert {"published by the lost copy", "after the restore"} <= all_texts(a)
+
+
+# -- members that lie ----------------------------------------------------------------------------------------------
+
+
+def test_another_signature_under_a_known_value_is_checked(lab: Lab) -> None:
+    """The signature is no part of a value's identity, and of two the greater is kept: so both must hold."""
+    a, b, m = lab.three()
+    b.write("tone", "x")
+    lab.settle(a, b, m)
+    ((under, value),) = m.replica.store.entry("m/tone").items()
+    garbage = canonical.b64(b"\xff" * 64)
+    assert garbage > value.s
+    forger = Forger(m)
+    forger.put({"m/tone": {under: replaced(value, s=garbage)}})
+    forger.publish()
+    report = lab.sync(a)
+    assert "is not signed" in says(report, "head-refused")
+    assert a.replica.store.entry("m/tone")[under].s == value.s
+    assert texts(lab.restore("d")) == texts(b)
+
+
+def test_a_dot_in_two_entries_of_one_head(lab: Lab) -> None:
+    a, _, m = lab.three()
+    forger = Forger(m)
+    under = forger.next_dot()
+    (one, block), (two, more) = forger.value("m/one", under, "1"), forger.value("m/two", under, "2")
+    forger.put(
+        {"m/one": {under: one}, "m/two": {under: two}}, ctx={m.device: int(under[17:])}, blocks=[block, more]
+    )
+    forger.publish()
+    assert "stands in" in says(lab.sync(a), "head-refused")
+    assert a.read("one") is None and a.read("two") is None
+
+
+def test_a_value_beyond_the_counters_of_its_own_commit(lab: Lab) -> None:
+    a, _, m = lab.three()
+    forger = Forger(m)
+    m.write("tone", "x")
+    under = f"{m.device}-9"
+    value, block = forger.value("m/later", under, "1")
+    forger.put({"m/later": {under: value}}, blocks=[block])
+    forger.publish()
+    assert "beyond the counters of its own commit" in says(lab.sync(a), "head-refused")
+
+
+def test_a_reader_that_publishes(lab: Lab) -> None:
+    a, b, m = lab.three()
+    asyncio.run(_demote(lab, a, m))
+    lab.settle(a, b)
+    m.write("tone", "by a reader")
+    report = lab.sync(m)
+    assert "not-a-writer" in kinds(report) and not report.published
+    with m.replica.transaction():
+        m.replica.ring = None
+    assert a.read("tone") is None
+
+
+async def _demote(lab: Lab, a: Memory, m: Memory) -> None:
+    with a.replica.transaction():
+        ring = a.replica.ring
+        assert ring is not None
+        device = m.replica.device
+        public = ring_ops.Device(device.sign_public, device.box_public, "m")
+        a.replica.set_ring(ring_ops.enrol(ring, ROOT.admin, public, "reader", since="f" * 16))
+    lab.clock.advance(1)
+    await a.sync()
+
+
+def test_two_copies_of_a_revoked_member_do_not_keep_honest_devices_apart(lab: Lab) -> None:
+    """M shows A one head and B another under the same counter; once M is revoked both texts are kept by all."""
+    a, b, m = lab.three()
+    lab.save("m" if "m" in lab.devices else "c", "image")
+    twin = lab.copy_to("image", "m2", hidden=True)
+    m.write("tone", "to A")
+    twin.write("tone", "to B")
+    Forger(m).publish()
+    lab.sync(a)
+    Forger(twin).publish()
+    name = ipns_name(m.replica.device.sign_public)
+    lab.cloud.names[name] = lab.cloud.names[name][-1:]
+    lab.provider("b").faults.drop = {lab.record_root(a.replica.device.sign_public)}
+    lab.sync(b)
+    assert {body(a, "tone"), body(b, "tone")} == {"to A", "to B"}
+    lab.provider("b").faults.drop = set()
+    assert "equivocation" in kinds(lab.sync(a)) | kinds(lab.sync(b))
+    assert all_texts(a) != all_texts(b)
+    asyncio.run(a.revoke(m.device))
+    reports = [lab.sync(memory) for memory in (b, a, b)]
+    assert any("fork-joined" in kinds(report) for report in reports)
+    lab.settle(a, b)
+    same(a, b)
+    assert all_texts(a) == {"to A", "to B"}
+    assert all_texts(lab.restore("d")) == {"to A", "to B"}
+
+
+def test_a_member_that_signs_two_successors_makes_nobody_elses_heads_invalid(lab: Lab) -> None:
+    """A ring keeps one successor of an id. Values of the other go on under the ids of those who hold them."""
+    a, b, m = lab.three()
+    ring = m.replica.ring
+    assert ring is not None
+    rings = []
+    for n in range(2):
+        seed = bytes([n + 1]) * 32
+        made = Device(seed, m.replica.device.box_secret, m.replica.device.row_key)
+        grown = ring_ops.successor(ring, m.replica.device.signer, made.sign_public, since="0" * 16)
+        rings.append((made, grown))
+    # The one that will be pushed out comes first.
+    both = rings[0][1].join(rings[1][1])
+    rings.sort(key=lambda item: item[0].id in both.view.members)
+    (first, with_first), (_, with_second) = rings
+    with m.replica.transaction():
+        m.replica.set_device(first)
+        m.replica.set_ring(with_first)
+    m.write("tone", "by the successor that will be dropped")
+    m.note("hello")
+    name = a.replica.device
+    Forger(m).publish()
+    # M's own name leads to it.
+    root = lab.record_root(first.sign_public)
+    lab.cloud.names[ipns_name(c_public(lab, ring, m))] = [
+        make_record(_seed(lab, "c"), f"/ipfs/{root}", 500, lab.clock.ns + 10**15)
+    ]
+    lab.sync(a)
+    assert body(a, "tone") == "by the successor that will be dropped"
+    with a.replica.transaction():
+        a.replica.set_ring(a.replica.ring.join(with_second) if a.replica.ring else with_second)
+    assert a.replica.ring is not None and first.id not in a.replica.ring.view.keys_of
+    report = lab.sync(a)
+    assert first.id in says(report, "orphan") and report.published
+    lab.settle(a, b)
+    same(a, b)
+    assert body(b, "tone") == "by the successor that will be dropped"
+    assert [event["type"] for event in b.timeline()] == ["hello"]
+    fresh = lab.restore("d")
+    assert body(fresh, "tone") == "by the successor that will be dropped"
+    assert name.id == a.device and pair(a, a.device).n >= 2
+
+
+def c_public(lab: Lab, ring, m: Memory) -> bytes:  # type: ignore[no-untyped-def]
+    """The key under which M was enrolled first."""
+    return next(person.sign for person in ring.view.members.values() if person.label == "c")
+
+
+def _seed(lab: Lab, name: str) -> bytes:
+    from ipfsmem.replica.identity import load_device
+
+    return load_device(lab.home(name) / "alex", None).sign_seed
+
+
+def test_an_own_write_waits_out_everything(lab: Lab) -> None:
+    a, b, c = lab.three()
+    b.write("mine", "not yet published")
+    lab.provider("b").faults.offline = True
+    for n in range(3):
+        a.write("other", f"{n}")
+        lab.sync(a)
+        with pytest.raises(ProviderUnavailable):
+            lab.sync(b)
+        assert body(b, "mine") == "not yet published" and b.status().unpublished
+    lab.provider("b").faults.offline = False
+    lab.settle(b, a, c)
+    same(a, b, c)
+    assert body(c, "mine") == "not yet published"
