@@ -40,7 +40,7 @@ import contextlib
 import errno
 import logging
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Collection, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -113,6 +113,7 @@ class Http:
         self._lookup = lookup
         self._concurrency = concurrency
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._open: list[AsyncGenerator[None, None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self.requests = 0  #: attempts made, for reports and tests
 
@@ -239,10 +240,10 @@ class Http:
 
     async def close(self) -> None:
         """Close all connections."""
-        sessions, self._sessions = list(self._sessions.values()), {}
+        ending, self._sessions, self._open = self._open, {}, []
         if self._loop is asyncio.get_running_loop():
-            for session in sessions:
-                await session.close()
+            for each in ending:
+                await each.aclose()
 
     # -- one attempt ---------------------------------------------------------------------------------------------
 
@@ -291,7 +292,8 @@ class Http:
         began = self.timing.now()
         try:
             async with budget.spend():
-                response = await self._session(trusted).request(
+                session = await self._session(trusted)
+                response = await session.request(
                     call.method, url, headers=sent, data=outgoing.data, allow_redirects=False
                 )
             problem = None
@@ -331,24 +333,30 @@ class Http:
             kept = {name: value for name, value in kept.items() if name.lower() in _HARMLESS}
         return target, kept
 
-    def _session(self, trusted: bool) -> aiohttp.ClientSession:
+    async def _session(self, trusted: bool) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            self._loop, self._sessions = loop, {}  # those of a loop that is gone went with it
-        session = self._sessions.get(trusted)
-        if session is None or session.closed:
-            if trusted:
-                connector = aiohttp.TCPConnector(limit=self._concurrency)
-            else:
-                connector = addresses.public_connector(self._concurrency, self._lookup)
-            session = aiohttp.ClientSession(
-                connector=connector,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect),
-                read_bufsize=256 * 1024,
-            )
-            self._sessions[trusted] = session
-        return session
+            self._loop, self._sessions, self._open = loop, {}, []
+        kept = self._sessions.get(trusted)
+        if kept is not None and not kept.closed:
+            return kept
+        if trusted:
+            connector = aiohttp.TCPConnector(limit=self._concurrency)
+        else:
+            connector = addresses.public_connector(self._concurrency, self._lookup)
+        made = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect),
+            read_bufsize=256 * 1024,
+        )
+        self._sessions[trusted] = made
+        # Who calls `asyncio.run` for each sync never closes anything in that loop: the loop's end does, which ends
+        # the asynchronous generators that were begun in it.
+        ending = _until_the_end(made)
+        await anext(ending)
+        self._open.append(ending)
+        return made
 
     def _target(self, url: str | URL, params: Mapping[str, str] | None) -> URL:
         try:
@@ -366,6 +374,13 @@ class Http:
         if origin is None:
             raise ConfigError(self.redact(f"{self.service}: {url!r} is not an http or https URL"))
         return origin
+
+
+async def _until_the_end(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+    try:
+        yield
+    finally:
+        await session.close()
 
 
 #: Scheme, host, port.

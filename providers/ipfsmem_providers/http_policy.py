@@ -30,7 +30,7 @@ class Timing(NamedTuple):
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     """How long one attempt may take, in seconds."""
 
-    connect: float = 15.0  #: until the connection stands, name lookup and TLS included
+    connect: float = 15.0  #: until the connection stands, TLS included
     #: Without progress. Less than `drip` bytes in this time is no progress, so a slow drip ends too.
     stall: float = 60.0
     drip: int = 1024

@@ -1,0 +1,40 @@
+"""Runs one of our servers for as long as it is wanted, on an address that only this machine reaches unless told otherwise.
+
+It binds and serves; what is served, and to whom, the application decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from aiohttp import web
+
+from ipfsmem.errors import ConfigError
+from ipfsmem.http.guard import is_loopback
+
+
+@contextlib.asynccontextmanager
+async def running(
+    app: web.Application, host: str = "127.0.0.1", port: int = 0, *, public: bool = False
+) -> AsyncIterator[str]:
+    """The URL of `app` while it runs; port 0 takes a free one.
+
+    Raises ConfigError when the address is taken, or is reached from other machines without `public`.
+    """
+    if not public and not is_loopback(host):
+        raise ConfigError(
+            f"{host} can be reached from other machines",
+            hint="Serve on 127.0.0.1, or say that it is meant to be public and name the host names it is asked by.",
+        )
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0, handler_cancellation=True)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise ConfigError(f"cannot serve on {host}:{port}: {error.strerror or error}") from error
+        taken = runner.addresses[0][1]
+        yield f"http://{f'[{host}]' if ':' in host else host}:{taken}"
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,94 @@
+"""A whole memory through a peer: made here, restored there from the wallet alone, merged, with the peer going away."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.peer import PeerProvider
+
+from ipfsmem.errors import ConfigError, ProviderUnavailable
+from ipfsmem.http import blocks as serving
+from ipfsmem.http.running import running
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.seal.signers import RawKeySigner
+from tests.servers.clockwork import Clockwork
+from tests.servers.threaded import serve
+
+WALLET = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
+TOKEN = "a token for tests"
+
+
+def test_two_devices_through_a_peer(tmp_path: Path) -> None:
+    unlock = Unlock(RawKeySigner(WALLET))
+    store = tmp_path / "store"
+    store.mkdir()
+
+    def device(name: str, url: str) -> Memory:
+        peer = PeerProvider(url, {"peer_token": TOKEN, "timing": Clockwork().timing})
+        open_ = Memory.create if name == "a" else Memory.load
+        return open_(
+            "alex",
+            "encrypted-ipfs",
+            provider=peer,
+            unlock=unlock,
+            home=tmp_path / name,
+            unprotected_keys=True,
+        )
+
+    with serve(lambda: serving.app(DirectoryProvider(store), token=TOKEN)) as url:
+        one = device("a", url)
+        one.write("tone", "wants direct critique", name="Tone", type="feedback")
+        asyncio.run(one.sync())
+        other = device("b", url)
+        assert other.files() == one.files() and "tone" in str(list(other.files()))
+        one.write("tone", "wants direct critique\n\nAnd tea", name="Tone", type="feedback")
+        other.write("role", "engineer", name="Role", type="user")
+        for memory in (one, other, one, other):
+            asyncio.run(memory.sync())
+        assert one.files() == other.files() and len(one.files()) >= 2
+        assert one.status().root == other.status().root
+    # Nobody there any more: writing goes on, and nothing is lost when the peer comes back elsewhere.
+    one.write("later", "said while the peer was away", name="Later", type="user")
+    with pytest.raises(ProviderUnavailable):
+        asyncio.run(one.sync())
+    assert b"wants direct" not in b"".join(path.read_bytes() for path in store.rglob("*") if path.is_file())
+    one.close()
+    other.close()
+    with serve(lambda: serving.app(DirectoryProvider(store), token=TOKEN)) as url:
+        again, there = device_again(tmp_path, "a", url), device_again(tmp_path, "b", url)
+        asyncio.run(again.sync())
+        asyncio.run(there.sync())
+        assert "later" in str(list(there.files())) and there.files() == again.files()
+        again.close()
+        there.close()
+
+
+def device_again(tmp_path: Path, name: str, url: str) -> Memory:
+    peer = PeerProvider(url, {"peer_token": TOKEN, "timing": Clockwork().timing})
+    unlock = Unlock(RawKeySigner(WALLET))
+    return Memory.load(
+        "alex", "encrypted-ipfs", provider=peer, unlock=unlock, home=tmp_path / name, unprotected_keys=True
+    )
+
+
+def test_a_server_runs_on_this_machine_only(tmp_path: Path) -> None:
+    async def body() -> None:
+        app = serving.app(DirectoryProvider(tmp_path))
+        with pytest.raises(ConfigError, match="other machines"):
+            async with running(app, "0.0.0.0"):
+                pass
+        async with running(serving.app(DirectoryProvider(tmp_path))) as url:
+            assert url.startswith("http://127.0.0.1:")
+            peer = PeerProvider(url)
+            assert await peer.pins("n") == []
+            await peer.close()
+            port = int(url.rpartition(":")[2])
+            with pytest.raises(ConfigError, match="cannot serve"):
+                async with running(serving.app(DirectoryProvider(tmp_path)), port=port):
+                    pass
+
+    asyncio.run(body())
