@@ -42,7 +42,13 @@ def main() -> None:
     )
     parser.add_argument("--json", type=Path, help="also write all numbers here")
     parser.add_argument("--work", type=Path, help="where to work; a temporary directory when not given")
+    parser.add_argument(
+        "--again", type=Path, help="measure nothing: show and write the numbers in this --json file"
+    )
     given = parser.parse_args()
+    if given.again:
+        _show(Console(), msgspec.json.decode(given.again.read_bytes(), type=list[Row]), write=True)
+        return
     sizes = [100, 1_000] if given.quick else sorted(int(size) for size in given.sizes.split(","))
     console = Console()
     process([sys.executable, "-c", "pass"])  # the launcher must start while this process is small
@@ -65,11 +71,15 @@ def main() -> None:
             shutil.rmtree(ctx.work)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    for table in tables(rows):
-        console.print(table)
     if given.json:
         given.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows)) + b"\n")
-    if not given.quick and not given.only:
+    _show(console, rows, write=not given.quick and not given.only)
+
+
+def _show(console: Console, rows: list[Row], *, write: bool) -> None:
+    for table in tables(rows):
+        console.print(table)
+    if write:
         (Path(__file__).parent / "RESULTS.md").write_text(markdown(rows), "utf-8")
     missed = [row for row in rows if not all(row.verdicts())]
     for row in missed:

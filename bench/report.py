@@ -73,6 +73,7 @@ def markdown(rows: list[Row]) -> str:
         "",
     ]
     text += _growth(rows)
+    text += _beside(rows)
     for size in sorted({row.size for row in rows}):
         text += ["", f"## {size:,} memories", ""]
         text += _table(HEADINGS, [cells(row) for row in rows if row.size == size])
@@ -104,6 +105,42 @@ def _growth(rows: list[Row]) -> list[str]:
         if any(here):
             lines.append([name, *(_short(row) for row in here)])
     return _table(("what", *(f"{size:,}" for size in sizes)), lines)
+
+
+#: What stands beside what: our row, and what the same is called in the rows of a backup tool.
+BESIDE = (
+    ("first run, files to a published, encrypted copy", "import and first publish", "first backup"),
+    ("after one change", "publish one changed memory, whole process", "backup of one change"),
+    ("bring it all back", "restore from the wallet", "restore"),
+)
+TOOLS = ("restic", "borg")
+
+
+def _beside(rows: list[Row]) -> list[str]:
+    found = {(row.name, row.size): row for row in rows}
+    sizes = [row.size for row in rows if row.name.startswith(TOOLS) and row.seconds is not None]
+    if not sizes:
+        return []
+    size = sizes[0]
+    lines = []
+    for what, ours, theirs in BESIDE:
+        peers = [found.get((f"{tool}: {theirs}", size)) for tool in TOOLS]
+        lines.append([what, _short(found.get((ours, size))), *(_short(row) for row in peers)])
+    sent = found.get(("publish one changed memory", size))
+    grown = [found.get((f"{tool}: backup of one change", size)) for tool in TOOLS]
+    lines.append(
+        ["bytes for one change", *("" if row is None else _bytes(row.bytes) for row in (sent, *grown))]
+    )
+    return [
+        "",
+        f"## Beside encrypting backup tools, {size:,} files",
+        "",
+        "Whole processes, the same files, the same run. A backup tool has one writer and joins nothing; what is shared is reading, "
+        "encrypting, storing and bringing back. The tools write plain files back, ipfsmem a sealed memory whose every signature it "
+        "has checked.",
+        "",
+        *_table(("what", "ipfsmem", *TOOLS), lines),
+    ]
 
 
 def _short(row: Row | None) -> str:

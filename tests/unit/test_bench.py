@@ -1,0 +1,60 @@
+"""The bench makes the same corpora everywhere, and its table says what was measured."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from bench.corpus import corpus, write_folder
+from bench.measure import Row, process, read_and_hash
+from bench.report import markdown, tables
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.storage.memories import check_body
+
+CORPUS_100 = "2181dd4bc03dbc511a3d0c74cddd5911a20bb1a075a386de68e6c5b897a903a5"
+
+
+def test_a_corpus_follows_from_its_size_and_seed_alone(tmp_path: Path) -> None:
+    files = corpus(2_000)
+    assert files == corpus(2_000) != corpus(2_000, seed=1)
+    assert 750 < statistics.median(map(len, files.values())) < 950
+    for key, data in files.items():
+        check_body(key, data)
+        assert parse_memory(data).type in ("user", "feedback", "project", "reference")
+    assert len(set(files.values())) == 2_000
+    assert read_and_hash(write_folder(files, tmp_path / "m")) == sum(map(len, files.values()))
+
+
+def test_corpora_are_the_same_on_every_machine() -> None:
+    text = b"".join(key.encode() + data for key, data in corpus(100).items())
+    assert sha256(text).hexdigest() == CORPUS_100
+
+
+def test_a_process_is_timed_and_its_failure_said() -> None:
+    done = process([sys.executable, "-c", "print('out')"])
+    assert done.output == b"out\n" and 0 < done.seconds < 60 and 1 < done.rss_mb < 200
+    with pytest.raises(RuntimeError, match="ended with 3: why"):
+        process([sys.executable, "-c", "import sys; sys.stderr.write('why'); sys.exit(3)"])
+    with pytest.raises(RuntimeError, match="127"):
+        process(["no-such-program-here"])
+
+
+def test_the_table_says_what_is_over_budget() -> None:
+    rows = [
+        Row("read and hash", 100, 0.01, 1.0),
+        Row("open", 100, 0.5, 50.0, budget_seconds=0.2, note="a | b"),
+        Row("publish one changed memory", 100, 0.03, 3.0, bytes=20_000, blocks=9, budget_bytes=32_768),
+        Row("import and first publish", 100, 1.0, 100.0),
+        Row("restic: first backup", 100, 2.0, 200.0),
+        Row("borg: first backup", 100, None, note="skipped: not installed"),
+    ]
+    assert [all(row.verdicts()) for row in rows] == [True, False, True, True, True, True]
+    text = markdown(rows)
+    assert "| open | 500 ms | 50.00 |" in text and "200 ms ✗ | a \\| b |" in text
+    assert "19.5 KiB | 9 |" in text and "32.0 KiB ✓" in text
+    assert "skipped: not installed" in text and "Beside encrypting backup tools, 100 files" in text
+    assert len(tables(rows)) == 1
