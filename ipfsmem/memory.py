@@ -49,8 +49,10 @@ from ipfsmem.storage.layouts import PlainLayout, SealedLayout
 from ipfsmem.storage.memories import Listed, Memories, Reading
 from ipfsmem.storage.working_copy import PLAIN_MODES, WorkingCopy, working_folder
 from ipfsmem.sync.collection import Collection
-from ipfsmem.sync.engine import collect, sync
+from ipfsmem.sync.engine import collect, move, sync
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
+from ipfsmem.sync.moving import Moved
+from ipfsmem.sync.probe import Step, probe
 from ipfsmem.sync.provider import Provider, open_provider
 from ipfsmem.sync.publish import Layout
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
@@ -348,7 +350,7 @@ class Memory:
     def status(self) -> Status:
         """Counts and state, local."""
         self._look()
-        listed = self._memories.listing()
+        shown, not_fetched = self._memories.counts()
         ring = self.replica.ring
         root = self.replica.db.get_meta("root")
         return Status(
@@ -356,10 +358,10 @@ class Memory:
             self.mode,
             str(self.replica.folder) if self.replica.folder else None,
             self.device,
-            len(listed),
+            shown,
             len(self.timeline()),
             len(self.conflicts()),
-            sum(not item.fetched for item in listed),
+            not_fetched,
             self.mode in VAULT_MODES and self._unpublished(),
             root.decode() if root else None,
             list_(self.replica.config.providers) or [provider.name for provider in self._providers],
@@ -689,6 +691,64 @@ class Memory:
             keep_roots=keep_roots,
             keep_days=keep_days,
             progress=progress,
+        )
+
+    async def test_provider(self, provider: str | Provider) -> list_[Step]:
+        """Try a provider out, really: upload, listing, reading back, names, unpin. It is shown nothing of the memory."""
+        (opened,) = _opened(provider)
+        return await probe(opened, now_ms=self.replica.world.now(), random=self.replica.world.random)
+
+    def add_provider(self, spec: str) -> None:
+        """Publish there too from the next sync on. Raises ConfigError when there is no such provider."""
+        self._providers = [*self._providers, *_opened(spec)]
+        self._remember([*self.replica.config.providers, spec])
+
+    def remove_provider(self, spec: str) -> None:
+        """Do not publish there any more. What is there stays there. Raises ConfigError when it is not one of ours."""
+        known = [*self.replica.config.providers]
+        if spec not in known:
+            raise ConfigError(
+                f"{spec} is not a provider of this memory", hint=f"Its providers: {', '.join(known)}"
+            )
+        known.remove(spec)
+        self._remember(known)
+        self._providers = _opened(known)
+
+    async def move(
+        self,
+        target: str | Provider,
+        *,
+        source: str | None = None,
+        keep_roots: int = KEEP_ROOTS,
+        keep_days: int = KEEP_DAYS,
+        progress: Progress = no_progress,
+    ) -> Moved:
+        """Bring everything that lives to `target`, check it there, and only then publish there instead of at `source`
+        (None: instead of everywhere else). Nothing is taken away from where it was; may be run again when cut off."""
+        channels = self._channels()
+        self.scan()
+        (opened,) = _opened(target)
+        moved = await move(
+            self.replica,
+            channels,
+            self._layout(),
+            opened,
+            keep_roots=keep_roots,
+            keep_days=keep_days,
+            root=self._root,
+            progress=progress,
+        )
+        if isinstance(target, str):
+            stay = [spec for spec in self.replica.config.providers if source is not None and spec != source]
+            self._remember([*stay, target])
+            self._providers = _opened([*stay, target])
+        else:
+            self._providers = [opened]
+        return moved
+
+    def _remember(self, specs: list_[str]) -> None:
+        self.replica.save_config(
+            msgspec.structs.replace(self.replica.config, providers=tuple(dict.fromkeys(specs)))
         )
 
     def _channels(self) -> list_[Provider]:

@@ -51,7 +51,8 @@ async def _unpin(
     return verdicts
 
 
-def _judge_here(run: Run, keep_roots: int, keep_days: int) -> list[Verdict]:
+def judge_here(run: Run, keep_roots: int, keep_days: int) -> list[Verdict]:
+    """A verdict for each root that this device knows, newest first."""
     rows = run.replica.db.connection.execute("SELECT root, seen FROM heads").fetchall()
     facts = [_facts(run, root, seen) for root, seen in rows]
     return judge(facts, run.replica.world.now(), whole=True, keep_roots=keep_roots, keep_days=keep_days)
@@ -101,7 +102,7 @@ async def collect_roots(run: Run, *, dry_run: bool, keep_roots: int, keep_days: 
         for provider in run.providers
         if provider.capabilities.list and provider.capabilities.unpin
     }
-    here = _judge_here(run, keep_roots, keep_days)
+    here = judge_here(run, keep_roots, keep_days)
     stay = [parse_cid(verdict.root) for verdict in here if verdict.keep]
     with run.replica.transaction():
         collected = collect(run.replica.store, [*stay, *run.names.roots()], dry_run=dry_run)

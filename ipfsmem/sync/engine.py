@@ -27,6 +27,7 @@ from ipfsmem.sync.joining import (
     say_what_was_refused,
     take_over_orphans,
 )
+from ipfsmem.sync.moving import Moved, move_roots
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS
 from ipfsmem.sync.placing import bring_out_anchors, move_former, place
 from ipfsmem.sync.provider import Provider
@@ -54,6 +55,32 @@ async def sync(
         await publish(run, layout)
     run.report.seconds = round(time.monotonic() - started, 3)
     return run.report
+
+
+async def move(
+    replica: Replica,
+    providers: Sequence[Provider],
+    layout: Layout,
+    target: Provider,
+    *,
+    keep_roots: int,
+    keep_days: int,
+    root: RootKeys | None = None,
+    progress: Progress = no_progress,
+) -> Moved:
+    """Bring every live root, the ring and the names to `target` too, and check there that nothing is missing.
+
+    Syncs with all of them first. May be cut off and run again: what has arrived is not sent twice. Nothing is taken
+    away from where it was. Raises ProviderRefused naming the first thing that `target` does not have in the end.
+    """
+    run = Run(replica, [*providers, target], root, progress)
+    async with run.alone():
+        await _pull(run)
+        if root is not None:
+            _administer(run, root)
+        await bring_out_anchors(run)
+        await publish(run, layout)
+        return await move_roots(run, target, keep_roots=keep_roots, keep_days=keep_days)
 
 
 async def collect(

@@ -65,9 +65,7 @@ async def place_at(run: Run, provider: Provider, root: CID) -> CID:
         "SELECT root FROM placed WHERE provider=? ORDER BY at DESC LIMIT 2", (provider.name,)
     ).fetchall()
     known = [parse_cid(text) for (text,) in before]
-    if provider.capabilities.has:
-        # Heads that were read there save questions; a root that is gone may have taken its blocks along.
-        known = list(await provider.has([*known, *run.heads]))
+    known = await _whole_there(run, provider, known)
     sent = await send(run.replica, provider, root, known, pin_name(run.anchor))
     run.report.blocks_sent += sent.blocks
     run.report.bytes_sent += sent.bytes
@@ -99,3 +97,17 @@ def move_former(run: Run, root: CID) -> list[str]:
         return []
     # The old id may still be in use elsewhere, and what we were shown of its name may be old.
     return [run.names.sign(former.sign_seed, former.sign_public, value, DEVICE_LIFE_MS, instead=True)]
+
+
+async def _whole_there(run: Run, provider: Provider, placed: list[CID]) -> list[CID]:
+    """Roots whose trees are wholly at a provider: what was placed there and is still, and heads that it lists as pinned.
+
+    That it knows a root's own block says nothing: an upload may have been cut off.
+    """
+    can = provider.capabilities
+    known = list(await provider.has(placed)) if can.has and placed else placed
+    others = [root for root in run.heads if root not in known]
+    if others and can.list:
+        pinned = {pin.cid for pin in await provider.pins(pin_name(run.anchor))}
+        known += [root for root in others if root in pinned]
+    return known

@@ -1,0 +1,129 @@
+"""Trying a provider out: upload, question, listing, reading back, name, unpin, each done for real and checked.
+
+What it uploads is a few random bytes under a name of its own, gone again at the end. It is given no memory and no key.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+import msgspec
+
+from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.content.tree import build_tree
+from ipfsmem.content.verify import verify_block
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.seal.primitives import Signer25519
+from ipfsmem.sync.ipns import make_record, verify_record
+from ipfsmem.sync.provider import Provider
+
+Outcome = Literal["ok", "cannot", "failed"]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One thing that was tried: `cannot` is a missing capability, `failed` a broken promise."""
+
+    what: str
+    outcome: Outcome
+    text: str
+    seconds: float
+
+
+class _Failed(Exception):
+    """A promise of the contract that was not kept."""
+
+
+async def probe(provider: Provider, *, now_ms: int, random: Callable[[int], bytes]) -> list[Step]:
+    """Try everything that a provider says it can do, in order. Raises nothing: what fails is in the steps."""
+    tree = build_tree({"hello.txt": random(32), "folder/data.bin": random(2000)})
+    name = f"ipfsmem-test-{random(6).hex()}"
+    cids = [cid for cid, _ in tree.blocks]
+    can = provider.capabilities
+    steps: list[Step] = []
+    placed: list[CID] = []
+
+    async def attempt(what: str, able: bool, work: Callable[[], Awaitable[str]]) -> None:
+        started = time.monotonic()
+        outcome: Outcome = "cannot"
+        text = ""
+        if able:
+            try:
+                outcome, text = "ok", await work()
+            except (IpfsmemError, _Failed) as error:
+                outcome, text = "failed", str(error)
+        steps.append(Step(what, outcome, text, round(time.monotonic() - started, 3)))
+
+    async def upload() -> str:
+        answered = await provider.put_car(tree.cid, tree.blocks, name=name)
+        if answered != tree.cid and can.keeps_root:
+            raise _Failed(f"answered root {answered} for a CAR with root {tree.cid}")
+        placed.append(answered)
+        return f"{len(tree.blocks)} blocks as a CAR, root {'kept' if answered == tree.cid else answered}"
+
+    await attempt("upload", can.put, upload)
+    if can.put and not placed:
+        return steps
+    root = placed[0] if placed else tree.cid
+
+    async def question() -> str:
+        there = await provider.has(cids)
+        if root not in there:
+            raise _Failed("does not know the root that it took")
+        return f"{len(there)} of {len(tree.blocks)} blocks"
+
+    async def pin() -> str:
+        made = await provider.pin(root, name)
+        return f"handle {made.handle[:40]}" if made.handle else "pinned"
+
+    async def listing() -> str:
+        pins = await provider.pins(name)
+        if root not in {found.cid for found in pins}:
+            raise _Failed("the pin is not in the list")
+        return f"{len(pins)} under {name}"
+
+    async def fetch() -> str:
+        wanted = cids if root == tree.cid else [root]
+        found = await provider.get_blocks(wanted)
+        for cid in wanted:
+            if cid not in found:
+                raise _Failed(f"block {cid} is not served")
+            verify_block(cid, found[cid])
+        return f"{len(found)} blocks, verified"
+
+    async def dag() -> str:
+        seen = set()
+        async for cid, data in provider.get_dag(root):
+            verify_block(cid, data)
+            seen.add(cid)
+        if root not in seen:
+            raise _Failed("the tree came without its root")
+        return f"{len(seen)} blocks in one answer, verified"
+
+    async def names() -> str:
+        seed = random(32)
+        key = ipns_name(Signer25519(seed).public)
+        record = make_record(seed, f"/ipfs/{root}", 1, (now_ms + 3_600_000) * 1_000_000)
+        await provider.put_name(key, record)
+        back = await provider.get_name(key)
+        if back is None or verify_record(key, back).value != f"/ipfs/{root}":
+            raise _Failed("the record that was put is not what is served")
+        return f"{key[:16]}… put and read back"
+
+    async def unpin() -> str:
+        pins = [found for found in await provider.pins(name) if found.cid == root]
+        for found in pins:
+            await provider.unpin(found)
+        if any(found.cid == root for found in await provider.pins(name)):
+            raise _Failed("still in the list after unpin")
+        return "gone from the list"
+
+    await attempt("has", can.has, question)
+    await attempt("pin", can.pin, pin)
+    await attempt("list", can.list, listing)
+    await attempt("fetch blocks", can.blocks and can.put, fetch)
+    await attempt("fetch tree", can.dag and can.put, dag)
+    await attempt("names", can.names, names)
+    await attempt("unpin", can.unpin and can.list, unpin)
+    return steps
