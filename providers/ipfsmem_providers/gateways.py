@@ -23,7 +23,7 @@ from ipfsmem.errors import (
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers.gateway_client import GatewayClient, base_of
-from ipfsmem_providers.http import CONCURRENCY, Http, urls_of
+from ipfsmem_providers.http import Http, urls_of
 from ipfsmem_providers.http_errors import joined
 from ipfsmem_providers.http_policy import Retry
 from ipfsmem_providers.routing_client import RoutingClient
@@ -34,6 +34,8 @@ _CAPABILITIES: Final = Capabilities(blocks=True, dag=True, durable=False)
 #: Failures (less those made good) from which on a gateway is asked last.
 _SHAKY: Final = 2.0
 _FOUND_MAX: Final = 4
+#: Requests at once: a block of a few kilobytes costs a round trip and nothing else.
+_AT_ONCE: Final = 32
 
 
 class Gateways:
@@ -42,12 +44,12 @@ class Gateways:
     def __init__(self, urls: str | Iterable[str], settings: Mapping[str, Any] | None = None) -> None:
         """`urls` are configured ones, so they may be on this machine.
 
-        Settings: `concurrency` (requests at once, 16), `routing` (URLs of routing servers, to find more gateways),
+        Settings: `concurrency` (requests at once, 32), `routing` (URLs of routing servers, to find more gateways),
         `gateway_token` with `gateway_token_header`, and those of Http. ConfigError without a URL.
         """
         settings = settings or {}
         given = urls_of(urls, "gateway")
-        self._concurrency = int(settings.get("concurrency") or CONCURRENCY)
+        self._concurrency = int(settings.get("concurrency") or _AT_ONCE)
         token = str(settings.get("gateway_token") or "")
         header = str(settings.get("gateway_token_header") or "Authorization")
         auth = {header: f"Bearer {token}" if header == "Authorization" else token} if token else {}
