@@ -17,6 +17,7 @@ from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, head, parse_memory
 from ipfsmem.causal.value import Entry, Value, hash32, memory_entry
 from ipfsmem.causal.view import KeyView, siblings, view_entry
 from ipfsmem.errors import ChangedError, FormatError, LimitError, NotFoundError, UsageError
+from ipfsmem.replica.many import blocks_here
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.writing import Writing, writing
 
@@ -136,6 +137,30 @@ class Memories:
         """All entries of memories with their views (inside `reading`)."""
         for name, entry in self.replica.store.entries("m/"):
             yield entry, self.view(name[2:], entry)
+
+    def counts(self) -> tuple[int, int]:
+        """How many memories `listing` would show, and how many of them are not fetched; opens no text to find out,
+        except where there are several.
+        """
+        shown = not_fetched = 0
+        single: list[bytes] = []
+        with self.replica.reading():
+            for name, entry in self.replica.store.entries("m/"):
+                if len(entry) == 1:
+                    (value,) = entry.values()
+                    if value.body is not None:
+                        shown += 1
+                        if value.loc is not None:
+                            single.append(bytes.fromhex(value.loc.sha))
+                        else:
+                            not_fetched += 1
+                else:
+                    view = self.view(name[2:], entry)
+                    absent = view.data is None and bool(view.not_fetched)
+                    shown += absent or view.data is not None
+                    not_fetched += absent
+            here = blocks_here(self.replica.db, single)
+        return shown, not_fetched + sum(digest not in here for digest in single)
 
     def listing(self) -> list[Listed]:
         """All memories that are shown, ordered by key, headers only."""

@@ -87,3 +87,29 @@ def test_unsigned_values_are_found_in_tree_and_journal(tmp_path: Path) -> None:
     first.write("more", "text")
     for other in (first, second):
         assert not list(other.replica.store.unsigned())
+
+
+def test_status_counts_what_a_list_shows_without_opening_it(tmp_path: Path) -> None:
+    first, second = _two(tmp_path)
+    for i in range(6):
+        first.write(f"k{i}", f"first {i}")
+        second.write(f"k{i}", f"second {i}")
+    second.forget("k100")
+    asyncio.run(first.sync())
+    asyncio.run(second.sync())
+    second.forget("k0")
+    (value,) = second.replica.store.entry("m/k50").values()
+    assert value.loc is not None
+    with second.replica.transaction():
+        second.replica.db.connection.execute(
+            "DELETE FROM blocks WHERE digest=?", (bytes.fromhex(value.loc.sha),)
+        )
+    listed = second.list()
+    status = second.status()
+    assert status.memories == len(listed) == 198
+    assert status.not_fetched == sum(not item.fetched for item in listed) == 1
+    seen: list[str] = []
+    second.replica.db.connection.set_trace_callback(seen.append)
+    second.status()
+    second.replica.db.connection.set_trace_callback(None)
+    assert sum("SELECT data FROM blocks" in statement for statement in seen) < 60
