@@ -49,7 +49,7 @@ def test_on_texts_of_ones_own_as_json(bare: Cli, few: str) -> None:
     assert by_title["A takes in texts"]["facts"]["memories"] == 6
     damage = by_title["A syncs, a byte flips"]["facts"]
     assert damage["block"] in damage["refusal"][0]
-    assert by_title["Nobody can read it"]["facts"]["words"] > 20
+    assert by_title["Nobody can read it"]["facts"]["words"] >= 8
 
 
 @pytest.mark.parametrize("texts", [{}, {"one.md": "x\n"}, {"a.md": "", "b.md": "---\nname: B\n---\n"}])
@@ -166,8 +166,13 @@ def test_a_false_claim_is_shown_and_is_the_exit_code(
         assert result.code == 1, result
         assert "✗ not so: " in result.out and "did not hold" in result.out
         assert "Traceback" not in result.err
-        as_json = bare("demo", "--from", few, "--json")
-        assert as_json.code == 1 and as_json.json["held"] is False
+
+
+def test_a_false_claim_as_json(bare: Cli, few: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _leak_a_word(monkeypatch)
+    result = bare("demo", "--from", few, "--json")
+    assert result.code == 1 and result.json["held"] is False
+    assert [step["held"] for step in result.json["steps"]] == [True] * 11 + [False]
 
 
 def test_the_sample_in_the_package_is_made_from_the_texts() -> None:

@@ -1,0 +1,64 @@
+"""docs/CLI.md and docs/ERRORS.md say what is so."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from ipfsmem.cli.app import SHORT
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_every_example_of_the_command_line_page_runs_and_prints_that(tmp_path: Path) -> None:
+    """All commands run in one shell; after each a mark with its exit code is printed."""
+    blocks = re.findall(r"```console\n(.*?)```", (DOCS / "CLI.md").read_text("utf-8"), re.DOTALL)
+    steps: list[tuple[str, list[str]]] = []
+    for block in blocks:
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                steps.append((line[2:], []))
+            else:
+                steps[-1][1].append(line)
+    script = "".join(f'{command}\necho "@@ $?"\n' for command, _ in steps)
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    for name, run in (("ipfsmem", f"{sys.executable} -m ipfsmem.cli"), ("python", sys.executable)):
+        (bin_ / name).write_text(f'#!/bin/sh\nexec {run} "$@"\n')
+        (bin_ / name).chmod(0o755)
+    place = tmp_path / "place"
+    place.mkdir()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("IPFSMEM_")}
+    done = subprocess.run(
+        ["bash", "-c", f"exec 2>&1\n{script}"], cwd=place, capture_output=True, timeout=180,
+        env={**environment, "PATH": f"{bin_}:{environment['PATH']}", "HOME": str(tmp_path),
+             "IPFSMEM_CONFIG": str(tmp_path / "none.toml")},
+    )  # fmt: skip
+    said = re.split(r"@@ (\d+)\n", done.stdout.decode())
+    assert len(said) == 2 * len(steps) + 1, done.stdout.decode()[-2000:]
+    for (command, wanted), output, code in zip(steps, said[::2], said[1::2], strict=False):
+        assert code == "0", f"{command}\n{output}"
+        pattern = re.escape("\n".join(wanted)).replace(r"\.\.\.", r"[\s\S]*?")
+        assert re.fullmatch(pattern + r"\s*", output), f"{command}\n{output}\n-- is not --\n" + "\n".join(
+            wanted
+        )
+
+
+def test_every_command_has_a_section_with_an_example() -> None:
+    text = (DOCS / "CLI.md").read_text("utf-8")
+    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE))
+    assert set(sections) == set(SHORT)
+    for name, section in sections.items():
+        assert re.search(rf"^\$ .*\bipfsmem {name}\b", section, re.MULTILINE), name
+
+
+def test_the_errors_page_is_in_step() -> None:
+    spec = importlib.util.spec_from_file_location("make_errors", DOCS / "make_errors.py")
+    assert spec is not None and spec.loader is not None
+    maker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(maker)
+    assert (DOCS / "ERRORS.md").read_text("utf-8") == maker.text(), "run: python docs/make_errors.py"
