@@ -26,40 +26,48 @@ Scope = Literal["block", "entity", "all"]
 #: Answers that mean: this gateway does not have it or will not show it. 504 is "not found in time".
 ABSENT: Final = frozenset((404, 410, 412, 451, 504))
 _REDIRECTS: Final = 3
+#: Failures (less those made good), or blocks in a row that it did not have, from which on a gateway is asked last.
+_SHAKY: Final = 2.0
+_EMPTY: Final = 20
 #: Blocks and bytes of a CAR that belong to no tree asked for, before the rest is not looked at.
 _STRAY_BLOCKS: Final = 1_000
 _STRAY_BYTES: Final = 8 * 1024 * 1024
 
 
 class GatewayClient:
-    """One gateway. Failures are counted in `trouble`, which fades with every success."""
+    """One gateway. Failures are counted in `trouble`, which fades with every success; `lacking` starts anew with one."""
 
     def __init__(self, http: Http, url: str) -> None:
         """`url` up to, and without, `/ipfs/...`."""
         self.url = base_of(url)
         self._http = http
         self.trouble = 0.0  #: 0 is a gateway that works
-        self.seconds = 0.0  #: how long an answer takes, on the average of late
+        self.lacking = 0  #: blocks in a row that it did not have
         self.last = ""  #: what went wrong last
+
+    @property
+    def is_shaky(self) -> bool:
+        """Whether others should be asked first."""
+        return self.trouble >= _SHAKY or self.lacking >= _EMPTY
 
     async def block(self, cid: CID) -> bytes | None:
         """The checked block, or None when it is not there. ProviderRefused for other bytes than the CID says."""
         if cid.hash_code == IDENTITY:
             return cid.digest
-        began = self._http.timing.now()
         try:
             answer = await self._http.request(
                 "GET", f"{self.url}/ipfs/{cid}?format=raw", headers={"Accept": RAW_TYPE}, allow=ABSENT,
                 max_bytes=BLOCK_MAX, redirects=_REDIRECTS, what="get a block",
             )  # fmt: skip
             if answer.status in ABSENT:
+                self.lacking += 1
                 return None
             verify_block(cid, answer.body)
         except (BlockError, LimitError) as error:
             raise self._bad(ProviderRefused(f"{self.url} answered other bytes: {error}")) from None
         except ProviderError as error:
             raise self._bad(error) from None
-        self._good(self._http.timing.now() - began)
+        self._good()
         return answer.body
 
     async def dag(
@@ -93,7 +101,7 @@ class GatewayClient:
             raise bad from None
         except ProviderError as error:
             raise self._bad(error) from None
-        self._good(None)
+        self._good()
 
     async def record(self, name: str) -> bytes | None:
         """The IPNS record that the gateway gives for a name, unchecked but bounded, or None."""
@@ -103,10 +111,9 @@ class GatewayClient:
         )  # fmt: skip
         return answer.body if answer.status == 200 and answer.content_type == RECORD_TYPE else None
 
-    def _good(self, seconds: float | None) -> None:
+    def _good(self) -> None:
         self.trouble *= 0.5
-        if seconds is not None:
-            self.seconds = seconds if not self.seconds else 0.8 * self.seconds + 0.2 * seconds
+        self.lacking = 0
 
     def _bad(self, error: ProviderError) -> ProviderError:
         self.trouble += 1.0

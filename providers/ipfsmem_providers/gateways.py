@@ -31,9 +31,9 @@ from ipfsmem_providers.routing_client import RoutingClient
 #: A gateway that fails is not the last one, so it is not waited for long.
 _RETRY: Final = Retry(attempts=2, first=0.3, patience=5.0)
 _CAPABILITIES: Final = Capabilities(blocks=True, dag=True, durable=False)
-#: Failures (less those made good) from which on a gateway is asked last.
-_SHAKY: Final = 2.0
 _FOUND_MAX: Final = 4
+#: Blocks about which nobody could say anything, before the rest is not asked for.
+_GIVE_UP: Final = 4
 #: Requests at once: a block of a few kilobytes costs a round trip and nothing else.
 _AT_ONCE: Final = 32
 
@@ -165,7 +165,7 @@ class Gateways:
 
     def _ordered(self) -> list[GatewayClient]:
         """Those that work before those that do not, then the order given: the provider's own gateway comes first."""
-        return sorted(self._gateways, key=lambda gateway: gateway.trouble >= _SHAKY)
+        return sorted(self._gateways, key=_last)
 
     async def _fetch(
         self, wanted: list[CID], gateways: list[GatewayClient]
@@ -180,7 +180,7 @@ class Gateways:
                 problems: list[ProviderError] = []
                 absent = False
                 # Asked anew for each block, so that a gateway that broke down is not the first for ten thousand.
-                for gateway in sorted(gateways, key=lambda gateway: gateway.trouble >= _SHAKY):
+                for gateway in sorted(gateways, key=_last):
                     try:
                         data = await gateway.block(cid)
                     except ProviderError as error:
@@ -215,7 +215,8 @@ class Gateways:
         return new
 
 
-_GIVE_UP: Final = 4
+def _last(gateway: GatewayClient) -> bool:
+    return gateway.is_shaky
 
 
 def greatest(

@@ -193,6 +193,20 @@ def test_a_gateway_that_lies_is_asked_last(two: Two) -> None:
     assert one.asked == [] and len(other.asked) == 2 * len(BLOCKS)
 
 
+def test_a_gateway_that_has_nothing_is_asked_last(two: Two) -> None:
+    one, _, provider, _ = two
+    one.blocks.clear()
+    assert run(provider, provider.get_blocks(list(BLOCKS))) == BLOCKS
+    one.asked.clear()
+    assert run(provider, provider.get_blocks(list(BLOCKS))) == BLOCKS
+    assert one.asked == []
+    one.blocks.update([stranger(1)])
+    assert run(provider, provider.get_blocks([stranger(1)[0]])) == dict([stranger(1)])
+    one.asked.clear()
+    run(provider, provider.get_blocks(list(BLOCKS)[:1]))
+    assert len(one.asked) == 1  # worth asking first again
+
+
 def test_redirects_on_the_same_gateway_are_followed(two: Two) -> None:
     one, other, provider, _ = two
 
