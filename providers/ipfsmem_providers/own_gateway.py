@@ -1,0 +1,231 @@
+"""Reading through a provider's own gateway, which may serve only what is pinned there as a root, then through others.
+
+Dedicated gateways answer 403 for a block inside a tree and 200 for the same block by its path under the root. So the
+paths of blocks are learned from the folders that were read, and used when a gateway wants them. Blocks without a path
+of their own (shards of a large folder, chunks of a large file) come with the whole folder or file as a CAR. Every
+block is checked; the credentials of the own gateway go to nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from ipfsmem.content.car import CarParser
+from ipfsmem.content.cid import CID, DAG_PB, IDENTITY
+from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode_unixfs
+from ipfsmem.content.limits import BLOCK_MAX, OWN
+from ipfsmem.content.verify import verify_block
+from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
+from ipfsmem.sync.provider import Block
+from ipfsmem_providers.gateway_client import ABSENT, CAR_TYPE, RAW_TYPE, GatewayClient, base_of
+from ipfsmem_providers.gateways import Gateways
+from ipfsmem_providers.http import CONCURRENCY, Http, urls_of
+from ipfsmem_providers.http_errors import joined
+from ipfsmem_providers.http_policy import Retry
+
+#: Not served like this; by its path perhaps.
+_CLOSED: Final = frozenset((400, 401, 403, *ABSENT))
+_PLACES_MAX: Final = 500_000
+_RETRY: Final = Retry(attempts=3)
+
+
+class Place(NamedTuple):
+    """Where a block stands: under which root, at which path, and whether the path means more than this block."""
+
+    root: CID
+    path: tuple[str, ...]
+    part: bool = False
+
+
+class OwnGateway:
+    """A provider's own gateway, and others for what it does not serve."""
+
+    def __init__(
+        self,
+        service: str,
+        url: str,
+        others: str | Iterable[str] = (),
+        *,
+        headers: Mapping[str, str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`url` is the own gateway ("" without one), `others` are asked afterwards; `headers` only go to the own.
+
+        ConfigError when one is no URL.
+        """
+        self._service = service
+        self._url = base_of(urls_of([url], "gateway")[0]) if url else ""
+        self._http = Http(
+            service,
+            trusted=[self._url] if url else [],
+            auth=headers or {},
+            settings=settings,
+            retry=_RETRY,
+        )
+        self._client = GatewayClient(self._http, self._url) if url else None
+        given = others.split(",") if isinstance(others, str) else list(others)
+        rest = [other for other in given if other.strip() and base_of(other) != self._url]
+        self._others = Gateways(rest, settings) if rest else None
+        self._places: dict[CID, Place] = {}
+        self._rooted = False  #: it was seen to serve blocks by path only
+
+    @property
+    def reads(self) -> bool:
+        """Whether there is anything to read from."""
+        return self._client is not None or self._others is not None
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Checked blocks; what nobody serves is left out. ProviderUnavailable when nothing can be said."""
+        found: dict[CID, bytes] = {}
+        problems: list[ProviderError] = []
+        if self._client is not None:
+            problems = await self._from_own(list(dict.fromkeys(cids)), found)
+        missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
+        if missing and self._others is not None:
+            try:
+                more = await self._others.get_blocks(missing)
+                for cid, data in more.items():
+                    self._learn(cid, data)
+                found.update(more)
+            except ProviderError as error:
+                problems.append(error)
+        if problems and not found:
+            raise joined(problems)
+        return found
+
+    async def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """Checked blocks of a tree: from the own gateway, and the rest from others when it breaks off."""
+        problem: ProviderError | None = None
+        known: set[CID] = set()
+        if self._client is not None:
+            try:
+                async for cid, data in self._client.dag(root, known=known):
+                    self._learn(cid, data)
+                    yield cid, data
+            except ProviderError as error:
+                problem = error
+            if known and problem is None:
+                return
+        if self._others is not None:
+            async for cid, data in self._others.get_dag(root):
+                if cid not in known:
+                    self._learn(cid, data)
+                    yield cid, data
+        elif problem is not None and not known:
+            raise problem
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._http.close()
+        if self._others is not None:
+            await self._others.close()
+
+    # -- the own gateway -----------------------------------------------------------------------------------------
+
+    async def _from_own(self, wanted: list[CID], found: dict[CID, bytes]) -> list[ProviderError]:
+        """Fill `found`; answers what went wrong."""
+        problems: list[ProviderError] = []
+        everything = set(wanted)
+        queue = iter(wanted)
+        asked: dict[Place, asyncio.Lock] = {}  # one CAR of a file serves all its chunks
+
+        async def worker() -> None:
+            for cid in queue:
+                if len(problems) >= _GIVE_UP and not found:
+                    return
+                if cid in found:
+                    continue
+                try:
+                    await self._one(cid, everything, found, asked)
+                except ProviderError as error:
+                    problems.append(error)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(CONCURRENCY, len(wanted))):
+                group.create_task(worker())
+        return problems
+
+    async def _one(
+        self, cid: CID, wanted: set[CID], found: dict[CID, bytes], asked: dict[Place, asyncio.Lock]
+    ) -> None:
+        if cid.hash_code == IDENTITY:
+            found[cid] = cid.digest
+            return
+        place = self._places.get(cid)
+        by_path = place is not None and self._rooted
+        data = None if by_path else await self._raw(cid, str(cid))
+        if data is None and place is not None:
+            if place.part:
+                async with asked.setdefault(place, asyncio.Lock()):
+                    if cid not in found:
+                        await self._parts(place, wanted, found)
+            else:
+                data = await self._raw(cid, _address(place))
+            if not by_path and (data is not None or cid in found):
+                self._rooted = True
+        if data is not None:
+            self._learn(cid, data)
+            found[cid] = data
+
+    async def _raw(self, cid: CID, address: str) -> bytes | None:
+        answer = await self._http.request(
+            "GET", f"{self._url}/ipfs/{address}?format=raw", headers={"Accept": RAW_TYPE}, allow=_CLOSED,
+            max_bytes=BLOCK_MAX, redirects=3, what="get a block",
+        )  # fmt: skip
+        if answer.status in _CLOSED:
+            return None
+        try:
+            verify_block(cid, answer.body)
+        except (BlockError, LimitError) as error:
+            raise ProviderRefused(f"{self._url} answered other bytes: {error}") from None
+        return answer.body
+
+    async def _parts(self, place: Place, wanted: set[CID], found: dict[CID, bytes]) -> None:
+        """A folder's or file's own blocks in one CAR; all that are wanted of them are kept."""
+        try:
+            async with self._http.stream(
+                "GET", f"{self._url}/ipfs/{_address(place)}?format=car&dag-scope=entity",
+                headers={"Accept": f"{CAR_TYPE}; version=1"}, allow=_CLOSED,
+                max_bytes=2 * OWN.total_bytes, redirects=3, what="get a file",
+            ) as answer:  # fmt: skip
+                if answer.status in _CLOSED:
+                    return
+                parser = CarParser(OWN)
+                async for piece in answer:
+                    for cid, data in parser.feed(piece):
+                        if cid in wanted and cid in self._places:
+                            self._learn(cid, data)
+                            found[cid] = data
+                parser.close()
+        except (FormatError, LimitError, BlockError) as error:
+            raise ProviderRefused(f"{self._url} answered a bad CAR: {error}") from None
+
+    def _learn(self, cid: CID, data: bytes) -> None:
+        """Remember where the children of a block stand."""
+        if cid.codec != DAG_PB:
+            return
+        if len(self._places) > _PLACES_MAX:
+            self._places.clear()
+        here = self._places.get(cid) or Place(cid, ())
+        with contextlib.suppress(FormatError):  # who reads the tree will say what is wrong with it
+            node = decode_node(data)
+            kind = decode_unixfs(node.data or b"").type
+            for link in node.links:
+                if kind == TYPE_DIRECTORY:
+                    place = Place(here.root, (*here.path, link.name))
+                elif kind == TYPE_HAMT and len(link.name) > 2:
+                    place = Place(here.root, (*here.path, link.name[2:]))
+                else:
+                    place = Place(here.root, here.path, True)
+                self._places.setdefault(link.cid, place)
+
+
+_GIVE_UP: Final = 4
+
+
+def _address(place: Place) -> str:
+    return "/".join((str(place.root), *(quote(name, safe="") for name in place.path)))

@@ -1,0 +1,370 @@
+"""The `pinata` provider: Pinata's public IPFS, by its v3 API or the legacy one.
+
+    pinata[:<gateway host>]
+    PINATA_JWT             the key, eyJ...; needs the scopes org:files:read and org:files:write (legacy: see below)
+    PINATA_GATEWAY         the account's own gateway, such as name.mypinata.cloud; or as above
+    PINATA_GATEWAY_TOKEN   for it, when it asks for one
+    PINATA_UPLOAD          auto (a CAR, or a folder where the plan takes no CARs), car, folder
+    PINATA_API             v3, or legacy for keys of that kind (scopes pinFileToIPFS, pinByHash, pinList, unpin)
+    PINATA_PATIENCE        seconds to wait while a CAR or a pin is processed (180)
+    PINATA_API_URL, PINATA_UPLOAD_URL      other hosts
+    gateways (a setting)   more gateways to read from, asked after the own one
+
+Settings of the same names in lower case win over the environment.
+
+A CAR keeps our tree, so its root is ours and anything else is an error. A folder is laid out by Pinata, which does not
+say how: it answers a root of its own, names point at that, and readers take it (the format allows any layout). Every
+publish sends the whole tree: there is no way to ask which blocks are there. One root has one entry with one name; our
+root is kept beside it as keyvalue, so that an upload whose answer was lost is found again instead of repeated. Names
+(IPNS) are not kept here; pins are found by name on any device.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ipfsmem.content.cid import CID, DAG_PB, parse_cid
+from ipfsmem.content.dagpb import decode_node
+from ipfsmem.errors import ConfigError, FormatError, ProviderError, ProviderRefused
+from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem_providers import pinata_api, pinata_tus
+from ipfsmem_providers.car_files import CarFiles
+from ipfsmem_providers.http import Http
+from ipfsmem_providers.http_body import Body, SpooledCar
+from ipfsmem_providers.own_gateway import OwnGateway
+from ipfsmem_providers.pinata_api import ONE_REQUEST, Api, File, NoCars
+from ipfsmem_providers.pinata_legacy import Legacy
+from ipfsmem_providers.provider_settings import choice, needed, seconds, setting
+
+#: Keyvalue under which our root stands beside the one that Pinata made.
+ROOT_KEY: Final = "ipfsmem_root"
+#: Requests a minute of the free plan; `per_minute` in the settings says another.
+_PER_MINUTE: Final = 60
+_PATIENCE: Final = 180.0
+_OURS: Final = "ipfsmem-"
+_FAILED: Final = frozenset(("expired", "over_free_limit", "over_max_size", "invalid_object", "bad_host_node"))
+_RECENT: Final = 64
+_TOKEN_HEADER: Final = "x-pinata-gateway-token"  # noqa: S105 - a header's name
+_log = logging.getLogger("ipfsmem.providers")
+
+
+class PinataProvider:
+    """An account at Pinata as a provider. See ipfsmem.sync.provider for what the methods promise."""
+
+    def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
+        """`rest` is the own gateway's host. No network is touched. ConfigError for settings that cannot do."""
+        settings = settings or {}
+        jwt = needed(
+            settings, "PINATA_JWT", "Make a key at app.pinata.cloud, API Keys, and set PINATA_JWT to its JWT."
+        )
+        self._legacy_mode = choice(settings, "PINATA_API", ("v3", "legacy")) == "legacy"
+        self._upload = choice(settings, "PINATA_UPLOAD", ("auto", "car", "folder"))
+        if self._legacy_mode and self._upload == "car":
+            raise ConfigError("the legacy API takes no CARs", hint="PINATA_UPLOAD=folder, or PINATA_API=v3.")
+        api = setting(settings, "PINATA_API_URL", "https://api.pinata.cloud").rstrip("/").removesuffix("/v3")
+        uploads = setting(settings, "PINATA_UPLOAD_URL", "https://uploads.pinata.cloud").rstrip("/")
+        self._patience = seconds(settings, "PINATA_PATIENCE", _PATIENCE)
+        self._http = Http(
+            "pinata",
+            trusted=[api, uploads],
+            auth={"Authorization": f"Bearer {jwt}"},
+            settings=settings,
+            per_minute=_PER_MINUTE,
+        )
+        self._api = Api(self._http, api, uploads.removesuffix("/v3"))
+        self._legacy = Legacy(self._api, api)
+        gateway = rest.strip() or setting(settings, "PINATA_GATEWAY")
+        token = setting(settings, "PINATA_GATEWAY_TOKEN")
+        self._reader = OwnGateway(
+            "pinata",
+            f"https://{gateway}" if gateway and "://" not in gateway else gateway,
+            settings.get("gateways") or (),
+            headers={_TOKEN_HEADER: token} if token else None,
+            settings={key: value for key, value in settings.items() if key != "per_minute"},
+        )
+        self._no_cars = self._legacy_mode or self._upload == "folder"
+        #: What was uploaded a moment ago and may not be in the list yet: (root, name) -> pin.
+        self._recent: dict[tuple[CID, str], Pin] = {}
+        reads = self._reader.reads
+        self._capabilities = Capabilities(
+            keeps_root=self._upload == "car", blocks=reads, dag=reads, pin=True, list=True, unpin=True
+        )
+
+    @property
+    def name(self) -> str:
+        """`pinata`; which account, the key knows."""
+        return "pinata"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Keeps our root only when CARs are asked for; reads when a gateway is named."""
+        return self._capabilities
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        """Upload the tree as a CAR, or as a folder of files where CARs are not taken."""
+        with await SpooledCar.write(root, blocks) as car:
+            if self._legacy_mode:
+                return await self._put_legacy(root, car, name)
+            there = await self._placed(root, name)
+            if there is not None:
+                answered = await self._settled(there, root, name)
+                if answered is not None:
+                    return answered
+            if not self._no_cars:
+                try:
+                    return await self._put_car(root, car, name)
+                except NoCars as error:
+                    if self._upload == "car":
+                        raise
+                    self._no_cars = True
+                    _log.info("%s; sending folders from now on", error)
+            return await self._put_folder(root, car, name)
+
+    async def has(self, cids: Collection[CID]) -> set[CID]:
+        """Pinata does not say which blocks it has."""
+        raise unsupported(self, "tell which blocks are stored")
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Checked blocks from the own gateway, then from others."""
+        self._can_read()
+        return await self._reader.get_blocks(cids)
+
+    async def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """Checked blocks of a tree."""
+        self._can_read()
+        async for block in self._reader.get_dag(root):
+            yield block
+
+    async def pin(self, root: CID, name: str) -> Pin:
+        """The entry of an upload, else a request to fetch the root from the network, waited for."""
+        recent = self._recent.get((root, name))
+        if recent is not None:
+            return recent
+        return await (self._pin_legacy(root, name) if self._legacy_mode else self._pin(root, name))
+
+    async def pins(self, name: str) -> list[Pin]:
+        """Pins with this name, newest first."""
+        found: list[Pin] = []
+        if self._legacy_mode:
+            async for row in self._legacy.rows(**{"metadata[name]": name}):
+                if row.name == name:
+                    found += _pin(row.ipfs_pin_hash, name, row.ipfs_pin_hash, row.date_pinned)
+        else:
+            async for file in self._api.files(name=name):
+                if file.name == name and not file.pending:
+                    found += _pin(file.cid, name, file.id, file.created_at)
+        return sorted(found, key=lambda pin: pin.created, reverse=True)
+
+    async def unpin(self, pin: Pin) -> None:
+        """Delete the file entry (v3, by its id) or unpin the CID (legacy)."""
+        self._recent = {key: value for key, value in self._recent.items() if value.handle != pin.handle}
+        if not pin.handle:
+            return
+        if self._legacy_mode:
+            await self._legacy.unpin(pin.handle)
+        else:
+            await self._api.delete(pin.handle)
+
+    async def put_name(self, name: str, record: bytes) -> None:
+        """Not here."""
+        raise unsupported(self, "keep names")
+
+    async def get_name(self, name: str) -> bytes | None:
+        """Not here."""
+        raise unsupported(self, "keep names")
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._http.close()
+        await self._reader.close()
+
+    # -- uploads, v3 ---------------------------------------------------------------------------------------------
+
+    async def _placed(self, root: CID, name: str) -> File | None:
+        """The entry of an earlier upload of the same tree under the same name."""
+        for filters in ({}, {"cidPending": "true"}) if not self._no_cars else ({},):
+            async for file in self._api.files(name=name, **filters):
+                if file.name != name or (file.keyvalues or {}).get(ROOT_KEY) != str(root):
+                    continue
+                if self._upload != "car" or file.pending or file.cid == str(root):
+                    return file
+        return None
+
+    async def _put_car(self, root: CID, car: SpooledCar, name: str) -> CID:
+        keyvalues = {ROOT_KEY: str(root)}
+        if car.size <= ONE_REQUEST:
+            file = await self._api.upload([(f"{name}.car", car)], name, keyvalues, car=True)
+        else:
+            metadata = {
+                "filename": name, "filetype": car.content_type, "network": pinata_api.NETWORK, "car": "true",
+                "cid_version": "v1", "keyvalues": f'{{"{ROOT_KEY}":"{root}"}}',
+            }  # fmt: skip
+            await pinata_tus.send(self._api, car, metadata)
+            file = await self._after_tus(root, name)
+        answered = await self._settled(file, root, name)
+        if answered is None:
+            raise NoCars("pinata took the CAR and dropped it without a word")
+        if answered != root:
+            await self._api.delete(file.id)
+            raise ProviderRefused(
+                f"pinata answered root {answered} for a CAR whose root is {root}",
+                hint="Nothing points at the other root. PINATA_UPLOAD=folder takes Pinata's own layout.",
+            )
+        return root
+
+    async def _after_tus(self, root: CID, name: str) -> File:
+        """The entry that a finished TUS upload made; its last answer names no id."""
+        waited = 0.0
+        while True:
+            file = await self._placed(root, name)
+            if file is not None:
+                return file
+            waited = await self._wait(waited, "pinata does not list the upload yet")
+
+    async def _put_folder(self, root: CID, car: SpooledCar, name: str) -> CID:
+        parts = await _parts(root, car, name)
+        size = sum(body.size for _, body in parts)
+        if size > ONE_REQUEST:
+            raise ProviderRefused(
+                f"pinata takes folders up to {ONE_REQUEST} bytes in one request, this one has {size}",
+                hint="A plan that takes CARs has no such limit, nor has the legacy API (PINATA_API=legacy).",
+            )
+        file = await self._api.upload(parts, name, {ROOT_KEY: str(root)}, car=False)
+        answered = await self._settled(file, None, name)
+        if answered is None:
+            raise self._http.unavailable("pinata took the folder and dropped it without a word")
+        await self._look(answered, parts)
+        return answered
+
+    async def _settled(self, file: File, root: CID | None, name: str) -> CID | None:
+        """The CID of an entry once it has one, listed under `name`; None when the entry is gone."""
+        waited = 0.0
+        while file.pending:
+            waited = await self._wait(waited, f"pinata is still processing the upload of {root or name}")
+            again = await self._api.file(file.id)
+            if again is None:
+                return None
+            file = again
+        if file.name is not None and file.name != name:  # the same content was there under another name
+            await self._take_name(file.name, name, str(file.cid), file.id)
+        answered = _cid(file.cid)
+        self._remember(Pin(answered, name, file.id, pinata_api.milliseconds(file.created_at)))
+        return answered
+
+    async def _take_name(self, there: str, name: str, cid: str, file_id: str) -> None:
+        """An entry has one name: rename what a person called otherwise, never what is another memory's."""
+        if there.startswith(_OURS):
+            raise ProviderRefused(f"pinata keeps one name for a root, and {cid} stands under {there} there")
+        if self._legacy_mode:
+            await self._legacy.rename(cid, name)
+        else:
+            await self._api.rename(file_id, name)
+
+    async def _look(self, answered: CID, parts: list[tuple[str, Body]]) -> None:
+        """Whether the folder that Pinata made has our entries at its top; silent when it cannot be read yet."""
+        ours = {path.split("/")[1] for path, _ in parts if "/" in path}
+        if not ours or not self._reader.reads or answered.codec != DAG_PB:
+            return
+        try:
+            block = (await self._reader.get_blocks([answered])).get(answered)
+            theirs = {link.name for link in decode_node(block).links} if block is not None else ours
+        except (ProviderError, FormatError):
+            return
+        if not ours & theirs and len(ours) < 100:  # a sharded folder has other labels
+            raise ProviderRefused(
+                f"pinata answered root {answered}, which holds {', '.join(sorted(theirs)[:5]) or 'nothing'} instead of "
+                f"{', '.join(sorted(ours)[:5])}",
+                hint="Nothing points at it. Please report this to ipfsmem: Pinata changed its folders.",
+            )
+
+    # -- pins ----------------------------------------------------------------------------------------------------
+
+    async def _pin(self, root: CID, name: str) -> Pin:
+        asked = False
+        waited = 0.0
+        while True:
+            async for file in self._api.files(cid=str(root)):
+                if file.cid != str(root):
+                    continue
+                if file.name != name:
+                    await self._take_name(file.name or "", name, str(root), file.id)
+                pin = Pin(root, name, file.id, pinata_api.milliseconds(file.created_at))
+                self._remember(pin)
+                return pin
+            jobs = await self._api.jobs(str(root))
+            statuses = [job.status or "" for job in jobs]
+            if statuses and all(status in _FAILED for status in statuses):
+                if asked:
+                    raise ProviderRefused(f"pinata could not pin {root}: {', '.join(sorted(set(statuses)))}")
+                statuses = []
+            if not statuses and not asked:
+                await self._api.pin_by_cid(str(root), name, {ROOT_KEY: str(root)})
+                asked = True
+            waited = await self._wait(waited, f"pinata is still looking for {root}")
+
+    async def _pin_legacy(self, root: CID, name: str) -> Pin:
+        asked = False
+        waited = 0.0
+        while True:
+            async for row in self._legacy.rows(hashContains=str(root)):
+                if row.ipfs_pin_hash != str(root):
+                    continue
+                if row.name != name:
+                    await self._take_name(row.name, name, str(root), "")
+                return Pin(root, name, str(root), pinata_api.milliseconds(row.date_pinned))
+            if not asked:
+                await self._legacy.pin(str(root), name)
+                asked = True
+            waited = await self._wait(waited, f"pinata is still looking for {root}")
+
+    async def _put_legacy(self, root: CID, car: SpooledCar, name: str) -> CID:
+        async for row in self._legacy.rows(**{"metadata[name]": name}):
+            if row.name == name and row.keyvalues.get(ROOT_KEY) == str(root):
+                return _cid(row.ipfs_pin_hash)
+        parts = await _parts(root, car, name)
+        answered = _cid(await self._legacy.upload(parts, name, {ROOT_KEY: str(root)}))
+        await self._look(answered, parts)
+        return answered
+
+    async def _wait(self, waited: float, what: str) -> float:
+        """Wait longer each time; seconds waited in all. ProviderUnavailable when patience ends."""
+        if waited >= self._patience:
+            raise self._http.unavailable(f"{what} after {waited:.0f} s; it goes on there")
+        pause = min(max(1.0, waited / 2), 15.0)
+        await self._http.timing.sleep(pause)
+        return waited + pause
+
+    def _remember(self, pin: Pin) -> None:
+        self._recent[pin.cid, pin.name] = pin
+        while len(self._recent) > _RECENT:
+            self._recent.pop(next(iter(self._recent)))
+
+    def _can_read(self) -> None:
+        if not self._reader.reads:
+            raise ProviderRefused(
+                "pinata cannot be read from: no gateway is named",
+                hint="pinata:<your gateway>.mypinata.cloud, or PINATA_GATEWAY.",
+            )
+
+
+async def _parts(root: CID, car: SpooledCar, name: str) -> list[tuple[str, Body]]:
+    """The tree as parts of a folder upload, or one file."""
+    files = await (await CarFiles.of(car, root)).files()
+    return [(f"{name}/{path}" if path else name, file) for path, file in files]
+
+
+def _pin(cid: str | None, name: str, handle: str, created: str | None) -> list[Pin]:
+    """One pin, or none for an entry whose CID is no CID."""
+    try:
+        return [Pin(parse_cid(cid or ""), name, handle, pinata_api.milliseconds(created))]
+    except FormatError:
+        return []
+
+
+def _cid(text: str | None) -> CID:
+    try:
+        return parse_cid(text or "")
+    except FormatError as error:
+        raise ProviderRefused(f"pinata answered a root that is no CID: {error}") from None

@@ -1,0 +1,111 @@
+"""Pinata's legacy API: folders by pinFileToIPFS, pins by CID. For keys that were made for it.
+
+It takes no CARs, so it answers its own root. One CID has one entry, with one name; it is unpinned by CID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from ipfsmem_providers.http_body import Body, Multipart
+from ipfsmem_providers.pinata_api import Api
+
+_PAGE: Final = 1_000
+_PAGES_MAX: Final = 1_000
+_ANSWER_MAX: Final = 16 * 1024 * 1024
+
+
+class Row(msgspec.Struct):
+    """One pin."""
+
+    class Metadata(msgspec.Struct):
+        """Its name and what else was said about it."""
+
+        name: str | None = None
+        keyvalues: dict[str, object] | None = None
+
+    ipfs_pin_hash: str
+    date_pinned: str | None = None
+    metadata: Metadata | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name, "" without one."""
+        return (self.metadata.name if self.metadata else None) or ""
+
+    @property
+    def keyvalues(self) -> dict[str, object]:
+        """What was said about it."""
+        return (self.metadata.keyvalues if self.metadata else None) or {}
+
+
+class _Rows(msgspec.Struct):
+    rows: list[Row]
+
+
+class _Pinned(msgspec.Struct):
+    ipfs_hash: str = msgspec.field(name="IpfsHash")
+
+
+class Legacy:
+    """The legacy API for one key."""
+
+    def __init__(self, api: Api, base: str) -> None:
+        self._api = api
+        self._base = base
+
+    async def upload(self, parts: Iterable[tuple[str, Body]], name: str, keyvalues: dict[str, str]) -> str:
+        """Upload a folder (parts named `folder/path`) or one file; the CID that it answers."""
+        form = Multipart()
+        for file_name, body in parts:
+            form.file("file", file_name, body, body.content_type)
+        form.field("pinataMetadata", msgspec.json.encode({"name": name, "keyvalues": keyvalues}).decode())
+        form.field("pinataOptions", '{"cidVersion":1}')
+        answer = await self._api.call(
+            "POST", f"{self._base}/pinning/pinFileToIPFS", body=form, idempotent=True,
+            what="upload", scope="pinFileToIPFS",
+        )  # fmt: skip
+        return answer.decode(_Pinned).ipfs_hash
+
+    async def rows(self, **filters: str) -> AsyncIterator[Row]:
+        """Pins; filters as in the query (`metadata[name]`, `hashContains`)."""
+        seen = 0
+        for _ in range(_PAGES_MAX):
+            answer = await self._api.call(
+                "GET", f"{self._base}/data/pinList", max_bytes=_ANSWER_MAX,
+                params={"status": "pinned", "pageLimit": str(_PAGE), "pageOffset": str(seen), **filters},
+                what="list pins", scope="pinList",
+            )  # fmt: skip
+            rows = answer.decode(_Rows).rows
+            for row in rows:
+                yield row
+            seen += len(rows)
+            if len(rows) < _PAGE:
+                return
+
+    async def pin(self, cid: str, name: str) -> None:
+        """Ask it to fetch and keep a CID."""
+        await self._api.call(
+            "POST", f"{self._base}/pinning/pinByHash",
+            json={"hashToPin": cid, "pinataMetadata": {"name": name}}, what="pin", scope="pinByHash",
+        )  # fmt: skip
+
+    async def rename(self, cid: str, name: str) -> None:
+        """Give a pin another name."""
+        await self._api.call(
+            "PUT", f"{self._base}/pinning/hashMetadata", json={"ipfsPinHash": cid, "name": name},
+            what="name a pin", scope="hashMetadata",
+        )  # fmt: skip
+
+    async def unpin(self, cid: str) -> None:
+        """Unpin by CID; not pinned any more is success."""
+        answer = await self._api.call(
+            "DELETE", f"{self._base}/pinning/unpin/{quote(cid, safe='')}", ok=(400, 404),
+            what="unpin", scope="unpin",
+        )  # fmt: skip
+        if answer.status == 400 and "NOT_PINNED" not in str(answer.reason).upper().replace(" ", "_"):
+            raise self._api.http.failure(answer, "unpin")

@@ -1,0 +1,48 @@
+"""Settings of providers by name: what the caller gives in lower case, else the environment in upper case.
+
+Reads texts and numbers and says clearly when one cannot be used. It holds nothing and knows no provider.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ipfsmem.errors import ConfigError
+
+
+def setting(settings: Mapping[str, Any], name: str, default: str = "") -> str:
+    """The text of a setting such as PINATA_JWT: `pinata_jwt` of `settings`, else of the environment."""
+    given = settings.get(name.lower())
+    if given is None:
+        given = os.environ.get(name)
+    return str(given).strip() if given is not None and str(given).strip() else default
+
+
+def needed(settings: Mapping[str, Any], name: str, hint: str) -> str:
+    """The same, or ConfigError with the hint."""
+    found = setting(settings, name)
+    if not found:
+        raise ConfigError(f"{name} is not set", hint=hint)
+    return found
+
+
+def choice(settings: Mapping[str, Any], name: str, allowed: tuple[str, ...]) -> str:
+    """One of `allowed`, the first when nothing is said. ConfigError for anything else."""
+    found = setting(settings, name, allowed[0]).lower()
+    if found not in allowed:
+        raise ConfigError(f"{name} is {found!r}; it can be {', '.join(allowed)}")
+    return found
+
+
+def seconds(settings: Mapping[str, Any], name: str, default: float) -> float:
+    """A number of seconds. ConfigError when it is none."""
+    found = setting(settings, name)
+    try:
+        value = float(found) if found else default
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e6:
+        raise ConfigError(f"{name} is {found!r}, not a number of seconds")
+    return value

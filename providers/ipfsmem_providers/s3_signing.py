@@ -1,0 +1,61 @@
+"""Signatures for S3 (SigV4) by botocore's own signer, which is imported when the first request is signed.
+
+The hash of a body is known before it is sent, so bodies are signed too. Nothing is sent here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ipfsmem.errors import ConfigError
+
+EMPTY: Final = hashlib.sha256(b"").hexdigest()
+
+
+def check_installed() -> None:
+    """ConfigError that names the extra when botocore is missing. Imports nothing."""
+    if importlib.util.find_spec("botocore") is None:
+        raise ConfigError(
+            "signing for S3 needs botocore, which is not installed",
+            hint="pip install 'ipfsmem[filebase]'; FILEBASE_VIA=rpc works without it.",
+        )
+
+
+class Signer:
+    """Signs requests with one key."""
+
+    def __init__(self, key: str, secret: str, region: str = "us-east-1") -> None:
+        """Imports nothing yet."""
+        self._key = key
+        self._secret = secret
+        self._region = region
+        self._parts: Any = None
+
+    def headers(
+        self, method: str, url: str, headers: Mapping[str, str] | None = None, payload: str = EMPTY
+    ) -> dict[str, str]:
+        """`headers` and those that sign them with the encoded `url` and the body's SHA-256 (hex `payload`)."""
+        credentials, auth, request_of = self._load()
+        request = request_of(method=method, url=url, headers=dict(headers or {}))
+        auth(credentials, payload, self._region).add_auth(request)
+        return {name: str(value) for name, value in request.headers.items()}
+
+    def _load(self) -> Any:
+        if self._parts is None:
+            from botocore.auth import S3SigV4Auth
+            from botocore.awsrequest import AWSRequest
+            from botocore.credentials import Credentials
+
+            class Auth(S3SigV4Auth):  # type: ignore[misc]
+                def __init__(self, credentials: Any, payload: str, region: str) -> None:
+                    super().__init__(credentials, "s3", region)
+                    self._given = payload
+
+                def payload(self, request: Any) -> str:
+                    return self._given
+
+            self._parts = (Credentials(self._key, self._secret), Auth, AWSRequest)
+        return self._parts

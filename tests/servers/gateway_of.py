@@ -1,0 +1,71 @@
+"""A trustless gateway over a dictionary of blocks, for stand-ins: raw blocks, CARs, and paths.
+
+With `rooted` it does what dedicated gateways do: it serves what is pinned as a root, and the rest only by path under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from aiohttp import web
+
+from ipfsmem.content.car import car_bytes
+from ipfsmem.content.cid import CID, DAG_PB, parse_cid
+from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode_unixfs
+from ipfsmem.content.fetch import drive, from_mapping
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import FormatError, NotFoundError
+
+Blocks = Mapping[CID, bytes]
+
+
+def below(blocks: Blocks, root: CID, *, entity: bool = False) -> Iterator[tuple[CID, bytes]]:
+    """The blocks under a root, depth first, each once; what is missing is left out."""
+    stack, seen = [root], set()
+    while stack:
+        cid = stack.pop()
+        if cid in seen or cid not in blocks:
+            continue
+        seen.add(cid)
+        yield cid, blocks[cid]
+        if cid.codec == DAG_PB:
+            node = decode_node(blocks[cid])
+            kind = decode_unixfs(node.data or b"").type
+            links = node.links
+            if entity and kind in (TYPE_DIRECTORY, TYPE_HAMT):
+                links = [link for link in links if kind == TYPE_HAMT and len(link.name) == 2]
+            stack += [link.cid for link in reversed(links)]
+
+
+def answer(
+    request: web.Request, blocks: Blocks, *, roots: Callable[[], set[CID]], rooted: bool
+) -> web.Response:
+    """The answer to `GET /ipfs/{cid}[/{path}]`."""
+    text, _, path = request.match_info["tail"].partition("/")
+    try:
+        root = parse_cid(text)
+    except FormatError:
+        return web.Response(status=400, text="invalid cid")
+    if rooted and root not in roots():
+        return web.Response(
+            status=403, text="ERR_ID:00006: the owner of this gateway does not have this content pinned"
+        )
+    walked = [root]
+    try:
+        for name in (part for part in path.split("/") if part):
+            found = drive(Reader().resolve(walked[-1], [name]), from_mapping(blocks))
+            walked.append(found.cid)
+    except (NotFoundError, FormatError):
+        return web.Response(status=404, text="no link named so")
+    cid = walked[-1]
+    if cid not in blocks:
+        return web.Response(status=404, text="not found")
+    if request.query.get("format") == "raw":
+        return web.Response(body=blocks[cid], content_type="application/vnd.ipld.raw")
+    if request.query.get("format") == "car":
+        scope = request.query.get("dag-scope", "all")
+        sent = {step: blocks[step] for step in walked[:-1]}
+        sent |= {cid: blocks[cid]} if scope == "block" else dict(below(blocks, cid, entity=scope == "entity"))
+        return web.Response(body=car_bytes([root], sent.items()), content_type="application/vnd.ipld.car")
+    data = drive(Reader().read_file(cid), from_mapping(blocks))
+    return web.Response(body=data, content_type="application/octet-stream")
