@@ -42,16 +42,18 @@ class RawKeySigner:
 
     def __init__(self, key32: bytes) -> None:
         """Raises UsageError when `key32` is not a secp256k1 private key."""
-        from eth_keys.datatypes import PrivateKey
+        from ipfsmem.seal.secp import account_of
 
         if len(key32) != 32 or not 0 < int.from_bytes(key32, "big") < ORDER:
             raise UsageError("this is not a secp256k1 private key of 32 bytes")
-        self._key = PrivateKey(key32)
-        self.address: bytes = self._key.public_key.to_canonical_address()
+        self._key = key32
+        self.address: bytes = account_of(key32)
 
     def sign_message(self, text: bytes) -> bytes:
         """The signature of `text` by EIP-191 `personal_sign`: `r | s | v`, v 27 or 28."""
-        signature: bytes = self._key.sign_msg_hash(signing_hash(text)).to_bytes()
+        from ipfsmem.seal.secp import sign_hash
+
+        signature = sign_hash(self._key, signing_hash(text))
         return signature[:64] + bytes((signature[64] + 27,))
 
     def __repr__(self) -> str:

@@ -159,12 +159,6 @@ def _check_length(sig: bytes) -> None:
 
 
 def _recover(parity: int, r: int, s: int, message: bytes) -> bytes | None:
-    from eth_keys.datatypes import Signature
-    from eth_keys.exceptions import BadSignature
-    from eth_utils.exceptions import ValidationError
+    from ipfsmem.seal.secp import signer_of
 
-    try:
-        public = Signature(vrs=(parity, r, s)).recover_public_key_from_msg_hash(signing_hash(message))
-    except (BadSignature, ValidationError):
-        return None
-    return bytes(public.to_canonical_address())
+    return signer_of(parity, r, s, signing_hash(message))

@@ -1,0 +1,60 @@
+"""The three things that a wallet's curve is needed for: a key's account, a signature, who made one.
+
+Through coincurve (the extra `fast`: libsecp256k1) when it is installed, else through eth-keys, which is much slower to
+import. Both sign by RFC 6979, so both give the same bytes. Nothing here knows what is signed, and no key is kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+coincurve: Any
+try:
+    import coincurve
+except ImportError:
+    coincurve = None
+
+
+def account_of(key32: bytes) -> bytes:
+    """The account, 20 bytes, of a secp256k1 key."""
+    if coincurve is not None:
+        return _account(coincurve.PrivateKey(key32).public_key.format(compressed=False))
+    from eth_keys.datatypes import PrivateKey
+
+    return bytes(PrivateKey(key32).public_key.to_canonical_address())
+
+
+def sign_hash(key32: bytes, digest: bytes) -> bytes:
+    """`r | s | parity`, 65 bytes, of a 32-byte hash."""
+    if coincurve is not None:
+        signature: bytes = coincurve.PrivateKey(key32).sign_recoverable(digest, hasher=None)
+        return signature
+    from eth_keys.datatypes import PrivateKey
+
+    return bytes(PrivateKey(key32).sign_msg_hash(digest).to_bytes())
+
+
+def signer_of(parity: int, r: int, s: int, digest: bytes) -> bytes | None:
+    """The account whose key made this signature of a 32-byte hash, None when no key can have made it."""
+    if coincurve is not None:
+        signature = r.to_bytes(32, "big") + s.to_bytes(32, "big") + bytes((parity,))
+        try:
+            public = coincurve.PublicKey.from_signature_and_message(signature, digest, hasher=None)
+        except Exception:  # it raises bare Exception and ValueError; either way there is no such key
+            return None
+        return _account(public.format(compressed=False))
+    from eth_keys.datatypes import Signature
+    from eth_keys.exceptions import BadSignature
+    from eth_utils.exceptions import ValidationError
+
+    try:
+        found = Signature(vrs=(parity, r, s)).recover_public_key_from_msg_hash(digest)
+    except (BadSignature, ValidationError):
+        return None
+    return bytes(found.to_canonical_address())
+
+
+def _account(public65: bytes) -> bytes:
+    from eth_hash.auto import keccak
+
+    return bytes(keccak(public65[1:]))[-20:]
