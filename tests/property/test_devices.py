@@ -231,7 +231,7 @@ class Devices(RuleBasedStateMachine):
 
 # The profile `ci` looks for minutes; `dev` for seconds.
 Devices.TestCase.settings = (
-    settings(settings.get_profile("ci"), max_examples=300, stateful_step_count=40)
+    settings(settings.get_profile("ci"), max_examples=200, stateful_step_count=40)
     if os.environ.get("HYPOTHESIS_PROFILE") == "ci"
     else settings(max_examples=12, stateful_step_count=20, deadline=None)
 )

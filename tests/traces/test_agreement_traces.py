@@ -10,12 +10,15 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ipfsmem.bundle.keys import key_of_foreign_name
 from ipfsmem.causal.merge3 import merge_lines
 from ipfsmem.causal.value import MAX_DOTS, dot
 from ipfsmem.content.cid import CID, decode_cid
+from ipfsmem.content.dagpb import decode_node
+from ipfsmem.content.unixfs import raw_directory
 from ipfsmem.seal.primitives import verify
 from ipfsmem.testing.simulator import FULL, SimProvider
 from tests.device_lab import ROOT, Forger, Lab, all_texts, body, delete, kinds, lab_in, same, says, texts
@@ -120,10 +123,6 @@ def test_trace_25_a_commit_that_only_deletes(lab: Lab) -> None:
 
 def test_trace_26_a_provider_with_a_layout_of_its_own(lab: Lab) -> None:
     """A provider relays the layout and answers another root: no equivocation; commits name hashes of commits."""
-    import msgspec
-
-    from ipfsmem.content.dagpb import decode_node
-    from ipfsmem.content.unixfs import raw_directory
 
     class Relaying(SimProvider):
         """Wraps every root in the same tree made anew: one folder block with other link sizes."""

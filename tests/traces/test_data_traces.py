@@ -15,6 +15,7 @@ import pytest
 
 from ipfsmem.bundle.timeline import event_line, own_id
 from ipfsmem.causal.value import Loc, segment_entry
+from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memory import Memory
 from tests.device_lab import (
@@ -93,8 +94,6 @@ def test_trace_02_restored_and_already_past_the_published_counter(lab: Lab) -> N
 
 
 def _names(lab: Lab, *memories: Memory) -> set[str]:
-    from ipfsmem.content.cid import ipns_name
-
     return {ipns_name(memory.replica.device.sign_public) for memory in memories}
 
 
@@ -360,9 +359,7 @@ def test_trace_14_a_body_that_was_not_fetched_is_not_unpinned(lab: Lab) -> None:
     assert body(a, "tone") == "precious"
 
 
-def _block(loc: Loc):  # type: ignore[no-untyped-def]
-    from ipfsmem.content.cid import raw_cid
-
+def _block(loc: Loc) -> CID:
     return raw_cid(bytes.fromhex(loc.sha))
 
 
@@ -438,6 +435,4 @@ def test_trace_19_a_mass_delete_keeps_the_root_before_it(lab: Lab) -> None:
     lab.cloud.collect()
     old = a.diff(before)
     assert sum(line.change == "removed" for line in old) == 30
-    from ipfsmem.content.cid import parse_cid
-
     assert parse_cid(before) in {pin.cid for pin in lab.cloud.pins}

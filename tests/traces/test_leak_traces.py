@@ -6,22 +6,28 @@ What the ring alone decides (34, 39, 43, 44, 45) stands with the ring's traces.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from ipfsmem.canonical import encode
-from ipfsmem.content.cid import ipns_name
+from ipfsmem.content.cid import CID, decode_cid, ipns_name, raw_cid
+from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import OpenError
 from ipfsmem.memory import Memory
 from ipfsmem.replica.folders import add_file, add_folder
+from ipfsmem.replica.identity import seal_row
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.ring import parse_keyring
 from ipfsmem.seal.words import from_words
 from ipfsmem.sync.ipns import MAX_SEQUENCE, make_record, parse_record
 from ipfsmem.sync.names import pin_name
+from ipfsmem.sync.provider import Pin
 from tests.device_lab import ROOT, Forger, Lab, all_texts, body, kinds, lab_in, pair, same, says, texts
 
 
@@ -99,8 +105,6 @@ def test_trace_36_a_device_that_cannot_open_the_new_epoch_stops(lab: Lab) -> Non
 
 
 def _sealed(memory: Memory, dump: bytes) -> bytes:
-    from ipfsmem.replica.identity import seal_row
-
     return seal_row(memory.replica.device.row_key, dump, memory.replica.world.random(24))
 
 
@@ -131,19 +135,10 @@ def test_trace_38_a_ring_counts_only_where_it_is_named(lab: Lab) -> None:
     asyncio.run(a.revoke(c.device))
     new = a.replica.ring
     assert new is not None
-    import json
-
     before, after = json.loads(old.serialise()), json.loads(new.serialise())
     mixed = encode({**after, "body": before["body"]})
     # As a root of its own in the pin list, for a device that finds nothing else.
-    with a.replica.transaction():
-        cid, _ = add_folder(a.replica.db, [(b"keyring.json", *add_file(a.replica.db, mixed))])
-    from ipfsmem.content.cid import decode_cid, raw_cid
-
-    root = decode_cid(cid)
-    digest = __import__("hashlib").sha256(mixed).digest()
-    for block in (root, raw_cid(digest)):
-        lab.cloud.blocks[block] = a.replica.db.block(block.digest) or b""
+    root = _ring_root(lab, a, mixed)
     asyncio.run(lab.provider("a").pin(root, pin_name(ROOT.head_public)))
     known = b.replica.ring
     provider = lab.provider("b")
@@ -158,8 +153,6 @@ def test_trace_38_a_ring_counts_only_where_it_is_named(lab: Lab) -> None:
     assert b.replica.ring == known or "cannot-publish" in kinds(report)
     # Beside a true commit: the commit names other bytes.
     head = lab.record_root(a.replica.device.sign_public)
-    from ipfsmem.content.dagpb import decode_node
-
     links = {link.name: link.cid for link in decode_node(lab.cloud.blocks[head]).links}
     with a.replica.transaction():
         parts = [
@@ -179,6 +172,37 @@ def test_trace_38_a_ring_counts_only_where_it_is_named(lab: Lab) -> None:
     assert "names another keyring.json" in says(report, "head-refused") or "key" in says(
         report, "head-refused"
     )
+
+
+def test_trace_38_parts_of_two_rings_that_open(lab: Lab) -> None:
+    """Under one epoch key a new `open` with an old `body` even opens: still nobody has named those bytes."""
+    a, b, _ = lab.three()
+    before = b.replica.ring
+    assert before is not None
+    lab.restore("d")
+    lab.sync(a)
+    after = a.replica.ring
+    assert after is not None and after.keys == before.keys
+    mixed = encode({**json.loads(after.serialise()), "body": json.loads(before.serialise())["body"]})
+    provider = lab.provider("b")
+    provider.faults.pins = [Pin(_ring_root(lab, a, mixed), pin_name(ROOT.head_public), "1", 0)]
+    provider._capabilities = msgspec.structs.replace(provider.capabilities, names=False)
+    lab.sync(b)
+    assert b.replica.ring == before
+    provider._capabilities = msgspec.structs.replace(provider.capabilities, names=True)
+    provider.faults.pins = None
+    lab.settle(b, a)
+    assert b.replica.ring == a.replica.ring == after
+
+
+def _ring_root(lab: Lab, memory: Memory, keyring: bytes) -> CID:
+    """A root with these bytes alone, put into the cloud by somebody who is no member."""
+    db = memory.replica.db
+    with memory.replica.transaction():
+        root = decode_cid(add_folder(db, [(b"keyring.json", *add_file(db, keyring))])[0])
+    for cid in (root, raw_cid(sha256(keyring).digest())):
+        lab.cloud.blocks[cid] = db.block(cid.digest) or b""
+    return root
 
 
 def test_trace_39_the_words_alone_find_the_vault_and_may_sign(lab: Lab) -> None:
@@ -216,10 +240,8 @@ def test_trace_40_an_old_root_opens_for_a_member_of_that_time(lab: Lab) -> None:
     ring, later = m.replica.ring, a.replica.ring
     assert ring is not None and later is not None and old is not None
     # The old root still opens with what M kept, and nothing of the new epoch does.
-    assert {line.key for line in m.diff(old)} >= set()
+    assert m.diff(old) == []
     assert all_texts(m) == {"shared with M"}
-    from ipfsmem.seal.ring import parse_keyring
-
     with pytest.raises(OpenError):
         parse_keyring(later.serialise()).unlock(m.replica.device.box_secret, ring.keys)
 
@@ -295,6 +317,30 @@ def test_trace_46_a_clone_that_counted_further_under_a_stale_name(lab: Lab) -> N
     assert texts(a)["mine"] == {"one write of the first", "by the clone"}
     assert body(a, "more2") == "write 2 of the clone"
     assert b.device != clone.device
+
+
+def test_trace_46_one_dot_in_two_entries_under_different_counters(lab: Lab) -> None:
+    """One r per n, no entry in common: the same dot in two entries is two identities all the same."""
+    a, b, c = lab.three()
+    b.write("tone", "base")
+    lab.settle(a, b, c)
+    lab.save("b", "image")
+    clone = lab.copy_to("image", "b2", hidden=True)
+    b.write("left", "by the first")
+    lab.sync(b)
+    lab.sync(a)
+    clone.write("right", "by the clone")
+    clone.write("more", "and more")
+    Forger(clone).publish()
+    report = lab.sync(a)
+    assert f"device {b.device} wrote different things" in says(report, "equivocation")
+    assert body(a, "left") == "by the first" and a.read("right") is None
+    lab.settle(b, clone, a, c)
+    clone.unlock(ROOT)
+    b.unlock(ROOT)
+    lab.settle(b, clone, a, c)
+    same(a, b, c, clone)
+    assert {"by the first", "by the clone", "and more", "base"} == all_texts(a)
 
 
 def test_trace_46_a_greater_counter_without_a_clash_is_put_right_by_its_owner(lab: Lab) -> None:
