@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from typing import Any
 
 import msgspec
@@ -18,6 +19,9 @@ from ipfsmem.errors import FormatError
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder()
 MAX_INT = 2**53 - 1
+MAX_DEPTH = 2_000
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def encode(value: Any) -> bytes:
@@ -30,6 +34,7 @@ def decode(data: bytes, what: str) -> Any:
 
     Raises FormatError when `data` is not the one canonical form of its value.
     """
+    check_depth(data, what)
     try:
         value = _decoder.decode(data)
         same = _encoder.encode(value) == data
@@ -38,6 +43,21 @@ def decode(data: bytes, what: str) -> Any:
     if not same or not _plain(value):
         raise FormatError(f"{what} is not canonical JSON")
     return value
+
+
+def check_depth(data: bytes, what: str) -> None:
+    """Refuse JSON that is nested so deep that a decoder could overflow the C stack.
+
+    Decoders stop at Python's recursion limit, which other packages raise for the whole process (py_ecc sets 100,000).
+    Exact, and nearly free for the usual text. Raises FormatError.
+    """
+    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for bracket in _STRINGS.sub(b"", data).translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MAX_DEPTH:
+            raise FormatError(f"{what} is nested deeper than {MAX_DEPTH} levels")
 
 
 def _plain(value: Any) -> bool:

@@ -18,6 +18,7 @@ from ipfsmem.bundle.header import MAX_HEADER
 from ipfsmem.bundle.keys import INDEX_FILE, file_name, key_of_foreign_name, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
 from ipfsmem.bundle.timeline import Event
+from ipfsmem.canonical import check_depth
 from ipfsmem.errors import FormatError
 
 VERSION = "memory/0.1"
@@ -130,6 +131,7 @@ def _event(raw: msgspec.Raw) -> Event:
 
 
 def _decoded(data: bytes) -> _Wire:
+    check_depth(data, "blob")
     try:
         return _wire.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:

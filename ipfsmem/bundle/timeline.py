@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import msgspec
 import rfc8785
 
-from ipfsmem.canonical import MAX_INT, b64
+from ipfsmem.canonical import MAX_INT, b64, check_depth
 from ipfsmem.errors import FormatError, LimitError
 
 Event = dict[str, Any]
@@ -199,7 +199,10 @@ def _checked_foreign(event: Event) -> Event:
 def _loose(line: bytes) -> Any:
     """The value of a JSON text, None when it is none; what only the strict decoder refuses, `_walk` refuses too."""
     try:
+        check_depth(line, "a timeline line")
         return _decode(line)
+    except FormatError:
+        return None
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass
     try:

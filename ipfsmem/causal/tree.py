@@ -14,6 +14,7 @@ from hashlib import sha256
 
 import msgspec
 
+from ipfsmem.canonical import check_depth
 from ipfsmem.errors import FormatError
 
 MAX_ENTRIES = 64
@@ -92,6 +93,7 @@ def parse_node(prefix: str, raw: bytes, digest: bytes) -> Node:
     where = f"state node {prefix or 'top'}"
     if sha256(raw).digest() != digest:
         raise FormatError(f"{where} does not have the hash that its parent names")
+    check_depth(raw, where)
     try:
         if raw.startswith(b'{"e":'):
             node = _leaf(prefix, {name: bytes(text) for name, text in _leaf_decoder.decode(raw).e.items()})

@@ -13,7 +13,9 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from ipfsmem.canonical import check_depth
 from ipfsmem.errors import FormatError, LimitError, PassphraseError, StorageError, UsageError
+from ipfsmem.seal.imports import wallet_library
 from ipfsmem.seal.wallet import ORDER, signing_hash
 
 DEFAULT_ACCOUNT_PATH: Final = "m/44'/60'/0'/0/0"
@@ -65,8 +67,9 @@ class MnemonicSigner(RawKeySigner):
 
     def __init__(self, words: str, account_path: str = DEFAULT_ACCOUNT_PATH) -> None:
         """`account_path` is a BIP-32 path. Raises FormatError when words or path are not valid."""
-        from eth_account.hdaccount import key_from_seed, seed_from_mnemonic
-        from eth_utils.exceptions import ValidationError
+        with wallet_library():
+            from eth_account.hdaccount import key_from_seed, seed_from_mnemonic
+            from eth_utils.exceptions import ValidationError
 
         try:
             seed = seed_from_mnemonic(" ".join(words.lower().split()), "")
@@ -112,7 +115,8 @@ def create_keystore(
     StorageError, as when the disk refuses. Raises PassphraseError when the passphrase is empty, UsageError when
     `key32` is not a key.
     """
-    from eth_keyfile.keyfile import create_keyfile_json
+    with wallet_library():
+        from eth_keyfile.keyfile import create_keyfile_json
 
     address = RawKeySigner(key32).address
     if scrypt_n < 2 or scrypt_n & (scrypt_n - 1) or scrypt_n * 8 * 128 > _MAX_SCRYPT_BYTES:
@@ -177,8 +181,9 @@ class _Keystore(msgspec.Struct, frozen=True):
 
 
 def _open_keystore(data: bytes, passphrase: str, what: str) -> bytes:
-    from eth_keyfile.exceptions import EthKeyfileValueError
-    from eth_keyfile.keyfile import decode_keyfile_json
+    with wallet_library():
+        from eth_keyfile.exceptions import EthKeyfileValueError
+        from eth_keyfile.keyfile import decode_keyfile_json
 
     keystore = _read_keystore(data, what)
     try:
@@ -195,6 +200,7 @@ def _open_keystore(data: bytes, passphrase: str, what: str) -> bytes:
 def _read_keystore(data: bytes, what: str) -> _Keystore:
     if len(data) > MAX_KEYSTORE_BYTES:
         raise LimitError(f"{what} is longer than {MAX_KEYSTORE_BYTES} bytes")
+    check_depth(data, what)
     try:
         # Old files write "Crypto" and "Version".
         keystore = msgspec.convert(_lower_keys(msgspec.json.decode(data)), _Keystore)

@@ -1,0 +1,67 @@
+"""Deep JSON is an error, not a crash, also where another package has raised Python's recursion limit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipfsmem.canonical import MAX_DEPTH, check_depth
+from ipfsmem.errors import FormatError
+
+PROGRAM = """
+import sys, hashlib
+sys.setrecursionlimit(100_000)
+from ipfsmem import canonical
+from ipfsmem.bundle import blob, timeline
+from ipfsmem.causal import tree
+from ipfsmem.errors import FormatError
+for deep in (b"[" * 500_000, b'{"a":' * 500_000, b'{"e":{"m/a":' + b"[" * 500_000):
+    for read in (
+        lambda d: canonical.decode(d, "it"), blob.read_blob,
+        lambda d: tree.parse_node("", d, hashlib.sha256(d).digest()),
+    ):
+        try:
+            read(deep)
+        except FormatError:
+            continue
+        sys.exit("accepted")
+    assert timeline.parse_line(deep)["type"] == "raw"
+print("alive")
+"""
+
+
+def test_no_reader_crashes_with_a_raised_limit() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "alive"), done.stderr[-500:]
+
+
+def test_wallets_leave_the_limit_alone() -> None:
+    program = """
+import sys
+from ipfsmem.seal.signers import MnemonicSigner
+before = sys.getrecursionlimit()
+MnemonicSigner("test test test test test test test test test test test junk")
+from ipfsmem.seal import signers
+try:
+    signers._open_keystore(b"{}", "x", "it")
+except Exception:
+    pass
+sys.exit(before != sys.getrecursionlimit())
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@given(st.text(alphabet='[]{}"\\a', max_size=40))
+def test_brackets_in_strings_do_not_count(text: str) -> None:
+    check_depth(json.dumps([text] * (MAX_DEPTH + 1)).encode(), "it")
+
+
+def test_the_limit_is_exact() -> None:
+    check_depth(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH, "it")
+    with pytest.raises(FormatError, match="deeper"):
+        check_depth(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "it")
