@@ -13,10 +13,12 @@ from typing import Any, Final
 
 import msgspec
 
-from ipfsmem.content.cid import CID, decode_cid
+from ipfsmem.content.cid import CID, IDENTITY, decode_cid, read_varint
 from ipfsmem.errors import FormatError, IpfsmemError
 
 _DEPTH_MAX: Final = 64
+#: Longest CID that carries its content, in bytes: an IPNS record in a CAR.
+_INLINE_MAX: Final = 16 * 1024
 _LINK: Final = b"\xd8\x2a"
 
 
@@ -147,7 +149,19 @@ def _read_link(data: bytes, at: int, tag: int, depth: int) -> tuple[CID, int]:
     link, at = _read(data, at, depth - 1)
     if tag != 42 or not isinstance(link, bytes) or link[:1] != b"\0":
         raise FormatError("DAG-CBOR has a tag that is no link")
-    return decode_cid(link[1:]), at
+    return _cid(link[1:]), at
+
+
+def _cid(data: bytes) -> CID:
+    """A CID; one that carries its content itself may be longer here than in trees."""
+    if data[:1] == b"\x01" and len(data) < _INLINE_MAX:
+        codec, start = read_varint(data, 1)
+        if data[start : start + 1] == bytes((IDENTITY,)):
+            size, content = read_varint(data, start + 1)
+            if len(data) - content != size:
+                raise FormatError("a CID in DAG-CBOR has another length than it says")
+            return CID(1, codec, data[start:])
+    return decode_cid(data)
 
 
 def _text(data: bytes) -> str:

@@ -138,7 +138,7 @@ class Service:
         message = self._http.redact(message)
         if name == "ServiceUnavailable":
             return ProviderUnavailable(message, hint=_WRITES_OFF)
-        if name in _LATER:
+        if name in _LATER or (isinstance(error, dict) and error.get("name") in _LATER):
             return ProviderUnavailable(message)
         return ProviderRefused(message, hint=_HINTS.get(name))
 

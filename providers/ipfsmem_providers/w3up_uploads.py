@@ -22,6 +22,8 @@ from ipfsmem_providers.ucan import CAR_CODEC, DAG_CBOR
 from ipfsmem_providers.w3up_rpc import Service
 
 _TAG: Final = b"ipfsmem:"
+#: A tag is no longer than this.
+_TAG_MAX: Final = 64
 _PAGE: Final = 1000
 #: Uploads of one space that are looked at.
 _MOST: Final = 100_000
@@ -29,13 +31,22 @@ _SHA256: Final = b"\x12\x20"
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """One entry: `shards` are digests of CARs, `tags` CIDs that stand for names, `created` milliseconds."""
+    """One entry: `shards` are digests of CARs, `tags` CIDs that stand for names, `created` milliseconds.
+
+    `inline` are CARs inside their CIDs that are more than a tag (w3up_names.py).
+    """
 
     root: CID
     shards: frozenset[bytes]
     tags: frozenset[CID]
+    inline: frozenset[CID]
     created: int
     changed: str
+
+    @property
+    def is_pin(self) -> bool:
+        """Whether it is a tree that stands under a name."""
+        return bool(self.tags) and not self.inline
 
     @property
     def is_index(self) -> bool:
@@ -139,7 +150,8 @@ def _upload(row: Mapping[str, Any], links: Any) -> Upload:
     return Upload(
         row["root"],
         frozenset(cid.digest for cid in cids if cid.multihash[:2] == _SHA256),
-        frozenset(cid for cid in cids if cid.hash_code == IDENTITY),
+        frozenset(cid for cid in cids if cid.hash_code == IDENTITY and len(cid.digest) <= _TAG_MAX),
+        frozenset(cid for cid in cids if cid.hash_code == IDENTITY and len(cid.digest) > _TAG_MAX),
         _milliseconds(row.get("insertedAt")),
         _changed(row),
     )

@@ -20,7 +20,7 @@ what it costs does not grow with the past. So a root's blocks lie in the shards 
 unpinned, shards that others need move to the entry of one of them; those that none needs are removed. Which are
 needed is found by walking the trees that stay; where that cannot be read, nothing is removed.
 
-The old token service of web3.storage is not spoken to: it ended in January 2024. There are no IPNS names here.
+The old token service of web3.storage is not spoken to: it ended in January 2024.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from ipfsmem_providers.gateways import Gateways
 from ipfsmem_providers.http import Http
 from ipfsmem_providers.ucan import Proof, Signer
 from ipfsmem_providers.w3up_blobs import Blobs
+from ipfsmem_providers.w3up_names import Names
 from ipfsmem_providers.w3up_rpc import Service
 from ipfsmem_providers.w3up_shards import SHARD_BYTES, Blob, Shard, make_index, shard_cid, shards
 from ipfsmem_providers.w3up_tree import Contents
@@ -84,6 +85,7 @@ class Web3Storage:
             self._http.trust(template.replace("{digest}", "z"))
         service = Service(self._http, self._url, did, signer, space, proof, receipts)
         self._uploads = Uploads(service)
+        self._names = Names(self._uploads, prune=self._may("upload/remove"))
         self._service = service
         self._blobs = Blobs(self._http, service, self._url, template)
         self._contents = Contents(self._blobs)
@@ -100,6 +102,7 @@ class Web3Storage:
             pin=True,
             list=self._may("upload/list"),
             unpin=self._may("upload/list") and self._may("upload/remove"),
+            names=self._may("upload/list"),
         )
 
     @property
@@ -184,7 +187,9 @@ class Web3Storage:
         self._need(self._capabilities.list, "list pins")
         tag = _tag(name)
         known = await self._uploads.refresh()
-        found = [_pin(root, name, upload) for root, upload in known.items() if tag in upload.tags]
+        found = [
+            _pin(root, name, upload) for root, upload in known.items() if upload.is_pin and tag in upload.tags
+        ]
         return sorted(found, key=lambda pin: (-pin.created, pin.handle))
 
     async def unpin(self, pin: Pin) -> None:
@@ -202,7 +207,7 @@ class Web3Storage:
             await self._uploads.add([(pin.cid, rest)])
             return
         del known[pin.cid]
-        others = [item for item in known.values() if item.tags]
+        others = [item for item in known.values() if item.is_pin]
         listed = {digest for item in known.values() for digest in item.shards}
         left = upload.shards - listed
         needed = left & await self._needed(others) if left else left
@@ -214,12 +219,14 @@ class Web3Storage:
             await self._drop(left - needed, known)
 
     async def put_name(self, name: str, record: bytes) -> None:
-        """Not here: raises ProviderRefused."""
-        raise unsupported(self, "keep names")
+        """Keep a record in the upload list unless a greater one is there."""
+        self._need(self._capabilities.names, "keep names")
+        await self._names.put(name, record)
 
     async def get_name(self, name: str) -> bytes | None:
-        """Not here: raises ProviderRefused."""
-        raise unsupported(self, "keep names")
+        """The greatest record of a name in the upload list."""
+        self._need(self._capabilities.names, "keep names")
+        return await self._names.get(name)
 
     async def close(self) -> None:
         """Close connections."""

@@ -20,6 +20,9 @@ from ipfsmem_providers.web3storage import Web3Storage
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.content.tree import Tree, build_tree
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.seal.signers import RawKeySigner
 from ipfsmem.sync.provider import Block, Pin
 from ipfsmem.testing import MockClock
 from tests.interop import w3up_lab
@@ -51,7 +54,11 @@ def clock() -> MockClock:
     return MockClock()
 
 
-# Names are not kept here, and pins have the service's own time; those parts of the suite are below in another form.
+# Pins have the service's own time; that part of the suite is below in another form.
+test_an_empty_one_has_nothing = contract.test_an_empty_one_has_nothing
+test_the_greatest_record_of_a_name_stays = contract.test_the_greatest_record_of_a_name_stays
+test_a_name_in_another_base_is_the_same_name = contract.test_a_name_in_another_base_is_the_same_name
+test_what_is_no_record_of_the_name_is_refused = contract.test_what_is_no_record_of_the_name_is_refused
 test_is_a_provider = contract.test_is_a_provider
 test_blocks_come_back_on_another_device = contract.test_blocks_come_back_on_another_device
 test_only_new_blocks_need_to_be_sent = contract.test_only_new_blocks_need_to_be_sent
@@ -99,21 +106,6 @@ def cids(tree: Tree) -> list[CID]:
 # -- the contract, where it differs --------------------------------------------------------------------------------
 
 
-def test_an_empty_one_has_nothing(space: Space) -> None:
-    async def body() -> None:
-        provider = space.open()
-        cid, _ = block("x")
-        assert await provider.has([cid]) == set()
-        assert await provider.has([]) == set()
-        assert await provider.get_blocks([cid]) == {}
-        assert await provider.pins("ipfsmem-0") == []
-        await provider.unpin(Pin(cid, "ipfsmem-0", "nothing", 0))
-        await provider.close()
-        await provider.close()
-
-    run(body())
-
-
 def test_pins(space: Space) -> None:
     async def body() -> None:
         one, two = space.open(), space.open()
@@ -142,6 +134,48 @@ def test_pins(space: Space) -> None:
     run(body())
 
 
+def test_many_calls_at_once(space: Space) -> None:
+    async def body() -> None:
+        devices = [space.open() for _ in range(3)]
+        blocks = [[block(f"{d} {i}") for i in range(3)] for d in range(3)]
+
+        async def device(number: int) -> None:
+            for sequence, item in enumerate(blocks[number]):
+                await devices[number].put_car(item[0], [item], name="n")
+                await devices[number].pin(item[0], "n")
+                await devices[number].put_name(contract.NAME, contract.record(3 * sequence + number + 1))
+
+        await asyncio.gather(*(device(number) for number in range(3)))
+        everything = dict(item for own in blocks for item in own)
+        assert await devices[0].get_blocks(list(everything)) == everything
+        assert {pin.cid for pin in await devices[0].pins("n")} == set(everything)
+        assert await devices[0].get_name(contract.NAME) == contract.record(9)
+
+    run(body())
+
+
+def test_lesser_records_go_and_names_are_no_pins(server: Server, space: Space) -> None:
+    async def body() -> None:
+        provider = space.open()
+        tree = build_tree(files(30))
+        await publish(provider, tree)
+        for sequence in range(1, 5):
+            await provider.put_name(contract.NAME, contract.record(sequence))
+        stored = space.blobs()
+        listed = await provider._uploads.refresh()
+        assert len(listed) == 3  # the tree, its index, the record
+        assert len(stored) == 2  # records take no blob
+        await provider.unpin((await provider.pins("mine"))[0])  # and do not keep shards alive
+        assert space.blobs() == {}
+        assert await space.open().get_name(contract.NAME) == contract.record(4)
+        adder = space.open(abilities=("space/blob/add", "upload/add", "upload/list"))
+        await adder.put_name(contract.NAME, contract.record(7))
+        await adder.put_name(contract.NAME, contract.record(6))
+        assert await adder.get_name(contract.NAME) == contract.record(7)
+
+    run(body())
+
+
 def test_pinning_again_what_was_unpinned(space: Space) -> None:
     async def body() -> None:
         one, two = space.open(), space.open()
@@ -155,24 +189,6 @@ def test_pinning_again_what_was_unpinned(space: Space) -> None:
             assert [pin.cid for pin in await two.pins("mine")] == [cid]
             await one.put_car(cid, [(cid, data)], name="mine")
             assert await two.get_blocks([cid]) == {cid: data}
-
-    run(body())
-
-
-def test_many_calls_at_once(space: Space) -> None:
-    async def body() -> None:
-        devices = [space.open() for _ in range(2)]
-        blocks = [[block(f"{d} {i}") for i in range(4)] for d in range(2)]
-
-        async def device(number: int) -> None:
-            for item in blocks[number]:
-                await devices[number].put_car(item[0], [item], name="n")
-                await devices[number].pin(item[0], "n")
-
-        await asyncio.gather(*(device(number) for number in range(2)))
-        everything = dict(item for own in blocks for item in own)
-        assert await devices[0].get_blocks(list(everything)) == everything
-        assert {pin.cid for pin in await devices[0].pins("n")} == set(everything)
 
     run(body())
 
@@ -561,3 +577,55 @@ def test_a_service_that_is_not_there(server: Server, space: Space, tmp_path: Pat
         await lost.close()
 
     run(body())
+
+
+def test_an_error_inside_the_service_may_pass(server: Server, space: Space) -> None:
+    async def body() -> None:
+        cause = {"name": "TypeError", "message": "fetch failed"}
+        error = {"name": "HandlerExecutionError", "message": "service handler threw", "cause": cause}
+        with (
+            server.fault(deny={"space/index/add": error}),
+            pytest.raises(ProviderUnavailable, match="fetch failed"),
+        ):
+            await space.open().put_car(block("x")[0], [block("x")], name="n")
+        assert await space.open().pins("n") == []
+
+    run(body())
+
+
+# -- a whole memory ------------------------------------------------------------------------------------------------
+
+
+def test_a_memory_comes_back_from_the_wallet_alone(server: Server, space: Space, tmp_path: Path) -> None:
+    wallet = Unlock(RawKeySigner(b"\x21" * 32))
+
+    def make(kind: Callable[..., Memory], home: str) -> Memory:
+        return kind(
+            "alex",
+            "encrypted-ipfs",
+            provider=space.open(),
+            unlock=wallet,
+            unprotected_keys=True,
+            home=tmp_path / home,
+        )
+
+    first = make(Memory.create, "a")
+    for number in range(200):
+        first.write(f"k{number}", f"text {number}", name=f"K{number}", type="user")
+    asyncio.run(first.sync())
+    first.write("k7", "changed")
+    before = server.stats()
+    report = asyncio.run(first.sync())
+    after = server.stats()
+    assert after["put_bytes"] - before["put_bytes"] < report.bytes_sent + 2000 < 34_000
+    second = make(Memory.load, "b")
+    assert second.files() == first.files()
+    first.write("k8", "by one")
+    second.write("k9", "by two")
+    for memory in (first, second, first, second):
+        asyncio.run(memory.sync())
+    assert first.files() == second.files()
+    assert first.status().root == second.status().root
+    assert "by one" in str(second.read("k8")) and "by two" in str(first.read("k9"))
+    for memory in (first, second):
+        memory.close()

@@ -54,7 +54,7 @@ const nodeHandler = (handler) => async (request, response) => {
   await handler(request, collector)
   let body = Buffer.concat(pieces)
   const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '')
-  const headers = {}
+  const headers = { connection: 'close' } // as the node itself does
   if (status === 200 && range && fault.ranges) {
     const [from, to] = [Number(range[1]), Math.min(Number(range[2]), body.length - 1)]
     headers['content-range'] = `bytes ${from}-${to}/${body.length}`

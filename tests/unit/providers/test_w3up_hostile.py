@@ -1,0 +1,337 @@
+"""A service that lies, breaks off and talks nonsense: `web3storage` says so, reaches nothing it should not, and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from ipfsmem_providers import dag_cbor, ucan
+from ipfsmem_providers.http_policy import Retry
+from ipfsmem_providers.ucan import Ability, Signer
+from ipfsmem_providers.w3up_shards import make_index, shard_cid
+from ipfsmem_providers.w3up_uploads import tag_of
+from ipfsmem_providers.web3storage import Web3Storage
+
+from ipfsmem.content.car import car_bytes, header, read_car, section
+from ipfsmem.content.cid import CID, raw_cid
+from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.sync.provider import Block
+from tests.servers.threaded import serve
+
+SPACE, SEED = Signer(b"\x07" * 32), b"\x07" * 32
+NODE = Signer(b"\x09" * 32)
+DID = "did:web:liar.example"
+DATA = b"hello"
+ROOT = raw_cid(hashlib.sha256(DATA).digest())
+
+#: What a service answers to one invocation: `out` of the receipt, forked tasks, other blocks.
+Result = tuple[dict[str, Any], list[CID], list[Block]]
+
+
+def made(value: Any) -> Block:
+    return ucan._block(value)
+
+
+def outcome(ran: CID, out: dict[str, Any], forks: list[CID]) -> Block:
+    ocm = {"ran": ran, "out": out, "fx": {"fork": forks}, "meta": {}, "iss": NODE.did, "prf": []}
+    return made({"ocm": ocm, "sig": NODE.sign(dag_cbor.encode(ocm))})
+
+
+def message(answers: dict[CID, Result]) -> bytes:
+    blocks, report = [], {}
+    for cid, (out, forks, more) in answers.items():
+        receipt = outcome(cid, out, forks)
+        report[str(cid)] = receipt[0]
+        blocks += [receipt, *more]
+    root = made({ucan.MESSAGE: {"report": report}})
+    return car_bytes([root[0]], [*blocks, root])
+
+
+class Liar:
+    """A w3up service whose every answer a test writes down."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[str, Callable[[Any], Result]] = {}
+        self.receipts: dict[str, bytes] = {}
+        self.blobs: dict[str, bytes] = {}
+        self.body: bytes | None = None
+        self.status = 200
+        self.asked: list[str] = []
+        self.url = ""
+
+    def app(self) -> web.Application:
+        app = web.Application(client_max_size=1 << 28)
+        app.router.add_post("/", self.invoke)
+        app.router.add_get("/receipt/{task}", self.receipt)
+        app.router.add_route("*", "/blob/{name}", self.blob)
+        return app
+
+    async def invoke(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        if self.body is not None:
+            return web.Response(status=self.status, body=self.body)
+        car = read_car(body)
+        blocks = dict(car)
+        execute = dag_cbor.decode(blocks[car.roots[0]])[ucan.MESSAGE]["execute"]
+        answers = {}
+        for cid in execute:
+            ability = ucan.read_token(cid, blocks[cid]).abilities[0]
+            self.asked.append(ability.can)
+            answers[cid] = self.handlers[ability.can](ability.details)
+        return web.Response(body=message(answers))
+
+    async def receipt(self, request: web.Request) -> web.Response:
+        found = self.receipts.get(request.match_info["task"])
+        return web.Response(status=200 if found else 404, body=found)
+
+    async def blob(self, request: web.Request) -> web.Response:
+        if request.method == "PUT":
+            await request.read()
+            return web.Response()
+        found = self.blobs.get(request.match_info["name"])
+        return web.Response(status=200 if found is not None else 404, body=found)
+
+
+@pytest.fixture
+def liar() -> Iterator[Liar]:
+    service = Liar()
+    with serve(service.app) as url:
+        service.url = url
+        yield service
+
+
+def provider(liar: Liar, **more: Any) -> Web3Storage:
+    settings = {
+        "w3up_principal": ucan.format_signer(SPACE, SEED), "w3up_service_did": DID,
+        "retry": Retry(attempts=2, first=0.001, most=0.002),
+    }  # fmt: skip
+    return Web3Storage(liar.url, settings | more)
+
+
+def fails(call: Callable[[], Any], error: type[ProviderError], words: str = "") -> None:
+    async def body() -> None:
+        with pytest.raises(error, match=words):
+            await call()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html><title>Sign in</title></html>", b"{}", os.urandom(5000), message({}), message({})[:-9]],
+)
+def test_answers_that_are_nonsense(liar: Liar, body: bytes) -> None:
+    liar.body = body
+    fails(lambda: provider(liar).pins("n"), ProviderUnavailable, "no message|no receipt")
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(401, ProviderRefused), (410, ProviderRefused), (429, ProviderUnavailable), (502, ProviderUnavailable)],
+)
+def test_statuses(liar: Liar, status: int, error: type[ProviderError]) -> None:
+    liar.body, liar.status = b"no", status
+    fails(lambda: provider(liar).pins("n"), error, str(status))
+
+
+def test_a_message_without_end(liar: Liar) -> None:
+    liar.body = b"\x00" * (17 << 20)
+    fails(lambda: provider(liar).pins("n"), ProviderRefused, "at least")
+
+
+def listing(*rows: Any, **more: Any) -> Callable[[Any], Result]:
+    return lambda _: ({"ok": {"results": list(rows), "size": len(rows), **more}}, [], [])
+
+
+@pytest.mark.parametrize(
+    "ok",
+    [None, 5, [], {}, {"results": None}, {"results": [1, None, {"root": "x"}, {"shards": []}]},
+     {"results": [{"root": ROOT, "shards": [5, "x", ROOT], "insertedAt": 7}]}],
+)  # fmt: skip
+def test_lists_that_are_odd(liar: Liar, ok: Any) -> None:
+    liar.handlers["upload/list"] = lambda _: ({"ok": ok}, [], [])
+
+    async def body() -> None:
+        assert await provider(liar).pins("n") == []
+
+    asyncio.run(body())
+
+
+def test_a_list_that_goes_in_circles_ends(liar: Liar) -> None:
+    row = {"root": ROOT, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}
+    liar.handlers["upload/list"] = listing(row, cursor="again")
+
+    async def body() -> None:
+        (pin,) = await provider(liar).pins("n")
+        assert (pin.cid, pin.created) == (ROOT, 1767225600000)
+
+    asyncio.run(body())
+    assert len(liar.asked) == 2
+
+
+def allocation(url: Any, *, keys: Any = None, tasks: tuple[str, ...] = ("blob/allocate", "http/put", "blob/accept"),
+               accepted: dict[str, Any] | None = None) -> Callable[[Any], Result]:  # fmt: skip
+    """A service that allocates a blob at `url`."""
+    throw_away = Signer(b"\x0a" * 32)
+    fact = (
+        {"keys": {"id": throw_away.did, "keys": {throw_away.did: dag_keys(b"\x0a" * 32)}}}
+        if keys is None
+        else keys
+    )
+
+    def answer(details: Any) -> Result:
+        blocks, forks, by_can = [], [], {}
+        for can in tasks:
+            facts = [fact] if can == "http/put" else []
+            token = ucan.issue(NODE, NODE.did, [Ability(can, NODE.did, details)], expires=None, facts=facts)
+            blocks.append(token)
+            forks.append(token[0])
+            by_can[can] = token[0]
+        said = []
+        if "blob/allocate" in by_can:
+            address = {"url": url, "headers": {"x-amz-checksum-sha256": "x", "Host": "evil", "n": 5}}
+            said.append(outcome(by_can["blob/allocate"], {"ok": {"size": 1, "address": address}}, []))
+        if accepted is not None:
+            said.append(outcome(by_can["blob/accept"], accepted, []))
+        for receipt in said:
+            conclude = ucan.issue(
+                NODE, NODE.did, [Ability("ucan/conclude", NODE.did, {"receipt": receipt[0]})], expires=None
+            )
+            blocks += [receipt, conclude]
+        return {"ok": {}}, forks, blocks
+
+    return answer
+
+
+def dag_keys(seed: bytes) -> bytes:
+    return b"\x80\x26" + seed + b"\xed\x01" + Signer(seed).public
+
+
+def put(liar: Liar) -> Callable[[], Any]:
+    liar.handlers["ucan/conclude"] = lambda _: ({"ok": {}}, [], [])
+    return lambda: provider(liar).put_car(ROOT, [(ROOT, DATA)], name="n")
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://169.254.169.254/latest/meta-data", "not a public address"),
+        ("http://[::1]:8080/x", "not a public address"),
+        ("http://10.0.0.7/x", "not a public address"),
+        ("https://user:secret@storage.example/x", "user name"),
+        ("https://storage.example:22/x", "port 22"),
+        ("file:///etc/passwd", "no http URL"),
+    ],
+)
+def test_blobs_are_not_sent_where_they_should_not_go(liar: Liar, url: str, words: str) -> None:
+    liar.handlers["space/blob/add"] = allocation(url)
+    fails(put(liar), ProviderRefused, words)
+    assert "upload/add" not in liar.asked
+
+
+@pytest.mark.parametrize(
+    ("handler", "error", "words"),
+    [
+        (lambda _: ({"ok": {}}, [], []), ProviderUnavailable, "no blob/allocate task"),
+        (allocation("x", tasks=("blob/allocate", "http/put")), ProviderUnavailable, "no blob/accept task"),
+        (allocation(None), ProviderUnavailable, "no address"),
+        (allocation(5), ProviderUnavailable, "no address"),
+        (allocation("http://x/", keys={}), ProviderUnavailable, "no key"),
+        (allocation("http://x/", keys={"keys": {"keys": {"a": b"short", "b": 7}}}), ProviderUnavailable, "no key"),
+        (lambda _: ({"error": "text"}, [], []), ProviderRefused, "text"),
+        (lambda _: ({"error": {"name": "AwaitError", "cause": {"name": "Odd", "message": "m"}}}, [], []), ProviderUnavailable, "Odd: m"),
+    ],
+)  # fmt: skip
+def test_uploads_that_the_service_mishandles(
+    liar: Liar, handler: Callable[[Any], Result], error: type[ProviderError], words: str
+) -> None:
+    liar.handlers["space/blob/add"] = handler
+    fails(put(liar), error, words)
+    assert "upload/add" not in liar.asked
+
+
+def test_a_blob_that_is_not_accepted_is_an_error(liar: Liar) -> None:
+    error = {"name": "AllocatedMemoryHadNotBeenWrittenTo", "message": "Blob not found"}
+    liar.handlers["space/blob/add"] = allocation(f"{liar.url}/blob/x", accepted={"error": error})
+    fails(put(liar), ProviderUnavailable, "Blob not found")
+    assert "upload/add" not in liar.asked
+
+
+def stored(liar: Liar, car: bytes, slices: dict[bytes, tuple[int, int]], blob: bytes, location: str) -> None:
+    """Make the service list a root, a shard and its index, and say where they are."""
+    digest = hashlib.sha256(car).digest()
+    index = make_index(ROOT, {digest: slices})
+    index_digest = hashlib.sha256(index.car).digest()
+    time = "2026-01-01T00:00:00.000Z"
+    liar.handlers["upload/list"] = listing(
+        {"root": ROOT, "shards": [shard_cid(digest), tag_of("n")], "insertedAt": time},
+        {"root": index.root, "shards": [shard_cid(index_digest)], "insertedAt": time},
+    )
+    causes = {b"\x12\x20" + digest: made("shard")[0], b"\x12\x20" + index_digest: made("index")[0]}
+    liar.handlers["space/blob/get/0/1"] = lambda details: (
+        {"ok": {"cause": causes[details["digest"]]}},
+        [],
+        [],
+    )
+    for multihash, place in (
+        (b"\x12\x20" + digest, location),
+        (b"\x12\x20" + index_digest, f"{liar.url}/blob/index"),
+    ):
+        accept = made(["accept", multihash])[0]
+        cause = causes[multihash]
+        site = {"site": {"ucan/await": [".out.ok.site", accept]}}
+        liar.receipts[str(cause)] = message({cause: ({"ok": site}, [], [])})
+        claim = ucan.issue(
+            NODE, SPACE.did, [Ability("assert/location", NODE.did, {"location": [place]})], expires=None
+        )
+        liar.receipts[str(accept)] = message({accept: ({"ok": {"site": claim[0]}}, [], [claim])})
+    liar.blobs["index"] = index.car
+    liar.blobs["shard"] = blob
+
+
+SHARD = header([ROOT]) + section(ROOT, DATA)
+PLACE = {ROOT.multihash: (len(SHARD) - len(DATA), len(DATA))}
+
+
+@pytest.mark.parametrize(
+    "blob", [SHARD, b"", SHARD[:-1], SHARD[:-1] + b"!", os.urandom(len(SHARD)), SHARD + b"more"]
+)
+def test_blocks_are_right_or_not_there(liar: Liar, blob: bytes) -> None:
+    stored(liar, SHARD, PLACE, blob, f"{liar.url}/blob/shard")
+
+    async def body() -> None:
+        found = await provider(liar).get_blocks([ROOT])
+        assert found == ({ROOT: DATA} if blob[: len(SHARD)] == SHARD else {})
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("place", [(0, 5), (10**12, 5), (3, 10**12), (0, 0)])
+def test_an_index_that_points_elsewhere(liar: Liar, place: tuple[int, int]) -> None:
+    stored(liar, SHARD, {ROOT.multihash: place}, SHARD, f"{liar.url}/blob/shard")
+
+    async def body() -> None:
+        assert await provider(liar).get_blocks([ROOT]) == {}
+
+    asyncio.run(body())
+
+
+def test_locations_inside_the_network_are_not_asked(liar: Liar) -> None:
+    stored(liar, SHARD, PLACE, SHARD, "http://192.168.1.1/admin")
+    fails(lambda: provider(liar).get_blocks([ROOT]), ProviderRefused, "not a public address")
+
+
+def test_a_blob_whose_place_nobody_tells(liar: Liar) -> None:
+    stored(liar, SHARD, PLACE, SHARD, f"{liar.url}/blob/gone")
+
+    async def body() -> None:
+        assert await provider(liar).get_blocks([ROOT]) == {}
+        liar.receipts.clear()
+        assert await provider(liar).get_blocks([ROOT]) == {}
+
+    asyncio.run(body())
