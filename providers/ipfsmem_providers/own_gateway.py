@@ -28,7 +28,7 @@ from ipfsmem_providers.http_errors import joined
 from ipfsmem_providers.http_policy import Retry
 
 #: Not served like this; by its path perhaps.
-_CLOSED: Final = frozenset((400, 401, 403, *ABSENT))
+_CLOSED: Final = frozenset((400, 403, *ABSENT))
 _PLACES_MAX: Final = 500_000
 _RETRY: Final = Retry(attempts=3)
 

@@ -37,11 +37,12 @@ class _Part:
             yield piece
 
 
-async def send(api: Api, car: SpooledCar, metadata: Mapping[str, str], chunk: int = CHUNK) -> str:
+async def send(api: Api, car: SpooledCar, metadata: Mapping[str, str], chunk: int | None = None) -> str:
     """Upload `car` with TUS metadata; the CID that the last answer names, or "" while it is being processed.
 
     Raises NoCars when the plan seems to have no CARs.
     """
+    chunk = chunk or CHUNK
     encoded = ",".join(
         f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in metadata.items()
     )

@@ -27,6 +27,7 @@ V3_KEY = "eyJhbGciOiJIUzI1NiJ9.v3-key.signature"
 LEGACY_KEY = "eyJhbGciOiJIUzI1NiJ9.legacy-key.signature"
 BARE_KEY = "eyJhbGciOiJIUzI1NiJ9.scopeless-key.signature"
 GATEWAY_TOKEN = "gateway-secret"
+_CHUNK = 256 * 1024
 
 
 class Pinata:
@@ -175,10 +176,18 @@ class Pinata:
         return made.cid, made.tsize
 
     def _leaf(self, data: bytes) -> tuple[CID, int]:
-        block = encode_node([], encode_unixfs(UnixFS(TYPE_FILE, data, len(data))))
+        """A file as older importers made it: nodes of 256 KiB, and one above them."""
+        if len(data) <= _CHUNK:
+            return self._node([], UnixFS(TYPE_FILE, data, len(data)))
+        chunks = [data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)]
+        links = [Link("", *self._node([], UnixFS(TYPE_FILE, chunk, len(chunk)))) for chunk in chunks]
+        return self._node(links, UnixFS(TYPE_FILE, b"", len(data), tuple(len(chunk) for chunk in chunks)))
+
+    def _node(self, links: list[Link], message: UnixFS) -> tuple[CID, int]:
+        block = encode_node(links, encode_unixfs(message))
         cid = pb_cid(hashlib.sha256(block).digest())
         self.blocks[cid] = block
-        return cid, len(block)
+        return cid, len(block) + sum(link.tsize for link in links)
 
     async def list(self, request: web.Request) -> web.Response:
         self._check(request, V3_KEY)

@@ -1,0 +1,381 @@
+"""A stand-in for Filebase: S3 with CIDs in the metadata, the node's RPC, the Pinning Service API, Names, a gateway.
+
+S3 is a real server when one is given (SeaweedFS, which checks every signature): this then only looks on and adds the
+CID. Without one, objects are kept here and signatures are checked with botocore. Driven with the service's own client
+in tests/interop/test_filebase_sdk.py. CARs are imported with our own strict reader.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import unquote
+from xml.sax.saxutils import escape
+
+import aiohttp
+from aiohttp import web
+from multidict import CIMultiDict
+
+from ipfsmem.content.car import read_car
+from ipfsmem.content.cid import CID, ipns_name, parse_cid
+from ipfsmem.content.unixfs import file_bytes
+from ipfsmem.errors import FormatError
+from tests.servers import gateway_of
+from tests.servers.faults import Faults
+
+KEY, SECRET, BUCKET = "FILEBASEKEY123456789", "filebase-secret-of-the-tests", "memories"
+_HOP: frozenset[str] = frozenset(
+    ("connection", "transfer-encoding", "content-length", "keep-alive", "server", "date")
+)
+
+
+class Filebase:
+    """One account."""
+
+    def __init__(self, upstream: str = "") -> None:
+        """`upstream` is the URL of an S3 server with the same key and secret."""
+        self.faults = Faults()
+        self.upstream = upstream
+        self.blocks: dict[CID, bytes] = {}
+        self.objects: dict[str, tuple[bytes, str, dict[str, str]]] = {}  #: without upstream
+        self.cids: dict[str, str] = {}  #: CID of each object, by `bucket/key`
+        self.looks: dict[str, int] = {}
+        self.pins: dict[str, dict[str, Any]] = {}
+        self.node_pins: set[CID] = set()
+        self.names: dict[str, dict[str, Any]] = {}
+        self.seen: list[str] = []
+        self.pending = 0  #: HEADs until an object's CID is there
+        self.plain = False  #: a bucket that is not IPFS: no CID ever
+        self.wrong_root: CID | None = None
+        self.rooted = False
+        self.page = 1000
+        self._ticks = 0
+
+    def app(self) -> web.Application:
+        """The application: all hosts of the service in one."""
+        app = web.Application(middlewares=[self.faults.middleware], client_max_size=1 << 30)
+        add = app.router.add_route
+        add("GET", "/ipfs/{tail:.+}", self.gateway)
+        add("POST", "/api/v0/dag/import", self.dag_import)
+        add("POST", "/api/v0/pin/rm", self.node_unpin)
+        add("GET", "/v1/ipfs/pins", self.pin_list)
+        add("POST", "/v1/ipfs/pins", self.pin_add)
+        add("GET", "/v1/ipfs/pins/{id}", self.pin_get)
+        add("POST", "/v1/ipfs/pins/{id}", self.pin_replace)
+        add("DELETE", "/v1/ipfs/pins/{id}", self.pin_delete)
+        add("GET", "/v1/names", self.name_list)
+        add("POST", "/v1/names", self.name_add)
+        add("GET", "/v1/names/{label}", self.name_get)
+        add("PUT", "/v1/names/{label}", self.name_put)
+        add("DELETE", "/v1/names/{label}", self.name_delete)
+        add("*", "/{bucket}{key:/?.*}", self.s3)
+        return app
+
+    # -- S3 ----------------------------------------------------------------------------------------------------
+
+    async def s3(self, request: web.Request) -> web.StreamResponse:
+        self.seen.append(f"{request.method} {request.path}")
+        body = await request.read()
+        place = f"{request.match_info['bucket']}{request.match_info['key']}"
+        answer = await self._forward(request, body) if self.upstream else self._own(request, body)
+        if request.method == "PUT" and answer.status == 200 and request.match_info["key"].strip("/"):
+            self.cids.pop(place, None)
+            self.looks[place] = self.pending
+            if not self.plain:
+                self.cids[place] = self._import(body, request.headers.get("x-amz-meta-import") == "car")
+                if not self.pending:
+                    answer.headers["x-amz-meta-cid"] = self.cids[place]
+        elif request.method in ("HEAD", "GET") and answer.status == 200 and place in self.cids:
+            self.looks[place] -= 1
+            if self.looks[place] < 0:
+                answer.headers["x-amz-meta-cid"] = self.cids[place]
+        elif request.method == "DELETE" and answer.status < 300:
+            self.cids.pop(place, None)
+        return answer
+
+    def _import(self, body: bytes, car: bool) -> str:
+        if not car:
+            root, blocks = file_bytes(body)
+            self.blocks |= dict(blocks)
+            return str(root.cid)
+        try:
+            reader = read_car(body)
+            self.blocks |= dict(reader)
+            [cid] = reader.roots
+        except (FormatError, ValueError) as error:
+            raise _xml(400, "InvalidCar", str(error)) from None
+        return str(self.wrong_root or cid)
+
+    async def _forward(self, request: web.Request, body: bytes) -> web.Response:
+        """The same request to the real server, the Host that was signed included."""
+        headers = CIMultiDict(
+            (k, v) for k, v in request.headers.items() if k.lower() not in ("expect", "connection")
+        )
+        async with (
+            aiohttp.ClientSession(auto_decompress=False) as session,
+            session.request(
+                request.method, _encoded(self.upstream + request.raw_path), data=body or None, headers=headers,
+                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"), allow_redirects=False,
+            ) as answer,
+        ):  # fmt: skip
+            data = await answer.read()
+            kept = CIMultiDict((k, v) for k, v in answer.headers.items() if k.lower() not in _HOP)
+            return web.Response(status=answer.status, body=data, headers=kept)
+
+    def _own(self, request: web.Request, body: bytes) -> web.Response:
+        """A small S3 with real signatures."""
+        check_signature(request, body)
+        bucket, key = request.match_info["bucket"], unquote(request.match_info["key"].lstrip("/"))
+        if bucket != BUCKET:
+            raise _xml(404, "NoSuchBucket", "The specified bucket does not exist")
+        if request.method == "GET" and not key:
+            return self._listing(request)
+        if request.method == "PUT":
+            self._ticks += 1
+            when = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(seconds=self._ticks)
+            about = {k.lower(): v for k, v in request.headers.items() if k.lower().startswith("x-amz-meta-")}
+            self.objects[key] = (body, when.isoformat(timespec="milliseconds").replace("+00:00", "Z"), about)
+            return web.Response(headers={"ETag": f'"{hashlib.md5(body).hexdigest()}"'})
+        if request.method == "DELETE":
+            self.objects.pop(key, None)
+            return web.Response(status=204)
+        if key not in self.objects:
+            raise _xml(404, "NoSuchKey", "The specified key does not exist.")
+        data, _, about = self.objects[key]
+        return web.Response(body=b"" if request.method == "HEAD" else data, headers=about)
+
+    def _listing(self, request: web.Request) -> web.Response:
+        query = request.query
+        keys = sorted(key for key in self.objects if key.startswith(query.get("prefix", "")))
+        start = int(query.get("continuation-token") or 0)
+        part = keys[start : start + self.page]
+        rows = "".join(
+            f"<Contents><Key>{escape(key)}</Key><LastModified>{self.objects[key][1]}</LastModified>"
+            f"<Size>{len(self.objects[key][0])}</Size></Contents>"
+            for key in part
+        )
+        more = start + self.page < len(keys)
+        token = f"<NextContinuationToken>{start + self.page}</NextContinuationToken>" if more else ""
+        text = (
+            '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+            f"<IsTruncated>{str(more).lower()}</IsTruncated>{token}{rows}</ListBucketResult>"
+        )
+        return web.Response(text=text, content_type="application/xml")
+
+    # -- RPC ---------------------------------------------------------------------------------------------------
+
+    def _token(self, request: web.Request, *parts: str) -> None:
+        self.seen.append(f"{request.method} {request.path}")
+        expected = base64.b64encode(":".join(parts).encode()).decode()
+        if request.headers.get("Authorization") != f"Bearer {expected}":
+            text = json.dumps(
+                {"error": {"reason": "UNAUTHORIZED", "details": "Access token is missing or invalid"}}
+            )
+            raise web.HTTPUnauthorized(text=text, content_type="application/json")
+
+    async def dag_import(self, request: web.Request) -> web.Response:
+        self._token(request, KEY, SECRET, BUCKET)
+        part = await (await request.multipart()).next()
+        data = bytes(await part.read(decode=True)) if isinstance(part, aiohttp.BodyPartReader) else b""
+        try:
+            reader = read_car(data)
+            blocks = dict(reader)
+        except FormatError as error:
+            return web.json_response({"Message": str(error), "Code": 0, "Type": "error"}, status=500)
+        self.blocks |= blocks
+        lines = []
+        for cid in reader.roots:
+            missing = self._missing(cid)
+            error_text = f"ipld: could not find {missing}" if missing else ""
+            if not missing:
+                self.node_pins.add(cid)
+            lines.append(
+                json.dumps({"Root": {"Cid": {"/": str(self.wrong_root or cid)}, "PinErrorMsg": error_text}})
+            )
+        return web.Response(text="".join(line + "\n" for line in lines), content_type="application/json")
+
+    def _missing(self, root: CID) -> CID | None:
+        from ipfsmem.content.cid import DAG_PB
+        from ipfsmem.content.dagpb import decode_node
+
+        stack = [root]
+        while stack:
+            cid = stack.pop()
+            if cid not in self.blocks:
+                return cid
+            if cid.codec == DAG_PB:
+                stack += [link.cid for link in decode_node(self.blocks[cid]).links]
+        return None
+
+    async def node_unpin(self, request: web.Request) -> web.Response:
+        self._token(request, KEY, SECRET, BUCKET)
+        cid = parse_cid(request.query["arg"])
+        if cid not in self.node_pins:
+            text = {"Message": "not pinned or pinned indirectly", "Code": 0, "Type": "error"}
+            return web.json_response(text, status=500)
+        self.node_pins.discard(cid)
+        return web.json_response({"Pins": [str(cid)]})
+
+    # -- PSA ---------------------------------------------------------------------------------------------------
+
+    def _psa_token(self, request: web.Request) -> None:
+        self._token(request, KEY, SECRET, BUCKET)
+
+    async def pin_list(self, request: web.Request) -> web.Response:
+        self._psa_token(request)
+        query = request.query
+        statuses = query.get("status", "pinned").split(",")
+        rows = [row for row in self.pins.values() if row["status"] in statuses]
+        if "cid" in query:
+            rows = [row for row in rows if row["pin"]["cid"] in query["cid"].split(",")]
+        if "name" in query:
+            rows = [row for row in rows if row["pin"].get("name") == query["name"]]
+        if "before" in query:
+            rows = [row for row in rows if row["created"] < query["before"]]
+        rows.sort(key=lambda row: row["created"], reverse=True)
+        limit = min(int(query.get("limit", "10")), self.page)
+        answer = web.json_response({"count": len(rows), "results": rows[:limit]})
+        self._progress()
+        return answer
+
+    async def pin_add(self, request: web.Request) -> web.Response:
+        self._psa_token(request)
+        pin = await request.json()
+        self._ticks += 1
+        when = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(seconds=self._ticks)
+        row = {
+            "requestid": f"request-{self._ticks}", "status": "queued",
+            "created": when.isoformat(timespec="milliseconds").replace("+00:00", "Z"), "pin": pin,
+            "delegates": ["/dns4/node.example/tcp/4001/p2p/12D3KooWExample"], "info": {},
+        }  # fmt: skip
+        self.pins[str(row["requestid"])] = row
+        return web.json_response(row, status=202)
+
+    def _row(self, request: web.Request) -> dict[str, Any]:
+        row = self.pins.get(request.match_info["id"])
+        if row is None:
+            text = json.dumps(
+                {"error": {"reason": "NOT_FOUND", "details": "The specified resource was not found"}}
+            )
+            raise web.HTTPNotFound(text=text, content_type="application/json")
+        return row
+
+    async def pin_get(self, request: web.Request) -> web.Response:
+        self._psa_token(request)
+        answer = web.json_response(self._row(request))
+        self._progress()
+        return answer
+
+    async def pin_replace(self, request: web.Request) -> web.Response:
+        self._psa_token(request)
+        row = self._row(request)
+        row["pin"] = await request.json()
+        return web.json_response(row)  # 200 where the API says 202: the service's client takes nothing else
+
+    async def pin_delete(self, request: web.Request) -> web.Response:
+        self._psa_token(request)
+        del self.pins[self._row(request)["requestid"]]
+        return web.Response(status=202)
+
+    def _progress(self) -> None:
+        for row in self.pins.values():
+            if row["status"] in ("queued", "pinning"):
+                here = self._missing(parse_cid(row["pin"]["cid"])) is None
+                row["status"] = "pinned" if here else "failed" if row["status"] == "pinning" else "pinning"
+
+    # -- Names -------------------------------------------------------------------------------------------------
+
+    def _name(self, request: web.Request) -> dict[str, Any]:
+        self._token(request, KEY, SECRET)
+        row = self.names.get(request.match_info["label"])
+        if row is None:
+            text = json.dumps({"error": {"reason": "NOT_FOUND", "details": "no such name"}})
+            raise web.HTTPNotFound(text=text, content_type="application/json")
+        return row
+
+    async def name_list(self, request: web.Request) -> web.Response:
+        self._token(request, KEY, SECRET)
+        return web.json_response(list(self.names.values()))
+
+    async def name_add(self, request: web.Request) -> web.Response:
+        self._token(request, KEY, SECRET)
+        asked = await request.json()
+        assert "network_private_key" not in asked or asked["label"].startswith("import"), "a key was sent"
+        key = ipns_name(hashlib.sha256(asked["label"].encode()).digest())
+        row = {
+            "label": asked["label"],
+            "network_key": key,
+            "cid": asked["cid"],
+            "sequence": 1,
+            "enabled": True,
+        }
+        self.names[asked["label"]] = row
+        return web.json_response(row)
+
+    async def name_get(self, request: web.Request) -> web.Response:
+        return web.json_response(self._name(request))
+
+    async def name_put(self, request: web.Request) -> web.Response:
+        row = self._name(request)
+        row |= await request.json()
+        row["sequence"] += 1
+        return web.json_response(row)
+
+    async def name_delete(self, request: web.Request) -> web.Response:
+        del self.names[self._name(request)["label"]]
+        return web.Response(status=204)
+
+    # -- gateway -----------------------------------------------------------------------------------------------
+
+    async def gateway(self, request: web.Request) -> web.Response:
+        self.seen.append(f"GET {request.path}?{request.query_string}")
+        assert "Authorization" not in request.headers
+        return gateway_of.answer(request, self.blocks, roots=self._roots, rooted=self.rooted)
+
+    def _roots(self) -> set[CID]:
+        pinned = {parse_cid(row["pin"]["cid"]) for row in self.pins.values()}
+        return pinned | {parse_cid(cid) for cid in self.cids.values()} | self.node_pins
+
+
+def check_signature(request: web.Request, body: bytes) -> None:
+    """Raise the S3 error for a request that is not signed with the key, by botocore's own arithmetic."""
+    from botocore.auth import S3SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    given = request.headers.get("Authorization", "")
+    if not given.startswith("AWS4-HMAC-SHA256 "):
+        raise _xml(403, "AccessDenied", "Access Denied")
+    parts = dict(item.strip().split("=", 1) for item in given.partition(" ")[2].split(","))
+    if not parts["Credential"].startswith(f"{KEY}/"):
+        raise _xml(403, "InvalidAccessKeyId", "The key does not exist in our records.")
+    declared = request.headers.get("x-amz-content-sha256", "")
+    if declared != hashlib.sha256(body).hexdigest():
+        raise _xml(400, "XAmzContentSHA256Mismatch", "The body has another hash")
+    signed = {name: request.headers[name] for name in parts["SignedHeaders"].split(";")}
+    url = f"http://{request.host}{request.raw_path}"
+    copy = AWSRequest(method=request.method, url=url, headers=signed)
+    copy.context["timestamp"] = request.headers["X-Amz-Date"]
+    signer = S3SigV4Auth(Credentials(KEY, SECRET), "s3", "us-east-1")
+    if (
+        signer.signature(signer.string_to_sign(copy, signer.canonical_request(copy)), copy)
+        != parts["Signature"]
+    ):
+        raise _xml(403, "SignatureDoesNotMatch", "The request signature does not match.")
+
+
+def _encoded(url: str) -> Any:
+    from yarl import URL
+
+    return URL(url, encoded=True)
+
+
+def _xml(status: int, code: str, message: str) -> web.HTTPException:
+    kinds: dict[int, type[web.HTTPException]] = {
+        400: web.HTTPBadRequest, 403: web.HTTPForbidden, 404: web.HTTPNotFound,
+    }  # fmt: skip
+    text = f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>'
+    return kinds[status](text=text, content_type="application/xml")

@@ -1,0 +1,90 @@
+"""Accounts at stand-ins of hosted services, each opened as often as a test likes: what the tests of services share."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from ipfsmem_providers.car_files import drive
+from ipfsmem_providers.filebase import FilebaseProvider
+from ipfsmem_providers.pinata import PinataProvider
+
+from ipfsmem.content.cid import CID
+from ipfsmem.content.reader import Reader
+from ipfsmem.content.tree import Tree, build_tree
+from ipfsmem.sync.provider import Provider
+from tests.servers import filebase, pinata
+from tests.servers.clockwork import Clockwork
+from tests.servers.threaded import serve
+
+KINDS = ("pinata-car", "pinata-free", "pinata-legacy", "filebase-s3", "filebase-rpc")
+FILES = {
+    "keyring.json": b"{}",
+    "head.ipm": b"head" * 200,
+    "s/top.ipm": b"state" * 300,
+    "o/3/aa.ipm": b"object" * 99,
+    "o/3/ab.ipm": b"",
+    "o/b/large.ipm": bytes(range(256)) * 9_000,  # three chunks
+}
+
+
+def tree(**changed: bytes) -> Tree:
+    """A small published root."""
+    return build_tree({**FILES, **{name.replace("_", "."): data for name, data in changed.items()}})
+
+
+class Account:
+    """One account at a stand-in."""
+
+    def __init__(self, kind: str, server: Any, url: str) -> None:
+        self.kind = kind
+        self.server = server
+        self.url = url
+        self.work = Clockwork()
+        self.settings: dict[str, Any] = {"timing": self.work.timing, "per_minute": 1e6}
+
+    def open(self, **settings: Any) -> Provider:
+        """The provider once more, as another device would."""
+        given = {**self.settings, **settings}
+        if self.kind.startswith("pinata"):
+            return PinataProvider(given.pop("rest", ""), given)
+        return FilebaseProvider(given.pop("rest", filebase.BUCKET), given)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no error may show."""
+        return (pinata.V3_KEY, pinata.LEGACY_KEY, filebase.SECRET, "RklMRUJBU0VLRVk")
+
+
+@contextlib.contextmanager
+def account(kind: str, upstream: str = "") -> Iterator[Account]:
+    """A fresh account of one of KINDS."""
+    server: Any = pinata.Pinata() if kind.startswith("pinata") else filebase.Filebase(upstream)
+    with serve(server.app) as url:
+        made = Account(kind, server, url)
+        if kind.startswith("pinata"):
+            server.paid = kind != "pinata-free"
+            legacy = kind == "pinata-legacy"
+            made.settings |= {
+                "pinata_jwt": pinata.LEGACY_KEY if legacy else pinata.V3_KEY, "pinata_api_url": url,
+                "pinata_upload_url": url, "pinata_gateway": url, "pinata_gateway_token": pinata.GATEWAY_TOKEN,
+                "pinata_api": "legacy" if legacy else "v3",
+                "pinata_upload": "car" if kind == "pinata-car" else "auto",
+            }  # fmt: skip
+        else:
+            made.settings |= {
+                "filebase_key": filebase.KEY, "filebase_secret": filebase.SECRET, "filebase_s3_url": url,
+                "filebase_rpc_url": url, "filebase_api_url": url, "filebase_gateway": url,
+                "filebase_via": kind.removeprefix("filebase-"),
+            }  # fmt: skip
+        yield made
+
+
+async def files_under(provider: Provider, root: CID) -> dict[str, bytes]:
+    """All files that a device reads block by block."""
+
+    async def get(cids: list[CID]) -> dict[CID, bytes]:
+        return await provider.get_blocks(cids)
+
+    return await drive(Reader().read_tree(root), get)
