@@ -139,13 +139,16 @@ class Memory:
         here = configuration_file(folder)
         if here or mode is None:
             memory = cls(namespace, open_replica(folder, passphrase, world))
-            if mode is not None and memory.mode != mode:
+            try:
+                if mode is not None and memory.mode != mode:
+                    raise ConfigError(f"the memory {namespace} is in mode {memory.mode}, not {mode}")
+                memory._use(provider or memory.replica.config.providers or known.provider)
+                if unlock is not None:
+                    memory.unlock(unlock)
+                memory._open_files()
+            except BaseException:
                 memory.close()
-                raise ConfigError(f"the memory {namespace} is in mode {memory.mode}, not {mode}")
-            memory._use(provider or memory.replica.config.providers or known.provider)
-            if unlock is not None:
-                memory.unlock(unlock)
-            memory._open_files()
+                raise
             return memory
         chosen = provider or known.provider
         if mode == "local":

@@ -43,6 +43,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "conflicts": "Texts that were written at the same time.",
         "resolve": "Settle a conflict.",
         "keys": "Members of this memory: list, unlock, revoke, rotate, derive.",
+        "providers": "Where it is published: list, add, remove, test, move.",
         "doctor": "Check this memory and say what to do.",
         "gc": "Let go of superseded roots, with a reason for each.",
     },

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, ours, provider_option
 from ipfsmem.cli.printing import Meter, clean, count, size, style
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @ours("gc")
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--provider", metavar="SPEC", help="At which provider (IPFSMEM_PROVIDER).")
+@provider_option("Where")
 @click.option(
     "--keep-roots",
     type=click.IntRange(min=1),
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="One a week for N days.",
 )
-def command(here: Here, dry_run: bool, provider: str | None, keep_roots: int, keep_days: int) -> None:
+def command(here: Here, dry_run: bool, provider: tuple[str, ...], keep_roots: int, keep_days: int) -> None:
     """Unpin superseded roots at the provider and drop blocks here that only they needed. Pulls first.
 
     Never what a name points at, what this device did not verify, or what is less than a day old.

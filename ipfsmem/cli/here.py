@@ -85,13 +85,17 @@ class Here:
 
     @contextlib.contextmanager
     def memory(
-        self, *, provider: str | None = None, unlock: Unlock | RootKeys | None = None
+        self, *, provider: tuple[str, ...] = (), unlock: Unlock | RootKeys | None = None
     ) -> Iterator[Memory]:
         """The memory on this device, open. Raises NotFoundError when there is none."""
         from ipfsmem.memory import Memory
 
         memory = Memory.load(
-            self.namespace, home=self.home, provider=provider, unlock=unlock, passphrase=self.passphrase()
+            self.namespace,
+            home=self.home,
+            provider=provider or None,
+            unlock=unlock,
+            passphrase=self.passphrase(),
         )
         try:
             yield memory
@@ -160,6 +164,16 @@ def _outer(ctx: click.Context) -> dict[str, Any]:
     while ctx.parent is not None:
         ctx = ctx.parent
     return ctx.obj if isinstance(ctx.obj, dict) else {}
+
+
+def provider_option(purpose: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """--provider, handed on as a tuple of specs."""
+    return click.option(
+        "--provider",
+        multiple=True,
+        metavar="SPEC",
+        help=f"{purpose}: a folder, or a provider (IPFSMEM_PROVIDER). May be given several times.",
+    )
 
 
 def read_text(path: str, what: str) -> bytes:

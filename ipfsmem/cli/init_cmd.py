@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from ipfsmem.cli import secrets_in
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, ours, provider_option
 from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.status_cmd import READERS
 from ipfsmem.cli.sync_cmd import tell
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Who may read it: encrypted-ipfs only you, local whoever reads this disk, ipfs everyone.",
 )
-@click.option(
-    "--provider", metavar="SPEC", help="Where it is kept: a folder, or a provider (IPFSMEM_PROVIDER)."
-)
+@provider_option("Where it is kept")
 @click.option(
     "--new-wallet",
     is_flag=False,
@@ -55,7 +53,7 @@ if TYPE_CHECKING:
 def command(
     here: Here,
     mode: str,
-    provider: str | None,
+    provider: tuple[str, ...],
     new_wallet: str | None,
     no_wallet: bool,
     wallet: Wallet,
@@ -73,15 +71,15 @@ def command(
     from ipfsmem.replica.replica import claim_folder
 
     claim_folder(here.folder)
-    provider = provider or settings().provider
-    chosen = _check(mode, provider, new_wallet, no_wallet, wallet, no_recovery, memory_dir)
+    where = provider or settings().provider
+    chosen = _check(mode, bool(where), new_wallet, no_wallet, wallet, no_recovery, memory_dir)
     if not here.json:
         click.echo(f"Mode {mode}. Who can read it: {READERS[mode]}.", err=True)
     passphrase = None if mode == "local" else device_passphrase(here, mode, unprotected_keys)
     made: dict[str, Any] = {
         "home": here.home,
         "label": label,
-        "provider": provider,
+        "provider": where,
         "passphrase": passphrase,
     }
     unlock, keystore = (
@@ -104,7 +102,7 @@ def command(
         report, words = memory.restored, memory.recovery_words
         if memory.recovery_words and not here.json:
             show_words(memory.recovery_words)
-        if provider and not restored and chosen != "local":
+        if where and not restored and chosen != "local":
             report = _publish(memory, here)
         status = memory.status()
         if here.json:
@@ -153,7 +151,7 @@ def command(
 
 def _check(
     mode: str,
-    provider: str | None,
+    provider: bool,
     new_wallet: str | None,
     no_wallet: bool,
     wallet: Wallet,
@@ -182,7 +180,7 @@ def _check(
         raise UsageError(
             "without a wallet and without recovery words nothing could ever bring this memory back"
         )
-    if provider is None and not no_wallet:
+    if not provider and not no_wallet:
         raise ConfigError(
             "no provider is set, so nobody can say whether this wallet has a memory already",
             hint="Say where it is kept: --provider FOLDER (or pinata, kubo, ...), or set IPFSMEM_PROVIDER.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli import secrets_in
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, ours, provider_option
 from ipfsmem.cli.printing import Meter, count, facts, style, table
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import Wallet, owner, read_raw_key, root_options
@@ -90,7 +90,7 @@ def _with_owner(
         tell(report)
 
 
-_provider = click.option("--provider", metavar="SPEC", help="Where to (IPFSMEM_PROVIDER).")
+_provider = provider_option("Where")
 
 
 @ours("unlock", short_help="Sync once with the wallet: enrol, give keys, move the anchor.")

@@ -56,6 +56,7 @@ def command(here: Here, kind: str | None, tag: str | None) -> None:
         ("key", "type", "updated", "", "name", "description"),
         rows,
         styles=("bold", "cyan", "dim", "yellow", "", ""),
+        shrink=(4, 5),
     )
     if is_terminal():
         marked = sum(bool(item.conflicts) for item in found)

@@ -94,26 +94,37 @@ def short(cid: str) -> str:
     return cid if len(cid) <= 20 else f"{cid[:12]}…{cid[-6:]}"
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, styles: Sequence[str] = ()) -> None:
-    """Columns for a person; for a program one line a row, tabs between, no headings."""
+def table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    styles: Sequence[str] = (),
+    shrink: Sequence[int] = (-1,),
+) -> None:
+    """Columns for a person; for a program one line a row, tabs between, no headings.
+
+    In a narrow window the columns in `shrink` give way; the others keep up to 28 places.
+    """
     cleaned = [[clean(cell) for cell in row] for row in rows]
     if not is_terminal():
         for row in cleaned:
             click.echo("\t".join(row))
         return
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     made = Table(box=None, pad_edge=False, header_style="dim")
+    giving = {place % len(headings) for place in shrink}
     for place, heading in enumerate(headings):
-        last = place == len(headings) - 1
+        needed = max(cell_len(heading), *(cell_len(row[place]) for row in cleaned), 0)
         made.add_column(
             heading,
             style=styles[place] if place < len(styles) else "",
             no_wrap=True,
             overflow="ellipsis",
-            ratio=1 if last else None,
+            min_width=None if place in giving else min(needed, 28),
         )
     for row in cleaned:
         made.add_row(*map(Text, row))

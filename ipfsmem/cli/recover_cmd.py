@@ -7,7 +7,7 @@ import contextlib
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, ours, provider_option
 from ipfsmem.cli.init_cmd import device_passphrase
 from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.sync_cmd import tell
@@ -15,14 +15,12 @@ from ipfsmem.cli.wallets import recovery_root
 
 
 @ours("recover")
-@click.option(
-    "--provider", metavar="SPEC", help="Where the memory is kept: a folder, or a provider (IPFSMEM_PROVIDER)."
-)
+@provider_option("Where the memory is kept")
 @click.option("--words-fd", type=int, metavar="N", help="The words, from file descriptor N.")
 @click.option("--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase.")
 @click.option("--label", help="What other devices call this one (default: the host's name).")
 def command(
-    here: Here, provider: str | None, words_fd: int | None, unprotected_keys: bool, label: str | None
+    here: Here, provider: tuple[str, ...], words_fd: int | None, unprotected_keys: bool, label: str | None
 ) -> None:
     """Bring a memory back with its 24 recovery words, and enrol this device.
 

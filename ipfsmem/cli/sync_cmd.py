@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, ours, provider_option
 from ipfsmem.cli.printing import Meter, clean, count, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 @ours("sync")
-@click.option("--provider", metavar="SPEC", help="Where to: a folder, or a provider (IPFSMEM_PROVIDER).")
+@provider_option("Where to")
 @wallet_options
-def command(here: Here, provider: str | None, wallet: Wallet) -> None:
+def command(here: Here, provider: tuple[str, ...], wallet: Wallet) -> None:
     """Pull what other devices published, join it, publish what is new.
 
     With a wallet it also does what only a wallet can: it enrols this device, gives keys to new members and moves the

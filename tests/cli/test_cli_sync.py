@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -51,6 +52,20 @@ def test_a_wrong_wallet_is_refused(sealed: Cli) -> None:
     sealed.fails(24, "sync", key=OTHER_KEY)
     sealed.ok("sync", key=KEY)
     sealed.fails(24, "sync", "--vault", "another", key=KEY)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at open files")
+def test_a_memory_that_could_not_be_unlocked_is_closed(sealed: Cli) -> None:
+    from ipfsmem.errors import WrongWalletError
+    from ipfsmem.memory import Memory
+    from ipfsmem.opening import Unlock
+    from ipfsmem.seal.signers import RawKeySigner
+
+    with pytest.raises(WrongWalletError) as kept:
+        Memory.load("default", home=sealed.home, unlock=Unlock(RawKeySigner(bytes.fromhex(OTHER_KEY))))
+    assert kept.tb is not None
+    held = [os.readlink(fd) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]
+    assert not [path for path in held if path.startswith(str(sealed.home))]
 
 
 def test_a_folder_with_somebody_elses_memory(

@@ -1,0 +1,125 @@
+"""`ipfsmem providers`: where a memory is published, and how to go elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import Meter, clean, count, seconds, size, style
+from ipfsmem.errors import ProviderError
+
+_MARK = {"ok": ("✓", "green"), "cannot": ("–", "yellow"), "failed": ("✗", "red")}
+
+
+@click.group("providers", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Where this memory is published. A provider is a folder, or a kind with what it needs, like pinata or kubo:URL."""
+
+
+@ours("list", short_help="Where this memory is published.")
+def list_command(here: Here) -> None:
+    """List the providers of this memory."""
+    with here.memory() as memory:
+        found = memory.status().providers
+    if here.json:
+        here.emit(found)
+        return
+    for spec in found:
+        click.echo(clean(spec))
+
+
+@ours("add", short_help="Publish there too.")
+@click.argument("spec")
+def add_command(here: Here, spec: str) -> None:
+    """Publish at SPEC too, from the next sync on."""
+    with here.memory() as memory:
+        memory.add_provider(spec)
+        found = memory.status().providers
+    _now(here, found)
+
+
+@ours("remove", short_help="Do not publish there any more.")
+@click.argument("spec")
+def remove_command(here: Here, spec: str) -> None:
+    """Do not publish at SPEC any more. What is there stays there."""
+    with here.memory() as memory:
+        memory.remove_provider(spec)
+        found = memory.status().providers
+    _now(here, found)
+
+
+@ours("test", short_help="Try a provider out.")
+@click.argument("spec")
+def test_command(here: Here, spec: str) -> None:
+    """Try SPEC out, really: upload, listing, reading back, names, unpinning. It is shown nothing of the memory.
+
+    The exit code is that of a provider that failed when a promise was not kept.
+    """
+    with here.memory() as memory:
+        steps = asyncio.run(memory.test_provider(spec))
+    failed = [step for step in steps if step.outcome == "failed"]
+    if here.json:
+        here.emit({"provider": spec, "steps": steps, "failed": len(failed)})
+    else:
+        width = max((len(step.what) for step in steps), default=0)
+        for step in steps:
+            mark, colour = _MARK[step.outcome]
+            text = clean(step.text) or ("not offered" if step.outcome == "cannot" else "")
+            time = style(seconds(step.seconds).rjust(7), dim=True)
+            click.echo(f"{style(mark, fg=colour, bold=True)} {clean(step.what).ljust(width)} {time}  {text}")
+    if failed:
+        click.get_current_context().exit(ProviderError.exit_code)
+
+
+@ours("move", short_help="Go to another provider, everything checked there first.")
+@click.argument("target")
+@click.option("--from", "source", metavar="SPEC", help="Leave only this provider (default: all others).")
+@click.option(
+    "--keep-roots",
+    type=click.IntRange(min=1),
+    default=30,
+    show_default=True,
+    metavar="N",
+    help="Take the newest N roots.",
+)
+@click.option(
+    "--keep-days",
+    type=click.IntRange(min=1),
+    default=90,
+    show_default=True,
+    metavar="N",
+    help="One a week for N days.",
+)
+def move_command(here: Here, target: str, source: str | None, keep_roots: int, keep_days: int) -> None:
+    """Bring everything that lives to TARGET, check it there, and publish there from then on.
+
+    Nothing is taken away from where it was; a move that was cut off may simply be run again.
+    """
+    with here.memory() as memory, Meter(silent=here.json) as meter:
+        moved = asyncio.run(
+            memory.move(target, source=source, keep_roots=keep_roots, keep_days=keep_days, progress=meter)
+        )
+        found = memory.status().providers
+    if here.json:
+        here.emit({"moved": moved, "providers": found})
+        return
+    click.echo(
+        f"{count(len(moved.roots), 'root')} at {clean(target)}: {count(moved.blocks, 'block')} sent "
+        f"({size(moved.bytes)}), {count(moved.checked, 'block')} checked there."
+    )
+    for root in moved.incomplete:
+        click.echo(style("incomplete: ", fg="yellow") + f"{root} (a block of it is nowhere any more)")
+    _now(here, found)
+
+
+def _now(here: Here, found: list[str]) -> None:
+    if here.json:
+        here.emit(found)
+    else:
+        click.echo(f"Publishes at: {', '.join(map(clean, found)) or 'nowhere'}")
+
+
+for sub in (list_command, add_command, remove_command, test_command, move_command):
+    command.add_command(sub)

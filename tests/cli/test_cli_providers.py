@@ -1,0 +1,50 @@
+"""`ipfsmem providers`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.cli_lab import KEY, Cli
+
+
+def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> None:
+    usb = tmp_path / "usb"
+    usb.mkdir()
+    sealed.ok("providers", "add", str(usb))
+    assert sealed.ok("providers", "list", "--json").json == [str(stick), str(usb)]
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    assert list((usb / "packs").glob("*.car"))
+    assert str(usb) not in sealed.ok("providers", "remove", str(usb)).out
+    assert sealed.ok("providers", "list").out.splitlines() == [str(stick)]
+    sealed.fails(3, "providers", "remove", str(usb))
+    sealed.fails(3, "providers", "add", "nonsense")
+
+
+def test_moved_the_wallet_finds_it_at_the_new_place(
+    sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: object
+) -> None:
+    usb = tmp_path / "usb"
+    usb.mkdir()
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    moved = sealed.ok("providers", "move", str(usb), "--json").json
+    assert (
+        moved["providers"] == [str(usb)]
+        and moved["moved"]["checked"] > 0
+        and not moved["moved"]["incomplete"]
+    )
+    shutil.rmtree(stick)
+    other = Cli(tmp_path / "other", sealed._monkeypatch)
+    other.ok("init", "--unprotected-keys", "--provider", str(usb), key=KEY)
+    assert other.ok("read", "tone", "--body").out == "direct\n"
+
+
+def test_trying_one_out(sealed: Cli, tmp_path: Path) -> None:
+    usb = tmp_path / "usb"
+    usb.mkdir()
+    found = sealed.ok("providers", "test", str(usb), "--json").json
+    assert found["failed"] == 0 and {"ok"} >= {s["outcome"] for s in found["steps"]} - {"cannot"}
+    assert "✓" in sealed.ok("providers", "test", str(usb)).out
+    assert sealed("providers", "test", str(tmp_path / "not-there")).code in (40, 41)
