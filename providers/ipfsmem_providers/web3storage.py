@@ -25,7 +25,6 @@ The old token service of web3.storage is not spoken to: it ended in January 2024
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -38,6 +37,7 @@ from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers import ucan
 from ipfsmem_providers.gateways import Gateways
 from ipfsmem_providers.http import Http
+from ipfsmem_providers.provider_settings import choice, setting
 from ipfsmem_providers.ucan import Proof, Signer
 from ipfsmem_providers.w3up_blobs import Blobs
 from ipfsmem_providers.w3up_names import Names
@@ -66,19 +66,19 @@ class Web3Storage:
         settings = settings or {}
         self._url = _service_url(rest, settings)
         signer, proof, space = _identity(settings)
-        secrets = (_setting(settings, "W3UP_PRINCIPAL"), _setting(settings, "W3UP_PROOF"))
+        secrets = (setting(settings, "W3UP_PRINCIPAL"), setting(settings, "W3UP_PROOF"))
         self._http = Http("web3storage", trusted=[self._url], secrets=secrets, settings=settings)
         if proof is not None:
             _check(proof, signer, space, self._http.timing.wall())
         self._proof, self._space = proof, space
-        did = _setting(settings, "W3UP_SERVICE_DID") or f"did:web:{URL(self._url).host}"
+        did = setting(settings, "W3UP_SERVICE_DID") or f"did:web:{URL(self._url).host}"
         try:
             ucan.did_bytes(did)
         except FormatError as error:
             raise ConfigError(f"W3UP_SERVICE_DID cannot be used: {error}") from None
-        receipts = _setting(settings, "W3UP_RECEIPTS") or f"{self._url.rstrip('/')}/receipt/"
+        receipts = setting(settings, "W3UP_RECEIPTS") or f"{self._url.rstrip('/')}/receipt/"
         self._http.trust(receipts)
-        template = _setting(settings, "W3UP_BLOBS")
+        template = setting(settings, "W3UP_BLOBS")
         if template:
             if "{digest}" not in template:
                 raise ConfigError("W3UP_BLOBS has no {digest} in it")
@@ -90,10 +90,10 @@ class Web3Storage:
         self._blobs = Blobs(self._http, service, self._url, template)
         self._contents = Contents(self._blobs)
         self._last: tuple[CID, CID] | None = None  #: what put_car listed, which pin need not do again
-        gateway = _setting(settings, "W3UP_GATEWAY")
+        gateway = setting(settings, "W3UP_GATEWAY")
         self._gateway = Gateways(gateway.split(","), settings) if gateway else None
-        self._shard_bytes = _size(_setting(settings, "W3UP_SHARD_BYTES"))
-        read = _setting(settings, "W3UP_READ").lower() != "off" and self._may("upload/list")
+        self._shard_bytes = _size(setting(settings, "W3UP_SHARD_BYTES"))
+        read = choice(settings, "W3UP_READ", ("on", "off")) == "on" and self._may("upload/list")
         self._reads = read and (bool(template) or self._may("space/blob/get/0/1"))
         self._capabilities = Capabilities(
             has=self._reads,
@@ -306,18 +306,13 @@ def _pin(root: CID, name: str, upload: Upload | None) -> Pin:
 # -- settings ------------------------------------------------------------------------------------------------------
 
 
-def _setting(settings: Mapping[str, Any], name: str) -> str:
-    value = settings.get(name.lower()) or settings.get(name) or os.environ.get(name) or ""
-    return str(value).strip()
-
-
 def _service_url(rest: str, settings: Mapping[str, Any]) -> str:
-    token = _setting(settings, "WEB3_STORAGE_TOKEN")
+    token = setting(settings, "WEB3_STORAGE_TOKEN")
     try:
         url = URL(rest)
     except ValueError:
         raise ConfigError(f"web3storage: {rest!r} is no URL") from None
-    if url.host == "api.web3.storage" or (token and not (rest and _setting(settings, "W3UP_PRINCIPAL"))):
+    if url.host == "api.web3.storage" or (token and not (rest and setting(settings, "W3UP_PRINCIPAL"))):
         raise ConfigError(_ENDED, hint=_WHERE_TO)
     if not rest:
         raise ConfigError("web3storage needs the URL of a service that speaks w3up", hint=_WHERE_TO)
@@ -328,15 +323,15 @@ def _service_url(rest: str, settings: Mapping[str, Any]) -> str:
 
 def _identity(settings: Mapping[str, Any]) -> tuple[Signer, Proof | None, str]:
     """The key, the delegation, and the space; no error repeats a secret."""
-    text = _setting(settings, "W3UP_PRINCIPAL")
+    text = setting(settings, "W3UP_PRINCIPAL")
     if not text:
         raise ConfigError("web3storage needs a key in W3UP_PRINCIPAL", hint="Mg..., as w3up tools print it.")
     try:
         signer = ucan.parse_signer(text)
     except FormatError as error:
         raise ConfigError(f"W3UP_PRINCIPAL cannot be used: {error}") from None
-    given = _setting(settings, "W3UP_PROOF")
-    space = _setting(settings, "W3UP_SPACE")
+    given = setting(settings, "W3UP_PROOF")
+    space = setting(settings, "W3UP_SPACE")
     if not given:
         if space not in ("", signer.did):
             raise ConfigError(f"web3storage needs a delegation from {space} to {signer.did} in W3UP_PROOF")

@@ -102,6 +102,7 @@ def test_the_key_of_the_space_needs_no_delegation() -> None:
         (URL, given(w3up_blobs="https://blobs.example.org/"), "W3UP_BLOBS"),
         (URL, given(w3up_shard_bytes="12"), "W3UP_SHARD_BYTES"),
         (URL, given(w3up_shard_bytes="a lot"), "W3UP_SHARD_BYTES"),
+        (URL, given(w3up_read="perhaps"), "W3UP_READ"),
     ],
 )  # fmt: skip
 def test_settings_that_cannot_do(rest: str, settings: dict[str, Any], words: str) -> None:
