@@ -69,6 +69,7 @@ def markdown(rows: list[Row]) -> str:
         "SHA-256, in the same run; corpora come from a seed, file sizes are log-normal with a median of 850 bytes. "
         "The provider is a folder on the same disk. Budgets are those of docs/ARCHITECTURE.md.",
         "",
+        *_busy(),
         "## How cost grows",
         "",
     ]
@@ -168,6 +169,16 @@ def machine() -> str:
         f"{os.cpu_count()} cores ({_processor()}), {memory:.0f} GiB of memory, {platform.system()}, "
         f"CPython {platform.python_version()}; load {load:.1f} at the end of the run"
     )
+
+
+def _busy() -> list[str]:
+    """A warning when other programs took the machine."""
+    if os.getloadavg()[0] <= (os.cpu_count() or 1) + 1:
+        return []
+    return [
+        "**The machine was busy with other work during this run**: times are too long; bytes, blocks and memory hold.",
+        "",
+    ]
 
 
 def _processor() -> str:
