@@ -84,25 +84,33 @@ def state_folder(db: Database, extension: str, touched: Iterable[str] | None) ->
 
 
 def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> None:
-    """Count references to objects: digest -> (size in bytes, change); folders on changed paths are made anew."""
+    """Count references to objects: digest -> (size in bytes, change); folders on changed paths are made anew.
+
+    A name is the first 40 digits of a digest. When two digests claim one, somebody made a location up: no block can
+    have it. The one whose block is here gets the name, so that a made-up location cannot push a real object out.
+    """
     run = db.connection
     names = {digest: digest.hex()[:40] for digest, (_, delta) in deltas.items() if delta}
-    known = dict(rows_where(db, "SELECT name, refs FROM objects WHERE name IN ({})", names.values()))
-    gone: list[tuple[str]] = []
-    kept: list[tuple[str, bytes, int, int]] = []
-    changed: list[str] = []
+    rows = rows_where(db, "SELECT name, digest, size, refs FROM objects WHERE name IN ({})", names.values())
+    known = {name: (bytes(digest), size, refs) for name, digest, size, refs in rows}
+    changed: set[str] = set()
     for digest, name in names.items():
         size, delta = deltas[digest]
-        refs = known.get(name, 0) + delta
-        if refs > 0:
-            kept.append((name, digest, size, refs))
-        else:
-            gone.append((name,))
-        if (name not in known) != (refs <= 0):
-            changed.append(name)
-    run.executemany("DELETE FROM objects WHERE name=?", gone)
+        held = known.get(name)
+        if held is None:
+            known[name] = (digest, size, delta)
+            changed.add(name)
+            continue
+        if held[0] != digest and db.has_block(digest) and not db.has_block(held[0]):
+            held = (digest, size, held[2])
+            changed.add(name)
+        known[name] = (held[0], held[1], held[2] + delta)
+        if known[name][2] <= 0:
+            changed.add(name)
+    run.executemany("DELETE FROM objects WHERE name=?", [(n,) for n, row in known.items() if row[2] <= 0])
     run.executemany(
-        "INSERT INTO objects VALUES (?,?,?,?) ON CONFLICT(name) DO UPDATE SET refs=excluded.refs", kept
+        "INSERT OR REPLACE INTO objects VALUES (?,?,?,?)",
+        [(n, *row) for n, row in known.items() if row[2] > 0],
     )
     if changed:
         _objects_folder(db, "", sorted(changed))

@@ -164,3 +164,30 @@ def test_folders_of_a_memory(mode: str, seed: int) -> None:
                 assert objects is not None
                 assert (objects[0], objects[1]) == (tree_o.cid.encode(), tree_o.tsize)
         replica.close()
+
+
+def test_a_made_up_location_does_not_push_an_object_out_of_its_name() -> None:
+    """Names are 160 bits of a hash: a member may claim a location that shares them with a real object's (no block has it)."""
+    from hashlib import sha256
+
+    from ipfsmem.replica.database import Database
+    from ipfsmem.replica.folders import change_objects
+
+    good = sha256(b"real").digest()
+    lie = good[:20] + bytes(12)
+    for order in ([lie, good], [good, lie]):
+        db = Database(None)
+        with db.transaction():
+            db.add_blocks([(good, b"real")])
+            for digest in order:
+                change_objects(db, {digest: (4, 1)})
+            ((digest, refs),) = db.connection.execute("SELECT digest, refs FROM objects").fetchall()
+            assert (bytes(digest), refs) == (good, 2)
+            change_objects(db, {lie: (4, -1)})
+            change_objects(db, {good: (4, -1)})
+            assert db.connection.execute("SELECT count(*) FROM objects").fetchone() == (0,)
+    db = Database(None)
+    with db.transaction():
+        db.add_blocks([(good, b"real")])
+        change_objects(db, {lie: (4, 1), good: (4, 1)})
+        assert bytes(db.connection.execute("SELECT digest FROM objects").fetchone()[0]) == good
