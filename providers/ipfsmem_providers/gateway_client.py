@@ -30,8 +30,8 @@ _REDIRECTS: Final = 3
 _SHAKY: Final = 2.0
 _EMPTY: Final = 20
 #: Blocks and bytes of a CAR that belong to no tree asked for, before the rest is not looked at.
-_STRAY_BLOCKS: Final = 1_000
-_STRAY_BYTES: Final = 8 * 1024 * 1024
+_STRAY_BLOCKS: Final = 10_000
+_STRAY_BYTES: Final = 16 * 1024 * 1024
 
 
 class GatewayClient:
@@ -134,7 +134,7 @@ class _Tree:
         if cid not in self._wanted:
             self._strays += 1
             self._stray_bytes += len(data)
-            if self._strays > _STRAY_BLOCKS and self._stray_bytes > _STRAY_BYTES:
+            if self._strays > _STRAY_BLOCKS or self._stray_bytes > _STRAY_BYTES:
                 raise LimitError("it is full of blocks that were not asked for")
             return False
         self._wanted.discard(cid)  # a second copy is a stray

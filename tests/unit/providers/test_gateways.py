@@ -318,19 +318,24 @@ def test_children_before_their_parents_are_left_out(two: Two) -> None:
     assert run(provider, dag(provider)) == dfs(TREE.cid)[:1]
 
 
-async def _bomb(request: web.Request) -> web.StreamResponse:
-    response = web.StreamResponse()
-    await response.prepare(request)
-    await response.write(FIRST)
-    for number in range(100_000):
-        await response.write(section(*stranger(number, 64 * 1024)))
-    raise AssertionError("everything was taken")
-
-
-def test_a_flood_of_other_blocks_is_not_taken(two: Two) -> None:
+@pytest.mark.parametrize("size", [100, 64 * 1024])
+def test_a_flood_of_other_blocks_is_not_taken(two: Two, size: int) -> None:
     one, other, provider, _ = two
-    one.car = _bomb
+    sent = [0]
+
+    async def bomb(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(FIRST)
+        for number in range(0, 1_000_000, 100):
+            piece = b"".join(section(*stranger(number + i, size)) for i in range(100))
+            await response.write(piece)
+            sent[0] += len(piece)
+        return response
+
+    one.car = bomb
     assert dict(run(provider, dag(provider))) == BLOCKS and len(other.asked) == 1
+    assert sent[0] < 64 * 1024 * 1024
 
 
 def test_limits_of_the_caller(two: Two) -> None:

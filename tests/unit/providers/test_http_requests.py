@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
 import msgspec
 import pytest
 from aiohttp import web
+from ipfsmem_providers import addresses
 from ipfsmem_providers.http import Http, Unconnected, urls_of
 from ipfsmem_providers.http_body import Multipart, SpooledCar
 from ipfsmem_providers.http_policy import ONCE, Timeouts
@@ -345,6 +347,31 @@ def test_credentials_go_to_trusted_origins_only(site: Site) -> None:
         fails(http, http.request("GET", site.url)), ProviderRefused
     )  # 127.0.0.1 and not trusted
     assert site.seen == []
+
+
+def test_a_stranger_gets_no_credentials(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = int(site.url.rpartition(":")[2])
+
+    async def lookup(host: str, _: int) -> list[tuple[Any, ...]]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(addresses, "is_public", lambda _: True)
+    monkeypatch.setattr(addresses, "PORTS", {port})
+    http = Http("service", trusted=["https://api.example.com"], auth={"Authorization": TOKEN}, lookup=lookup)
+    [answer] = run(http, http.request("GET", f"http://stranger.example:{port}/"))
+    assert answer.text == "ok"
+    assert "Authorization" not in site.seen[0][2] and site.seen[0][2]["Host"].startswith("stranger.example")
+
+
+def test_an_answer_that_says_it_is_too_long_is_not_waited_for() -> None:
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\nsome")
+        await writer.drain()
+        await asyncio.sleep(5)
+
+    with rude(talk) as url:
+        http = client(url, timeouts=QUICK, retry=ONCE)
+        assert isinstance(fails(http, http.request("GET", url)), ProviderRefused)
 
 
 def test_bodies_are_sent_whole_and_again(site: Site, work: Clockwork) -> None:
