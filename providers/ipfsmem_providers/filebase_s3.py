@@ -9,10 +9,8 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 from xml.etree import ElementTree
-
-from yarl import URL
 
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
@@ -72,7 +70,7 @@ class Bucket:
         params = {"list-type": "2", "prefix": f"{PREFIX}{name}/"}
         tokens: set[str] = set()
         for _ in range(_PAGES_MAX):
-            url = str(URL(self._base).with_query(params))
+            url = f"{self._base}?{urlencode(sorted(params.items()), quote_via=quote, safe='-_.~')}"
             answer = await self._call(
                 "GET", url, self._signer.headers("GET", url), what="list pins", max_bytes=_LIST_MAX
             )

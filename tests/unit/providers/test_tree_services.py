@@ -232,14 +232,18 @@ def test_a_connection_that_breaks_half_way(at: Account) -> None:
 
 
 def test_an_answer_that_is_something_else(at: Account) -> None:
-    at.server.faults.answer("GET", LIST[at.kind], 200, "<html>Welcome to the hotel", kind="text/html", times=-1)
+    at.server.faults.answer(
+        "GET", LIST[at.kind], 200, "<html>Welcome to the hotel", kind="text/html", times=-1
+    )
     assert not isinstance(fails(at, at.open().pins("ipfsmem-one")), NotImplementedError)
 
 
 def test_a_gateway_that_serves_other_bytes(at: Account) -> None:
     async def body() -> None:
         root = await publish(at.open(), tree())
-        at.server.faults.answer("GET", "/ipfs/", 200, "something else", kind="application/vnd.ipld.raw", times=-1)
+        at.server.faults.answer(
+            "GET", "/ipfs/", 200, "something else", kind="application/vnd.ipld.raw", times=-1
+        )
         with pytest.raises(ProviderRefused, match="other bytes"):
             await at.open().get_blocks([root])
 

@@ -1,0 +1,122 @@
+"""Filebase: our provider and the service's own client at one stand-in, before a real S3 server that checks signatures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from ipfsmem_providers.s3_signing import Signer
+
+from ipfsmem.errors import ProviderRefused
+from tests.interop.counterparts import need_program, npm_folder
+from tests.interop.seaweed import seaweed
+from tests.servers import filebase
+from tests.unit.providers.services_lab import FILES, Account, account, files_under, tree
+
+pytestmark = pytest.mark.interop
+NAME = "ipfsmem-0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with seaweed(tmp_path_factory.mktemp("seaweed"), filebase.KEY, filebase.SECRET) as url:
+        asyncio.run(_make_bucket(url))
+        yield url
+
+
+async def _make_bucket(url: str) -> None:
+    """The volumes behind it come up a moment after the S3 side answers."""
+    target = f"{url}/{filebase.BUCKET}"
+    async with aiohttp.ClientSession() as session:
+        for _ in range(60):
+            headers = Signer(filebase.KEY, filebase.SECRET).headers("PUT", target)
+            async with session.put(target, headers=headers) as answer:
+                if answer.status in (200, 409):
+                    probe = f"{target}/probe"
+                    signed = Signer(filebase.KEY, filebase.SECRET).headers("PUT", probe)
+                    async with session.put(probe, headers=signed) as put:
+                        if put.status == 200:
+                            gone = Signer(filebase.KEY, filebase.SECRET).headers("DELETE", probe)
+                            await (await session.delete(probe, headers=gone)).read()
+                            return
+            await asyncio.sleep(0.5)
+    raise AssertionError("no bucket could be made")
+
+
+@pytest.fixture
+def at(s3: str) -> Iterator[Account]:
+    with account("filebase-s3", s3) as made:
+        yield made
+
+
+def test_a_real_s3_server_takes_our_signatures(at: Account) -> None:
+    async def body() -> None:
+        roots = []
+        for number in range(3):
+            made = tree(head_ipm=b"%d" % number)
+            roots.append(await at.open().put_car(made.cid, made.blocks, name=NAME))
+            await asyncio.sleep(1.1)  # its times have whole seconds
+        pins = await at.open().pins(NAME)
+        assert [pin.cid for pin in pins] == roots[::-1]
+        assert await at.open().pins("ipfsmem") == []
+        assert await files_under(at.open(), roots[1]) == {**FILES, "head.ipm": b"1"}
+        for pin in pins:
+            await at.open().unpin(pin)
+            await at.open().unpin(pin)
+        assert await at.open().pins(NAME) == []
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("name", ["with space", "ümlaut+plus&amp", "a/b=c~d", "percent%2F"])
+def test_names_that_need_care_are_signed_as_sent(at: Account, name: str) -> None:
+    async def body() -> None:
+        made = tree()
+        await at.open().put_car(made.cid, made.blocks, name=name)
+        [pin] = await at.open().pins(name)
+        await at.open().unpin(pin)
+        assert await at.open().pins(name) == []
+
+    asyncio.run(body())
+
+
+def test_a_real_s3_server_refuses_a_wrong_secret(at: Account) -> None:
+    with pytest.raises(ProviderRefused, match="SignatureDoesNotMatch|AccessDenied"):
+        asyncio.run(at.open(filebase_secret="wrong secret").pins(NAME))
+    with pytest.raises(ProviderRefused):
+        asyncio.run(at.open(filebase_secret="wrong secret").put_car(tree().cid, tree().blocks, name=NAME))
+    with pytest.raises(ProviderRefused, match="NoSuchBucket|no bucket|AccessDenied"):
+        asyncio.run(at.open(rest="nobody-has-this").pins(NAME))
+
+
+@pytest.mark.parametrize("real", [True, False])
+def test_the_client_finds_what_it_expects(real: bool, request: pytest.FixtureRequest) -> None:
+    script = npm_folder("filebase_sdk") / "drive.mjs"
+    upstream = request.getfixturevalue("s3") if real else ""
+    with account("filebase-s3", upstream) as at:
+        environment = {
+            **os.environ, "NODE_ENV": "test", "TEST_S3_ENDPOINT": at.url, "TEST_NAME_ENDPOINT": at.url,
+            "TEST_GW_ENDPOINT": at.url,
+        }  # fmt: skip
+        done = subprocess.run(
+            [need_program("node"), str(script), filebase.KEY, filebase.SECRET, filebase.BUCKET, at.url],
+            env=environment, capture_output=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr.decode()[-2000:]
+        out = json.loads(done.stdout.decode().splitlines()[-1])
+    assert out["folder"] == out["expected"] and out["object"] == out["got"]
+    assert sorted(out["listed"]) == ["folder", "greeting.txt"] and out["after"] == ["folder"]
+    assert out["pin"]["cid"] == out["folder"] and out["pin"]["name"] == "pinned"
+    assert out["pinned"] == ["pinned"] and out["status"] == "pinned"
+    assert out["replaced"] == out["object"] and out["unpinned"] is True and out["gone"] is False
+    assert out["name"]["label"] == "label" and out["moved"] is True and out["value"] == out["object"]
+    assert out["names"] == ["label"] and out["nameDeleted"] is True and out["noName"] is False
+    assert out["deleted"] is True
+    assert out["refused"] in ("SignatureDoesNotMatch", "AccessDenied")
+    assert "token" in out["unauthorized"]

@@ -1,0 +1,390 @@
+"""Pinata: plans, keys and their scopes, CARs that are processed later, TUS, answers that were lost, its gateway."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from ipfsmem_providers import pinata as module
+from ipfsmem_providers import pinata_tus
+from ipfsmem_providers.car_files import drive
+from ipfsmem_providers.pinata import ROOT_KEY, PinataProvider
+
+from ipfsmem.content.cid import CID
+from ipfsmem.content.reader import Reader
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.sync.provider import open_provider
+from tests.servers import pinata
+from tests.unit.providers.services_lab import FILES, Account, account, files_under, tree
+
+NAME = "ipfsmem-0123456789abcdef"
+
+
+@pytest.fixture
+def at() -> Iterator[Account]:
+    with account("pinata-car") as made:
+        yield made
+
+
+@pytest.fixture
+def free() -> Iterator[Account]:
+    with account("pinata-free") as made:
+        yield made
+
+
+def put(at: Account, **settings: Any) -> Any:
+    return asyncio.run(at.open(**settings).put_car(tree().cid, tree().blocks, name=NAME))
+
+
+def refused(at: Account, kind: type[ProviderError] = ProviderRefused, **settings: Any) -> ProviderError:
+    with pytest.raises(kind) as caught:
+        put(at, **settings)
+    return caught.value
+
+
+def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PINATA_JWT", raising=False)
+    with pytest.raises(ConfigError, match="PINATA_JWT"):
+        open_provider("pinata")
+    monkeypatch.setenv("PINATA_JWT", pinata.V3_KEY)
+    assert isinstance(open_provider("pinata"), PinataProvider)
+    assert not open_provider("pinata").capabilities.blocks
+    assert open_provider("pinata:name.mypinata.cloud").capabilities.blocks
+    assert open_provider("pinata", {"gateways": ["https://trustless-gateway.link"]}).capabilities.dag
+    for bad in (
+        {"pinata_api": "v4"}, {"pinata_upload": "torrent"}, {"pinata_api": "legacy", "pinata_upload": "car"},
+        {"pinata_patience": "soon"}, {"pinata_api_url": "ftp://x"}, {"pinata_gateway": "http://"},
+    ):  # fmt: skip
+        with pytest.raises(ConfigError):
+            open_provider("pinata", bad)
+
+
+def test_uploads_are_public_and_say_what_they_are(at: Account) -> None:
+    put(at)
+    [entry] = at.server.files.values()
+    assert (entry["network"], entry["name"]) == ("public", NAME)
+    assert entry["keyvalues"] == {ROOT_KEY: str(tree().cid)}
+
+
+def test_a_plan_without_cars_gets_folders(free: Account) -> None:
+    provider = free.open()
+
+    async def body() -> None:
+        for made in (tree(), tree(head_ipm=b"2")):
+            answered = await provider.put_car(made.cid, made.blocks, name=NAME)
+            assert answered != made.cid
+        uploads = [line for line in free.server.seen if line == "POST /v3/files"]
+        assert len(uploads) == 3  # the CAR is offered once
+        assert {entry["number_of_files"] for entry in free.server.files.values()} == {len(FILES)}
+
+    asyncio.run(body())
+
+
+def test_asking_for_cars_on_such_a_plan_is_refused(free: Account) -> None:
+    assert "paid plan" in str(refused(free, pinata_upload="car"))
+    assert free.server.files == {}
+
+
+@pytest.mark.parametrize("key", [pinata.LEGACY_KEY, pinata.BARE_KEY])
+def test_a_key_without_scopes_is_explained(at: Account, key: str) -> None:
+    error = refused(at, pinata_jwt=key)
+    assert "org:files:read" in str(error) and "NO_SCOPES_FOUND" in str(error)
+    assert "testAuthentication" in str(error.hint) and "PINATA_API=legacy" in str(error.hint)
+    at.server.faults.answer("GET", "/v3/files/public$", 200, '{"data":{"files":[]}}', times=-1)
+    assert "org:files:write" in str(refused(at, pinata_jwt=key))
+
+
+def test_a_v3_key_at_the_legacy_api() -> None:
+    with account("pinata-legacy") as at:
+        at.settings["pinata_jwt"] = pinata.V3_KEY
+        error = refused(at)
+        assert "pinList" in str(error) and "legacy" in str(error.hint)
+
+
+def test_wrong_and_revoked_keys(at: Account) -> None:
+    error = refused(at, pinata_jwt="eyJwrong.wrong.wrong")
+    assert "does not know this key" in str(error) and "eyJ" in str(error.hint)
+    assert "wrong.wrong" not in str(error)
+    at.server.faults.answer("GET", "/v3/files", 403, '{"error":{"reason":"API_KEY_REVOKED"}}')
+    assert "revoked" in str(refused(at))
+
+
+def test_a_car_that_is_processed_later_is_waited_for(at: Account) -> None:
+    at.server.pending = 3
+    assert put(at) == tree().cid
+    assert len(at.work.pauses) == 3
+
+
+def test_patience_ends_and_the_next_try_finds_it(at: Account) -> None:
+    at.server.pending = 1_000
+    error = refused(at, ProviderUnavailable, pinata_patience=20)
+    assert "still processing" in str(error)
+    assert sum(at.work.pauses) >= 20
+    assert asyncio.run(at.open().pins(NAME)) == []  # nobody is sent to what is not there yet
+    for entry in at.server.files.values():
+        entry["_looks"] = 1
+    assert put(at) == tree().cid
+    assert at.server.seen.count("POST /v3/files") == 1
+
+
+def test_a_car_that_vanishes(at: Account, free: Account) -> None:
+    for server in (at.server, free.server):
+        server.pending, server.lost, server.paid = 1, True, True
+    assert "dropped" in str(refused(at))
+    free.server.faults.clear()
+    assert put(free) != tree().cid  # the folder after it
+    [entry] = free.server.files.values()
+    assert entry["number_of_files"] == len(FILES)
+
+
+@pytest.mark.parametrize("kind", ["pinata-car", "pinata-free"])
+def test_another_root_for_a_car_is_an_error_that_shows_both(kind: str) -> None:
+    with account(kind) as at:
+        at.server.paid = True
+        at.server.wrong_root = other = tree(head_ipm=b"other").cid
+        error = refused(at)
+        assert str(other) in str(error) and str(tree().cid) in str(error)
+        assert at.server.files == {}  # and it is taken off the list
+
+
+@pytest.mark.parametrize("kind", ["pinata-car", "pinata-free", "pinata-legacy"])
+def test_an_upload_whose_answer_was_lost_is_found_again(kind: str) -> None:
+    with account(kind) as at:
+        put(at)
+        uploads = [line for line in at.server.seen if line.startswith("POST")]
+        again = put(at)
+        assert [line for line in at.server.seen if line.startswith("POST")] == uploads
+        assert [pin.cid for pin in asyncio.run(at.open().pins(NAME))] == [again]
+
+
+def test_lists_are_read_to_their_end_and_filtered_here(at: Account) -> None:
+    at.server.page, at.server.ignores_filters = 3, True
+
+    async def body() -> None:
+        provider = at.open()
+        for number in range(8):
+            made = tree(head_ipm=b"%d" % number)
+            await provider.put_car(made.cid, made.blocks, name=NAME if number % 2 else "ipfsmem-other")
+        found = await at.open().pins(NAME)
+        assert [pin.cid for pin in found] == [tree(head_ipm=b"%d" % n).cid for n in (7, 5, 3, 1)]
+
+    asyncio.run(body())
+
+
+def test_a_list_that_never_ends_is_left(at: Account) -> None:
+    page = '{"data":{"files":[],"next_page_token":"again"}}'
+    at.server.faults.answer("GET", "/v3/files/public$", 200, page, times=-1)
+    assert asyncio.run(at.open().pins(NAME)) == []
+    assert at.server.faults.hits == 2
+
+
+def test_pin_lists_that_lie(at: Account) -> None:
+    rows = (
+        '{"data":{"files":[{"id":"1","cid":"not a cid","name":"%s"},{"id":"2","cid":"pending","name":"%s"},'
+        '{"id":"3","cid":null,"name":"%s"},{"id":"4","cid":"bafkqaaa","name":"%s","created_at":"yesterday"},'
+        '{"id":"4","cid":"bafkqaaa","name":"%s"}]}}' % ((NAME,) * 5)  # fmt: skip
+    )
+    at.server.faults.answer("GET", "/v3/files/public$", 200, rows)
+    [pin] = asyncio.run(at.open().pins(NAME))
+    assert (str(pin.cid), pin.handle, pin.created) == ("bafkqaaa", "4", 0)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_pinning_what_others_published(legacy: bool) -> None:
+    with account("pinata-legacy" if legacy else "pinata-car") as at:
+        at.server.network_blocks = dict(tree().blocks)
+
+        async def body() -> None:
+            pin = await at.open().pin(tree().cid, NAME)
+            assert await at.open().pins(NAME) == [pin]
+            assert await files_under(at.open(), tree().cid) == FILES
+            assert await at.open().pin(tree().cid, NAME) == pin
+
+        asyncio.run(body())
+
+
+def test_pinning_what_nobody_has(at: Account) -> None:
+    with pytest.raises(ProviderUnavailable, match="still looking"):
+        asyncio.run(at.open(pinata_patience=30).pin(tree().cid, NAME))
+    with pytest.raises(ProviderUnavailable):
+        asyncio.run(at.open(pinata_patience=30).pin(tree().cid, NAME))
+    assert len(at.server.jobs) == 1  # asked for once
+    for job in at.server.jobs.values():
+        job["status"] = "over_free_limit"
+    at.server.faults.answer("POST", "pin_by_cid", 200, '{"data":{"id":"x"}}')
+    with pytest.raises(ProviderRefused, match="over_free_limit"):
+        asyncio.run(at.open(pinata_patience=30).pin(tree().cid, NAME))
+
+
+def test_one_root_keeps_one_name(at: Account) -> None:
+    put(at)
+    [entry] = at.server.files.values()
+    entry["name"] = "renamed by hand"
+    assert asyncio.run(at.open().pin(tree().cid, NAME)).name == NAME
+    assert entry["name"] == NAME
+    entry["name"] = "ipfsmem-another-vault"
+    with pytest.raises(ProviderRefused, match="ipfsmem-another-vault"):
+        asyncio.run(at.open().pin(tree().cid, NAME))
+    assert entry["name"] == "ipfsmem-another-vault"
+
+
+def test_unpinning_goes_by_file_id(at: Account) -> None:
+    put(at)
+    [pin] = asyncio.run(at.open().pins(NAME))
+    assert pin.handle in at.server.files
+    asyncio.run(at.open().unpin(pin))
+    assert at.server.files == {}
+
+
+# -- TUS -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tus(at: Account, monkeypatch: pytest.MonkeyPatch) -> Account:
+    monkeypatch.setattr(module, "ONE_REQUEST", 1_000_000)
+    monkeypatch.setattr("ipfsmem_providers.pinata_api.ONE_REQUEST", 1_000_000)
+    monkeypatch.setattr(pinata_tus, "CHUNK", 700_000)
+    return at
+
+
+@pytest.mark.parametrize("pending", [0, 2])
+def test_large_cars_go_by_tus(tus: Account, pending: int) -> None:
+    tus.server.pending = pending
+    assert put(tus) == tree().cid
+    [upload] = tus.server.uploads.values()
+    assert upload["fields"]["network"] == "public" and upload["fields"]["car"] == "true"
+    assert upload["length"] == len(upload["data"]) > 1_000_000
+    assert [pin.cid for pin in asyncio.run(tus.open().pins(NAME))] == [tree().cid]
+
+
+def test_tus_goes_on_after_breaks(tus: Account) -> None:
+    kept = 0
+
+    async def fault(request: web.Request) -> web.StreamResponse:
+        """Some bytes arrive and stay, then the connection is gone."""
+        nonlocal kept
+        [upload] = tus.server.uploads.values()
+        while kept < 400_000:
+            piece = await request.content.readany()
+            kept += len(piece)
+            upload["data"] += piece
+        assert request.transport is not None
+        request.transport.abort()
+        raise ConnectionResetError
+
+    tus.server.faults.add("PATCH", "/tus/", fault)
+    tus.server.faults.answer("PATCH", "/tus/", 500, times=2)
+    assert put(tus) == tree().cid
+    [upload] = tus.server.uploads.values()
+    assert len(upload["data"]) == upload["length"]
+
+
+def test_tus_whose_last_answer_was_lost(tus: Account) -> None:
+    original = tus.server.tus_patch
+
+    async def fault(request: web.Request) -> web.StreamResponse:
+        await original(request)
+        assert request.transport is not None
+        request.transport.abort()
+        raise ConnectionResetError
+
+    tus.server.faults.add("PATCH", "/tus/", fault, times=-1)
+    assert put(tus) == tree().cid
+
+
+def test_tus_gives_up_in_the_end(tus: Account) -> None:
+    tus.server.faults.answer("PATCH", "/tus/", 503, times=-1)
+    refused(tus, ProviderUnavailable)
+    assert tus.server.faults.hits == 5
+    tus.server.faults.clear()
+    tus.server.faults.answer("PATCH", "/tus/", 413, times=-1)
+    refused(tus)
+
+
+def test_tus_on_a_plan_without_cars(tus: Account) -> None:
+    tus.server.paid = False
+    assert "paid plan" in str(refused(tus))
+    error = refused(tus, pinata_upload="auto")  # and the folder is too large for one request
+    assert "1000000 bytes" in str(error) and "legacy" in str(error.hint)
+
+
+def test_the_token_is_not_taken_elsewhere(tus: Account) -> None:
+    for location in ("https://evil.example/upload", "//evil.example/x", ""):
+        tus.server.faults.answer("POST", "/v3/files$", 201, Location=location)
+        assert "configured hosts" in str(refused(tus))
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+def wide() -> Any:
+    """A root with a folder in shards, and files of several blocks."""
+    return build_tree({f"memory/{'x' * 200}{number:05}.md": b"%d" % number for number in range(1_200)})
+
+
+def test_a_dedicated_gateway_is_read_by_paths(at: Account) -> None:
+    made = wide()
+
+    async def body() -> None:
+        await at.open().put_car(made.cid, made.blocks, name=NAME)
+        provider = at.open()
+
+        async def get(cids: list[CID]) -> dict[CID, bytes]:
+            return await provider.get_blocks(cids)
+
+        paths = await drive(Reader().walk(made.cid), get)
+        assert len(paths) == 1_200
+        wanted = [f"memory/{'x' * 200}{number:05}.md" for number in range(0, 1_200, 40)]
+        files = await drive(Reader().read_files(paths[path] for path in wanted), get)
+        assert [files[paths[path]] for path in wanted] == [b"%d" % number for number in range(0, 1_200, 40)]
+
+    asyncio.run(body())
+    asked = [line for line in at.server.seen if "format=" in line]
+    assert sum("format=car" in line for line in asked) <= 3  # shards of one level come at once
+    assert len(asked) < 1 + 1 + 256 + 2 * 30
+
+
+def test_an_open_gateway_is_read_by_cids(at: Account) -> None:
+    at.server.rooted = False
+
+    async def body() -> None:
+        await at.open().put_car(tree().cid, tree().blocks, name=NAME)
+        assert await files_under(at.open(), tree().cid) == FILES
+
+    asyncio.run(body())
+    assert not any("/s/" in line or "format=car" in line for line in at.server.seen)
+
+
+def test_other_gateways_get_no_token(at: Account) -> None:
+    put(at)
+    with account("filebase-s3") as other:
+        asyncio.run(other.open().put_car(tree().cid, tree().blocks, name=NAME))
+        seen: list[Any] = []
+
+        async def look(request: web.Request) -> web.StreamResponse:
+            seen.append(dict(request.headers))
+            found: web.Response = await other.server.gateway(request)
+            return found
+
+        other.server.faults.add("GET", "/ipfs/", look, times=-1)
+        at.server.faults.answer("GET", "/ipfs/", 503, times=-1)
+        found = asyncio.run(files_under(at.open(gateways=[other.url]), tree().cid))
+        assert found == FILES and seen
+        assert pinata.GATEWAY_TOKEN not in str(seen) and pinata.V3_KEY not in str(seen)
+
+
+def test_a_gateway_without_its_token(at: Account) -> None:
+    put(at)
+    with pytest.raises(ProviderRefused, match="401"):
+        asyncio.run(at.open(pinata_gateway_token="").get_blocks([tree().cid]))
+
+
+def test_without_a_gateway_nothing_is_read(at: Account) -> None:
+    provider = at.open(pinata_gateway="")
+    assert not provider.capabilities.blocks and not provider.capabilities.dag
+    with pytest.raises(ProviderRefused, match="no gateway"):
+        asyncio.run(provider.get_blocks([tree().cid]))
