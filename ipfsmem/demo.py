@@ -100,6 +100,7 @@ class Demo:
         self.roots: dict[str, str | None] = {"A": None, "B": None}
         self._claims: list[Claim] = []
         self._own_words: set[str] = set()
+        self._opened: KeystoreSigner
         self._a: Memory
         self._b: Memory
 
@@ -144,7 +145,8 @@ class Demo:
             place.mkdir(parents=True)
         keystore = self.home_a / "wallet.json"
         address = create_keystore(keystore, PASSPHRASE, secrets.token_bytes(32))
-        self._claim("the keystore file opens to the same account", self._signer(keystore).address == address)
+        self._opened = self._signer(keystore)
+        self._claim("the keystore file opens to the same account", self._opened.address == address)
         shown = "0x" + address.hex()
         return f"{_short(shown)}, an encrypted keystore file", {"address": shown, "keystore": str(keystore)}
 
@@ -152,7 +154,7 @@ class Demo:
         return KeystoreSigner(keystore, PASSPHRASE)
 
     def _init(self) -> tuple[str, dict[str, Any]]:
-        unlock = Unlock(self._signer(self.home_a / "wallet.json"))
+        unlock = Unlock(self._opened)
         self._a = Memory.create(
             NAMESPACE,
             "encrypted-ipfs",
