@@ -1,0 +1,183 @@
+"""Pins with names at a Kubo node, which has one name a root and no times.
+
+A pin's name is a list of entries, `<name>@<milliseconds>`, with commas between, so that one root can stand under
+several names and each knows when it was made. Whatever else is in a pin's name is left as it is, and a pin that
+somebody else named exactly so counts, without a time. js-ipfs keeps the same text in a pin's metadata. Nothing here
+moves blocks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.errors import FormatError, ProviderRefused
+from ipfsmem.sync.provider import Pin
+from ipfsmem_providers.kubo_rpc import CommandFailed, KuboRpc
+
+#: Kubo takes names of so many bytes.
+_NAME_MAX: Final = 255
+_LIST_MAX: Final = 256 * 1024 * 1024
+_META: Final = "ipfsmem"
+_ENTRY: Final = re.compile(r"([^@,]*)@(\d{1,15})")
+_PLAIN: Final = " !\"#$&'()*+-./:;<=>?[\\]^_`{|}~"
+
+
+class _Line(msgspec.Struct):
+    """A line of `pin/ls`: one pin with `stream`, all of them without; nodes that do not know `stream` ignore it."""
+
+    cid: str = msgspec.field(name="Cid", default="")
+    type: str = msgspec.field(name="Type", default="")
+    name: str = msgspec.field(name="Name", default="")
+    metadata: dict[str, Any] | None = msgspec.field(name="Metadata", default=None)
+    keys: dict[str, _Line] | None = msgspec.field(name="Keys", default=None)
+
+
+class Pins:
+    """The recursive pins of one node."""
+
+    def __init__(self, rpc: KuboRpc, patience: float) -> None:
+        """`patience`: seconds that a pin may take."""
+        self._rpc = rpc
+        self._patience = patience
+        self._fresh: set[CID] = set()  #: imported just now and not pinned before, so without a name
+
+    async def is_pinned(self, root: CID) -> bool:
+        """Whether a root is pinned, under any name."""
+        try:
+            await self._rpc.call("pin/ls", {"arg": str(root), "type": "recursive"}, what="look at a pin")
+        except CommandFailed as error:
+            if error.absent:
+                return False
+            raise
+        return True
+
+    def imported(self, root: CID) -> None:
+        """Say that a root was pinned just now by an import, without a name."""
+        if len(self._fresh) > 1000:
+            self._fresh.clear()
+        self._fresh.add(root)
+
+    async def add(self, root: CID, name: str, now: int) -> Pin:
+        """The pin of a root under a name, made at `now` (milliseconds) if there is none."""
+        known = await self._find(root, name)
+        if known is not None:
+            return known
+        if root in self._fresh:
+            self._fresh.discard(root)
+            before = ""
+        else:
+            before = (await self._all()).get(root, "")
+        text = _join([*_split(before), f"{_quoted(name)}@{now}"])
+        if len(text.encode()) > _NAME_MAX:
+            raise ProviderRefused(f"{root} has so many names at this node that {name!r} finds no room")
+        await self._set(root, text)
+        made = await self._find(root, name)
+        if made is None:  # older nodes keep the first name, js-ipfs the first metadata
+            await self._remove(root)
+            await self._set(root, text)
+            made = await self._find(root, name)
+        if made is None:
+            raise ProviderRefused(
+                f"{await self._rpc.version()} does not keep the names of pins",
+                hint="Pins have names since Kubo 0.29. Update the node.",
+            )
+        return made
+
+    async def named(self, name: str) -> list[Pin]:
+        """Pins with exactly this name, newest first."""
+        found = []
+        for root, text in (await self._all(name)).items():
+            created = _time(text, name)
+            if created is not None:
+                found.append(Pin(root, name, str(root), created))
+        return sorted(found, key=lambda pin: (-pin.created, pin.handle))
+
+    async def drop(self, pin: Pin) -> None:
+        """Take one name off a root, and the pin with its last name. Not there any more is success."""
+        text = (await self._all(pin.name)).get(pin.cid, "")
+        if _time(text, pin.name) is None:
+            return
+        wanted = _quoted(pin.name)
+        rest = [entry for entry in _split(text) if entry != pin.name and _name(entry) != wanted]
+        self._fresh.discard(pin.cid)
+        if not rest:
+            await self._remove(pin.cid)
+            return
+        await self._set(pin.cid, _join(rest))
+        if _time((await self._all(pin.name)).get(pin.cid, ""), pin.name) is not None:
+            await self._remove(pin.cid)
+            await self._set(pin.cid, _join(rest))
+
+    async def _find(self, root: CID, name: str) -> Pin | None:
+        created = _time((await self._all(name)).get(root, ""), name)
+        return None if created is None else Pin(root, name, str(root), created)
+
+    async def _set(self, root: CID, text: str) -> None:
+        """Pin a root with this text as its name. The node fetches what it lacks, for as long as patience lasts."""
+        params = {"arg": str(root), "name": text, "timeout": f"{max(1, int(self._patience))}s"}
+        if await self._rpc.is_js():
+            params["metadata"] = msgspec.json.encode({_META: text}).decode()
+        await self._rpc.call("pin/add", params, what="pin", stall=self._patience + 30)
+
+    async def _remove(self, root: CID) -> None:
+        try:
+            await self._rpc.call("pin/rm", {"arg": str(root)}, what="unpin")
+        except CommandFailed:
+            if await self.is_pinned(root):
+                raise
+
+    async def _all(self, name: str = "") -> dict[CID, str]:
+        """Recursive pins and their names; nodes that can filter give those whose name contains `name`."""
+        params = {"type": "recursive", "names": "true", "stream": "true"}
+        if name:
+            params["name"] = _quoted(name)
+        found: dict[CID, str] = {}
+        async for line in self._rpc.lines("pin/ls", _Line, params, what="list pins", max_bytes=_LIST_MAX):
+            for text, entry in (line.keys or {line.cid: line}).items():
+                try:
+                    found[parse_cid(text)] = _text(entry)
+                except FormatError:
+                    continue  # a kind of CID that is none of ours
+        return found
+
+
+def _text(line: _Line) -> str:
+    meta: Mapping[str, Any] = line.metadata or {}
+    kept = meta.get(_META)
+    return line.name or (kept if isinstance(kept, str) else "")
+
+
+def _quoted(name: str) -> str:
+    """A name as it stands in an entry: without what separates."""
+    return quote(name, safe=_PLAIN)
+
+
+def _split(text: str) -> list[str]:
+    return text.split(",") if text else []
+
+
+def _join(entries: list[str]) -> str:
+    return ",".join(entries)
+
+
+def _name(entry: str) -> str | None:
+    match = _ENTRY.fullmatch(entry)
+    return match[1] if match else None
+
+
+def _time(text: str, name: str) -> int | None:
+    """When a name was given; 0 when somebody else gave it; None when it is not there."""
+    wanted = _quoted(name)
+    for entry in _split(text):
+        match = _ENTRY.fullmatch(entry)
+        if match and match[1] == wanted:
+            return int(match[2])
+        if entry == name:
+            return 0
+    return None

@@ -1,0 +1,233 @@
+"""The `kubo` provider with a real node: the whole contract, names of pins, records, a node killed while it imports."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.content.cid import raw_cid
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import ProviderError, ProviderUnavailable
+from ipfsmem.sync.probe import probe
+from ipfsmem.sync.provider import Block, Provider
+from ipfsmem.testing import MockClock
+from tests.interop.kubo_lab import OWN_NODE, Node, Process, running
+from tests.unit.sync.test_provider_contract import (  # noqa: F401
+    NAME,
+    block,
+    record,
+    run,
+    test_a_name_in_another_base_is_the_same_name,
+    test_a_wrong_block_is_refused,
+    test_an_empty_one_has_nothing,
+    test_an_error_of_the_caller_comes_through,
+    test_blocks_are_checked_by_digest_length_too,
+    test_blocks_come_back_on_another_device,
+    test_is_a_provider,
+    test_many_calls_at_once,
+    test_one_digest_under_two_codecs,
+    test_only_new_blocks_need_to_be_sent,
+    test_pins,
+    test_sending_again_changes_nothing,
+    test_the_greatest_record_of_a_name_stays,
+    test_trees_at_once,
+    test_what_is_no_record_of_the_name_is_refused,
+)
+
+pytestmark = pytest.mark.interop
+TREE = build_tree({"a.md": b"one", "sub/b.md": b"two", "big.bin": bytes(range(256)) * 12_000})
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with running(tmp_path_factory.mktemp("jsipfs") / "repo") as node:
+        yield node
+
+
+@pytest.fixture
+def node(started: Node) -> Iterator[Node]:
+    pinned, stored = started.pinned(), started.stored()
+    yield started
+    started.clean(pinned, stored)
+
+
+@pytest.fixture
+def clock() -> MockClock:
+    return MockClock()
+
+
+@pytest.fixture
+def connect(node: Node, clock: MockClock) -> Callable[[], Provider]:
+    return lambda: node.open(clock)
+
+
+def test_blocks_are_read_on_the_callers_thread_here_too(connect: Callable[[], Provider]) -> None:
+    threads = set()
+
+    def blocks() -> Iterable[Block]:
+        for number in range(40):
+            threads.add(threading.get_ident())
+            yield block(bytes([number]) * 200_000)
+
+    root = block(bytes([0]) * 200_000)[0]  # a node pins the root, so it must be there
+    assert asyncio.run(connect().put_car(root, blocks(), name="n")) == root
+    assert threads == {threading.get_ident()}
+
+
+def test_everything_that_is_promised(connect: Callable[[], Provider]) -> None:
+    steps = asyncio.run(
+        probe(connect(), now_ms=1_900_000_000_000, random=lambda n: bytes(range(n % 256)) or b"\1" * n)
+    )
+    assert {step.outcome for step in steps} == {"ok"}, steps
+
+
+def test_a_tree_comes_back_whole(node: Node) -> None:
+    async def body() -> None:
+        provider = node.open()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        got = [item async for item in node.open().get_dag(TREE.cid)]
+        assert got[0][0] == TREE.cid and dict(got) == dict(TREE.blocks)
+        assert [item async for item in provider.get_dag(block("missing")[0])] == []
+
+    run(body())
+
+
+def test_only_what_is_missing_is_sent(node: Node) -> None:
+    async def body() -> None:
+        provider = node.open()
+        old = build_tree({"a.md": b"one", "b.md": b"two" * 1000})
+        new = build_tree({"a.md": b"other", "b.md": b"two" * 1000})
+        await provider.put_car(old.cid, old.blocks, name="n")
+        lacking = set(dict(new.blocks)) - await provider.has([cid for cid, _ in new.blocks])
+        assert lacking == set(dict(new.blocks)) - set(dict(old.blocks))
+        await provider.put_car(new.cid, [item for item in new.blocks if item[0] in lacking], name="n")
+        assert {str(old.cid), str(new.cid)} <= node.pinned()
+        assert await provider.get_blocks([cid for cid, _ in new.blocks]) == dict(new.blocks)
+
+    run(body())
+
+
+def test_a_pin_that_the_user_made_is_not_lost(node: Node) -> None:
+    """Our name on a root comes beside the one that is there, and goes alone."""
+
+    async def body() -> None:
+        provider = node.open()
+        item = block("theirs")
+        await provider.put_car(item[0], [item], name="n")
+        params = {"metadata": '{"ipfsmem":"holiday"}'} if node.is_js else {"name": "holiday"}
+        if node.is_js:
+            node.rpc("pin/rm", arg=str(item[0]))
+        node.rpc("pin/add", arg=str(item[0]), **params)
+        other = node.open()
+        pin = await other.pin(item[0], "ours")
+        assert [found.cid for found in await provider.pins("ours")] == [item[0]]
+        assert [found.created for found in await provider.pins("holiday")] == [0]
+        await other.unpin(pin)
+        assert await provider.pins("ours") == []
+        assert [found.cid for found in await provider.pins("holiday")] == [item[0]]
+        assert str(item[0]) in node.pinned()
+
+    run(body())
+
+
+def test_names_with_everything_in_them(node: Node) -> None:
+    async def body() -> None:
+        provider = node.open()
+        item = block("odd names")
+        names = ["a,b", "a", "b@1", "100%", "%2C", "a b", "ipfsmem-0", "ipfsmem-01", '"<&>']
+        await provider.put_car(item[0], [item], name="n")
+        for name in names:
+            await provider.pin(item[0], name)
+        for name in names:
+            assert [pin.name for pin in await provider.pins(name)] == [name]
+        assert await provider.pins("ipfsmem-") == []
+        for name in names:
+            [pin] = await provider.pins(name)
+            await provider.unpin(pin)
+            assert await provider.pins(name) == []
+        assert str(item[0]) not in node.pinned()
+
+    run(body())
+
+
+def test_records_are_kept_as_blocks_that_others_check(node: Node) -> None:
+    """Anybody who may pin at the node may pin a forged record: it is passed over."""
+
+    async def body() -> None:
+        provider = node.open()
+        forged = record(99, b"\x09" * 32)
+        cid = raw_cid(hashlib.sha256(forged).digest())
+        await provider.put_car(cid, [(cid, forged)], name="n")
+        await provider.pin(cid, f"ipns:{NAME}")
+        assert await provider.get_name(NAME) is None
+        await provider.put_name(NAME, record(1))
+        assert await provider.get_name(NAME) == record(1)
+
+    run(body())
+
+
+def test_an_alias_of_the_nodes_own_key(node: Node) -> None:
+    async def body() -> None:
+        provider = node.open(kubo_alias="ipfsmem-test-alias")
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        await provider.pin(TREE.cid, "n")
+        await provider.pin(TREE.cid, "n")
+        names = [key["Name"] for key in node.rpc("key/list")["Keys"]]
+        assert "ipfsmem-test-alias" in names
+
+    run(body())
+    node.rpc("key/rm", arg="ipfsmem-test-alias")
+
+
+def test_an_unknown_root_cannot_be_pinned_and_nothing_hangs(node: Node) -> None:
+    async def body() -> None:
+        provider = node.open(kubo_patience="1")
+        with pytest.raises(ProviderError):
+            await provider.pin(block("nobody has this")[0], "n")
+        assert await provider.pins("n") == []
+        network = node.open(kubo_patience="1", kubo_network="on")
+        assert await network.get_blocks([block("nobody has this")[0]]) == {}
+
+    run(body())
+
+
+@pytest.mark.slow
+def test_killed_while_it_imports_and_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real program dies half way. The same call works afterwards, and nothing is listed that cannot be read."""
+    monkeypatch.delenv(OWN_NODE, raising=False)
+    process = Process(tmp_path / "repo")
+    tree = build_tree({f"file{number}": bytes([number]) * 1_000_000 for number in range(40)})
+    killed = []
+
+    def progress(direction: str, size: int) -> None:
+        sent[0] += size if direction == "sent" else 0
+        if sent[0] > 12_000_000 and not killed:
+            killed.append(1)
+            process.kill()
+
+    sent = [0]
+    try:
+        node = process.start()
+        with pytest.raises(ProviderUnavailable):
+            asyncio.run(node.open(progress=progress).put_car(tree.cid, tree.blocks, name="n"))
+        assert killed
+        node = process.start()
+
+        async def again() -> None:
+            provider = node.open()
+            assert str(tree.cid) not in node.pinned()
+            there = await provider.has([cid for cid, _ in tree.blocks])
+            rest = [item for item in tree.blocks if item[0] not in there]
+            assert await provider.put_car(tree.cid, rest, name="n") == tree.cid
+            await provider.pin(tree.cid, "n")
+            got = [item async for item in provider.get_dag(tree.cid)]
+            assert dict(got) == dict(tree.blocks)
+
+        run(again())
+    finally:
+        process.kill()
