@@ -36,7 +36,7 @@ from ipfsmem.seal.signers import WalletSigner
 from ipfsmem.seal.wallet import key_request, sign_once, sign_twice
 from ipfsmem.storage.codecs import PlainCodec, SealedCodec
 from ipfsmem.sync.fetch import Fetcher
-from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names, target
+from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names, pin_name, target
 from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.publish import build_ring_root
 from ipfsmem.sync.remote import read_root
@@ -216,7 +216,32 @@ async def find_vault(
                 raise WrongWalletError("the ring that this key leads to does not know it as a root")
             return _pinned(keyring.vault, keyring.roots[0], anchor), not keyring.plain
         anchor, record = leads, await names.read(leads)
+    found = await _listed_vault(root, providers, fetcher)
+    if found is not None:
+        return found
     raise NoVaultError(f"no memory of this wallet was found at {where}")
+
+
+async def _listed_vault(
+    root: RootKeys, providers: Sequence[Provider], fetcher: Fetcher
+) -> tuple[VaultConfig, bool] | None:
+    """The vault by pin lists, where no name is kept (Pinata, Filebase): a root pinned under this key's own pin name.
+
+    What it holds is verified like any head when it is joined; here it only says which vault to look for.
+    """
+    for provider in providers:
+        if not provider.capabilities.list:
+            continue
+        for pin in await provider.pins(pin_name(root.head_public)):
+            try:
+                files = await drive_async(read_root(Reader(), pin.cid), fetcher.get)
+                keyring = parse_keyring(files.keyring)
+            except (NotFoundError, FormatError):
+                continue
+            if keyring.roots[0] == root.admin_public:
+                anchor = ipns_name(root.head_public)
+                return _pinned(keyring.vault, keyring.roots[0], anchor), not keyring.plain
+    return None
 
 
 def _pinned(vault: bytes, admin: bytes, anchor: str) -> VaultConfig:
