@@ -6,13 +6,13 @@ service lays the files out its own way; nothing here knows which.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator
+from typing import Final, TypeVar
 
 from ipfsmem.content.car import CarParser, header
 from ipfsmem.content.cid import CID, RAW, varint
 from ipfsmem.content.dagpb import decode_node, decode_unixfs
-from ipfsmem.content.fetch import Fetch
+from ipfsmem.content.fetch import Fetch, drive_async
 from ipfsmem.content.limits import OWN, Limits
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import BlockError, FormatError, LimitError, NotFoundError, ProviderRefused
@@ -78,7 +78,7 @@ class CarFiles:
         return place
 
     async def _read(self, fetch: Fetch[T]) -> T:
-        return await drive(fetch, self._some)
+        return await drive_async(fetch, self._some)
 
     async def _some(self, cids: list[CID]) -> dict[CID, bytes]:
         return {cid: await self._block(cid) for cid in cids if cid in self._places}
@@ -96,14 +96,3 @@ class CarFile:
     async def pieces(self) -> AsyncIterator[bytes]:
         """Its bytes, from the start."""
         yield await self._files.content(self._cid)
-
-
-async def drive(fetch: Fetch[T], get_many: Callable[[list[CID]], Coroutine[Any, Any, dict[CID, bytes]]]) -> T:
-    """Run a reader's generator with blocks that come asynchronously."""
-    try:
-        wanted = next(fetch)
-        while True:
-            wanted = fetch.send(await get_many(wanted))
-    except StopIteration as end:
-        result: T = end.value
-        return result

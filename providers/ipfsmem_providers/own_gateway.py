@@ -2,8 +2,9 @@
 
 Dedicated gateways answer 403 for a block inside a tree and 200 for the same block by its path under the root. So the
 paths of blocks are learned from the folders that were read, and used when a gateway wants them. Blocks without a path
-of their own (shards of a large folder, chunks of a large file) come with the whole folder or file as a CAR. Every
-block is checked; the credentials of the own gateway go to nobody else.
+of their own (shards of a large folder, chunks of a large file) come with the whole folder or file as a CAR. A block
+that nobody named yet is looked for as a file under the roots that were read (stored_files.py), which also finds it
+where the provider cut files its own way. Every block is checked; the credentials of the own gateway go to nobody else.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ from ipfsmem_providers.gateways import Gateways
 from ipfsmem_providers.http import CONCURRENCY, Http, urls_of
 from ipfsmem_providers.http_errors import joined
 from ipfsmem_providers.http_policy import Retry
+from ipfsmem_providers.stored_files import StoredFiles
 
 #: Not served like this; by its path perhaps.
 _CLOSED: Final = frozenset((400, 403, *ABSENT))
 _PLACES_MAX: Final = 500_000
+_ROOTS_KEPT: Final = 64
+_ROOTS_ASKED: Final = 4
 _RETRY: Final = Retry(attempts=3)
 
 
@@ -71,6 +75,9 @@ class OwnGateway:
         rest = [other for other in given if other.strip() and base_of(other) != self._url]
         self._others = Gateways(rest, settings) if rest else None
         self._places: dict[CID, Place] = {}
+        #: Roots that were read, the newest last; ordered like a set.
+        self._roots: dict[CID, None] = {}
+        self._files = StoredFiles(self._path)
         self._rooted = False  #: it was seen to serve blocks by path only
 
     @property
@@ -84,6 +91,12 @@ class OwnGateway:
         problems: list[ProviderError] = []
         if self._client is not None:
             problems = await self._from_own(list(dict.fromkeys(cids)), found)
+            missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
+            if missing and self._roots and not (problems and not found):
+                try:
+                    found.update(await self._files.find(missing, list(self._roots)[::-1][:_ROOTS_ASKED]))
+                except ProviderError as error:
+                    problems.append(error)
         missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
         if missing and self._others is not None:
             try:
@@ -184,6 +197,15 @@ class OwnGateway:
             raise ProviderRefused(f"{self._url} answered other bytes: {error}") from None
         return answer.body
 
+    async def _path(self, root: CID, path: tuple[str, ...], raw: bool) -> bytes | None:
+        """What stands at a path, unchecked: its first block, or all of a file."""
+        answer = await self._http.request(
+            "GET", f"{self._url}/ipfs/{_address(Place(root, path))}{'?format=raw' if raw else ''}",
+            headers={"Accept": RAW_TYPE} if raw else None, allow=_CLOSED, max_bytes=BLOCK_MAX, redirects=3,
+            what="get a file",
+        )  # fmt: skip
+        return answer.body if answer.status == 200 else None
+
     async def _parts(self, place: Place, wanted: set[CID], found: dict[CID, bytes]) -> None:
         """A folder's or file's own blocks in one CAR; all that are wanted of them are kept."""
         try:
@@ -211,6 +233,11 @@ class OwnGateway:
         if len(self._places) > _PLACES_MAX:
             self._places.clear()
         here = self._places.get(cid) or Place(cid, ())
+        if not here.path and not here.part:
+            self._roots.pop(cid, None)
+            self._roots[cid] = None
+            if len(self._roots) > _ROOTS_KEPT:
+                self._roots.pop(next(iter(self._roots)))
         with contextlib.suppress(FormatError):  # who reads the tree will say what is wrong with it
             node = decode_node(data)
             kind = decode_unixfs(node.data or b"").type

@@ -183,12 +183,16 @@ class PinataProvider:
     # -- uploads, v3 ---------------------------------------------------------------------------------------------
 
     async def _placed(self, root: CID, name: str) -> File | None:
-        """The entry of an earlier upload of the same tree under the same name."""
+        """The entry of an earlier upload of the same tree under the same name, or of this very root."""
         for filters in ({}, {"cidPending": "true"}) if not self._no_cars else ({},):
             async for file in self._api.files(name=name, **filters):
-                if file.name != name or (file.keyvalues or {}).get(ROOT_KEY) != str(root):
+                if file.name != name:
                     continue
-                if self._upload != "car" or file.pending or file.cid == str(root):
+                if file.cid == str(root):  # also a root that Pinata made, taken over from another device
+                    return file
+                if (file.keyvalues or {}).get(ROOT_KEY) != str(root):
+                    continue
+                if self._upload != "car" or file.pending:
                     return file
         return None
 
@@ -321,7 +325,7 @@ class PinataProvider:
 
     async def _put_legacy(self, root: CID, car: SpooledCar, name: str) -> CID:
         async for row in self._legacy.rows(**{"metadata[name]": name}):
-            if row.name == name and row.keyvalues.get(ROOT_KEY) == str(root):
+            if row.name == name and str(root) in (row.ipfs_pin_hash, row.keyvalues.get(ROOT_KEY)):
                 return _cid(row.ipfs_pin_hash)
         parts = await _parts(root, car, name)
         answered = _cid(await self._legacy.upload(parts, name, {ROOT_KEY: str(root)}))

@@ -78,7 +78,7 @@ def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     until = time.monotonic() + 60
     while time.monotonic() < until and process.poll() is None:
         try:
-            urllib.request.urlopen(url, timeout=2)  # noqa: S310 - our own loopback URL
+            urllib.request.urlopen(url, timeout=2)
         except urllib.error.HTTPError as error:
             if error.code < 500:  # it refuses who does not sign
                 return

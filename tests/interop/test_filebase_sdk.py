@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import aiohttp
 import pytest
@@ -87,11 +86,11 @@ def test_names_that_need_care_are_signed_as_sent(at: Account, name: str) -> None
 
 
 def test_a_real_s3_server_refuses_a_wrong_secret(at: Account) -> None:
-    with pytest.raises(ProviderRefused, match="SignatureDoesNotMatch|AccessDenied"):
+    with pytest.raises(ProviderRefused, match=r"SignatureDoesNotMatch|AccessDenied"):
         asyncio.run(at.open(filebase_secret="wrong secret").pins(NAME))
     with pytest.raises(ProviderRefused):
         asyncio.run(at.open(filebase_secret="wrong secret").put_car(tree().cid, tree().blocks, name=NAME))
-    with pytest.raises(ProviderRefused, match="NoSuchBucket|no bucket|AccessDenied"):
+    with pytest.raises(ProviderRefused, match=r"NoSuchBucket|no bucket|AccessDenied"):
         asyncio.run(at.open(rest="nobody-has-this").pins(NAME))
 
 

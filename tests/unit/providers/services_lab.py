@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from ipfsmem_providers.car_files import drive
 from ipfsmem_providers.filebase import FilebaseProvider
 from ipfsmem_providers.pinata import PinataProvider
 
 from ipfsmem.content.cid import CID
+from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.tree import Tree, build_tree
 from ipfsmem.sync.provider import Provider
@@ -87,4 +87,4 @@ async def files_under(provider: Provider, root: CID) -> dict[str, bytes]:
     async def get(cids: list[CID]) -> dict[CID, bytes]:
         return await provider.get_blocks(cids)
 
-    return await drive(Reader().read_tree(root), get)
+    return await drive_async(Reader().read_tree(root), get)

@@ -10,10 +10,10 @@ import pytest
 from aiohttp import web
 from ipfsmem_providers import pinata as module
 from ipfsmem_providers import pinata_tus
-from ipfsmem_providers.car_files import drive
 from ipfsmem_providers.pinata import ROOT_KEY, PinataProvider
 
 from ipfsmem.content.cid import CID
+from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
@@ -186,7 +186,7 @@ def test_pin_lists_that_lie(at: Account) -> None:
     rows = (
         '{"data":{"files":[{"id":"1","cid":"not a cid","name":"%s"},{"id":"2","cid":"pending","name":"%s"},'
         '{"id":"3","cid":null,"name":"%s"},{"id":"4","cid":"bafkqaaa","name":"%s","created_at":"yesterday"},'
-        '{"id":"4","cid":"bafkqaaa","name":"%s"}]}}' % ((NAME,) * 5)  # fmt: skip
+        '{"id":"4","cid":"bafkqaaa","name":"%s"}]}}' % ((NAME,) * 5)
     )
     at.server.faults.answer("GET", "/v3/files/public$", 200, rows)
     [pin] = asyncio.run(at.open().pins(NAME))
@@ -336,10 +336,10 @@ def test_a_dedicated_gateway_is_read_by_paths(at: Account) -> None:
         async def get(cids: list[CID]) -> dict[CID, bytes]:
             return await provider.get_blocks(cids)
 
-        paths = await drive(Reader().walk(made.cid), get)
+        paths = await drive_async(Reader().walk(made.cid), get)
         assert len(paths) == 1_200
         wanted = [f"memory/{'x' * 200}{number:05}.md" for number in range(0, 1_200, 40)]
-        files = await drive(Reader().read_files(paths[path] for path in wanted), get)
+        files = await drive_async(Reader().read_files(paths[path] for path in wanted), get)
         assert [files[paths[path]] for path in wanted] == [b"%d" % number for number in range(0, 1_200, 40)]
 
     asyncio.run(body())
