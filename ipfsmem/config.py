@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -29,6 +29,18 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     namespace: str | None = None
     provider: str | None = None
     label: str | None = None
+    #: Settings and tokens of providers, a table `[providers.<kind>]` each. Only in this file: it is the user's own, and
+    #: `ipfsmem.json` goes wherever the memory's folder goes.
+    providers: dict[str, dict[str, Any]] = {}
+
+    def __repr__(self) -> str:
+        """Without the tables of providers: they hold tokens."""
+        return f"Settings(home={self.home!r}, namespace={self.namespace!r}, provider={self.provider!r}, label={self.label!r})"
+
+    def of_provider(self, spec: str) -> Mapping[str, Any]:
+        """The settings for a provider spec; a path without a kind is a `directory`."""
+        kind, colon, _ = spec.partition(":")
+        return self.providers.get(kind if colon or kind in self.providers else "directory", {})
 
 
 class VaultConfig(msgspec.Struct, frozen=True):
@@ -59,6 +71,8 @@ class NamespaceConfig(msgspec.Struct, frozen=True):
     vault: VaultConfig | None = None
     #: Where the plain files are when not in `memory/` beside this file.
     memory_dir: str | None = None
+    #: Mode `ipfs`: somebody has agreed that everything in it is public for good.
+    public: bool = False
 
 
 def settings(environment: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
@@ -74,9 +88,8 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
         pass
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError, OSError) as error:
         raise ConfigError(f"settings file {file} cannot be used: {error}") from None
-    over = {
-        f: env[f"IPFSMEM_{f.upper()}"] for f in Settings.__struct_fields__ if env.get(f"IPFSMEM_{f.upper()}")
-    }
+    names = [f for f in Settings.__struct_fields__ if f != "providers"]
+    over = {f: env[f"IPFSMEM_{f.upper()}"] for f in names if env.get(f"IPFSMEM_{f.upper()}")}
     return msgspec.structs.replace(known, **over)
 
 

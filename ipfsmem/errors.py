@@ -22,6 +22,8 @@ specific class with a message that says what happened and to what. Nothing here 
      │  ├ SignatureError
      │  └ MembershipError
      ├ StorageError                this device's disk
+     ├ PublicError                 what would become public
+     │  └ SecretsError
      └ ProviderError               a provider, gateway or peer
         ├ ProviderUnavailable
         ├ ProviderRefused
@@ -121,7 +123,9 @@ class OpenError(SealError):
 
     exit_code = 21
 
-    def __init__(self, message: str = "sealed object could not be opened", *, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str = "sealed object could not be opened", *, hint: str | None = None
+    ) -> None:
         super().__init__(message, hint=hint)
 
 
@@ -162,7 +166,22 @@ class StorageError(IpfsmemError):
     """This device's disk refused"""
 
     exit_code = 30
-    hint = "Nothing was acknowledged that is not on disk. Free space or check the permissions, then try again."
+    hint = (
+        "Nothing was acknowledged that is not on disk. Free space or check the permissions, then try again."
+    )
+
+
+class PublicError(IpfsmemError):
+    """This would be public for good, and nobody has agreed to that yet"""
+
+    exit_code = 31
+    hint = "Agree once with: ipfsmem sync --yes-public (in Python: sync(public_ok=True)). Or use mode encrypted-ipfs."
+
+
+class SecretsError(PublicError):
+    """Something that looks like a secret would become public"""
+
+    exit_code = 32
 
 
 class ProviderError(IpfsmemError):

@@ -24,7 +24,14 @@ from ipfsmem.causal.value import entry_key
 from ipfsmem.config import NamespaceConfig, VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.doctor import Finding, examine, passphrase_protected
-from ipfsmem.errors import ConfigError, MembershipError, NotFoundError, NoVaultError, UsageError
+from ipfsmem.errors import (
+    ConfigError,
+    MembershipError,
+    NotFoundError,
+    NoVaultError,
+    PublicError,
+    UsageError,
+)
 from ipfsmem.opening import (
     VAULT_MODES,
     Unlock,
@@ -36,6 +43,7 @@ from ipfsmem.opening import (
     kept_root,
     open_replica,
 )
+from ipfsmem.opening_foreign import read_foreign
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.making import discard, finish, making
 from ipfsmem.replica.replica import Replica, World
@@ -45,15 +53,17 @@ from ipfsmem.seal.authority import Person
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.words import to_words
 from ipfsmem.storage.importing import Imported, Strategy, import_files
+from ipfsmem.storage.late import late_values
 from ipfsmem.storage.layouts import PlainLayout, SealedLayout
 from ipfsmem.storage.memories import Listed, Memories, Reading
+from ipfsmem.storage.secret_check import SecretCheck
 from ipfsmem.storage.working_copy import PLAIN_MODES, WorkingCopy, working_folder
 from ipfsmem.sync.collection import Collection
 from ipfsmem.sync.engine import collect, move, sync
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.probe import Step, probe
-from ipfsmem.sync.provider import Provider, open_provider
+from ipfsmem.sync.provider import Capabilities, Provider, open_provider
 from ipfsmem.sync.publish import Layout
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
@@ -83,6 +93,36 @@ class Status(msgspec.Struct, frozen=True):
     members: list[str]
     #: What a person should know about the plain files: left alone, missing, not there.
     notices: list[str] = []
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """A foreign bundle: what was asked for, the root CID that answered (None for plain files of a web server), and
+    what was left out and why."""
+
+    source: str
+    root: str | None
+    problems: list[str]
+
+
+class ProviderInfo(msgspec.Struct, frozen=True):
+    """A provider of a memory: how it was named, what it can do, the root placed there last and when (milliseconds)."""
+
+    spec: str
+    name: str
+    capabilities: Capabilities
+    root: str | None
+    at: int | None
+
+
+class Late(msgspec.Struct, frozen=True):
+    """Something that a revoked member wrote after what was accepted when it was revoked (format section 4).
+
+    `place` is a memory's key or `timeline/<day>`, `member` an id, `dot` the value.
+    """
+
+    place: str
+    member: str
+    dot: str
 
 
 class Memory:
@@ -120,8 +160,13 @@ class Memory:
         create: bool = False,
         world: World | None = None,
         progress: Progress = no_progress,
+        manifest_uri: str | None = None,
     ) -> Memory:
         """Open the memory of `namespace` on this device.
+
+        With `manifest_uri` (a CID, an IPNS name, a path or URL of either, or the URL of a `manifest.json`) it is
+        somebody's public bundle instead, read through `provider` and only to be read: nothing is written anywhere, and
+        whoever wrote it is not known. `opened` says where it came from. The same as `await Memory.open_foreign(...)`.
 
         When there is none here, `mode` says what to do: `none` and `local` make an empty one; the modes with a vault
         look for the wallet's memory at the provider and bring it back (the only load that uses the network), and
@@ -129,6 +174,10 @@ class Memory:
 
         Raises NotFoundError, NoVaultError, PassphraseError, WrongWalletError, ConfigError.
         """
+        if manifest_uri is not None:
+            if mode not in (None, "none"):
+                raise UsageError("somebody else's bundle is opened in no mode of ours: leave mode out")
+            return _run(cls.open_foreign(manifest_uri, provider=provider, world=world))
         known = configuration.settings()
         namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
         world = world or World()
@@ -201,9 +250,12 @@ class Memory:
         home: str | Path | None = None,
         label: str | None = None,
         memory_dir: str | Path | None = None,
+        public_ok: bool = False,
         world: World | None = None,
     ) -> Memory:
         """Make a new, empty memory. Does not look whether the wallet has one already: `load(create=True)` does.
+
+        `public_ok` agrees for mode `ipfs` that everything in it is published in the clear; else the first sync asks.
 
         In the modes with a vault the wallet signs twice, and unless `recovery` is False 24 words are drawn, to be
         found once in `recovery_words`. Without `unlock` the vault belongs to this device alone.
@@ -228,6 +280,7 @@ class Memory:
             providers=_specs(provider),
             vault=vault,
             memory_dir=_plain_folder(mode, memory_dir),
+            public=public_ok and mode == "ipfs",
         )
         replica = create_replica(
             folder,
@@ -285,6 +338,7 @@ class Memory:
             providers=_specs(provider),
             vault=vault,
             memory_dir=_plain_folder(mode, memory_dir),
+            public=mode == "ipfs",  # whoever published it first has agreed
         )
         with making(folder):
             replica = begin_replica(folder, made, world, passphrase=passphrase)
@@ -300,6 +354,28 @@ class Memory:
                 discard(folder)
                 raise
         return memory
+
+    @classmethod
+    async def open_foreign(cls, source: str, *, provider: Where = None, world: World | None = None) -> Memory:
+        """Read somebody's public bundle, ours or that of the original, without writing anything to the disk.
+
+        `provider` None: those of the settings. Within the limits for strangers (64 MiB, 20,000 blocks). Raises
+        NotFoundError, FormatError, LimitError, ProviderError, ConfigError when there is nothing to read through.
+        """
+        world = world or World()
+        given = provider or configuration.settings().provider
+        foreign = await read_foreign(source, _opened(given), now_ms=world.now())
+        memory = cls(
+            configuration.DEFAULT_NAMESPACE,
+            create_replica(None, NamespaceConfig("none", "reader"), world, passphrase=None),
+        )
+        problems = import_files(memory._memories, memory._timeline, foreign.blob).problems
+        memory.opened = Opened(foreign.source, foreign.root, list(problems))
+        memory.replica.read_only = foreign.source
+        return memory
+
+    #: Where a foreign bundle came from; None for a memory of one's own.
+    opened: Opened | None = None
 
     #: What the sync that restored this memory did; None for one that was here already.
     restored: SyncReport | None = None
@@ -370,8 +446,29 @@ class Memory:
             list_(self.replica.config.providers) or [provider.name for provider in self._providers],
             self.replica.config.vault,
             [f"{p.id} {p.role} {p.label}" for p in ring.view.members.values()] if ring else [],
-            self._files.notices() if self._files is not None else [],
+            [*(self._files.notices() if self._files is not None else []), *self._late_notices()],
         )
+
+    def _late_notices(self) -> list_[str]:
+        late = self.late_values()
+        if not late:
+            return []
+        members = ", ".join(sorted({value.member for value in late}))
+        return [
+            f"{len(late)} value{'s' if len(late) > 1 else ''} of revoked {members} came after the revoke: look at "
+            "them with ipfsmem conflicts"
+        ]
+
+    def late_values(self) -> list_[Late]:
+        """What revoked members wrote beyond what was accepted when they were revoked, to be looked at (format 4).
+
+        It stays until somebody writes over it or forgets it.
+        """
+        ring = self.replica.ring
+        if ring is None or not ring.view.cutoffs:
+            return []
+        with self.replica.reading():
+            return [Late(*found) for found in late_values(self.replica.store, ring.view.cutoffs)]
 
     def _unpublished(self) -> bool:
         frame = self.replica.store.frame
@@ -665,16 +762,36 @@ class Memory:
 
     # -- network -----------------------------------------------------------------------------------------------
 
-    async def sync(self, provider: Where = None, *, progress: Progress = no_progress) -> SyncReport:
-        """Pull what others published, join it, publish what is new. Raises ProviderError; nothing local is lost."""
+    async def sync(
+        self,
+        provider: Where = None,
+        *,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        progress: Progress = no_progress,
+    ) -> SyncReport:
+        """Pull what others published, join it, publish what is new. Raises ProviderError; nothing local is lost.
+
+        In mode `ipfs` everything published is public for good. `public_ok` agrees to that, once; without it the first
+        sync raises PublicError. What looks like a secret raises SecretsError unless its place (a memory's key, or
+        `timeline/<day>`) is in `allow`; what others published was joined by then. In mode `encrypted-ipfs` it is a notice.
+        """
         if self.mode == "none":
             return SyncReport()  # nothing leaves this process, and every call is accepted
         if provider is not None:
             self._use(provider)
         channels = self._channels()
+        self._agree(public_ok)
         self.scan()
-        report = await sync(self.replica, channels, self._layout(), root=self._root, progress=progress)
-        self.render()
+        check = self._secret_check(allow)
+        try:
+            report = await sync(
+                self.replica, channels, self._layout(check), root=self._root, progress=progress
+            )
+        finally:
+            self.render()
+        for suspect in check.found:
+            report.say("secret", f"{suspect}: sealed and published, but should it be in a memory?")
         report.conflicts = len(self.conflicts())
         return report
 
@@ -701,6 +818,20 @@ class Memory:
         (opened,) = _opened(provider)
         return await probe(opened, now_ms=self.replica.world.now(), random=self.replica.world.random)
 
+    def providers(self) -> list_[ProviderInfo]:
+        """The providers in use, what each can do, and what this device placed there last."""
+        specs = self.replica.config.providers
+        named = zip(specs, _opened(specs), strict=True) if specs else ((p.name, p) for p in self._providers)
+        found = []
+        for spec, provider in named:
+            row = self.replica.db.connection.execute(
+                "SELECT answered, at FROM placed WHERE provider=? ORDER BY at DESC LIMIT 1",
+                (provider.name,),
+            ).fetchone()
+            root, at = row if row is not None else (None, None)
+            found.append(ProviderInfo(spec, provider.name, provider.capabilities, root, at))
+        return found
+
     def add_provider(self, spec: str) -> None:
         """Publish there too from the next sync on. Raises ConfigError when there is no such provider."""
         self._providers = [*self._providers, *_opened(spec)]
@@ -724,17 +855,20 @@ class Memory:
         source: str | None = None,
         keep_roots: int = KEEP_ROOTS,
         keep_days: int = KEEP_DAYS,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
         progress: Progress = no_progress,
     ) -> Moved:
         """Bring everything that lives to `target`, check it there, and only then publish there instead of at `source`
         (None: instead of everywhere else). Nothing is taken away from where it was; may be run again when cut off."""
         channels = self._channels()
+        self._agree(public_ok)
         self.scan()
         (opened,) = _opened(target)
         moved = await move(
             self.replica,
             channels,
-            self._layout(),
+            self._layout(self._secret_check(allow)),
             opened,
             keep_roots=keep_roots,
             keep_days=keep_days,
@@ -812,8 +946,23 @@ class Memory:
             self._files.show(key)
         self._changed()
 
-    def _layout(self) -> Layout:
-        return PlainLayout(self._memories, self._timeline) if self.mode == "ipfs" else SealedLayout()
+    def _layout(self, check: SecretCheck) -> Layout:
+        if self.mode == "ipfs":
+            return PlainLayout(self._memories, self._timeline, check)
+        return SealedLayout(check)
+
+    def _secret_check(self, allow: Iterable[str]) -> SecretCheck:
+        return SecretCheck(strict=self.mode == "ipfs", allow=frozenset(allow))
+
+    def _agree(self, public_ok: bool) -> None:
+        """Nothing of a plain memory leaves this device before somebody has said that it may."""
+        if self.mode != "ipfs" or self.replica.config.public:
+            return
+        if not public_ok:
+            raise PublicError(
+                f"the memory {self.namespace} is in mode ipfs: everyone can read what is published, for good"
+            )
+        self.replica.save_config(msgspec.structs.replace(self.replica.config, public=True))
 
     @contextlib.asynccontextmanager
     async def autosync(self, *, idle: float = 30.0, most: float = 600.0) -> AsyncIterator[Memory]:
@@ -878,7 +1027,12 @@ def _each(provider: Where) -> list[str | Provider]:
 
 
 def _opened(provider: Where) -> list[Provider]:
-    return [open_provider(one) if isinstance(one, str) else one for one in _each(provider)]
+    """Open what is a spec, with the settings of its kind from the settings file."""
+    each = _each(provider)
+    known = (
+        configuration.settings() if any(isinstance(one, str) for one in each) else configuration.Settings()
+    )
+    return [open_provider(one, known.of_provider(one)) if isinstance(one, str) else one for one in each]
 
 
 def _specs(provider: Where) -> tuple[str, ...]:

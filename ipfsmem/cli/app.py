@@ -35,6 +35,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "sync": "Pull what others published, join it, publish what is new.",
         "export": "Write the whole memory to a file or a folder.",
         "import": "Take in an export, a folder of memory files, or one file.",
+        "open": "Read somebody's public bundle: a CID, a name or a URL.",
     },
     "Look after it": {
         "status": "What is here, and what waits to be published.",

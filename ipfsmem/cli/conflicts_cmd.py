@@ -26,15 +26,19 @@ def command(here: Here, key: str | None) -> None:
         found = [item for item in memory.conflicts() if key is None or item[0] == key]
         labels = {person.id: person.label for person in memory.members()}
         shown = [_look(memory, name, files, forgotten, labels) for name, files, forgotten in found]
-    if key is not None and not found:
+        late = [value for value in memory.late_values() if key is None or value.place == key]
+    if key is not None and not found and not late:
         raise NotFoundError(f"{key} has no conflict", hint="List all: ipfsmem conflicts.")
     if here.json:
-        here.emit(shown)
+        here.emit([*shown, *({"key": v.place, "revoked": v.member, "dot": v.dot} for v in late)])
         return
-    if not found and is_terminal():
+    if not found and not late and is_terminal():
         click.echo("No conflicts.", err=True)
     for item in shown:
         _print(item, whole=key is not None)
+    for value in late:
+        said = f"written by {value.member} after it was revoked; to approve it, write the memory again"
+        click.echo(f"{style(clean(value.place), bold=True)}  {said}")
 
 
 def _look(

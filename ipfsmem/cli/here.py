@@ -176,6 +176,33 @@ def provider_option(purpose: str) -> Callable[[Callable[..., None]], Callable[..
     )
 
 
+def public_options(function: Callable[..., None]) -> Callable[..., None]:
+    """--yes-public and --allow, for commands that publish."""
+    function = click.option(
+        "--allow",
+        multiple=True,
+        metavar="KEY",
+        help="Publish this memory though it looks as if it held a secret (or timeline/DAY).",
+    )(function)
+    return click.option(
+        "--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read what is published, for good."
+    )(function)
+
+
+def agreed(memory: Memory, yes: bool) -> bool:
+    """Whether the user agrees that a plain memory becomes public: said by flag, or asked for once on a terminal."""
+    from ipfsmem.cli import secrets_in
+
+    if yes or memory.mode != "ipfs" or memory.replica.config.public or not secrets_in.can_ask():
+        return yes
+    click.echo(
+        f"The memory {memory.namespace} is in mode ipfs. Everything in it will be published in the clear: every memory,\n"
+        "its name, and the whole timeline. Anyone can read it, copies stay for good, and nothing can take them back.",
+        err=True,
+    )
+    return bool(click.confirm("Publish it for everyone?", default=False, err=True))
+
+
 def read_text(path: str, what: str) -> bytes:
     """The bytes of a file the user named, `-` for standard input. Raises StorageError, NotFoundError, LimitError."""
     import sys

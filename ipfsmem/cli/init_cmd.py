@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from ipfsmem.cli import secrets_in
-from ipfsmem.cli.here import Here, ours, provider_option
+from ipfsmem.cli.here import Here, agreed, ours, provider_option
 from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.status_cmd import READERS
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import Wallet, default_keystore, wallet_options
-from ipfsmem.errors import ConfigError, NoVaultError, ProviderUnavailable, UsageError
+from ipfsmem.errors import ConfigError, NoVaultError, ProviderUnavailable, PublicError, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory, Mode
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     "--no-recovery", is_flag=True, help="Make no recovery words. Then only the wallet brings it back."
 )
 @click.option("--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase.")
+@click.option("--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read it, for good.")
 @click.option("--memory-dir", metavar="DIR", help="Where the plain files are (modes local and ipfs).")
 @click.option("--label", help="What other devices call this one (default: the host's name).")
 def command(
@@ -59,6 +60,7 @@ def command(
     wallet: Wallet,
     no_recovery: bool,
     unprotected_keys: bool,
+    yes_public: bool,
     memory_dir: str | None,
     label: str | None,
 ) -> None:
@@ -103,7 +105,7 @@ def command(
         if memory.recovery_words and not here.json:
             show_words(memory.recovery_words)
         if where and not restored and chosen != "local":
-            report = _publish(memory, here)
+            report = _publish(memory, here, yes_public)
         status = memory.status()
         if here.json:
             here.emit(
@@ -243,11 +245,19 @@ def _create(here: Here, mode: Mode, made: dict[str, Any], **more: Any) -> Memory
     return Memory.create(here.namespace, mode, **made, **more)
 
 
-def _publish(memory: Memory, here: Here) -> SyncReport | None:
+def _publish(memory: Memory, here: Here, yes_public: bool) -> SyncReport | None:
     """Put the new ring where the wallet will look for it. When that fails now, the next sync does it."""
+    public_ok = agreed(memory, yes_public)
     try:
         with Meter(silent=here.json) as meter:
-            return asyncio.run(memory.sync(progress=meter))
+            return asyncio.run(memory.sync(public_ok=public_ok, progress=meter))
+    except PublicError:
+        click.echo(
+            style("not published: ", fg="yellow") + "everyone could read it, for good. When that is meant: "
+            "ipfsmem sync --yes-public",
+            err=True,
+        )
+        return None
     except ProviderUnavailable as error:
         click.echo(
             style("not published yet: ", fg="yellow") + clean(str(error)) + " (try: ipfsmem sync)", err=True

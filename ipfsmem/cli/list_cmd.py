@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import count, is_terminal, style, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipfsmem.storage.memories import Listed
 
 
 @ours("list")
@@ -27,6 +34,11 @@ def command(here: Here, kind: str | None, tag: str | None) -> None:
             for item in memory.list()
             if (kind is None or item.file.type == kind) and (tag is None or tag in item.file.tags)
         ]
+    tell(here, found)
+
+
+def tell(here: Here, found: Sequence[Listed]) -> None:
+    """Print memories as a table or as JSON."""
     if here.json:
         here.emit(
             [

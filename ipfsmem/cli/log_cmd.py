@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import click
 
 from ipfsmem.cli.here import Here, ours
-from ipfsmem.cli.printing import is_terminal, table
+from ipfsmem.cli.printing import is_terminal, moment, table
 
 
 @ours("log")
@@ -28,7 +26,7 @@ def command(here: Here, limit: int | None) -> None:
         return
     rows = [
         (
-            _when(e.at_ms),
+            moment(e.at_ms),
             str(e.c),
             labels.get(e.device, "") or e.device,
             "this device" if e.own else "",
@@ -44,7 +42,3 @@ def _fields(entry: object) -> dict[str, object]:
 
     made: dict[str, object] = msgspec.to_builtins(entry)
     return made
-
-
-def _when(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "seconds").removesuffix("+00:00")

@@ -82,6 +82,15 @@ def seconds(value: float) -> str:
     return f"{value * 1000:.0f} ms" if value < 0.9995 else f"{value:.1f} s"
 
 
+def moment(ms: int | None) -> str:
+    """Milliseconds since 1970 as date and time in UTC; empty for None."""
+    from datetime import UTC, datetime
+
+    if ms is None:
+        return ""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+
+
 def count(number: int, one: str, many: str | None = None) -> str:
     """`1 memory`, `2 memories`."""
     if many is None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.here import Here, ours
-from ipfsmem.cli.printing import Meter, clean, count, seconds, size, style
+from ipfsmem.cli.here import Here, agreed, ours, public_options
+from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, short, size, style, table
 from ipfsmem.errors import ProviderError
+
+if TYPE_CHECKING:
+    from ipfsmem.sync.provider import Capabilities
 
 _MARK = {"ok": ("✓", "green"), "cannot": ("–", "yellow"), "failed": ("✗", "red")}
 
@@ -20,14 +24,38 @@ def command() -> None:
 
 @ours("list", short_help="Where this memory is published.")
 def list_command(here: Here) -> None:
-    """List the providers of this memory."""
+    """List the providers of this memory: what each can do, and the root that this device placed there last."""
     with here.memory() as memory:
-        found = memory.status().providers
+        found = memory.providers()
     if here.json:
-        here.emit(found)
+        here.emit(
+            [
+                {
+                    "spec": one.spec,
+                    "kind": one.name.partition(":")[0],
+                    "name": one.name,
+                    "capabilities": one.capabilities,
+                    "root": one.root,
+                    "at": one.at,
+                }
+                for one in found
+            ]
+        )
         return
-    for spec in found:
-        click.echo(clean(spec))
+    table(
+        ("kind", "provider", "can", "last root here", "when"),
+        [
+            (
+                one.name.partition(":")[0],
+                one.spec,
+                " ".join(_can(one.capabilities)),
+                short(one.root) if one.root else "nothing yet",
+                moment(one.at),
+            )
+            for one in found
+        ],
+        styles=("cyan", "bold", "dim"),
+    )
 
 
 @ours("add", short_help="Publish there too.")
@@ -53,11 +81,13 @@ def remove_command(here: Here, spec: str) -> None:
 @ours("test", short_help="Try a provider out.")
 @click.argument("spec")
 def test_command(here: Here, spec: str) -> None:
-    """Try SPEC out, really: upload, listing, reading back, names, unpinning. It is shown nothing of the memory.
+    """Try SPEC out, really: upload, listing, reading back, names, unpinning. It takes no memory and shows it none.
 
     The exit code is that of a provider that failed when a promise was not kept.
     """
-    with here.memory() as memory:
+    from ipfsmem.memory import Memory
+
+    with Memory.load(mode="none") as memory:
         steps = asyncio.run(memory.test_provider(spec))
     failed = [step for step in steps if step.outcome == "failed"]
     if here.json:
@@ -92,15 +122,34 @@ def test_command(here: Here, spec: str) -> None:
     metavar="N",
     help="One a week for N days.",
 )
-def move_command(here: Here, target: str, source: str | None, keep_roots: int, keep_days: int) -> None:
+@public_options
+def move_command(
+    here: Here,
+    target: str,
+    source: str | None,
+    keep_roots: int,
+    keep_days: int,
+    yes_public: bool,
+    allow: tuple[str, ...],
+) -> None:
     """Bring everything that lives to TARGET, check it there, and publish there from then on.
 
     Nothing is taken away from where it was; a move that was cut off may simply be run again.
     """
-    with here.memory() as memory, Meter(silent=here.json) as meter:
-        moved = asyncio.run(
-            memory.move(target, source=source, keep_roots=keep_roots, keep_days=keep_days, progress=meter)
-        )
+    with here.memory() as memory:
+        public_ok = agreed(memory, yes_public)
+        with Meter(silent=here.json) as meter:
+            moved = asyncio.run(
+                memory.move(
+                    target,
+                    source=source,
+                    keep_roots=keep_roots,
+                    keep_days=keep_days,
+                    public_ok=public_ok,
+                    allow=allow,
+                    progress=meter,
+                )
+            )
         found = memory.status().providers
     if here.json:
         here.emit({"moved": moved, "providers": found})
@@ -112,6 +161,11 @@ def move_command(here: Here, target: str, source: str | None, keep_roots: int, k
     for root in moved.incomplete:
         click.echo(style("incomplete: ", fg="yellow") + f"{root} (a block of it is nowhere any more)")
     _now(here, found)
+
+
+def _can(capabilities: Capabilities) -> list[str]:
+    """The words of the contract that hold, in its order."""
+    return [word for word in capabilities.__struct_fields__ if getattr(capabilities, word)]
 
 
 def _now(here: Here, found: list[str]) -> None:

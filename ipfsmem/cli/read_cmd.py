@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean_lines, is_terminal, write_bytes
 from ipfsmem.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from ipfsmem.storage.memories import Reading
 
 
 @ours("read")
@@ -24,7 +29,12 @@ def command(here: Here, key: str, only_body: bool, conflict: str | None) -> None
         reading = memory.read(key) if conflict is None else memory.read_conflict(key, conflict)
     if reading is None:
         raise NotFoundError(f"there is no memory {key}", hint="See what there is with: ipfsmem list.")
-    file = reading.file
+    tell(here, reading, only_body=only_body)
+
+
+def tell(here: Here, reading: Reading, *, only_body: bool) -> None:
+    """Print a memory byte for byte, or as JSON."""
+    key, file = reading.key, reading.file
     if here.json:
         here.emit(
             {

@@ -56,3 +56,5 @@ def command(here: Here) -> None:
             ("folder", clean(found.folder or "")),
         ]
     )
+    for notice in found.notices:
+        click.echo(style("note: ", fg="yellow") + clean(notice))

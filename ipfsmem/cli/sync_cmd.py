@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.here import Here, ours, provider_option
+from ipfsmem.cli.here import Here, agreed, ours, provider_option, public_options
 from ipfsmem.cli.printing import Meter, clean, count, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
 
@@ -17,16 +17,23 @@ if TYPE_CHECKING:
 
 @ours("sync")
 @provider_option("Where to")
+@public_options
 @wallet_options
-def command(here: Here, provider: tuple[str, ...], wallet: Wallet) -> None:
+def command(
+    here: Here, provider: tuple[str, ...], yes_public: bool, allow: tuple[str, ...], wallet: Wallet
+) -> None:
     """Pull what other devices published, join it, publish what is new.
 
     With a wallet it also does what only a wallet can: it enrols this device, gives keys to new members and moves the
     anchor (the same as `ipfsmem keys unlock`).
+
+    Mode ipfs publishes in the clear: the first sync asks whether that is meant, and what looks like a secret stops it.
     """
     unlock = wallet.unlock(here.passphrase_given()) if wallet.named else None
-    with here.memory(provider=provider, unlock=unlock) as memory, Meter(silent=here.json) as meter:
-        report = asyncio.run(memory.sync(progress=meter))
+    with here.memory(provider=provider, unlock=unlock) as memory:
+        public_ok = agreed(memory, yes_public)
+        with Meter(silent=here.json) as meter:
+            report = asyncio.run(memory.sync(public_ok=public_ok, allow=allow, progress=meter))
     if here.json:
         here.emit(report)
         return

@@ -52,6 +52,8 @@ class Replica:
         self.db = Database(folder)
         self.ring: Ring | None = None
         self._ring_dump = b""
+        #: What was opened only to be read, in words; empty for a memory that may be written.
+        self.read_only = ""
         try:
             # One committed state: another process may be writing just now.
             with self.db.snapshot():

@@ -16,7 +16,7 @@ from ipfsmem.causal.clock import ZERO, next_hlc
 from ipfsmem.causal.state import delete, next_bases, write
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Loc, Value, dot, hash32, sign_value
 from ipfsmem.causal.view import in_view_order
-from ipfsmem.errors import MembershipError
+from ipfsmem.errors import MembershipError, UsageError
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame
 
@@ -139,12 +139,19 @@ class Writing:
             self._ctx[self._replica.device.id] = self._n
         frame = Frame(dict(self._ctx), self._store.frame.seen, self._hlc)
         self._store.apply(self._changes, frame, self._blocks)
+        if self._replica.vault_tag is not None:
+            note_unscanned(self._replica, [name for name, entry in self._changes.items() if entry])
         self._changes, self._blocks, self._bodies = {}, [], {}
 
 
 @contextlib.contextmanager
 def writing(replica: Replica) -> Iterator[Writing]:
-    """One transaction of writes: durable when the block ends, gone when it raises."""
+    """One transaction of writes: durable when the block ends, gone when it raises.
+
+    Raises UsageError for a memory that was opened to be read only.
+    """
+    if replica.read_only:
+        raise UsageError(f"{replica.read_only} was opened to be read: nothing can be written to it")
     with replica.transaction():
         change = Writing(replica)
         yield change
@@ -153,6 +160,22 @@ def writing(replica: Replica) -> Iterator[Writing]:
             # A memory that is never synced must not get slower to open with every write.
             with contextlib.suppress(MembershipError):
                 replica.store.checkpoint(folders=replica.vault_tag is not None)
+
+
+def note_unscanned(replica: Replica, names: Sequence[str]) -> None:
+    """Remember entries that this device wrote and nobody looked at for secrets (inside a transaction)."""
+    if names:
+        row = replica.codec.seal_row(msgspec.json.encode(list(names)))
+        replica.db.connection.execute("INSERT INTO unscanned(names) VALUES (?)", (row,))
+
+
+def take_unscanned(replica: Replica) -> list[str]:
+    """The entries written since the last call, which are now taken to be looked at (inside a transaction)."""
+    rows = replica.db.connection.execute("SELECT names FROM unscanned").fetchall()
+    if rows:
+        replica.db.connection.execute("DELETE FROM unscanned")
+    names = (msgspec.json.decode(replica.codec.open_row(row), type=list[str]) for (row,) in rows)
+    return sorted({name for some in names for name in some})
 
 
 def sign_entry(replica: Replica, name: str, entry: Entry) -> Entry:

@@ -99,7 +99,7 @@ def read_path(path: Path) -> Blob:
     data = read_file(path, MAX_BLOB) or b""
     if path.suffix == ".json" or data[:1] == b"{":
         return read_blob(data)
-    return _collect([(path.name, data)], [], [])
+    return collect_files([(path.name, data)], [], [])
 
 
 def _read_folder(folder: Path) -> Blob:
@@ -123,7 +123,7 @@ def _read_folder(folder: Path) -> Blob:
                     texts.append((relative.as_posix(), data))
         except IpfsmemError as error:
             problems.append(f"{relative} was left out: {error}")
-    return _collect(texts, events, problems)
+    return collect_files(texts, events, problems)
 
 
 def _files(base: Path) -> list[Path]:
@@ -134,7 +134,9 @@ def _files(base: Path) -> list[Path]:
     return found
 
 
-def _collect(texts: list[tuple[str, bytes]], lines: list[bytes], problems: list[str]) -> Blob:
+def collect_files(texts: list[tuple[str, bytes]], lines: list[bytes], problems: list[str]) -> Blob:
+    """A bundle out of (file name, text) pairs and the texts of timeline files; MEMORY.md and conflict copies are left
+    out. `problems` grows."""
     files: dict[str, bytes] = {}
     more: list[tuple[str, bytes]] = []
     renamed: list[tuple[str, bytes]] = []

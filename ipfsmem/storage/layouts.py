@@ -20,6 +20,7 @@ from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.folders import Folder, add_file, add_folder, objects_folder, state_folder
 from ipfsmem.replica.replica import Replica
 from ipfsmem.storage.memories import Memories
+from ipfsmem.storage.secret_check import SecretCheck
 
 #: Rows of `folders` that remember the timeline files of the plain layout, by day and by what went into them.
 _DAY_ROW = "p"
@@ -28,8 +29,14 @@ _DAY_ROW = "p"
 class SealedLayout:
     """`keyring.json`, `head.ipm`, `s/`, `o/`: nothing that can be read without a key but the ring's public part."""
 
+    def __init__(self, check: SecretCheck | None = None) -> None:
+        """`check` is told of every new text just before the root is made."""
+        self._check = check
+
     def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
         """The root for a sealed commit and the ring beside it."""
+        if self._check is not None:
+            self._check.look(replica)
         db = replica.db
         links: list[RawLink] = [
             (b"keyring.json", *add_file(db, keyring)),
@@ -46,14 +53,18 @@ class PlainLayout:
     """`memory/` as people read it, and under `memory/.ipfsmem/` what a device needs to join it.
 
     `memories` and `timeline` are those of the replica that is published; their caches make a publish cheap.
+    `check` may stop it: it sees every new text in the transaction that decides what is published.
     """
 
-    def __init__(self, memories: Memories, timeline: Timeline) -> None:
+    def __init__(self, memories: Memories, timeline: Timeline, check: SecretCheck | None = None) -> None:
         self._memories = memories
         self._timeline = timeline
+        self._check = check
 
     def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
-        """The root for a plain commit and the ring beside it."""
+        """The root for a plain commit and the ring beside it. Raises SecretsError."""
+        if self._check is not None:
+            self._check.look(replica)
         db = replica.db
         files = self._texts(replica)
         files.append((b"MEMORY.md", *_any_file(db, self._memories.index().encode())))

@@ -29,6 +29,8 @@ from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderRefused
 
 ENTRY_POINTS: Final = "ipfsmem.providers"
+#: Group of what reads single files from web servers: a callable that takes settings.
+READERS: Final = "ipfsmem.readers"
 #: Callers ask `has` and `get_blocks` for at most so many blocks at once; that bounds what one answer holds in memory.
 MAX_BATCH: Final = 10_000
 
@@ -70,6 +72,17 @@ class Pin(msgspec.Struct, frozen=True):
     name: str
     handle: str  #: what the provider needs to remove it (file id, request id, object key); kept as it came
     created: int  #: milliseconds since 1970-01-01 UTC by the provider's clock; 0 when it does not say
+
+
+@runtime_checkable
+class Collecting(Protocol):
+    """What a provider may offer beside the contract: it keeps blocks that no pin needs until it is told to let go."""
+
+    async def collect(self) -> int:
+        """Let go of blocks that no pin needs, as far as that is safe now. Bytes that are free, or will be soon.
+
+        Called after unpinning. Never takes what another device may rely on.
+        """
 
 
 @runtime_checkable
@@ -161,6 +174,28 @@ def same_root(ours: CID, answered: CID, provider: Provider) -> CID:
 def unsupported(provider: Provider, what: str) -> ProviderRefused:
     """The error for a call that a missing capability rules out."""
     return ProviderRefused(f"{provider.name} cannot {what}")
+
+
+class FileReader(Protocol):
+    """Reads single files that a stranger's URL names, for bundles that no CID vouches for. Found in `ipfsmem.readers`."""
+
+    async def get(self, url: str, *, max_bytes: int) -> bytes | None:
+        """The bytes at `url`, None when nothing is there. Never asks this machine or its network.
+
+        Raises ProviderRefused (address, scheme, longer than `max_bytes`), ProviderUnavailable.
+        """
+
+    async def close(self) -> None:
+        """Let go of connections."""
+
+
+def open_reader(settings: Mapping[str, Any] | None = None) -> FileReader:
+    """The reader for URLs of plain web servers. Raises ConfigError when none is installed."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=READERS, name="web"):
+        return cast("FileReader", point.load()(settings or {}))
+    raise ConfigError("URLs of web servers cannot be read", hint="Install ipfsmem again.")
 
 
 def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provider:

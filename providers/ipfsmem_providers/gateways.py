@@ -45,7 +45,8 @@ class Gateways:
         """`urls` are configured ones, so they may be on this machine.
 
         Settings: `concurrency` (requests at once, 32), `routing` (URLs of routing servers, to find more gateways),
-        `gateway_token` with `gateway_token_header`, and those of Http. ConfigError without a URL.
+        `gateway_token` with `gateway_token_header`, `public_only` (a stranger named these URLs: they are reached at
+        public addresses only), and those of Http. ConfigError without a URL.
         """
         settings = settings or {}
         given = urls_of(urls, "gateway")
@@ -55,8 +56,8 @@ class Gateways:
         auth = {header: f"Bearer {token}" if header == "Authorization" else token} if token else {}
         self._http = Http(
             "gateway",
-            trusted=given,
-            auth=auth,
+            trusted=() if settings.get("public_only") else given,
+            auth={} if settings.get("public_only") else auth,
             settings=settings,
             retry=_RETRY,
             concurrency=self._concurrency,

@@ -93,7 +93,7 @@ def test_a_providers_folder(published: tuple[Cli, Path], stick: Path) -> None:
 
 
 def test_a_plain_memory_and_a_blob(bare: Cli, stick: Path, tmp_path: Path) -> None:
-    bare.ok("init", "--mode", "ipfs", "--unprotected-keys", key=KEY)
+    bare.ok("init", "--mode", "ipfs", "--yes-public", "--unprotected-keys", key=KEY)
     bare.ok("write", "tone", "--body", "direct")
     bare.ok("sync")
     bare.ok("export", "--car", str(tmp_path / "plain.car"))

@@ -12,12 +12,19 @@ def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> Non
     usb = tmp_path / "usb"
     usb.mkdir()
     sealed.ok("providers", "add", str(usb))
-    assert sealed.ok("providers", "list", "--json").json == [str(stick), str(usb)]
+    first, second = sealed.ok("providers", "list", "--json").json
+    assert (first["spec"], first["kind"], second["spec"]) == (str(stick), "directory", str(usb))
+    assert first["capabilities"]["partial_car"] and not first["capabilities"]["dag"]
+    assert first["root"] and first["at"] > 0 and second["root"] is None
     sealed.ok("write", "tone", "--body", "direct")
-    sealed.ok("sync")
+    root = sealed.ok("sync", "--json").json["root"]
+    assert [one["root"] for one in sealed.ok("providers", "list", "--json").json] == [root, root]
     assert list((usb / "packs").glob("*.car"))
     assert str(usb) not in sealed.ok("providers", "remove", str(usb)).out
-    assert sealed.ok("providers", "list").out.splitlines() == [str(stick)]
+    (line,) = sealed.ok("providers", "list").out.splitlines()
+    kind, spec, can, last, when = line.split("\t")
+    assert (kind, spec) == ("directory", str(stick)) and "names" in can.split() and "dag" not in can.split()
+    assert last[:6] == root[:6] and when.startswith("20")
     sealed.fails(3, "providers", "remove", str(usb))
     sealed.fails(3, "providers", "add", "nonsense")
 
@@ -39,6 +46,11 @@ def test_moved_the_wallet_finds_it_at_the_new_place(
     other = Cli(tmp_path / "other", sealed._monkeypatch)
     other.ok("init", "--unprotected-keys", "--provider", str(usb), key=KEY)
     assert other.ok("read", "tone", "--body").out == "direct\n"
+
+
+def test_trying_one_out_needs_no_memory(bare: Cli, tmp_path: Path) -> None:
+    assert bare.ok("providers", "test", str(tmp_path)).out.count("✓") >= 6
+    assert not bare.home.exists()
 
 
 def test_trying_one_out(sealed: Cli, tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ FLOOR = {
     "bundle": 1, "content": 1, "seal": 1, "causal": 1,
     "replica": 2,
     "storage": 3, "sync": 3,
-    "opening": 4, "doctor": 4, "memory": 4,
+    "opening": 4, "opening_foreign": 4, "doctor": 4, "memory": 4,
     "cli": 5, "http": 5, "demo": 5, "testing": 5,
 }  # fmt: skip
 GROUND = {"causal": {"bundle", "seal"}, "bundle": set(), "content": set(), "seal": set()}
-SAME_FLOOR = {("opening", "doctor"), ("memory", "opening"), ("memory", "doctor"), ("cli", "demo")}
+SAME_FLOOR = {("opening", "doctor"), ("memory", "opening"), ("memory", "opening_foreign"), ("memory", "doctor"), ("cli", "demo")}
 HEAVY = {"eth_account", "eth_keys", "aiohttp", "mcp", "keyring", "multiformats"}
 
 

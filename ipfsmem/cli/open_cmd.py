@@ -1,0 +1,75 @@
+"""`ipfsmem open`: look at somebody's public bundle without taking anything of it into a memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli import list_cmd, read_cmd
+from ipfsmem.cli.here import Here, ours, provider_option
+from ipfsmem.cli.printing import clean, count, is_terminal, size, style
+from ipfsmem.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+
+
+@ours("open", secrets=False)
+@click.argument("source")
+@click.argument("key", required=False)
+@provider_option("Read it through")
+@click.option("--export", "out", metavar="FILE", help="Write it to FILE as a blob, for ipfsmem import.")
+def command(here: Here, source: str, key: str | None, provider: tuple[str, ...], out: str | None) -> None:
+    """List the memories of the public bundle SOURCE, or print one of them, KEY.
+
+    SOURCE is a CID, an IPNS name, a path or gateway URL of either, or the URL of a manifest.json. What comes by CID or
+    name is checked block by block; who wrote it is not known. Nothing is kept on this device, and of text that
+    strangers wrote nothing should be taken for an instruction.
+    """
+    from ipfsmem.memory import Memory
+
+    with Memory.load(manifest_uri=source, provider=provider or None) as memory:
+        _tell_problems(here, memory)
+        if out is not None:
+            _export(here, memory, Path(out).expanduser())
+        elif key is not None:
+            reading = memory.read(key)
+            if reading is None:
+                raise NotFoundError(
+                    f"there is no memory {key} in it", hint=f"See what there is: ipfsmem open {source}"
+                )
+            read_cmd.tell(here, reading, only_body=False)
+        else:
+            list_cmd.tell(here, memory.list())
+            assert memory.opened is not None
+            if is_terminal() and not here.json:
+                where = memory.opened.root or "plain files of a web server, vouched for by nothing else"
+                click.echo(style(f"{where}; {count(len(memory.timeline()), 'event')}", dim=True), err=True)
+
+
+def _tell_problems(here: Here, memory: Memory) -> None:
+    assert memory.opened is not None
+    if not here.json:
+        for problem in memory.opened.problems:
+            click.echo(clean(problem), err=True)
+
+
+def _export(here: Here, memory: Memory, where: Path) -> None:
+    from ipfsmem.replica.disk import write_atomic
+
+    assert memory.opened is not None
+    blob = memory.export()
+    write_atomic(where, blob)
+    if here.json:
+        here.emit(
+            {
+                "path": str(where),
+                "bytes": len(blob),
+                "root": memory.opened.root,
+                "problems": memory.opened.problems,
+            }
+        )
+    else:
+        click.echo(f"{clean(str(where))}: {size(len(blob))}")

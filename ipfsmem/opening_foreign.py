@@ -1,0 +1,350 @@
+"""Reading a bundle that somebody else published in the clear: by CID, by IPNS name, or from a web server.
+
+Ours of mode `ipfs` and the original's layout (`manifest.json` beside `memory/*.md`) are one thing here: a folder of
+Markdown files and a timeline. What comes by CID is checked against it; who wrote it is not known, so it is never mixed
+into a memory by itself. Nothing is written, and everything stays within the limits for strangers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Literal
+from urllib.parse import quote, unquote, urlsplit
+
+import msgspec
+
+from ipfsmem import config as configuration
+from ipfsmem.bundle.blob import Blob, read_blob
+from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
+from ipfsmem.bundle.memory_file import MAX_FILE
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.fetch import Fetch, drive_async
+from ipfsmem.content.limits import BLOCK_MAX, STRANGER
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import (
+    ConfigError,
+    FormatError,
+    IpfsmemError,
+    LimitError,
+    NotFoundError,
+    ProviderError,
+    SealError,
+    UsageError,
+)
+from ipfsmem.replica.database import Database
+from ipfsmem.storage.importing import collect_files
+from ipfsmem.sync.fetch import Fetcher
+from ipfsmem.sync.ipns import Record, canonical_name, order, verify_record
+from ipfsmem.sync.names import target
+from ipfsmem.sync.provider import FileReader, Provider, open_provider, open_reader
+
+#: Names that lead to names, files of one web bundle, and requests at once.
+MAX_HOPS = 8
+WEB_FILES = 1_000
+_AT_ONCE = 8
+_MANIFEST = "manifest.json"
+_link = re.compile(r"\]\(([^()\s]{1,300}\.md)\)").finditer
+_gateway_url = re.compile(r"(https?://[^/?#]+)/(ipfs|ipns)/([^/?#]+)(/[^?#]*)?$").fullmatch
+_host_url = re.compile(r"(https?)://([a-z0-9]{46,})\.(ipfs|ipns)\.([^/?#]+)(/[^?#]*)?$").fullmatch
+
+
+class Foreign(msgspec.Struct, frozen=True):
+    """A bundle that was read: what was asked for, the root that answered (None from a web server), its content."""
+
+    source: str
+    root: str | None
+    blob: Blob
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A source taken apart: a CID or an IPNS name with a path below it, or the URL of a folder. `gateway`: the origin
+    that a URL named for it."""
+
+    kind: Literal["cid", "name", "url"]
+    value: str
+    path: tuple[str, ...] = ()
+    gateway: str | None = None
+
+
+def parse_source(text: str) -> Source:
+    """Understand what a user or a manifest names. Raises UsageError.
+
+    `<cid>`, `ipfs://<cid>`, `/ipfs/<cid>`, the same with `ipns` and a `k51...` name, each with a path; gateway URLs
+    of both forms; any other http(s) URL is a folder on a web server, or the manifest.json in it.
+    """
+    source = text.strip()
+    if found := _gateway_url(source):
+        return _content(found[2], found[3], found[4] or "", found[1])
+    if found := _host_url(source):
+        return _content(found[3], found[2], found[5] or "", f"{found[1]}://{found[4]}")
+    if source.startswith(("http://", "https://")):
+        parts = urlsplit(source)
+        if parts.query or parts.fragment:
+            raise UsageError("the URL of a bundle has no ? and no #")
+        base = source.removesuffix(_MANIFEST)
+        return Source("url", base if base.endswith("/") else base + "/")
+    for space in ("ipfs", "ipns"):
+        for start in (f"{space}://", f"/{space}/"):
+            if source.startswith(start):
+                value, _, path = source[len(start) :].partition("/")
+                return _content(space, value, path)
+    value, _, path = source.partition("/")
+    return _content("ipns" if value.startswith(("k51", "k2")) else "ipfs", value, path)
+
+
+def _content(space: str, value: str, path: str, gateway: str | None = None) -> Source:
+    parts = [unquote(part) for part in path.split("/") if part]
+    if parts and parts[-1] == _MANIFEST:
+        parts.pop()
+    try:
+        if space == "ipfs":
+            return Source("cid", str(parse_cid(value)), tuple(parts), gateway)
+        return Source("name", canonical_name(value), tuple(parts), gateway)
+    except IpfsmemError as error:
+        what = "CID" if space == "ipfs" else "IPNS name of an Ed25519 key"
+        raise UsageError(
+            f"{value[:80]!r} is no {what}: {error}",
+            hint="Give a CID, ipfs://..., an IPNS name (k51...), or the URL of a manifest.json.",
+        ) from None
+
+
+async def read_foreign(source: str, providers: Sequence[Provider], *, now_ms: int) -> Foreign:
+    """Read a whole bundle. A gateway that the source itself names is asked when `providers` is empty.
+
+    Raises UsageError, ConfigError, NotFoundError, FormatError, LimitError, ProviderError.
+    """
+    wanted = parse_source(source)
+    if wanted.kind == "url":
+        reader = open_reader(configuration.settings().providers.get("web"))
+        try:
+            return Foreign(source, None, await _read_web(reader, wanted.value))
+        finally:
+            await reader.close()
+    own = not providers
+    if own:
+        providers = [_named_gateway(wanted)]
+    problems: list[str] = []
+    try:
+        with contextlib.closing(Database(None)) as database:
+            fetcher = Fetcher(database, providers)
+            if wanted.kind == "name":
+                root = await _follow(wanted.value, providers, now_ms, problems)
+            else:
+                root = parse_cid(wanted.value)
+            try:
+                blob = await drive_async(_read_root(Reader(STRANGER), root, wanted.path), fetcher.get)
+            except NotFoundError as error:
+                wrong = next(iter(fetcher.refused.values()), "")
+                raise NotFoundError(
+                    f"{error}" + (f" ({wrong})" if wrong else ""),
+                    hint="Try another provider: --provider gateway:https://... or the folder that has it.",
+                ) from None
+    finally:
+        if own:
+            await asyncio.gather(*(provider.close() for provider in providers))
+    return Foreign(source, str(root), msgspec.structs.replace(blob, problems=(*problems, *blob.problems)))
+
+
+def _named_gateway(wanted: Source) -> Provider:
+    if wanted.gateway is None:
+        raise ConfigError(
+            "nothing is set to read it through",
+            hint="Say where: --provider gateway:https://trustless-gateway.link, or a folder that has it.",
+        )
+    return open_provider(f"gateway:{wanted.gateway}", {"public_only": True})
+
+
+# -- names ---------------------------------------------------------------------------------------------------------
+
+
+async def _follow(name: str, providers: Sequence[Provider], now_ms: int, problems: list[str]) -> CID:
+    """The root that a name leads to."""
+    first = name
+    for _ in range(MAX_HOPS):
+        record = await _record(name, providers)
+        if record.validity < now_ms * 1_000_000:
+            problems.append(f"the record of {name} has run out: this may be an old state")
+        leads = target(record)
+        if isinstance(leads, CID):
+            return leads
+        name = leads
+    raise FormatError(f"{first} leads from name to name and to no root")
+
+
+async def _record(name: str, providers: Sequence[Provider]) -> Record:
+    best: Record | None = None
+    failures: list[ProviderError] = []
+    for provider in providers:
+        try:
+            encoded = await provider.get_name(name)
+            found = verify_record(name, encoded) if encoded is not None else None
+        except ProviderError as error:
+            failures.append(error)
+            continue
+        except (FormatError, SealError):
+            continue  # a provider can only withhold
+        if found is not None and (best is None or order(found) > order(best)):
+            best = found
+    if best is not None:
+        return best
+    if failures and len(failures) == len(providers):
+        raise failures[0]
+    raise NotFoundError(f"nobody knows the name {name}", hint="Try another --provider: one that keeps names.")
+
+
+# -- trees ---------------------------------------------------------------------------------------------------------
+
+
+def _read_root(reader: Reader, root: CID, path: Sequence[str]) -> Fetch[Blob]:
+    found = yield from reader.resolve(root, path)
+    if not found.is_dir:
+        return read_blob((yield from reader.read_file(found.cid)))
+    folder = found.cid
+    names = {link.name: link.cid for link in (yield from reader.list_directory(folder))}
+    if "keyring.json" in names and "memory" not in names:
+        raise FormatError(
+            f"{root} is an encrypted memory: only its members can read it",
+            hint="With its wallet: ipfsmem init --wallet ... With its recovery words: ipfsmem recover.",
+        )
+    problems: list[str] = []
+    if _MANIFEST in names:
+        manifest = yield from reader.read_file(names[_MANIFEST], max_bytes=BLOCK_MAX)
+        _check_manifest(manifest, problems)
+    if "memory" in names:
+        folder = (yield from reader.resolve(folder, ("memory",))).cid
+        names = {link.name: link.cid for link in (yield from reader.list_directory(folder))}
+    texts = {name: cid for name, cid in names.items() if name.endswith(".md") and name != INDEX_FILE}
+    if not texts and INDEX_FILE not in names and "timeline" not in names:
+        raise FormatError(f"{root} is a folder without memories: no memory/*.md")
+    files = yield from _small_files(reader, texts, MAX_FILE, problems)
+    days: dict[str, bytes] = {}
+    if "timeline" in names:
+        listed = yield from reader.list_directory(names["timeline"])
+        lines = {link.name: link.cid for link in listed if link.name.endswith(".jsonl")}
+        days = yield from _small_files(reader, lines, STRANGER.file_bytes, problems)
+    return _bundle(files, [days[name] for name in sorted(days)], problems)
+
+
+def _small_files(
+    reader: Reader, wanted: Mapping[str, CID], most: int, problems: list[str]
+) -> Fetch[dict[str, bytes]]:
+    """The files that can be files of a bundle; others are named. Missing blocks and spent limits are errors."""
+    plain = {name: cid for name, cid in wanted.items() if _is_raw(cid)}
+    blocks = yield from reader.get(plain.values())
+    files = {name: blocks[cid] for name, cid in plain.items()}
+    for name, cid in wanted.items():
+        if name in plain:
+            continue
+        try:
+            files[name] = yield from reader.read_file(cid, max_bytes=most)
+        except FormatError as error:
+            if isinstance(error, LimitError) and reader.total_bytes > reader.limits.total_bytes:
+                raise
+            problems.append(f"{name} was left out: {error}")
+    for name in [name for name, data in files.items() if len(data) > most]:
+        problems.append(f"{name} was left out: it has {len(files.pop(name)):,} bytes")
+    return files
+
+
+def _is_raw(cid: CID) -> bool:
+    return cid.codec == 0x55
+
+
+def _bundle(files: Mapping[str, bytes], lines: list[bytes], problems: list[str]) -> Blob:
+    """Conflict copies of a bundle of ours stay beside the text that is shown."""
+    blob = collect_files(sorted(files.items()), lines, problems)
+    copies = [
+        (split[0], data) for name, data in sorted(files.items()) if (split := split_conflict_name(name))
+    ]
+    return msgspec.structs.replace(blob, more=(*blob.more, *copies))
+
+
+# -- web servers ---------------------------------------------------------------------------------------------------
+
+
+class _Memory(msgspec.Struct):
+    mode: Any = None
+
+
+class _Manifest(msgspec.Struct):
+    memory: Any = None
+
+
+def _check_manifest(data: bytes, problems: list[str]) -> None:
+    """An encrypted bundle of the original is no plain one. Anything else in a manifest is not ours to judge."""
+    try:
+        memory = msgspec.convert(msgspec.json.decode(data, type=_Manifest).memory or {}, _Memory)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        problems.append("manifest.json was not read: it is no JSON of that shape")
+        return
+    if memory.mode == "encrypted-ipfs":
+        raise FormatError(
+            "this bundle is encrypted by the program that wrote it, and cannot be read without it"
+        )
+
+
+async def _read_web(reader: FileReader, base: str) -> Blob:
+    """The original's layout (three.ws): a web server lists nothing, so its MEMORY.md says which files there are."""
+    problems: list[str] = []
+    manifest = await reader.get(base + _MANIFEST, max_bytes=BLOCK_MAX)
+    if manifest is not None:
+        _check_manifest(manifest, problems)
+    index = await reader.get(f"{base}memory/{INDEX_FILE}", max_bytes=BLOCK_MAX)
+    if index is None:
+        raise NotFoundError(f"there is no memory/{INDEX_FILE} beside {base}", hint="Is it the right URL?")
+    names = _linked(index.decode("utf-8", "replace"), problems)
+    files: dict[str, bytes] = {}
+    total = [len(index)]
+
+    async def one(name: str) -> None:
+        try:
+            data = await reader.get(f"{base}memory/{quote(name)}", max_bytes=MAX_FILE)
+        except ProviderError as error:
+            problems.append(f"{name} was left out: {error}")
+            return
+        if data is None:
+            problems.append(f"{name} was left out: it is not there")
+            return
+        total[0] += len(data)
+        if total[0] > STRANGER.total_bytes:
+            raise LimitError(f"the bundle at {base} has more than {STRANGER.total_bytes} bytes")
+        files[name] = data
+
+    await _each(names, one)
+    if names and not files:
+        raise NotFoundError(f"none of the {len(names)} files at {base} could be read: {problems[-1]}")
+    return _bundle(files, [], sorted(problems))
+
+
+async def _each(names: Sequence[str], work: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+    queue = iter(names)
+
+    async def worker() -> None:
+        for name in queue:
+            await work(name)
+
+    workers = [asyncio.ensure_future(worker()) for _ in range(min(_AT_ONCE, len(names)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for each in workers:
+            each.cancel()
+
+
+def _linked(index: str, problems: list[str]) -> list[str]:
+    """File names that an index links to: names only, no paths, so that nothing outside of the folder is asked for."""
+    names: dict[str, None] = {}
+    for match in _link(index):
+        name = unquote(match[1]).removeprefix("./")
+        if "/" in name or "\\" in name or name.startswith(".") or ":" in name:
+            problems.append(f"a link in {INDEX_FILE} was left out: it leads elsewhere")
+        elif name != INDEX_FILE:
+            names[name] = None
+    if len(names) > WEB_FILES:
+        raise LimitError(
+            f"the index names {len(names):,} files, at most {WEB_FILES:,} are read from a web server"
+        )
+    return list(names)

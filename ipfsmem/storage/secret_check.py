@@ -1,0 +1,126 @@
+"""A look for secrets at what this device is about to publish, once for each text.
+
+In plain mode a finding stops the publish; in encrypted mode it is only said. Entries are noted when they are written
+(`replica.writing`), so a publish looks at what is new and at nothing else. Texts of other devices are public already.
+It never shows the secret, and finding nothing proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.bundle import secrets
+from ipfsmem.causal.value import LIVE, entry_key, split_segment
+from ipfsmem.errors import SecretsError
+from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.writing import take_unscanned
+
+#: Row with hashes of what was found and let pass, under the device's own key where the mode seals.
+_KNOWN = "known secrets"
+#: Findings that are named in one message.
+_NAMED = 10
+
+
+class Suspect(msgspec.Struct, frozen=True):
+    """Something that looks like a secret. `place` is a memory's key, or `timeline/<day>`; `where` a line or an event."""
+
+    place: str
+    where: str
+    kind: str
+
+    def __str__(self) -> str:
+        """Place, line and kind; never the secret."""
+        return f"{self.place} {self.where}: {self.kind}"
+
+
+class SecretCheck:
+    """One publish's look at what is new. `strict` stops at a finding outside of `allow` (places), else it is kept."""
+
+    def __init__(self, *, strict: bool, allow: Collection[str] = ()) -> None:
+        self._strict = strict
+        self._allow = frozenset(allow)
+        #: What was found and not allowed.
+        self.found: list[Suspect] = []
+
+    def look(self, replica: Replica) -> None:
+        """Look at every text that this device wrote since the last publish (inside the transaction that publishes).
+
+        What was allowed, or said once in encrypted mode, is not brought up again where it stands in a later text.
+        Raises SecretsError in plain mode; then the texts stay unseen, and the next publish looks again.
+        """
+        met = [suspect for name in take_unscanned(replica) for suspect in _suspects(replica, name)]
+        if not met:
+            self.found = []
+            return
+        stored = replica.db.get_meta(_KNOWN)
+        known = set(msgspec.json.decode(replica.codec.open_row(stored), type=list[str])) if stored else set()
+        self.found = [
+            suspect for mark, suspect in met if mark not in known and suspect.place not in self._allow
+        ]
+        if self.found and self._strict:
+            raise SecretsError(_message(self.found), hint=_hint(self.found))
+        known.update(mark for mark, _ in met)
+        replica.db.set_meta(_KNOWN, replica.codec.seal_row(msgspec.json.encode(sorted(known))))
+
+
+#: A finding, and a hash of what was found.
+_Met = tuple[str, Suspect]
+
+
+def _suspects(replica: Replica, name: str) -> list[_Met]:
+    found: list[_Met] = []
+    seen: set[str] = set()
+    for dot, value in replica.store.entry(name).items():
+        if value.kind != LIVE or value.body is None or dot[:16] != replica.device.id or value.body in seen:
+            continue
+        seen.add(value.body)
+        data = replica.store.body(name, value)
+        if data is not None:
+            found += _in_text(name, data.decode("utf-8", "replace"))
+    return found
+
+
+def _in_text(name: str, text: str) -> list[_Met]:
+    key, segment = entry_key(name), split_segment(name)
+    lines = text.split("\n") if segment is not None else []
+    found: list[_Met] = []
+    for finding in secrets.scan(text):
+        if key is not None:
+            suspect = Suspect(key, f"line {finding.line}", finding.kind)
+        elif segment is not None:
+            where = _event(lines[finding.line - 1], segment[1])
+            suspect = Suspect(f"timeline/{segment[0]}", where, finding.kind)
+        else:
+            continue
+        mark = sha256(text[finding.start : finding.end].encode("utf-8", "replace")).hexdigest()[:32]
+        found.append((mark, suspect))
+    return found
+
+
+class _Event(msgspec.Struct):
+    id: str
+    type: str
+
+
+def _event(line: str, device: str) -> str:
+    """An event in words: a file of the timeline has the lines of all devices, so a line number would mislead."""
+    try:
+        event = msgspec.json.decode(line, type=_Event)
+    except msgspec.DecodeError:
+        return f"an event of device {device}"
+    return f"event {event.id} ({event.type})"
+
+
+def _message(found: list[Suspect]) -> str:
+    named = "; ".join(map(str, found[:_NAMED]))
+    more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return f"nothing was published, because everyone could read what looks like a secret: {named}{more}"
+
+
+def _hint(found: list[Suspect]) -> str:
+    places = list(dict.fromkeys(suspect.place for suspect in found))
+    flags = " ".join(f"--allow {place}" for place in places[:_NAMED])
+    return f"Take it out. Or, when it may be public for good: ipfsmem sync {flags}"

@@ -1,0 +1,39 @@
+"""Single files from web servers that strangers name: a `manifest.json` and the Markdown files beside it.
+
+Nothing vouches for these bytes but the server. Reaches public addresses only (addresses.py), follows a few redirects
+under the same rules, and bounds every answer. Knows nothing of bundles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ipfsmem_providers.http import Http
+from ipfsmem_providers.http_policy import Retry
+
+_RETRY: Final = Retry(attempts=2, first=0.3, patience=5.0)
+_ABSENT: Final = frozenset((404, 410))
+_REDIRECTS: Final = 3
+
+
+class WebFiles:
+    """See ipfsmem.sync.provider.FileReader."""
+
+    def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
+        """`settings["trusted"]`: URLs of servers that the user configured; they may be on this machine."""
+        settings = settings or {}
+        trusted = settings.get("trusted") or ()
+        origins: Iterable[str] = [trusted] if isinstance(trusted, str) else trusted
+        self._http = Http("web", trusted=origins, settings=settings, retry=_RETRY, concurrency=8)
+
+    async def get(self, url: str, *, max_bytes: int) -> bytes | None:
+        """The bytes at `url`, None when nothing is there."""
+        answer = await self._http.request(
+            "GET", url, allow=_ABSENT, max_bytes=max_bytes, redirects=_REDIRECTS, what="get a file"
+        )
+        return answer.body if answer.status == 200 else None
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._http.close()

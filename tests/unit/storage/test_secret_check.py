@@ -1,0 +1,180 @@
+"""Before something is published: consent in mode `ipfs`, and a look for secrets that costs nothing where nothing is new."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from ipfsmem.bundle import secrets
+from ipfsmem.errors import PublicError, SecretsError
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.testing import SimCloud, SimProvider
+
+WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
+KEY = "AKIA" + "ABCDEFGHIJKLMNOP"
+OTHER = "ghp_" + "a1B2c3D4e5" * 4
+
+
+@pytest.fixture
+def cloud() -> SimCloud:
+    return SimCloud()
+
+
+def device(
+    tmp_path: Path, cloud: SimCloud, name: str = "a", mode: Literal["ipfs", "encrypted-ipfs"] = "ipfs"
+) -> Memory:
+    return Memory.load(
+        "x", mode, provider=SimProvider(cloud), unlock=WALLET, unprotected_keys=True, home=tmp_path / name, create=True
+    )  # fmt: skip
+
+
+def sync(memory: Memory, **more: object) -> list[str]:
+    report = asyncio.run(memory.sync(**more))  # type: ignore[arg-type]
+    return [notice.text for notice in report.notices if notice.kind == "secret"]
+
+
+def test_nothing_of_a_plain_memory_leaves_before_somebody_agreed(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as memory:
+        memory.write("tone", "direct")
+        with pytest.raises(PublicError, match="everyone can read"):
+            sync(memory)
+        with pytest.raises(PublicError):
+            asyncio.run(memory.move(SimProvider(SimCloud())))
+        assert not cloud.blocks and not cloud.names and not cloud.pins
+        sync(memory, public_ok=True)
+        assert cloud.blocks
+    with Memory.load("x", provider=SimProvider(cloud), home=tmp_path / "a") as again:
+        again.write("more", "text")
+        sync(again)  # it is remembered
+
+
+def test_who_brings_a_public_memory_back_is_not_asked_again(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as memory:
+        sync(memory, public_ok=True)
+    with device(tmp_path, cloud, "b") as other:
+        other.write("tone", "direct")
+        sync(other)
+
+
+def test_an_encrypted_memory_asks_nothing(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud, mode="encrypted-ipfs") as memory:
+        memory.write("tone", "direct")
+        assert sync(memory) == []
+
+
+def test_a_secret_stops_the_publish_and_is_named_not_shown(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as memory:
+        sync(memory, public_ok=True)
+        before = len(cloud.pins)
+        memory.write("aws_notes", f"how to log in\n\nuse {KEY}\n")
+        memory.note("pasted", text=OTHER)
+        for _ in range(2):  # it does not give up
+            with pytest.raises(SecretsError) as caught:
+                sync(memory)
+            said = caught.value.diagnostics()
+            assert "aws_notes line 8: AWS access key" in said and "--allow aws_notes" in said
+            assert "timeline/" in said and "(pasted): GitHub token" in said
+            assert KEY not in said and OTHER not in said
+        assert len(cloud.pins) == before
+        assert not any(KEY.encode() in data or OTHER.encode() in data for data in cloud.blocks.values())
+        memory.write("aws_notes", "use the key from the vault")
+        with pytest.raises(SecretsError) as caught:
+            sync(memory)
+        assert "aws_notes" not in str(caught.value)
+        day = memory.timeline()[0]["ts"][:10]
+        sync(memory, allow=[f"timeline/{day}"])
+        assert any(OTHER.encode() in data for data in cloud.blocks.values())
+        assert not any(KEY.encode() in data for data in cloud.blocks.values())
+
+
+def test_what_was_allowed_is_not_brought_up_again(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as memory:
+        memory.write("doc", f"the example key of the manual is {KEY}")
+        sync(memory, public_ok=True, allow=["doc"])
+        memory.write("doc", f"the example key of the manual is {KEY}, says the manual")
+        sync(memory)
+        memory.write("doc", f"the example key of the manual is {KEY}, and mine {OTHER}")
+        with pytest.raises(SecretsError, match="doc line 6: GitHub token$"):
+            sync(memory)
+
+
+def test_other_devices_texts_are_public_already(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as a:
+        a.write("doc", f"example {KEY}")
+        sync(a, public_ok=True, allow=["doc"])
+        with device(tmp_path, cloud, "b") as b:
+            b.write("mine", "text")
+            sync(b)
+
+
+def test_what_a_join_brings_is_there_though_the_publish_stopped(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as a:
+        sync(a, public_ok=True)
+        with device(tmp_path, cloud, "b") as b:
+            b.write("from_b", "text")
+            sync(b)
+        a.write("doc", KEY)
+        with pytest.raises(SecretsError):
+            sync(a)
+        assert a.read("from_b") is not None
+        assert (tmp_path / "a" / "x" / "memory" / "from_b.md").exists()
+
+
+def test_an_edit_of_a_plain_file_and_an_import_are_looked_at_too(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as memory:
+        memory.import_(b'{"version":"memory/0.1","files":{"old.md":"%s"},"timeline":[]}' % KEY.encode())
+        (tmp_path / "a" / "x" / "memory" / "by_hand.md").write_text(f"{OTHER}\n")
+        with pytest.raises(SecretsError) as caught:
+            sync(memory, public_ok=True)
+        assert "old line" in str(caught.value) and "by_hand line 1" in str(caught.value)
+
+
+def test_an_encrypted_memory_says_so_once_and_publishes(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud, mode="encrypted-ipfs") as memory:
+        memory.write("aws", KEY)
+        (said,) = sync(memory)
+        assert said.startswith("aws line 6: AWS access key") and KEY not in said
+        assert sync(memory) == []
+        memory.write("aws", f"{KEY}, still")
+        assert sync(memory) == []
+        memory.write("aws", f"{KEY} and {OTHER}")
+        (said,) = sync(memory)
+        assert "GitHub token" in said
+
+
+def test_a_publish_looks_at_new_texts_only(
+    tmp_path: Path, cloud: SimCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def scan(text: str) -> list[secrets.Finding]:
+        seen.append(text)
+        return []
+
+    monkeypatch.setattr(secrets, "scan", scan)
+    for mode in ("ipfs", "encrypted-ipfs"):
+        seen.clear()
+        with device(tmp_path, SimCloud(), mode, mode) as memory:
+            for n in range(20):
+                memory.write(f"k{n}", f"text {n}")
+            sync(memory, public_ok=True)
+            assert len(seen) == 20
+            sync(memory)
+            memory.write("k3", "other text")
+            sync(memory)
+            assert len(seen) == 21 and "other text" in seen[-1]
+
+
+def test_the_list_of_what_is_unseen_is_sealed(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud, mode="encrypted-ipfs") as memory:
+        memory.write("a_telling_name", f"the key is {KEY}")
+        rows = memory.replica.db.connection.execute("SELECT names FROM unscanned").fetchall()
+        assert rows and not any(b"telling" in row[0] for row in rows)
+        sync(memory)
+        assert not memory.replica.db.connection.execute("SELECT names FROM unscanned").fetchall()
+        assert b"telling" not in (tmp_path / "a" / "x" / "state.db").read_bytes()

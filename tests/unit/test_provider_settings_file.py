@@ -1,0 +1,96 @@
+"""Settings of providers: a table for each kind in the settings file, and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem import config
+from ipfsmem.errors import ConfigError
+from ipfsmem.memory import Memory
+from ipfsmem.testing import SimProvider
+from tests.unit.storage.test_plain_layout import WALLET
+
+FILE = """
+namespace = "alex"
+
+[providers.pinata]
+pinata_jwt = "s3cret-token"
+
+[providers.directory]
+create = true
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(FILE)
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(path))
+    return path
+
+
+def test_each_kind_has_its_own_table(file: Path) -> None:
+    known = config.settings()
+    assert known.namespace == "alex"
+    assert known.of_provider("pinata") == known.of_provider("pinata:x") == {"pinata_jwt": "s3cret-token"}
+    for folder in ("/media/stick", "./stick", "directory:/media/stick", "stick"):
+        assert known.of_provider(folder) == {"create": True}
+    assert known.of_provider("kubo:http://127.0.0.1:5001") == {}
+
+
+def test_tokens_are_not_shown(file: Path) -> None:
+    assert "s3cret" not in repr(config.settings())
+
+
+def test_the_environment_takes_no_tables(file: Path) -> None:
+    known = config.settings({"IPFSMEM_PROVIDERS": "x", "IPFSMEM_LABEL": "here"}, file)
+    assert known.label == "here" and known.of_provider("pinata")
+
+
+def test_a_table_that_is_none_is_an_error(file: Path) -> None:
+    file.write_text('[providers]\npinata = "token"\n')
+    with pytest.raises(ConfigError, match="providers"):
+        config.settings()
+
+
+def test_they_reach_the_provider_and_not_the_memory(file: Path, tmp_path: Path) -> None:
+    stick = tmp_path / "stick"  # made because the table says so
+    with Memory.create(
+        "x",
+        provider=str(stick),
+        mode="encrypted-ipfs",
+        unlock=WALLET,
+        unprotected_keys=True,
+        home=tmp_path / "a",
+    ) as memory:
+        asyncio.run(memory.sync())
+        assert (stick / "packs").is_dir()
+        assert b"create" not in (tmp_path / "a" / "x" / "ipfsmem.json").read_bytes()
+
+
+def test_every_way_of_opening_passes_them_on(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ipfsmem.memory
+
+    given: list[tuple[str, dict[str, Any]]] = []
+
+    def opener(spec: str, settings: Mapping[str, Any] | None = None) -> SimProvider:
+        given.append((spec, dict(settings or {})))
+        return SimProvider()
+
+    monkeypatch.setattr(ipfsmem.memory, "open_provider", opener)
+    pinata = ("pinata", {"pinata_jwt": "s3cret-token"})
+    memory = Memory.create("x", "encrypted-ipfs", provider="pinata", unprotected_keys=True, home=tmp_path)
+    memory.add_provider("directory:/stick")
+    asyncio.run(memory.test_provider("pinata"))
+    assert [one.spec for one in memory.providers()] == ["pinata", "directory:/stick"]
+    memory.close()
+    Memory.load("x", home=tmp_path).close()
+    directory = ("directory:/stick", {"create": True})
+    assert given == [pinata, directory, pinata, pinata, directory, pinata, directory]
