@@ -10,12 +10,13 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import msgspec
 
 from ipfsmem.errors import FormatError
 
+T = TypeVar("T")
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder()
 MAX_INT = 2**53 - 1
@@ -58,6 +59,19 @@ def check_depth(data: bytes, what: str) -> None:
         depth += 1 if bracket in b"[{" else -1
         if depth > MAX_DEPTH:
             raise FormatError(f"{what} is nested deeper than {MAX_DEPTH} levels")
+
+
+@overload
+def read_json(data: bytes | str) -> Any: ...
+@overload
+def read_json(data: bytes | str, type: type[T]) -> T: ...
+def read_json(data: bytes | str, type: Any = Any) -> Any:
+    """`msgspec.json.decode` for JSON of strangers: too deep is a DecodeError too, whatever the recursion limit is."""
+    try:
+        check_depth(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data), "JSON")
+    except FormatError as error:
+        raise msgspec.DecodeError(str(error)) from None
+    return msgspec.json.decode(data, type=type)
 
 
 def _plain(value: Any) -> bool:

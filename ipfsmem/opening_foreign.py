@@ -20,6 +20,7 @@ from ipfsmem import config as configuration
 from ipfsmem.bundle.blob import Blob, read_blob
 from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE
+from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.content.fetch import Fetch, drive_async
 from ipfsmem.content.limits import BLOCK_MAX, STRANGER
@@ -276,7 +277,7 @@ class _Manifest(msgspec.Struct):
 def _check_manifest(data: bytes, problems: list[str]) -> None:
     """An encrypted bundle of the original is no plain one. Anything else in a manifest is not ours to judge."""
     try:
-        memory = msgspec.convert(msgspec.json.decode(data, type=_Manifest).memory or {}, _Memory)
+        memory = msgspec.convert(read_json(data, type=_Manifest).memory or {}, _Memory)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         problems.append("manifest.json was not read: it is no JSON of that shape")
         return

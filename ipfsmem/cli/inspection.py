@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ipfsmem.canonical import read_json
 from ipfsmem.causal.tree import empty_tree
 from ipfsmem.causal.value import decode_entry, entry_key
 from ipfsmem.content.car import read_car
@@ -322,7 +323,7 @@ def _opened(kind: int, payload: bytes, data: bytes, sealers: list[Sealer]) -> Fa
 
 def _json(data: bytes, keys: Keys) -> Facts:
     try:
-        value = msgspec.json.decode(data)
+        value = read_json(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise FormatError(f"this is not JSON: {error}") from None
     names = set(value) if isinstance(value, dict) else set()
@@ -356,7 +357,7 @@ def _json(data: bytes, keys: Keys) -> Facts:
 
 
 def _node(data: bytes) -> Facts:
-    value = msgspec.json.decode(data)
+    value = read_json(data)
     inner = value.get("e") or value.get("n")
     return {
         "kind": "state node",
@@ -408,7 +409,7 @@ def _provider_folder(folder: Path, keys: Keys) -> Facts:
     pinned: dict[str, dict[str, Any]] = {}
     for path in _files(pins, ".json"):
         try:
-            pin = msgspec.json.decode(read_file(path, MAX_SMALL) or b"", type=_Pin)
+            pin = read_json(read_file(path, MAX_SMALL) or b"", type=_Pin)
         except (msgspec.DecodeError, RecursionError):
             continue
         pinned.setdefault(pin.cid, {"cid": pin.cid, "pinned": _ns(pin.created * 10**6), "name": pin.name})

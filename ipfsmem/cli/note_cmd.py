@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ipfsmem.canonical import read_json
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.errors import UsageError
 
@@ -54,6 +55,6 @@ def _json(text: str, what: str) -> Any:
     import msgspec
 
     try:
-        return msgspec.json.decode(text)
+        return read_json(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise UsageError(f"{what} is not JSON: {error}") from None

@@ -25,6 +25,7 @@ from typing import IO, Final
 import msgspec
 from aiohttp import web
 
+from ipfsmem.canonical import read_json
 from ipfsmem.content.car import CarParser, header, read_car, section
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, parse_cid
 from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode_unixfs
@@ -248,7 +249,7 @@ class _Blocks:
     async def pin(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
         try:
-            wish = msgspec.json.decode(await request.read(), type=_PinWish)
+            wish = read_json(await request.read(), type=_PinWish)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise UsageError(f"a pin is asked for with cid and name: {problem}") from None
         return json(_shown(await self._store.pin(parse_cid(wish.cid), wish.name)))
@@ -303,7 +304,7 @@ def _children(data: bytes, scope: str) -> list[CID]:
 
 async def _cids(request: web.Request) -> list[CID]:
     try:
-        asked = msgspec.json.decode(await request.read(), type=_Cids).cids
+        asked = read_json(await request.read(), type=_Cids).cids
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise UsageError(f"blocks are asked for with a list of cids: {problem}") from None
     if len(asked) > MAX_BATCH:

@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from ipfsmem import canonical
+from ipfsmem.canonical import read_json
 from ipfsmem.errors import FormatError, LimitError, MembershipError, UsageError
 from ipfsmem.seal.authority import Authority, Person
 from ipfsmem.seal.derive import RootKeys
@@ -207,7 +208,7 @@ def read_request(data: bytes, vault: bytes) -> Device:
     if len(data) > MAX_REQUEST:
         raise LimitError(f"an enrolment request has at most {MAX_REQUEST} bytes, this has {len(data)}")
     try:
-        asked = msgspec.json.decode(data, type=_Request)
+        asked = read_json(data, type=_Request)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise FormatError(f"the enrolment request is not readable: {error}") from None
     canonical.check_canonical(data, asked, "the enrolment request")

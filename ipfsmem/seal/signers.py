@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from ipfsmem.canonical import check_depth
+from ipfsmem.canonical import check_depth, read_json
 from ipfsmem.errors import FormatError, LimitError, PassphraseError, StorageError, UsageError
 from ipfsmem.seal.imports import wallet_library
 from ipfsmem.seal.wallet import ORDER, signing_hash
@@ -203,7 +203,7 @@ def _read_keystore(data: bytes, what: str) -> _Keystore:
     check_depth(data, what)
     try:
         # Old files write "Crypto" and "Version".
-        keystore = msgspec.convert(_lower_keys(msgspec.json.decode(data)), _Keystore)
+        keystore = msgspec.convert(_lower_keys(read_json(data)), _Keystore)
         if keystore.version != 3:
             raise FormatError(f"{what} has version {keystore.version}; 3 is read")
         params = _read_kdf(keystore.crypto, what)

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 from nacl import bindings, exceptions
 
-from ipfsmem.canonical import b64, check_canonical, encode, unb64
+from ipfsmem.canonical import b64, check_canonical, encode, read_json, unb64
 from ipfsmem.errors import FormatError, LimitError, PassphraseError, UsageError
 from ipfsmem.seal.derive import normalised_passphrase
 from ipfsmem.seal.primitives import ARGON2_MEMORY_KIB, ARGON2_PASSES, ARGON2_SALT_BYTES, argon2id
@@ -120,7 +120,7 @@ def _read(data: bytes) -> _File:
     if len(data) > MAX_FILE:
         raise LimitError(f"{_WHAT} has {len(data)} bytes, at most {MAX_FILE} allowed")
     try:
-        file = msgspec.json.decode(data, type=_File)
+        file = read_json(data, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"{_WHAT} is damaged: {error}") from None
     check_canonical(data, file, _WHAT)

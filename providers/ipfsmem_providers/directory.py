@@ -2,6 +2,7 @@
 
     packs/<sha256>.car                       blocks, as ordinary CAR files (directory_packs.py)
     packs/<sha256>.idx                       where they lie; a cache
+    packs/<sha256>.going                     this pack is to go (directory_collect.py)
     pins/<cid>.<16 hex of SHA-256(name)>.json            {"cid","created","name","v":1}
     names/<k51...>.<16 hex of SHA-256(record)>.ipns-record
 
@@ -23,10 +24,12 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ipfsmem import canonical
+from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import ConfigError, FormatError, ProviderRefused, SealError
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem_providers.directory_collect import Collector, Roots
 from ipfsmem_providers.directory_files import (
     disk_errors,
     flush_folder,
@@ -139,8 +142,14 @@ class DirectoryProvider:
         return await self._run(self._list, name)
 
     async def unpin(self, pin: Pin) -> None:
-        """Remove one pin. Its blocks stay until packs are collected."""
+        """Remove one pin. Its blocks stay until they are collected."""
         await self._run(self._unpin, pin)
+
+    async def collect(self) -> int:
+        """Mark packs with blocks that no pin needs, and remove those that were marked a day ago. Bytes that are or
+        will be free. ProviderRefused when a pin's tree is not whole here, so that nobody can say what it needs.
+        """
+        return await self._run(self._collect)
 
     async def put_name(self, name: str, record: bytes) -> None:
         """Keep a record unless a greater one is there; lesser ones go after it is in place."""
@@ -188,8 +197,39 @@ class DirectoryProvider:
 
     def _finish(self, writer: PackWriter) -> None:
         self._packs.forget(writer.finish())
-        with contextlib.suppress(OSError):  # the blocks are safe; merging can be done another day
+        with contextlib.suppress(
+            OSError, ProviderRefused
+        ):  # the blocks are safe; the rest can be done another day
             self._packs.compact()
+            collector = self._collector()
+            if collector.due():
+                collector.remove(self._roots())
+
+    def _collector(self) -> Collector:
+        return Collector(self._packs, self._clock() // 1_000_000)
+
+    def _collect(self) -> int:
+        collector = self._collector()
+        roots = self._roots()
+        return collector.remove(roots) + collector.mark(roots)
+
+    def _roots(self) -> Roots:
+        """Every root that a pin or a name record keeps, whoever put it there."""
+        pinned: set[CID] = set()
+        for file in names_in(self._pins):
+            if file.endswith(".json"):
+                # A pin file that cannot be read, such as the copy that a sync program made of it, still keeps its root.
+                with contextlib.suppress(FormatError):
+                    pinned.add(parse_cid(file.partition(".")[0]))
+        named: set[CID] = set()
+        for file in names_in(self._names):
+            data = read_file(self._names / file, ipns.MAX_RECORD) if file.endswith(".ipns-record") else None
+            if data is not None:
+                with contextlib.suppress(FormatError, SealError):
+                    leads = ipns.split_value(ipns.verify_record(file.partition(".")[0], data).value)
+                    if isinstance(leads, CID):
+                        named.add(leads)
+        return Roots(frozenset(pinned), frozenset(named))
 
     def _pin(self, root: CID, name: str) -> Pin:
         handle = f"{root}.{_tag(name.encode())}.json"
@@ -212,7 +252,7 @@ class DirectoryProvider:
         if data is None:
             return None
         try:
-            read = msgspec.json.decode(data, type=_PinFile)
+            read = read_json(data, type=_PinFile)
             pin = Pin(parse_cid(read.cid), read.name, handle, read.created)
         except (msgspec.DecodeError, UnicodeDecodeError, FormatError):
             return None

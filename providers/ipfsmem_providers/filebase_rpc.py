@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.sync.provider import Pin
@@ -82,7 +83,7 @@ class Rpc:
             answered: list[str] = []
             async for line in answer.lines():
                 try:
-                    entry = msgspec.json.decode(line, type=_Root).root
+                    entry = read_json(line, type=_Root).root
                 except msgspec.DecodeError:
                     entry = None
                 if entry is None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import aiohttp
 import msgspec
 
+from ipfsmem.canonical import read_json
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem_providers.http_errors import Reason, reason_of
 
@@ -67,7 +68,7 @@ class Answer:
     def decode(self, kind: type[T]) -> T:
         """The body as JSON of a msgspec type; unknown fields are ignored. ProviderUnavailable when it is not that."""
         try:
-            return msgspec.json.decode(self.body, type=kind)
+            return read_json(self.body, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             told = str(error)
         shown = self.content_type or "no content type"

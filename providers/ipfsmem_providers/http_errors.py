@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ipfsmem.canonical import read_json
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 
 REDACTED: Final = "[redacted]"
@@ -77,7 +78,7 @@ def reason_of(body: bytes, content_type: str = "") -> Reason:
         return Reason()
     if text[:1] in "{[":
         try:
-            return _from_json(msgspec.json.decode(text))
+            return _from_json(read_json(text))
         except (msgspec.DecodeError, RecursionError):
             pass
     if text.startswith("<"):

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import msgspec
 
+from ipfsmem.canonical import read_json
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.http import ANSWER_MAX, Answer, Http, Stream, urls_of
 from ipfsmem_providers.http_body import Body
@@ -124,7 +125,7 @@ class KuboRpc:
         async with self.stream(command, params, body=body, what=what, max_bytes=max_bytes) as answer:
             async for line in answer.lines(max_line=max_bytes):
                 try:
-                    yield msgspec.json.decode(line, type=kind)
+                    yield read_json(line, type=kind)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:
                     told = str(error)
                 else:

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import (
     FormatError,
@@ -175,7 +176,7 @@ def parse_providers(answer: Answer) -> list[PeerRecord]:
     found = []
     for row in rows[:_PROVIDERS_MAX]:
         try:
-            record = msgspec.json.decode(row, type=PeerRecord)
+            record = read_json(row, type=PeerRecord)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         if record.schema in ("peer", "bitswap", "http"):

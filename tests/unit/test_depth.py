@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,10 @@ from ipfsmem.errors import FormatError
 
 PROGRAM = """
 import sys, hashlib
+import msgspec
 sys.setrecursionlimit(100_000)
+class Loose(msgspec.Struct):
+    known: int = 0
 from ipfsmem import canonical
 from ipfsmem.bundle import blob, timeline
 from ipfsmem.causal import tree
@@ -31,6 +35,11 @@ for deep in (b"[" * 500_000, b'{"a":' * 500_000, b'{"e":{"m/a":' + b"[" * 500_00
             continue
         sys.exit("accepted")
     assert timeline.parse_line(deep)["type"] == "raw"
+    try:
+        canonical.read_json(deep, Loose)
+        sys.exit("accepted")
+    except msgspec.DecodeError:
+        pass
 print("alive")
 """
 
@@ -65,3 +74,21 @@ def test_the_limit_is_exact() -> None:
     check_depth(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH, "it")
     with pytest.raises(FormatError, match="deeper"):
         check_depth(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "it")
+
+
+def test_json_of_strangers_has_one_reader() -> None:
+    """Where bytes come from outside, `read_json` (or a check_depth before) is what decodes them."""
+    root = Path(__file__).parents[2]
+    own = {
+        "config.py",
+        "names.py",
+        "publish.py",
+        "store.py",
+        "writing.py",
+        "working_scan.py",
+        "secret_check.py",
+    }
+    own |= {"psa_requests.py", "canonical.py", "blob.py"}
+    for path in [*root.glob("ipfsmem/**/*.py"), *root.glob("providers/**/*.py")]:
+        text = path.read_text("utf-8")
+        assert "msgspec.json.decode(" not in text or path.name in own, f"{path} decodes JSON by itself"
