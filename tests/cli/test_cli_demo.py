@@ -146,7 +146,9 @@ def _another_wallet(patch: pytest.MonkeyPatch) -> None:
 def _open_to_all(patch: pytest.MonkeyPatch) -> None:
     create = Memory.create.__func__  # type: ignore[attr-defined]
     patch.setattr(
-        Memory, "create", classmethod(lambda cls, name, mode, **more: create(cls, name, "ipfs", public_ok=True, **more))
+        Memory,
+        "create",
+        classmethod(lambda cls, name, mode, **more: create(cls, name, "ipfs", public_ok=True, **more)),
     )
 
 
