@@ -7,6 +7,7 @@ drive it. Nothing here decides what is said.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -120,25 +121,41 @@ def table(
             click.echo("\t".join(row))
         return
     from rich.cells import cell_len
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
-    made = Table(box=None, pad_edge=False, header_style="dim")
-    giving = {place % len(headings) for place in shrink}
-    for place, heading in enumerate(headings):
-        needed = max(cell_len(heading), *(cell_len(row[place]) for row in cleaned), 0)
-        made.add_column(
-            heading,
-            style=styles[place] if place < len(styles) else "",
-            no_wrap=True,
-            overflow="ellipsis",
-            min_width=None if place in giving else min(needed, 28),
-        )
-    for row in cleaned:
-        made.add_row(*map(Text, row))
-    plain = bool(os.environ.get("NO_COLOR"))
-    Console(color_system=None if plain else "auto", highlight=False).print(made)
+    shown = [[*headings], *cleaned]
+    widths = [max(cell_len(row[place]) for row in shown) for place in range(len(headings))]
+    giving = sorted({place % len(headings) for place in shrink})
+    _fit(widths, giving, shutil.get_terminal_size().columns)
+    for number, row in enumerate(shown):
+        cells = [
+            _cell(text, width, "dim" if not number else styles[place] if place < len(styles) else "")
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+            if width
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def _fit(widths: list[int], giving: Sequence[int], window: int) -> None:
+    """Make columns narrower until they stand in the window: those that keep at most 28 places, then the widest giving."""
+    over = sum(widths) + 2 * (sum(map(bool, widths)) - 1) - window
+    for place, width in enumerate(widths):
+        if over > 0 and place not in giving and width > 28:
+            widths[place] -= min(over, width - 28)
+            over -= width - widths[place]
+    while over > 0 and max(widths[place] for place in giving) > 4:
+        widest = max(giving, key=lambda place: widths[place])
+        widths[widest] -= 1
+        over -= 1
+
+
+def _cell(text: str, width: int, how: str) -> str:
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(text) > width:
+        text = set_cell_size(text, width - 1).rstrip() + "…"
+    padding = " " * (width - cell_len(text))
+    known = {"bold": {"bold": True}, "dim": {"dim": True}}
+    return (style(text, **known.get(how, {"fg": how})) if how and text else text) + padding
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> None:

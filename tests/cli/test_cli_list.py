@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+from rich.cells import cell_len
+
+from ipfsmem.cli import printing
 from tests.cli_lab import Cli
 
 
@@ -43,3 +47,23 @@ def test_marks(clash: tuple[Cli, Cli]) -> None:
     listed = {item["key"]: item for item in first.ok("list", "--json").json}
     assert listed["poem"]["merged"] and not listed["poem"]["conflicts"] and listed["tone"]["conflicts"] == 1
     assert first.ok("read", "poem", "--body").out == "ONE\n\ntwo\n\nTHREE\n"
+
+
+def test_a_table_keeps_its_columns_in_any_window(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(printing, "is_terminal", lambda stream=None: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    rows = [
+        ("key_one", "feedback", "", "日本語の名前がここにあります", "a long description " * 6),
+        ("k" * 64, "user", "!", "short", "short"),
+    ]
+    for window in (60, 80, 100, 240):
+        monkeypatch.setenv("COLUMNS", str(window))
+        printing.table(("key", "type", "", "name", "description"), rows, shrink=(3, 4))
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) == 3 and max(map(cell_len, lines)) <= window
+        assert lines[0].split()[:3] == ["key", "type", "name"]
+        assert "feedback" in lines[1] and lines[1].startswith("key_one ") and "  !  " in lines[2]
+    assert rows[0][4].strip() in lines[1] and rows[1][0] in lines[2]  # wide enough: nothing is cut
+    assert {line.index("feedback") for line in lines[1:2]} == {lines[0].index("type")}
