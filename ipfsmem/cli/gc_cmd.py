@@ -40,15 +40,24 @@ def command(here: Here, dry_run: bool, provider: tuple[str, ...], keep_roots: in
 
     Never what a name points at, what this device did not verify, or what is less than a day old.
     """
+    from msgspec import to_builtins
+
     with here.memory(provider=provider) as memory, Meter(silent=here.json) as meter:
         done = asyncio.run(
             memory.gc(dry_run=dry_run, keep_roots=keep_roots, keep_days=keep_days, progress=meter)
         )
     if here.json:
-        here.emit({"dry_run": dry_run, "providers": done.providers, "here": done.here, "blocks": done.blocks})
+        here.emit({"dry_run": dry_run, **to_builtins(done)})
         return
     for where, verdicts in (*done.providers.items(), ("this device", done.here)):
         _tell(where, verdicts)
+    for where, size_there in done.freed.items():
+        if size_there:
+            click.echo(
+                f"{size(size_there)} at {clean(where)}: free now, or in a day when other devices may still use it."
+            )
+    for where, problem in done.problems.items():
+        click.echo(style("not freed: ", fg="yellow") + clean(f"{where}: {problem}"))
     verb = "would go" if dry_run else "went"
     click.echo(f"{count(done.blocks.blocks, 'block')} ({size(done.blocks.bytes)}) {verb} here.")
 

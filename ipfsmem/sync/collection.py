@@ -5,19 +5,26 @@ from __future__ import annotations
 import msgspec
 
 from ipfsmem.content.cid import parse_cid, raw_cid
+from ipfsmem.errors import ProviderError
 from ipfsmem.replica.collect import Collected, collect
 from ipfsmem.sync.names import pin_name
-from ipfsmem.sync.provider import MAX_BATCH, Provider
+from ipfsmem.sync.provider import MAX_BATCH, Collecting, Provider
 from ipfsmem.sync.retention import Pinned, Verdict, judge
 from ipfsmem.sync.run import Run
 
 
 class Collection(msgspec.Struct, frozen=True):
-    """What a collection let go: a verdict for each root, at each provider and here, and the blocks here."""
+    """What a collection let go: a verdict for each root, at each provider and here, and the blocks here.
+
+    `freed`: bytes that are free at a provider which is told to let go of blocks, or will be a day later. `problems`: why
+    one that was told did not.
+    """
 
     providers: dict[str, list[Verdict]]
     here: list[Verdict]
     blocks: Collected
+    freed: dict[str, int] = {}
+    problems: dict[str, str] = {}
 
 
 async def _unpin(
@@ -109,4 +116,13 @@ async def collect_roots(run: Run, *, dry_run: bool, keep_roots: int, keep_days: 
         if not dry_run:
             gone = [(verdict.root,) for verdict in here if not verdict.keep]
             run.replica.db.connection.executemany("DELETE FROM heads WHERE root=?", gone)
-    return Collection(verdicts, here, collected)
+    freed: dict[str, int] = {}
+    problems: dict[str, str] = {}
+    if not dry_run:
+        for provider in run.providers:
+            if isinstance(provider, Collecting):
+                try:
+                    freed[provider.name] = await provider.collect()
+                except ProviderError as error:
+                    problems[provider.name] = str(error)
+    return Collection(verdicts, here, collected, freed, problems)

@@ -82,6 +82,14 @@ class Index:
                     found.append(place)
         return found
 
+    def places(self) -> Iterator[Place]:
+        """All of it; reads the whole index."""
+        if self._body is None:
+            self._load()
+        if self._body is None:
+            raise FileNotFoundError("the index changed while it was read")
+        return (Place(*record) for record in _RECORD.iter_unpack(self._body))
+
     def intact(self) -> bool:
         """Whether the index is as it was written; reads all of it."""
         if self._body is None:

@@ -5,8 +5,8 @@ content and go only after a file that holds all their blocks is in its place, so
 whoever finds a file gone lists the folder again. Each block read is checked; a pack that turns out damaged gets an
 index without its bad blocks, and the other packs are asked. Nothing here knows roots, pins or names.
 
-Removing blocks that no pin needs is not done here yet. It would take the pins' trees, write one pack of the sound
-blocks of the packs older than a day that are in those trees, and then remove those packs, as `compact` does.
+A pack that is to go is marked first, `packs/<its SHA-256>.going`: its blocks can still be read but are no longer said
+to be stored, so whoever uploads sends them again. directory_collect.py marks packs, and removes them later.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ MAX_PACKS: Final = 64
 MERGE_BYTES: Final = 256 * 1024 * 1024
 #: Files in the making, and indexes without a pack, are leftovers after a day.
 LEFTOVER_SECONDS: Final = 86_400
+GOING: Final = ".going"
 _SPAN: Final = 4 * 1024 * 1024
 _GAP: Final = 16 * 1024
 _HEX: Final = frozenset("0123456789abcdef")
@@ -105,6 +106,8 @@ class PackWriter:
             with contextlib.suppress(OSError):
                 (self._packs / f"{stem}.idx").unlink()
             raise
+        with contextlib.suppress(OSError):
+            (self._packs / f"{stem}{GOING}").unlink()  # somebody wants just this pack again
         flush_folder(self._packs)
         return f"{stem}.car"
 
@@ -139,13 +142,18 @@ class Packs:
             return {}
         return {name: size for size, name in sorted(found, reverse=True)}
 
+    def going(self) -> set[str]:
+        """Packs that are marked to go, by the name of the pack."""
+        return {f"{name[:64]}.car" for name in names_in(self.folder) if _is_mark(name)}
+
     def has(self, digests: Collection[bytes]) -> set[bytes]:
-        """Those of `digests` that some index names."""
+        """Those of `digests` that some index names; what is in a pack that is to go does not count."""
         missing = set(digests)
         seen: set[str] = set()
         while missing:
             packs = self.names()
-            new = [item for item in packs.items() if item[0] not in seen]
+            going = self.going()
+            new = [item for item in packs.items() if item[0] not in seen and item[0] not in going]
             if not new:
                 break  # twice the same list: nothing was merged away while we looked
             for name, size in new:
@@ -171,6 +179,12 @@ class Packs:
             stale = [item for item in self.names().items() if self._is_stale(*item)]
             if stale:
                 self._get_from(stale, missing, found)
+        return found
+
+    def get_from(self, packs: list[tuple[str, int]], digests: Collection[bytes]) -> dict[bytes, bytes]:
+        """The blocks that can be read whole from these packs, each checked."""
+        found: dict[bytes, bytes] = {}
+        self._get_from(packs, set(digests), found)
         return found
 
     def _get_from(self, packs: list[tuple[str, int]], missing: set[bytes], found: dict[bytes, bytes]) -> None:
@@ -285,7 +299,9 @@ class Packs:
         packs = self.names()
         if len(packs) <= MAX_PACKS:
             return
-        self._sweep(packs, time.time() - LEFTOVER_SECONDS)
+        self.sweep(packs, time.time() - LEFTOVER_SECONDS)
+        going = self.going()
+        packs = {name: size for name, size in packs.items() if name not in going}
         parts: list[tuple[str, int]] = []
         total = 0
         for name, size in sorted(packs.items(), key=lambda item: (item[1], item[0])):
@@ -318,14 +334,22 @@ class Packs:
                     blocks[digest] = section_place
         if len(whole) < 2 or not blocks:
             return
-        merged = self._write_merged(blocks)
+        merged = self.write_merged(blocks)
         for name in whole:
             if name != merged:
                 with contextlib.suppress(OSError):  # gone already, or open elsewhere on Windows
                     (self.folder / name).unlink()
                     (self.folder / f"{name[:-4]}.idx").unlink()
 
-    def _write_merged(self, blocks: dict[bytes, tuple[bytes, str, int, int]]) -> str:
+    def index(self, name: str, size: int) -> Index | None:
+        """The index of a pack, made anew when it is missing; None when the pack is gone."""
+        return self._index(name, size)
+
+    def write_merged(self, blocks: dict[bytes, tuple[bytes, str, int, int]]) -> str:
+        """One pack of blocks that lie in others, by digest: CID bytes, pack, offset, length. The new pack's name.
+
+        Its bytes follow from the set of blocks alone. FileNotFoundError when a pack is gone or not what it was.
+        """
         ordered = sorted(blocks)
         writer = PackWriter(self.folder, decode_cid(blocks[ordered[0]][0]))
         files: dict[str, int] = {}
@@ -348,15 +372,20 @@ class Packs:
             for fd in files.values():
                 os.close(fd)
 
-    def _sweep(self, packs: dict[str, int], oldest: float) -> None:
-        """Remove what a crash left behind: old files in the making, and old indexes whose pack is gone."""
+    def sweep(self, packs: dict[str, int], oldest: float) -> None:
+        """Remove what a crash left behind: old files in the making, and old indexes and marks whose pack is gone."""
         for kind in ("packs", "pins", "names"):
             sweep(self.folder.with_name(kind), oldest)
         for name in names_in(self.folder):
-            if len(name) == 68 and name.endswith(".idx") and f"{name[:-4]}.car" not in packs:
+            ours = (len(name) == 68 and name.endswith(".idx")) or _is_mark(name)
+            if ours and f"{name[:64]}.car" not in packs:
                 with contextlib.suppress(OSError):
                     if (self.folder / name).stat().st_mtime < oldest:
                         (self.folder / name).unlink()
+
+
+def _is_mark(name: str) -> bool:
+    return len(name) == 64 + len(GOING) and name.endswith(GOING) and _HEX.issuperset(name[:64])
 
 
 def _offset(place: Place) -> int:

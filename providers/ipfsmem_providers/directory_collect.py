@@ -1,0 +1,222 @@
+"""Letting go of blocks in a shared folder that no pin needs, without a lock and without taking what others rely on.
+
+Two steps, a day apart. First a pack that is mostly of no use is marked: `packs/<sha256>.going`, with the time in it; what
+is needed of it was written to another pack before. From then on `has` passes it over, so a device that uploads sends
+those blocks again; and one that was told just before that they are there has a day to pin its root. Then, with the pins
+as they are by then, what is needed after all is written to a new pack, and the marked one is removed. A crash
+anywhere leaves a pack too many, never one too few; two devices at it at the same time do the same work twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ipfsmem.canonical import read_json
+from ipfsmem.content.cid import CID, DAG_PB, RAW
+from ipfsmem.content.dagpb import decode_node
+from ipfsmem.errors import FormatError, ProviderRefused
+from ipfsmem_providers.directory_files import TEMPORARY, flush_folder, read_file, write_file
+from ipfsmem_providers.directory_index import scan
+from ipfsmem_providers.directory_packs import GOING, MERGE_BYTES, Packs
+
+#: A pack is left alone until it is this old, and again this long after it was marked.
+DAY_MS: Final = 86_400_000
+#: A pack is written anew when at least one part in so many of it is of no use.
+_WORTH: Final = 4
+_BATCH: Final = 2_000
+_MARK_MAX: Final = 256
+
+
+class Roots(NamedTuple):
+    """Roots that keep their trees: pinned ones must be whole here, those that names point at may be elsewhere."""
+
+    pinned: frozenset[CID]
+    named: frozenset[CID]
+
+
+class _Mark(msgspec.Struct):
+    since: int
+
+
+class Collector:
+    """Marks and removes packs of one folder; `now` is in milliseconds since 1970 UTC. Methods block."""
+
+    def __init__(self, packs: Packs, now: int) -> None:
+        self._packs = packs
+        self._now = now
+
+    def due(self) -> bool:
+        """Whether a pack was marked long enough ago to be removed."""
+        return bool(self._due())
+
+    def mark(self, roots: Roots) -> int:
+        """Mark packs of which a good part is of no use; bytes that will be free when they are removed."""
+        if not roots.pinned:
+            return 0  # a folder whose pins did not arrive yet looks the same as one that nobody needs
+        live = self._live(roots)
+        packs = self._packs.names()
+        going = self._packs.going()
+        useless = [item for item in packs.items() if item[0] not in going and self._is_useless(*item, live)]
+        if not useless:
+            return 0
+        staying = [item for item in packs.items() if item[0] not in going and item not in useless]
+        kept, broken = self._rescue(useless, staying, live)
+        marked = [(name, size) for name, size in useless if name not in broken]
+        for name, _ in marked:
+            mark = msgspec.json.encode(_Mark(self._now))
+            write_file(self._packs.folder, f"{name[:64]}{GOING}", mark, flush=False)
+        flush_folder(self._packs.folder)
+        return max(0, sum(size for _, size in marked) - kept)
+
+    def remove(self, roots: Roots) -> int:
+        """Remove what was marked a day ago, after saving what is needed by now; bytes that are free."""
+        due = self._due()
+        if not roots.pinned:
+            return 0
+        if not due:
+            self._packs.sweep(self._packs.names(), (self._now - DAY_MS) / 1000)
+            return 0
+        live = self._live(roots)
+        packs = self._packs.names()
+        going = self._packs.going()
+        staying = [item for item in packs.items() if item[0] not in going]
+        leaving = [(name, packs[name]) for name in due if name in packs]
+        kept, broken = self._rescue(leaving, staying, live)
+        freed = sum(packs.get(name, 0) for name in due if name not in broken and self._take_away(name))
+        self._packs.sweep(self._packs.names(), (self._now - DAY_MS) / 1000)
+        flush_folder(self._packs.folder)
+        return max(0, freed - kept)
+
+    def _due(self) -> list[str]:
+        found = []
+        for name in sorted(self._packs.going()):
+            with contextlib.suppress(msgspec.DecodeError):
+                data = read_file(self._packs.folder / f"{name[:64]}{GOING}", _MARK_MAX)
+                if data is not None and self._now - read_json(data, type=_Mark).since >= DAY_MS:
+                    found.append(name)
+        return found
+
+    def _live(self, roots: Roots) -> set[bytes]:
+        """Digests of everything in the trees of the roots. ProviderRefused where a folder of a tree is missing."""
+        live: set[bytes] = set()
+        level = {cid.multihash[2:]: cid for cid in roots.pinned}
+        here = self._packs.get([cid.multihash[2:] for cid in roots.named])
+        level |= {cid.multihash[2:]: cid for cid in roots.named if cid.multihash[2:] in here}
+        while level:
+            live.update(level)
+            nodes = []
+            for digest, cid in level.items():
+                if cid.codec == DAG_PB:
+                    nodes.append(digest)
+                elif cid.codec != RAW:
+                    raise _unsure(cid)
+            below: dict[bytes, CID] = {}
+            for start in range(0, len(nodes), _BATCH):
+                part = nodes[start : start + _BATCH]
+                blocks = self._packs.get(part)
+                for digest in part:
+                    try:
+                        links = decode_node(blocks[digest]).links
+                    except (KeyError, FormatError):
+                        raise _unsure(level[digest]) from None
+                    for link in links:
+                        if link.cid.multihash[2:] not in live:
+                            below[link.cid.multihash[2:]] = link.cid
+            level = below
+        return live
+
+    def _is_useless(self, name: str, size: int, live: set[bytes]) -> bool:
+        """Whether a pack is old enough and enough of it is in no tree."""
+        try:
+            if self._age(name) < DAY_MS:
+                return False
+            index = self._packs.index(name, size)
+            places = list(index.places()) if index is not None else []
+        except FileNotFoundError:
+            return False
+        dead = sum(place.length for place in places if place.digest not in live)
+        total = sum(place.length for place in places)
+        return bool(places) and (dead * _WORTH >= total > 0 or all(p.digest not in live for p in places))
+
+    def _age(self, name: str) -> int:
+        return self._now - (self._packs.folder / name).stat().st_mtime_ns // 1_000_000
+
+    def _rescue(
+        self, leaving: list[tuple[str, int]], staying: list[tuple[str, int]], live: set[bytes]
+    ) -> tuple[int, set[str]]:
+        """Write what is needed of the packs that leave to new ones, durably: how many bytes, and the packs that have
+        something needed which cannot be written anew and which therefore stay."""
+        needed = self._needed(leaving, staying, live)
+        broken: set[str] = set()
+        blocks: dict[bytes, tuple[bytes, str, int, int]] = {}
+        written = total = 0
+        for name, size in leaving:
+            mine = needed & self._digests(name, size)
+            if not mine:
+                continue
+            with contextlib.suppress(FormatError), (self._packs.folder / name).open("rb") as file:
+                for section in scan(file):
+                    if section.sound and section.digest in mine:
+                        mine.discard(section.digest)
+                        needed.discard(section.digest)
+                        blocks[section.digest] = (section.cid, name, section.offset, len(section.data))
+                        total += len(section.data)
+            if mine:
+                broken.add(name)
+            if total >= MERGE_BYTES:
+                written += self._write(blocks)
+                blocks, total = {}, 0
+        return written + self._write(blocks), broken
+
+    def _needed(
+        self, leaving: list[tuple[str, int]], staying: list[tuple[str, int]], live: set[bytes]
+    ) -> set[bytes]:
+        """What is needed of the packs that leave and cannot be read from one that stays; an index alone is no proof."""
+        inside = set().union(*(self._digests(*item) for item in leaving)) & live
+        needed = sorted(inside)
+        for start in range(0, len(needed), _BATCH):
+            inside -= self._packs.get_from(staying, needed[start : start + _BATCH]).keys()
+        return inside
+
+    def _digests(self, name: str, size: int) -> set[bytes]:
+        index = self._packs.index(name, size)
+        return {place.digest for place in index.places()} if index is not None else set()
+
+    def _write(self, blocks: dict[bytes, tuple[bytes, str, int, int]]) -> int:
+        if not blocks:
+            return 0
+        name = self._packs.write_merged(blocks)
+        self._packs.forget(name)
+        return (self._packs.folder / name).stat().st_size
+
+    def _take_away(self, name: str) -> bool:
+        """Remove a marked pack, unless somebody has written it anew just now."""
+        folder = self._packs.folder
+        aside = folder / f"{TEMPORARY}{name}"
+        try:
+            os.replace(folder / name, aside)  # noqa: PTH105 - whoever writes it from now on writes another file
+        except FileNotFoundError:
+            taken = False
+        else:
+            taken = self._now - aside.stat().st_mtime_ns // 1_000_000 >= DAY_MS
+            if taken:
+                aside.unlink()
+            else:
+                os.replace(aside, folder / name)  # noqa: PTH105
+        left = [GOING, ".idx"] if taken or not (folder / name).exists() else [GOING]
+        for ending in left:
+            with contextlib.suppress(OSError):
+                (folder / f"{name[:64]}{ending}").unlink()
+        self._packs.forget(name)
+        return taken
+
+
+def _unsure(cid: CID) -> ProviderRefused:
+    return ProviderRefused(
+        f"{cid}, which a pin needs, is not in the folder (or nothing that can be followed), so nothing was removed",
+        hint="Let the program that keeps the folder in step finish, or sync a device that has it.",
+    )

@@ -1,0 +1,423 @@
+"""Letting go of blocks in a shared folder: space really comes back, and no order of steps, crash or second device takes
+what a pin needs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipfsmem_providers import directory_collect, directory_files
+from ipfsmem_providers.directory import DirectoryProvider
+
+from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import ProviderRefused
+from ipfsmem.memory import Memory
+from ipfsmem.replica.replica import World
+from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.sync.ipns import make_record
+from ipfsmem.sync.provider import Pin
+from ipfsmem.testing import MockClock, SeededRandom
+from tests.unit.storage.test_plain_layout import WALLET
+
+DAY = 86_400
+SEED = b"\x41" * 32
+NAME = ipns_name(ed25519_public(SEED))
+
+
+class Stick:
+    """A folder, a clock, and files whose times follow that clock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = MockClock()
+        self.times: dict[str, int] = {}
+
+    def open(self) -> DirectoryProvider:
+        return DirectoryProvider(self.folder, clock=self.clock)
+
+    def later(self, days: float) -> None:
+        self.stamp()
+        self.clock.advance(days * DAY)
+
+    def stamp(self) -> None:
+        """Give files that are new since the last call the time that it is."""
+        for path in (self.folder / "packs").glob("*"):
+            key = f"{path.name} {path.stat().st_ino}"
+            self.times.setdefault(key, self.clock.ns)
+            os.utime(path, ns=(self.times[key], self.times[key]))
+
+    def collect(self) -> int:
+        self.stamp()
+        freed = asyncio.run(self.open().collect())
+        self.stamp()
+        return freed
+
+    def put(
+        self, files: dict[str, bytes], *, known: bool = True, provider: DirectoryProvider | None = None
+    ) -> CID:
+        """Upload a tree, leaving out what is said to be there."""
+
+        async def work() -> CID:
+            device = provider or self.open()
+            tree = build_tree(files)
+            there = await device.has([cid for cid, _ in tree.blocks]) if known else set()
+            await device.put_car(tree.cid, [b for b in tree.blocks if b[0] not in there], name="n")
+            return tree.cid
+
+        root = asyncio.run(work())
+        self.stamp()
+        return root
+
+    def pin(self, root: CID) -> Pin:
+        return asyncio.run(self.open().pin(root, "n"))
+
+    def unpin(self, root: CID) -> None:
+        asyncio.run(self.open().unpin(Pin(root, "n", "", 0)))
+
+    def whole(self, files: dict[str, bytes]) -> bool:
+        blocks = dict(build_tree(files).blocks)
+        return asyncio.run(self.open().get_blocks(list(blocks))) == blocks
+
+    @property
+    def size(self) -> int:
+        return sum(path.stat().st_size for path in (self.folder / "packs").glob("*.car"))
+
+
+@pytest.fixture
+def stick(tmp_path: Path) -> Stick:
+    return Stick(tmp_path)
+
+
+def texts(tag: str, count: int = 30, size: int = 3_000) -> dict[str, bytes]:
+    return {f"{tag}/{n}": random.Random(f"{tag} {n}").randbytes(size) for n in range(count)}
+
+
+OLD, NEW = texts("old"), texts("new")
+
+
+def test_space_comes_back_a_day_later_and_not_before(stick: Stick) -> None:
+    old, new = stick.put(OLD), stick.put(NEW)
+    stick.pin(old), stick.pin(new)
+    stick.unpin(old)
+    before = stick.size
+    assert stick.collect() == 0, "younger than a day"
+    stick.later(1.1)
+    promised = stick.collect()
+    assert promised > 90_000 and stick.size == before and stick.whole(OLD)
+    stick.later(0.9)
+    assert stick.collect() == 0 and stick.size == before
+    stick.later(0.2)
+    assert stick.collect() == promised
+    assert stick.size == before - promised and stick.whole(NEW)
+    assert not asyncio.run(stick.open().get_blocks([cid for cid, _ in build_tree(OLD).blocks]))
+    assert not list(stick.folder.glob("packs/*.going"))
+    assert sorted(p.stem for p in stick.folder.glob("packs/*.car")) == sorted(
+        p.stem for p in stick.folder.glob("packs/*.idx")
+    )
+
+
+def test_what_is_needed_of_a_pack_moves_to_another_one(stick: Stick) -> None:
+    both = stick.put({**OLD, "keep": b"k" * 2000})
+    stick.pin(both)
+    root = stick.put({"keep": b"k" * 2000})
+    stick.pin(root)
+    stick.unpin(both)
+    stick.later(1.1)
+    stick.collect()
+    assert stick.whole({"keep": b"k" * 2000})
+    stick.later(1.1)
+    assert stick.collect() > 80_000
+    assert stick.whole({"keep": b"k" * 2000}) and stick.size < 5_000
+
+
+def test_a_publish_does_it_when_it_is_time(stick: Stick) -> None:
+    old, new = stick.put(OLD), stick.put(NEW)
+    stick.pin(new)
+    stick.later(1.1)
+    stick.collect()
+    stick.later(1.1)
+    before = stick.size
+    root = stick.put({"x": b"1"})
+    stick.pin(root)
+    assert stick.size < before - 80_000 and stick.whole(NEW) and old
+
+
+def test_little_waste_is_left(stick: Stick) -> None:
+    root = stick.put({**OLD, "a": b"1" * 3000})
+    part = stick.put(OLD)
+    stick.pin(part)
+    stick.later(2)
+    assert stick.collect() == 0 and root
+
+
+def test_who_was_told_that_it_is_there_has_a_day_to_pin(stick: Stick) -> None:
+    old, new = stick.put(OLD), stick.put(NEW)
+    stick.pin(new)
+    stick.later(1.1)
+    device = stick.open()
+    # The other device asks, and is about to upload the little that is missing ...
+    there = asyncio.run(device.has([cid for cid, _ in build_tree(OLD).blocks]))
+    assert there
+    stick.collect()
+    stick.later(0.5)
+    mixed = {**OLD, "more": b"of it"}
+    blocks = [b for b in build_tree(mixed).blocks if b[0] not in there]
+    asyncio.run(device.put_car(build_tree(mixed).cid, blocks, name="n"))
+    stick.pin(build_tree(mixed).cid)
+    stick.later(0.7)
+    stick.collect()
+    stick.later(3)
+    stick.collect()
+    assert stick.whole(mixed) and stick.whole(NEW) and old
+
+
+def test_after_the_mark_everything_is_sent_again(stick: Stick) -> None:
+    stick.put(OLD)
+    stick.pin(stick.put(NEW))
+    stick.later(1.1)
+    stick.collect()
+    cids = [cid for cid, _ in build_tree(OLD).blocks]
+    assert not asyncio.run(stick.open().has(cids))
+    stick.pin(stick.put(OLD))  # the very same pack: its mark goes
+    assert asyncio.run(stick.open().has(cids)) == set(cids)
+    stick.later(1.1)
+    stick.collect()
+    stick.later(1.1)
+    stick.collect()
+    assert stick.whole(OLD) and stick.whole(NEW)
+
+
+def test_a_pack_that_is_written_again_in_the_last_moment_stays(
+    stick: Stick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stick.put(OLD)
+    stick.pin(stick.put(NEW))
+    stick.later(1.1)
+    stick.collect()
+    stick.later(1.1)
+    real = directory_collect.Collector._take_away
+
+    def take_away(self: Any, name: str) -> bool:
+        root = stick.put(OLD)  # another device, after this one has looked at the pins
+        stick.pin(root)
+        return real(self, name)
+
+    monkeypatch.setattr(directory_collect.Collector, "_take_away", take_away)
+    monkeypatch.setattr(directory_collect.Collector, "due", lambda self: False)
+    stick.collect()
+    assert stick.whole(OLD) and stick.whole(NEW)
+
+
+def test_a_tree_that_is_not_whole_stops_it(stick: Stick) -> None:
+    stick.pin(stick.put(NEW))
+    absent = build_tree({"a/b": b"did not arrive yet"}).cid
+    stick.pin(absent)
+    stick.put(OLD)
+    stick.later(5)
+    for _ in range(2):
+        with pytest.raises(ProviderRefused, match=str(absent)):
+            stick.collect()
+        stick.later(2)
+    stick.put({"x": b"publishing goes on"})
+    assert stick.whole(OLD)
+    stick.unpin(absent)
+    assert stick.collect() > 0
+
+
+def test_a_folder_without_pins_is_left_alone(stick: Stick) -> None:
+    stick.put(OLD)
+    stick.later(9)
+    assert stick.collect() == 0 and stick.whole(OLD)
+
+
+def test_pins_of_others_and_names_count(stick: Stick) -> None:
+    mine, named = stick.put(NEW), stick.put(OLD)
+    stick.pin(mine)
+    asyncio.run(stick.open().put_name(NAME, make_record(SEED, f"/ipfs/{named}", 1, 10**19)))
+    other = texts("other")
+    asyncio.run(stick.open().pin(stick.put(other), "somebody else's"))
+    copied = texts("copied")
+    pin = stick.pin(stick.put(copied))
+    path = stick.folder / "pins" / pin.handle
+    path.rename(path.with_name(path.name.replace(".json", ".sync-conflict-20261122.json")))
+    for _ in range(3):
+        stick.later(1.5)
+        stick.collect()
+    assert all(stick.whole(files) for files in (NEW, OLD, other, copied))
+    # A name that points at something kept elsewhere is no reason to stop.
+    elsewhere = build_tree({"else/where": b"x"}).cid
+    asyncio.run(stick.open().put_name(NAME, make_record(SEED, f"/ipfs/{elsewhere}", 2, 10**19)))
+    stick.later(1.5)
+    assert stick.collect() > 0
+
+
+def test_a_damaged_pack_with_something_needed_stays(stick: Stick) -> None:
+    kept = {"keep": b"k" * 2000}
+    stick.put({**OLD, **kept})
+    stick.pin(build_tree(kept).cid) if stick.put(kept) else None
+    (pack,) = [p for p in stick.folder.glob("packs/*.car") if p.stat().st_size > 50_000]
+    data = bytearray(pack.read_bytes())
+    data[60] ^= 0xFF  # the framing at its beginning
+    pack.write_bytes(data)
+    before = asyncio.run(stick.open().get_blocks([cid for cid, _ in build_tree(kept).blocks]))
+    for _ in range(3):
+        stick.later(1.5)
+        stick.collect()
+    assert asyncio.run(stick.open().get_blocks(list(before))) == before
+
+
+def test_an_index_that_lies_is_no_proof(stick: Stick) -> None:
+    """The index of a pack that stays names a block that is not in it."""
+    from ipfsmem_providers.directory_index import Place, encode_index, open_index
+
+    kept = {"keep": b"k" * 3000}
+    stick.put({**OLD, **kept})
+    stick.pin(stick.put(kept))
+    stick.pin(stick.put(NEW))
+    liar = max(stick.folder.glob("packs/*.car"), key=lambda p: p.stat().st_mtime_ns)
+    index = open_index(liar.with_suffix(".idx"), liar.stat().st_size)
+    assert index is not None
+    leaf = next(cid for cid, data in build_tree(kept).blocks if data == kept["keep"])
+    places = [*index.places(), Place(leaf.multihash[2:], 100, 3000)]
+    liar.with_suffix(".idx").write_bytes(encode_index(places, liar.stat().st_size))
+    for _ in range(3):
+        stick.later(1.5)
+        stick.collect()
+    assert stick.whole(kept) and stick.whole(NEW)
+
+
+class Crash(BaseException):
+    """The machine stopped."""
+
+
+@pytest.mark.parametrize("step", range(14))
+def test_a_crash_at_any_step(stick: Stick, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    kept = {"keep": b"k" * 2000}
+    stick.put({**OLD, **kept})
+    stick.pin(stick.put({**kept, "other": b"o" * 500}))
+    stick.pin(stick.put(NEW))
+    everything = ({**kept, "other": b"o" * 500}, NEW)
+    left = [step]
+
+    def stops(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            if left[0] == 0:
+                raise Crash
+            left[0] -= 1
+            return real(*args, **more)
+
+        return call
+
+    def interrupted() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", stops(os.replace))
+            patch.setattr(Path, "unlink", stops(Path.unlink))
+            patch.setattr(os, "fsync", stops(os.fsync))
+            patch.setattr(directory_files.NewFile, "drop", lambda self: None)
+            try:
+                stick.collect()
+            except Crash:
+                pass
+        assert all(stick.whole(files) for files in everything)
+
+    stick.later(1.1)
+    interrupted()
+    stick.later(1.1)
+    interrupted()
+    for _ in range(3):
+        stick.later(1.1)
+        stick.collect()
+        assert all(stick.whole(files) for files in everything)
+    assert stick.size < 110_000
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_devices_in_any_order(stick: Stick, seed: int) -> None:
+    """Uploads in parts (asked, sent, pinned, with hours in between), unpins and collections in any order."""
+    draw = random.Random(seed)
+    devices = [stick.open() for _ in range(3)]
+    pinned: dict[CID, dict[str, bytes]] = {}
+    waiting: list[tuple[int, float, dict[str, bytes], set[CID]]] = []
+    pool = [random.Random(n).randbytes(700) for n in range(40)]
+    now = 0.0
+    for _ in range(120):
+        kind = draw.random()
+        if kind < 0.3:
+            files = {f"{n % 4}/{n}": pool[n] for n in draw.sample(range(40), draw.randint(1, 8))}
+            number = draw.randrange(3)
+            there = asyncio.run(devices[number].has([cid for cid, _ in build_tree(files).blocks]))
+            waiting.append((number, now, files, there))
+        elif kind < 0.6 and waiting:
+            number, asked, files, there = waiting.pop(draw.randrange(len(waiting)))
+            if now - asked > 0.9:
+                continue  # nobody takes a day between a question and a pin
+            tree = build_tree(files)
+            asyncio.run(
+                devices[number].put_car(tree.cid, [b for b in tree.blocks if b[0] not in there], name="n")
+            )
+            asyncio.run(devices[number].pin(tree.cid, "n"))
+            stick.stamp()
+            pinned[tree.cid] = files
+        elif kind < 0.7 and len(pinned) > 1:
+            root = draw.choice(sorted(pinned, key=str))
+            stick.unpin(root)
+            del pinned[root]
+        elif kind < 0.85:
+            stick.stamp()
+            asyncio.run(devices[draw.randrange(3)].collect())
+            stick.stamp()
+        else:
+            step = draw.choice((0.02, 0.3, 1.2))
+            stick.later(step)
+            now += step
+        assert all(map(stick.whole, pinned.values()))
+    for _ in range(3):
+        stick.later(1.5)
+        stick.collect()
+    needed = {cid: data for files in pinned.values() for cid, data in build_tree(files).blocks}
+    assert all(map(stick.whole, pinned.values()))
+    # A pack may hold a quarter of what nobody needs, and a block may stand in two.
+    assert stick.size < 2 * sum(len(data) + 60 for data in needed.values()) + 5_000
+
+
+def test_gc_frees_space_and_another_device_reads_on(tmp_path: Path) -> None:
+    (tmp_path / "stick").mkdir()
+    stick = Stick(tmp_path / "stick")
+    world = World(lambda: stick.clock.ms, SeededRandom("gc"))
+    a = Memory.create(
+        "x", "encrypted-ipfs", provider=stick.open(), unlock=WALLET, unprotected_keys=True, home=tmp_path / "a", world=world
+    )  # fmt: skip
+    for n in range(6):
+        a.write("big", random.Random(n).randbytes(40_000).hex())
+        a.write(f"k{n}", f"text {n}")
+        asyncio.run(a.sync())
+        stick.later(2)
+    before = stick.size
+
+    def gc() -> int:
+        stick.stamp()
+        done = asyncio.run(a.gc(keep_roots=1, keep_days=1))
+        stick.stamp()
+        assert not done.problems
+        return sum(done.freed.values())
+
+    assert gc() > 200_000
+    stick.later(1.1)
+    assert gc() > 200_000
+    assert stick.size < before - 200_000
+    b = Memory.load(
+        "x", "encrypted-ipfs", provider=stick.open(), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b",
+        world=World(lambda: stick.clock.ms, SeededRandom("b")),
+    )  # fmt: skip
+    assert b.files() == a.files() and len(b.files()) == 7
+    b.write("from_b", "x")
+    asyncio.run(b.sync())
+    asyncio.run(a.sync())
+    assert a.read("from_b") is not None
+    a.close(), b.close()
