@@ -156,7 +156,9 @@ class KuboProvider:
         except FormatError as error:
             # A command that fails late ends its answer like one that is done; before the first block it lacks the root.
             if parser.blocks:
-                raise self._rpc.http.unavailable(f"{self._name} broke off the tree of {root}: {error}") from None
+                raise self._rpc.http.unavailable(
+                    f"{self._name} broke off the tree of {root}: {error}"
+                ) from None
 
     async def pin(self, root: CID, name: str) -> Pin:
         """Pin a root, and list it under a name."""

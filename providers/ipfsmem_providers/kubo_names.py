@@ -15,7 +15,14 @@ from typing import Final
 import msgspec
 
 from ipfsmem.content.cid import CID, raw_cid
-from ipfsmem.errors import FormatError, LimitError, ProviderError, ProviderRefused, SealError
+from ipfsmem.errors import (
+    FormatError,
+    LimitError,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+    SealError,
+)
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block, Pin
 from ipfsmem_providers.http_body import Multipart
@@ -65,7 +72,14 @@ class Names:
         cid = raw_cid(hashlib.sha256(record).digest())
         if best is None or best.encoded != record:
             await self._write(cid, [(cid, record)])
-            await self._pins.add(cid, _label(name), now)
+            try:
+                await self._pins.add(cid, _label(name), now)
+            except ProviderUnavailable:
+                # Another device may have put a greater one at the same moment, and taken ours away.
+                newest = ipns.select((await self._kept(name)).values())
+                if newest is None or ipns.order(newest) <= ipns.order(offered):
+                    raise
+                return
         for pin in kept:
             if pin.cid != cid:
                 await self._pins.drop(pin)

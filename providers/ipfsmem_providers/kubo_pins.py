@@ -23,6 +23,8 @@ from ipfsmem_providers.kubo_rpc import CommandFailed, KuboRpc
 #: Kubo takes names of so many bytes.
 _NAME_MAX: Final = 255
 _LIST_MAX: Final = 256 * 1024 * 1024
+#: Attempts to give a pin its name while others do the same.
+_TRIES: Final = 3
 _META: Final = "ipfsmem"
 _ENTRY: Final = re.compile(r"([^@,]*)@(\d{1,15})")
 _PLAIN: Final = " !\"#$&'()*+-./:;<=>?[\\]^_`{|}~"
@@ -78,14 +80,21 @@ class Pins:
             raise ProviderRefused(f"{root} has so many names at this node that {name!r} finds no room")
         await self._set(root, text)
         made = await self._find(root, name)
-        if made is None:  # older nodes keep the first name, js-ipfs the first metadata
+        for _ in range(_TRIES):
+            if made is not None or not await self.is_pinned(root):
+                break
+            # Older nodes keep the first name, js-ipfs the first metadata.
             await self._remove(root)
             await self._set(root, text)
             made = await self._find(root, name)
-        if made is None:
+        if made is None and not await self._rpc.is_js() and not await self._rpc.at_least(0, 29):
             raise ProviderRefused(
                 f"{await self._rpc.version()} does not keep the names of pins",
                 hint="Pins have names since Kubo 0.29. Update the node.",
+            )
+        if made is None:
+            raise self._rpc.http.unavailable(
+                f"kubo: somebody else pinned or unpinned {root} at the same time"
             )
         return made
 
@@ -128,8 +137,8 @@ class Pins:
     async def _remove(self, root: CID) -> None:
         try:
             await self._rpc.call("pin/rm", {"arg": str(root)}, what="unpin")
-        except CommandFailed:
-            if await self.is_pinned(root):
+        except CommandFailed as error:
+            if not error.absent and await self.is_pinned(root):
                 raise
 
     async def _all(self, name: str = "") -> dict[CID, str]:

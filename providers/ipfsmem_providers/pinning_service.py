@@ -1,0 +1,185 @@
+"""The `pinning_service` provider: any service that speaks the Pinning Service API 1.0.0.
+
+    pinning_service:<endpoint>   such as https://api.example.com/psa (PINNING_SERVICE_URL when nothing is said)
+    PINNING_SERVICE_TOKEN      the access token
+    PINNING_SERVICE_ORIGINS    addresses (/ip4/.../p2p/...) of a node that holds the blocks, with commas
+    PINNING_SERVICE_PATIENCE   seconds to wait for a pin to be made; 5
+    PINNING_SERVICE_GATEWAY    trustless gateways to read from, with commas
+
+Settings of the same names in lower case win over the environment. This API cannot upload: the service fetches what it
+is to pin from the network. So it goes together with a provider that holds the blocks where the network finds them,
+such as `kubo` with its addresses as origins: what is published there is pinned here too, and stays when that node is
+gone. That can take hours: until the service says that it has everything, `pin` says ProviderUnavailable and the next
+sync looks again, so no older root is given up for one that is only asked for. A request that failed is asked for anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ipfsmem.content.cid import CID
+from ipfsmem.errors import ConfigError, ProviderRefused
+from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem_providers.gateways import Gateways
+from ipfsmem_providers.http import Http, urls_of
+from ipfsmem_providers.provider_settings import needed, seconds, setting
+from ipfsmem_providers.psa_client import (
+    FAILED,
+    ORIGINS_MAX,
+    PINNED,
+    PINNING,
+    QUEUED,
+    STATUSES,
+    PinningClient,
+    Request,
+)
+
+_LISTED: Final = (QUEUED, PINNING, PINNED)
+_HINT: Final = "For instance pinning_service:https://api.example.com/psa, with PINNING_SERVICE_TOKEN."
+
+
+class PinningServiceProvider:
+    """A pinning service as a provider. See ipfsmem.sync.provider for what the methods promise."""
+
+    def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
+        """`rest` is the endpoint. No network is touched. ConfigError for settings that cannot do."""
+        settings = settings or {}
+        given = rest or setting(settings, "PINNING_SERVICE_URL")
+        if not given:
+            raise ConfigError("the pinning service has no endpoint", hint=_HINT)
+        endpoint = urls_of([given], "pinning service")[0].removesuffix("/pins").rstrip("/")
+        token = needed(settings, "PINNING_SERVICE_TOKEN", _HINT)
+        self._origins = _origins(setting(settings, "PINNING_SERVICE_ORIGINS"))
+        self._patience = seconds(settings, "PINNING_SERVICE_PATIENCE", 5.0)
+        self._http = Http(
+            "pinning_service",
+            trusted=[endpoint],
+            auth={"Authorization": f"Bearer {token}"},
+            settings=settings,
+        )
+        self._client = PinningClient(self._http, endpoint)
+        gateway = setting(settings, "PINNING_SERVICE_GATEWAY")
+        self._gateway = Gateways(gateway, settings) if gateway else None
+        reads = self._gateway is not None
+        self._capabilities = Capabilities(put=False, pin=True, list=True, unpin=True, blocks=reads, dag=reads)
+        self._name = f"pinning_service:{self._http.redact(endpoint)}"
+
+    @property
+    def name(self) -> str:
+        """`pinning_service:` and the endpoint."""
+        return self._name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Pins and their list; reading when gateways are named."""
+        return self._capabilities
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        """Not here."""
+        raise ProviderRefused(
+            f"{self._name} takes no uploads: a pinning service fetches what it pins",
+            hint="Use it beside a provider that holds the blocks, such as kubo.",
+        )
+
+    async def has(self, cids: Collection[CID]) -> set[CID]:
+        """Not here."""
+        raise unsupported(self, "tell what is stored")
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Checked blocks from the gateways."""
+        if self._gateway is None:
+            raise unsupported(self, "serve blocks")
+        return await self._gateway.get_blocks(cids)
+
+    async def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """The checked blocks of a tree from the gateways."""
+        if self._gateway is None:
+            raise unsupported(self, "serve trees")
+        async for block in self._gateway.get_dag(root):
+            yield block
+
+    async def pin(self, root: CID, name: str) -> Pin:
+        """Ask for a pin unless it is there; a request that failed is replaced by a new one.
+
+        ProviderUnavailable when it is not done within PINNING_SERVICE_PATIENCE; the request stays and is listed.
+        """
+        known = [found for found in await self._client.list(name=name, cid=root) if found.cid == root]
+        there = [found for found in known if found.status in _LISTED]
+        failed = [found for found in known if found.status == FAILED]
+        if there:
+            request = min(there, key=_age)
+        else:
+            request = await self._ask(root, name, failed)
+        request = await self._wait(request)
+        if request.status == FAILED:
+            why = f": {request.why}" if request.why else ""
+            raise self._http.unavailable(f"{self._name} could not pin {root}{why}; the next sync asks anew")
+        if request.status != PINNED:
+            raise self._http.unavailable(f"{self._name} is still fetching {root} ({request.status})")
+        return Pin(root, name, request.id, request.created)
+
+    async def pins(self, name: str) -> list[Pin]:
+        """Roots under this name, newest first; those that the service has yet to fetch too."""
+        found = [
+            Pin(request.cid, name, request.id, request.created)
+            for request in await self._client.list(name=name, statuses=_LISTED)
+        ]
+        return sorted(found, key=lambda pin: (-pin.created, pin.handle))
+
+    async def unpin(self, pin: Pin) -> None:
+        """Take one request off the list."""
+        await self._client.delete(pin.handle)
+
+    async def status(self, pin: Pin) -> Request | None:
+        """What the service says about a pin now; None when it does not know it."""
+        return await self._client.status(pin.handle)
+
+    async def put_name(self, name: str, record: bytes) -> None:
+        """Not here."""
+        raise unsupported(self, "keep names")
+
+    async def get_name(self, name: str) -> bytes | None:
+        """Not here."""
+        raise unsupported(self, "keep names")
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._http.close()
+        if self._gateway is not None:
+            await self._gateway.close()
+
+    async def _ask(self, root: CID, name: str, failed: list[Request]) -> Request:
+        if failed:
+            request = await self._client.replace(min(failed, key=_age).id, root, name, origins=self._origins)
+            if request is not None:
+                return request
+        return await self._client.add(root, name, origins=self._origins)
+
+    async def _wait(self, request: Request) -> Request:
+        """Look again until it is pinned or failed, while patience lasts."""
+        waited = 0.0
+        while request.status not in (PINNED, FAILED) and waited < self._patience:
+            pause = min(max(1.0, waited / 4), 15.0)
+            await self._http.timing.sleep(pause)
+            waited += pause
+            request = await self._client.status(request.id) or request
+        return request
+
+
+def _age(request: Request) -> tuple[int, int, str]:
+    """What is furthest first, then the oldest: devices that ask at once agree on one."""
+    return -STATUSES.index(request.status), request.created, request.id
+
+
+def _origins(text: str) -> list[str]:
+    found = [part.strip() for part in text.split(",") if part.strip()]
+    bad = [part for part in found if not part.startswith("/")]
+    if bad:
+        raise ConfigError(
+            f"PINNING_SERVICE_ORIGINS has {bad[0]!r}, which is no multiaddr",
+            hint="For instance /ip4/203.0.113.7/tcp/4001/p2p/12D3KooW..., as `ipfs id` shows it.",
+        )
+    if len(found) > ORIGINS_MAX:
+        raise ConfigError(f"PINNING_SERVICE_ORIGINS has {len(found)} addresses, {ORIGINS_MAX} are allowed")
+    return found

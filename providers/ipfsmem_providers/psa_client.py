@@ -1,0 +1,207 @@
+"""A client of the Pinning Service API 1.0.0: add, look, list, replace, delete. Requests and answers, nothing about memories.
+
+Services differ from the specification in every direction, so answers are read leniently: entries that cannot be read
+are passed over, and only what makes the whole answer useless is an error. The API has no cursor; pages go back in time
+and overlap by a millisecond, as entries of the same instant would else be lost between two pages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from ipfsmem.canonical import read_json
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.errors import FormatError, ProviderRefused
+from ipfsmem_providers.http import Answer, Http
+
+QUEUED: Final = "queued"
+PINNING: Final = "pinning"
+PINNED: Final = "pinned"
+FAILED: Final = "failed"
+STATUSES: Final = (QUEUED, PINNING, PINNED, FAILED)
+#: Longest name and most origins that the specification allows.
+NAME_MAX: Final = 255
+ORIGINS_MAX: Final = 20
+_PAGE: Final = 1_000
+_PAGES_MAX: Final = 1_000
+_LIST_MAX: Final = 16 * 1024 * 1024
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What a service says about one pin that was asked for."""
+
+    id: str
+    status: str
+    cid: CID
+    name: str
+    created: int  #: milliseconds since 1970 UTC; 0 when it does not say
+    why: str = ""  #: the service's words, mostly about a failure
+
+
+class _PinObject(msgspec.Struct):
+    cid: str
+    name: str | None = None
+
+
+class _Status(msgspec.Struct):
+    requestid: str
+    pin: _PinObject
+    status: str = QUEUED
+    created: str | None = None
+    info: Any = None
+
+
+class _Results(msgspec.Struct):
+    count: Any = 0
+    results: list[msgspec.Raw] | None = None
+
+
+class PinningClient:
+    """One service for one token."""
+
+    def __init__(self, http: Http, endpoint: str) -> None:
+        """`endpoint` is what users get from their service, without `/pins`."""
+        self._http = http
+        self._url = f"{endpoint.rstrip('/').removesuffix('/pins')}/pins"
+
+    async def add(
+        self, cid: CID, name: str, *, origins: Iterable[str] = (), meta: Mapping[str, str] | None = None
+    ) -> Request:
+        """Ask for a pin. Not repeated by itself: look whether it is listed before asking again."""
+        answer = await self._http.request(
+            "POST", self._url, json=_wish(cid, name, origins, meta), what="ask for a pin"
+        )
+        return self._one(answer)
+
+    async def status(self, request_id: str) -> Request | None:
+        """What became of a request; None when the service does not know it."""
+        answer = await self._http.request("GET", self._at(request_id), allow={404}, what="look at a pin")
+        return None if answer.status == 404 else self._one(answer)
+
+    async def replace(
+        self,
+        request_id: str,
+        cid: CID,
+        name: str,
+        *,
+        origins: Iterable[str] = (),
+        meta: Mapping[str, str] | None = None,
+    ) -> Request | None:
+        """Put another request in the place of one; None when the service does not know that."""
+        answer = await self._http.request(
+            "POST",
+            self._at(request_id),
+            json=_wish(cid, name, origins, meta),
+            allow={404},
+            what="replace a pin",
+        )
+        return None if answer.status == 404 else self._one(answer)
+
+    async def delete(self, request_id: str) -> None:
+        """Take a request off the list. Not there any more is success."""
+        await self._http.request("DELETE", self._at(request_id), allow={404, 410}, what="unpin")
+
+    async def list(
+        self, *, name: str = "", cid: CID | None = None, statuses: Iterable[str] = STATUSES
+    ) -> list[Request]:
+        """All requests that match, oldest page last. Filters that a service ignores are applied here again."""
+        wanted = list(statuses)
+        params = {"status": ",".join(wanted), "limit": str(_PAGE)}
+        if name:
+            params |= {"name": name, "match": "exact"}
+        if cid is not None:
+            params["cid"] = str(cid)
+        seen: dict[str, Request | None] = {}
+        step = 1
+        for _ in range(_PAGES_MAX):
+            answer = await self._http.request(
+                "GET", self._url, params=params, what="list pins", max_bytes=_LIST_MAX
+            )
+            page = answer.decode(_Results)
+            rows = [row for row in map(_row, page.results or ()) if row is not None]
+            new = [row for row in rows if row.requestid not in seen]
+            seen.update((row.requestid, _request(row)) for row in new)
+            count = page.count if isinstance(page.count, int) else 0
+            times = [time for row in rows if (time := milliseconds(row.created))]
+            if count <= len(page.results or ()) or not times or (not new and step == 0):
+                break
+            # One millisecond more than the oldest, so that others of that instant come too; when nothing new came,
+            # the instant itself: a page full of it would else be asked for for ever.
+            step = 1 if new else 0
+            params["before"] = _instant(min(times) + step)
+        return [
+            found
+            for found in seen.values()
+            if found is not None
+            and found.status in wanted
+            and (not name or found.name == name)
+            and (cid is None or found.cid.multihash == cid.multihash)
+        ]
+
+    def _one(self, answer: Answer) -> Request:
+        found = _request(answer.decode(_Status))
+        if found is None:
+            raise ProviderRefused(f"{self._http.service} answered a pin without a CID")
+        return found
+
+    def _at(self, request_id: str) -> str:
+        if not request_id or request_id in (".", ".."):
+            raise ProviderRefused(f"{self._http.service} has no pin {request_id!r}")
+        return f"{self._url}/{quote(request_id, safe='')}"
+
+
+def _wish(cid: CID, name: str, origins: Iterable[str], meta: Mapping[str, str] | None) -> dict[str, Any]:
+    wish: dict[str, Any] = {"cid": str(cid), "name": name[:NAME_MAX]}
+    places = list(origins)[:ORIGINS_MAX]
+    if places:
+        wish["origins"] = places
+    if meta:
+        wish["meta"] = dict(meta)
+    return wish
+
+
+def _row(raw: msgspec.Raw) -> _Status | None:
+    try:
+        return read_json(raw, type=_Status)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _request(row: _Status) -> Request | None:
+    try:
+        cid = parse_cid(row.pin.cid)
+    except FormatError:
+        return None
+    return Request(
+        row.requestid, row.status.lower(), cid, row.pin.name or "", milliseconds(row.created), _why(row.info)
+    )
+
+
+def _why(info: Any) -> str:
+    """`info` is free: the words that explain a status, when there are some."""
+    if isinstance(info, Mapping):
+        for key in ("status_details", "error", "reason", "message"):
+            if isinstance(info.get(key), str):
+                return " ".join(str(info[key]).split())[:300]
+    return ""
+
+
+def milliseconds(text: str | None) -> int:
+    """An RFC 3339 instant as milliseconds since 1970, rounded down; 0 when it is none."""
+    try:
+        value = datetime.fromisoformat((text or "").strip().replace("Z", "+00:00"))
+        stamp = (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000
+    except (ValueError, OverflowError):
+        return 0
+    return int(stamp) if math.isfinite(stamp) and stamp > 0 else 0
+
+
+def _instant(ms: int) -> str:
+    whole, rest = divmod(ms, 1000)
+    return f"{datetime.fromtimestamp(whole, UTC).strftime('%Y-%m-%dT%H:%M:%S')}.{rest:03d}Z"

@@ -1,0 +1,153 @@
+"""The Pinning Service API on both sides: our client with a mock service that is not ours, our service before the judge.
+
+What the judge gets wrong: it takes for granted that what it asks for is pinned at once, whether or not anybody has
+it. So it runs twice, with its contents in the store, where all nine checks pass, and without, where its check of
+names fails as the list shows pinned requests only. It asks for the schemas on the network; judge.mjs gives it a copy.
+What the mock gets wrong: one request a CID, never done unless its name starts with `pinned-`, limits and pages that are
+ignored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipfsmem_providers.http_policy import Retry
+from ipfsmem_providers.pinning_service import PinningServiceProvider
+from ipfsmem_providers.psa_client import FAILED, PINNED, QUEUED
+
+from ipfsmem.content.cid import raw_cid
+from ipfsmem.errors import ProviderRefused, ProviderUnavailable
+from ipfsmem.http import psa
+from ipfsmem.sync.provider import Pin
+from ipfsmem.testing import SimCloud, SimProvider
+from tests.interop.counterparts import need_program, npm_folder, server
+from tests.servers.threaded import serve
+
+pytestmark = pytest.mark.interop
+TOKEN = "token-of-the-service"
+A, B, C = (raw_cid(hashlib.sha256(bytes([number])).digest()) for number in range(3))
+
+
+@pytest.fixture(scope="module")
+def mock() -> Iterator[str]:
+    with server([need_program("node"), npm_folder("pinning") / "mock.mjs", TOKEN]) as url:
+        yield url
+
+
+def opened(url: str, token: str = TOKEN, **more: Any) -> PinningServiceProvider:
+    return PinningServiceProvider(
+        url,
+        {
+            "pinning_service_token": token,
+            "pinning_service_patience": "0",
+            "retry": Retry(attempts=2, first=0.01, most=0.02),
+            **more,
+        },
+    )
+
+
+def test_our_client_with_a_service_that_is_not_ours(mock: str) -> None:
+    async def body() -> None:
+        service = opened(mock)
+        pin = await service.pin(A, "pinned-one")
+        assert (pin.cid, pin.name) == (A, "pinned-one") and pin.handle and pin.created
+        assert await opened(mock).pin(A, "pinned-one") == pin
+        await service.pin(B, "pinned-one")
+        assert {found.cid for found in await service.pins("pinned-one")} == {A, B}
+        assert await service.pins("pinned-on") == []
+        status = await service.status(pin)
+        assert status is not None and status.status == PINNED
+        await service.unpin(pin)
+        await service.unpin(pin)
+        assert await service.status(pin) is None
+        assert {found.cid for found in await service.pins("pinned-one")} == {B}
+        await service.unpin(Pin(C, "x", "no such request", 0))
+
+    asyncio.run(body())
+
+
+def test_what_is_only_asked_for_is_listed_and_not_taken_for_done(mock: str) -> None:
+    async def body() -> None:
+        service = opened(mock)
+        with pytest.raises(ProviderUnavailable, match="still fetching"):
+            await service.pin(C, "later")
+        [pin] = await service.pins("later")
+        status = await service.status(pin)
+        assert status is not None and status.status == QUEUED
+        await service.unpin(pin)
+
+    asyncio.run(body())
+
+
+def test_what_failed_is_replaced(mock: str) -> None:
+    async def body() -> None:
+        service = opened(mock)
+        with pytest.raises(ProviderUnavailable, match="could not pin"):
+            await service.pin(C, "failed-once")
+        assert await service.pins("failed-once") == []
+        before = await service._client.list(name="failed-once", statuses=[FAILED])
+        with pytest.raises(ProviderUnavailable, match="could not pin"):
+            await service.pin(C, "failed-once")
+        after = await service._client.list(name="failed-once", statuses=[FAILED])
+        assert len(before) == len(after) == 1 and before[0].id != after[0].id
+        await service._client.delete(after[0].id)
+
+    asyncio.run(body())
+
+
+def test_a_wrong_token(mock: str) -> None:
+    async def body() -> None:
+        with pytest.raises(ProviderRefused, match="401") as caught:
+            await opened(mock, "another token").pins("x")
+        assert "another" not in str(caught.value)
+
+    asyncio.run(body())
+
+
+def judge(url: str, folder: Path) -> tuple[str, set[str]]:
+    """The judge's summary, and the checks that failed."""
+    scripts = npm_folder("pinning")
+    program = (
+        scripts.parent
+        / "node_modules"
+        / "@ipfs-shipyard"
+        / "pinning-service-compliance"
+        / "dist"
+        / "index.min.js"
+    )
+    done = subprocess.run(
+        [need_program("node"), "--import", scripts / "judge.mjs", program, "-s", url, TOKEN],
+        cwd=folder, capture_output=True, text=True, timeout=300, check=False, env={**os.environ, "NO_COLOR": "1"},
+    )  # fmt: skip
+    summary = re.search(r"Summary \((.*)\)", done.stdout)
+    assert summary, done.stdout[-2000:] + done.stderr[-2000:]
+    after = done.stdout[summary.end() :]
+    return summary[1], {line.strip()[2:].strip() for line in after.splitlines() if "❌" in line}
+
+
+@pytest.mark.slow
+def test_our_service_before_the_judge(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    for number in range(20_000):
+        data = f"7,{number}".encode()  # what judge.mjs lets it ask for
+        cloud.blocks[raw_cid(hashlib.sha256(data).digest())] = data
+    with serve(lambda: psa.app(SimProvider(cloud), token=TOKEN)) as url:
+        summary, failed = judge(url, tmp_path)
+    assert (summary, failed) == ("9/9 successful", set())
+    assert cloud.pins == []  # it took everything away that it had pinned
+
+
+@pytest.mark.slow
+def test_our_service_before_the_judge_with_contents_that_nobody_has(tmp_path: Path) -> None:
+    with serve(lambda: psa.app(SimProvider(), token=TOKEN)) as url:
+        summary, failed = judge(url, tmp_path)
+    assert summary == "8/9 successful"
+    assert len(failed) == 1 and "Can create a pin with name=" in failed.pop()

@@ -1,0 +1,199 @@
+"""A stand-in for today's Kubo, as far as the `kubo` provider speaks to it; the real program cannot be installed by a test.
+
+It follows Kubo's documentation and source: one name a pin, a second `pin/add` renames it, `pin/ls` with an argument
+tells no names, `name` filters by a part, errors are 500 with JSON, `name/put` refuses what is not greater. Older
+versions lack what they lacked. Nothing is a node here: no network, no collection.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from aiohttp import web
+
+from ipfsmem.content.car import car_bytes, read_car
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.dagpb import decode_node
+from ipfsmem.errors import SignatureError
+from ipfsmem.sync import ipns
+from ipfsmem.testing import SimCloud
+from tests.servers.faults import Faults
+
+
+class FakeKubo:
+    """What the node holds; `app()` serves it. `requests` lists commands in order."""
+
+    def __init__(self, version: str = "0.43.1", authorization: str = "") -> None:
+        self.version = version
+        self.number = tuple(int(part) for part in version.split("."))
+        self.authorization = authorization
+        self.cloud = SimCloud()
+        self.pins: dict[CID, str] = {}
+        self.records: dict[str, bytes] = {}
+        self.keys = ["self"]
+        self.published: list[tuple[str, str]] = []
+        self.requests: list[str] = []
+        self.faults = Faults()
+
+    def app(self) -> web.Application:
+        """The server."""
+        app = web.Application(middlewares=[self._door, self.faults.middleware], client_max_size=1 << 30)
+        app.router.add_post("/api/v0/{command:.*}", self._command)
+        return app
+
+    @web.middleware
+    async def _door(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        if self.authorization and request.headers.get("Authorization") != self.authorization:
+            return web.Response(status=403, text="403 - Forbidden\n")
+        if request.headers.get("Origin") or request.headers.get("Referer"):
+            return web.Response(status=403, text="403 - Forbidden\n")
+        answer: web.StreamResponse = await handler(request)
+        return answer
+
+    async def _command(self, request: web.Request) -> web.StreamResponse:
+        command = request.match_info["command"]
+        self.requests.append(command)
+        handler = getattr(self, "_" + command.replace("/", "_"), None)
+        if handler is None or (command in ("name/put", "name/get") and self.number < (0, 40)):
+            return web.Response(status=404, text="404 page not found\n")
+        try:
+            answer: web.StreamResponse = await handler(request)
+        except _Failed as failure:
+            return web.json_response({"Message": str(failure), "Code": 0, "Type": "error"}, status=500)
+        return answer
+
+    async def _version(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response(
+            {"Version": self.version, "Commit": "", "Repo": "18", "System": "amd64/linux"}
+        )
+
+    async def _dag_import(self, request: web.Request) -> web.StreamResponse:
+        reader = read_car(await _file(request))
+        self.cloud.blocks.update(reader)
+        lines = []
+        for root in reader.roots:
+            problem = self._missing(root)
+            if not problem:
+                self.pins.setdefault(root, "")
+            lines.append({"Root": {"Cid": {"/": str(root)}, "PinErrorMsg": problem}})
+        return web.Response(text="".join(json.dumps(line) + "\n" for line in lines))
+
+    async def _dag_export(self, request: web.Request) -> web.StreamResponse:
+        root = self._argument(request)
+        if root not in self.cloud.blocks:
+            raise _Failed(f"block was not found locally (offline): ipld: could not find {root}")
+        tree = self.cloud.tree(root)
+        return web.Response(body=car_bytes([root], [(cid, self.cloud.blocks[cid]) for cid in tree]))
+
+    async def _block_stat(self, request: web.Request) -> web.StreamResponse:
+        cid = self._argument(request)
+        return web.json_response({"Key": str(cid), "Size": len(self._block(cid))})
+
+    async def _block_get(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(body=self._block(self._argument(request)), content_type="text/plain")
+
+    async def _pin_add(self, request: web.Request) -> web.StreamResponse:
+        root = self._argument(request)
+        problem = self._missing(root)
+        if problem:
+            raise _Failed(f"pin: {problem}")
+        name = request.query.get("name", "")
+        if len(name.encode()) > 255:
+            raise _Failed("pin name is too long")
+        if self.number >= (0, 35):
+            self.pins[root] = name
+        elif self.number >= (0, 29):
+            self.pins.setdefault(root, name)  # a second name was not taken
+        else:
+            self.pins[root] = ""
+        return web.json_response({"Pins": [str(root)]})
+
+    async def _pin_rm(self, request: web.Request) -> web.StreamResponse:
+        if self.pins.pop(self._argument(request), None) is None:
+            raise _Failed("not pinned or pinned indirectly")
+        return web.json_response({"Pins": []})
+
+    async def _pin_ls(self, request: web.Request) -> web.StreamResponse:
+        if "arg" in request.query:
+            root = self._argument(request)
+            if root not in self.pins:
+                raise _Failed(f"path '/ipfs/{root}' is not pinned")
+            return web.json_response({"Keys": {str(root): {"Type": "recursive", "Name": ""}}})
+        part = request.query.get("name", "")
+        named = bool(part) or request.query.get("names") == "true"
+        rows = [
+            {"Cid": str(root), "Type": "recursive", **({"Name": name} if named and name else {})}
+            for root, name in self.pins.items()
+            if part in name
+        ]
+        return web.Response(text="".join(json.dumps(row) + "\n" for row in rows))
+
+    async def _name_put(self, request: web.Request) -> web.StreamResponse:
+        name, record = request.query["arg"], await _file(request)
+        try:
+            offered = ipns.verify_record(name, record)
+        except SignatureError:
+            raise _Failed("record validation failed: signature verification failed") from None
+        known = self.records.get(name)
+        if known is not None and known != record:
+            sequence = ipns.parse_record(known).sequence
+            if sequence >= offered.sequence:
+                raise _Failed(
+                    f"existing IPNS record has sequence {sequence} >= new record sequence {offered.sequence}, "
+                    "use 'ipfs name put --force' to skip this check"
+                )
+        self.records[name] = record
+        return web.json_response({"Name": name, "Value": offered.value})
+
+    async def _name_get(self, request: web.Request) -> web.StreamResponse:
+        record = self.records.get(request.query["arg"])
+        if record is None:
+            raise _Failed("routing: not found")
+        return web.Response(body=record, content_type="application/vnd.ipfs.ipns-record")
+
+    async def _key_list(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response({"Keys": [{"Name": name, "Id": f"k51{name}"} for name in self.keys]})
+
+    async def _key_gen(self, request: web.Request) -> web.StreamResponse:
+        self.keys.append(request.query["arg"])
+        return web.json_response({"Name": request.query["arg"], "Id": "k51"})
+
+    async def _name_publish(self, request: web.Request) -> web.StreamResponse:
+        self.published.append((request.query["key"], request.query["arg"]))
+        return web.json_response({"Name": "k51", "Value": request.query["arg"]})
+
+    def _argument(self, request: web.Request) -> CID:
+        return parse_cid(request.query["arg"])
+
+    def _block(self, cid: CID) -> bytes:
+        data = next(
+            (data for known, data in self.cloud.blocks.items() if known.multihash == cid.multihash), None
+        )
+        if data is None:
+            raise _Failed(f"block was not found locally (offline): ipld: could not find {cid}")
+        return data
+
+    def _missing(self, root: CID) -> str:
+        waiting, seen = [root], set()
+        while waiting:
+            cid = waiting.pop()
+            if cid in seen:
+                continue
+            seen.add(cid)
+            data = self.cloud.blocks.get(cid)
+            if data is None:
+                return f"ipld: could not find {cid}"
+            if cid.codec == 0x70:
+                waiting += [link.cid for link in decode_node(data).links]
+        return ""
+
+
+class _Failed(Exception):
+    pass
+
+
+async def _file(request: web.Request) -> bytes:
+    part = await (await request.multipart()).next()
+    assert part is not None
+    return bytes(await part.read())  # type: ignore[union-attr]

@@ -1,0 +1,450 @@
+"""The `kubo` provider with a stand-in that speaks as today's and older Kubos do, and with servers that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+from ipfsmem_providers.http_policy import Retry, Timeouts, Timing
+from ipfsmem_providers.kubo import KuboProvider
+from ipfsmem_providers.kubo_rpc import KuboRpc, node_authorization
+
+from ipfsmem.content.cid import raw_cid
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.sync.provider import Block, Provider, open_provider
+from ipfsmem.testing import MockClock
+from tests.servers.kubo import FakeKubo
+from tests.servers.rude import rude
+from tests.servers.threaded import serve
+from tests.unit.sync.test_provider_contract import (  # noqa: F401
+    NAME,
+    block,
+    record,
+    run,
+    test_a_name_in_another_base_is_the_same_name,
+    test_a_wrong_block_is_refused,
+    test_an_empty_one_has_nothing,
+    test_an_error_of_the_caller_comes_through,
+    test_blocks_are_checked_by_digest_length_too,
+    test_blocks_come_back_on_another_device,
+    test_is_a_provider,
+    test_many_calls_at_once,
+    test_one_digest_under_two_codecs,
+    test_only_new_blocks_need_to_be_sent,
+    test_pins,
+    test_sending_again_changes_nothing,
+    test_the_greatest_record_of_a_name_stays,
+    test_trees_at_once,
+    test_what_is_no_record_of_the_name_is_refused,
+)
+
+QUICK = Retry(attempts=2, first=0.01, most=0.02)
+TREE = build_tree({"a.md": b"one", "sub/b.md": b"two", "big.bin": bytes(3 << 20)})
+TOKEN = "Bearer a secret of the node"
+
+
+def opened(url: str, **settings: Any) -> KuboProvider:
+    return KuboProvider(url, {"retry": QUICK, "kubo_patience": "2", **settings})
+
+
+@pytest.fixture
+def clock() -> MockClock:
+    return MockClock()
+
+
+@pytest.fixture(params=["0.43.1", "0.39.0", "0.30.0"])
+def kubo(request: pytest.FixtureRequest) -> FakeKubo:
+    return FakeKubo(request.param)
+
+
+@pytest.fixture
+def url(kubo: FakeKubo) -> Iterator[str]:
+    with serve(kubo.app) as url:
+        yield url
+
+
+@pytest.fixture
+def connect(url: str, clock: MockClock) -> Callable[[], Provider]:
+    return lambda: opened(url, timing=Timing(wall=lambda: clock.ms / 1000))
+
+
+# -- what the versions have ------------------------------------------------------------------------------------------
+
+
+def test_pins_without_names_are_an_error_that_says_what_to_do() -> None:
+    with serve(FakeKubo("0.28.0").app) as url:
+
+        async def body() -> None:
+            provider = opened(url)
+            await provider.put_car(TREE.cid, TREE.blocks, name="n")
+            with pytest.raises(ProviderRefused, match=r"Kubo 0\.28\.0 does not keep the names") as caught:
+                await provider.pin(TREE.cid, "n")
+            assert "0.29" in (caught.value.hint or "")
+
+        run(body())
+
+
+def test_todays_kubo_puts_records_into_the_network(url: str, kubo: FakeKubo) -> None:
+    async def body() -> None:
+        provider = opened(url)
+        await provider.put_name(NAME, record(5))
+        assert ("name/put" in kubo.requests) == (kubo.number >= (0, 40))
+        if kubo.number < (0, 40):
+            return
+        assert kubo.records == {NAME: record(5)}
+        kubo.records[NAME] = record(8)  # somebody else's, from the network
+        assert await provider.get_name(NAME) == record(8)
+        await provider.put_name(NAME, record(6))  # refused there as not greater: no error
+        assert kubo.records == {NAME: record(8)}
+        kubo.records[NAME] = record(9, b"\x09" * 32)  # a lie
+        assert await provider.get_name(NAME) == record(6)
+        kubo.faults.answer("POST", "name/put", 500, '{"Message":"failed to find any peer in table"}')
+        with pytest.raises(ProviderUnavailable, match="any peer"):
+            await provider.put_name(NAME, record(7))
+        assert await opened(url).get_name(NAME) == record(7)  # it was kept all the same
+
+    run(body())
+
+
+def test_only_the_newest_record_stays_pinned(url: str, kubo: FakeKubo) -> None:
+    async def body() -> None:
+        for sequence in range(1, 6):
+            await opened(url).put_name(NAME, record(sequence))
+        assert list(kubo.pins) == [raw_cid(hashlib.sha256(record(5)).digest())]
+
+    run(body())
+
+
+# -- requests --------------------------------------------------------------------------------------------------------
+
+
+def test_a_publish_is_a_handful_of_requests(url: str, kubo: FakeKubo) -> None:
+    async def body() -> None:
+        provider = opened(url)
+        await provider.has([cid for cid, _ in TREE.blocks])
+        kubo.requests.clear()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        await provider.pin(TREE.cid, "n")
+
+    run(body())
+    assert kubo.requests[:2] == ["pin/ls", "dag/import"]
+    assert len(kubo.requests) <= (5 if kubo.number >= (0, 35) else 9)  # older ones keep the first name
+
+
+def test_a_first_publish_does_not_ask_for_every_block(url: str, kubo: FakeKubo) -> None:
+    cids = [block(f"{number}")[0] for number in range(2000)]
+
+    async def body() -> None:
+        provider = opened(url)
+        assert await provider.has(cids) == set()
+        assert kubo.requests.count("block/stat") == 64
+        item = block("7")
+        await provider.put_car(item[0], [item], name="n")
+        assert await provider.has(cids) == {item[0]}
+        assert kubo.requests.count("block/stat") == 64 + 2000
+
+    run(body())
+
+
+def test_an_alias_follows_the_newest_root(url: str, kubo: FakeKubo) -> None:
+    async def body() -> None:
+        provider = opened(url, kubo_alias="me")
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        for _ in range(2):
+            await provider.pin(TREE.cid, "n")
+        assert kubo.keys == ["self", "me"]
+        assert kubo.published == [("me", f"/ipfs/{TREE.cid}")] * 2
+        kubo.faults.answer("POST", "name/publish", 500, '{"Message":"no peers"}')
+        await provider.pin(TREE.cid, "n")  # nothing depends on it
+
+    run(body())
+
+
+def test_names_have_a_limit(url: str) -> None:
+    async def body() -> None:
+        provider = opened(url)
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        await provider.pin(TREE.cid, "a" * 100)
+        await provider.pin(TREE.cid, "b" * 100)
+        with pytest.raises(ProviderRefused, match="finds no room"):
+            await provider.pin(TREE.cid, "c" * 100)
+        assert [len(await provider.pins(letter * 100)) for letter in "abc"] == [1, 1, 0]
+
+    run(body())
+
+
+# -- who may ask -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "header"),
+    [
+        ("bearer:token of mine", "Bearer token of mine"),
+        ("Bearer abcdef", "Bearer abcdef"),
+        ("basic:me:pass:word", "Basic " + base64.b64encode(b"me:pass:word").decode()),
+        ("basic:bWU6cGFzcw==", "Basic bWU6cGFzcw=="),
+        ("me:pass", "Basic " + base64.b64encode(b"me:pass").decode()),
+        ("", ""),
+    ],
+)
+def test_authorization(given: str, header: str) -> None:
+    assert node_authorization(given) == header
+
+
+@pytest.mark.parametrize("given", ["token", "bearer:", ":", "a:b\r\nX: y"])
+def test_authorization_that_cannot_be_used(given: str) -> None:
+    with pytest.raises(ConfigError, match="KUBO_RPC_AUTH") as caught:
+        node_authorization(given)
+    assert "token" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("", "http://127.0.0.1:5001"),
+        ("http://127.0.0.1:5001/api/v0/", "http://127.0.0.1:5001"),
+        ("/ip4/127.0.0.1/tcp/5002", "http://127.0.0.1:5002"),
+        ("/dns4/node.example/tcp/443/https", "https://node.example:443"),
+        ("/ip6/::1/tcp/5001", "http://[::1]:5001"),
+        ("https://node.example/kubo/api/v0", "https://node.example/kubo"),
+        ("http://me:secret@127.0.0.1:5001", "http://127.0.0.1:5001"),
+    ],
+)
+def test_urls(given: str, url: str) -> None:
+    assert KuboRpc(given).url == url
+
+
+@pytest.mark.parametrize(
+    "given", ["ftp://x", "nonsense", "/ip4/1.2.3.4/udp/9/quic", "http://[", "http://x?y"]
+)
+def test_urls_that_are_none(given: str) -> None:
+    with pytest.raises(ConfigError):
+        KuboProvider(given)
+
+
+def test_the_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBO_RPC_URL", "http://127.0.0.1:5999")
+    assert open_provider("kubo").name == "kubo:http://127.0.0.1:5999"
+    assert open_provider("kubo:http://127.0.0.1:5001").name == "kubo:http://127.0.0.1:5001"
+    with pytest.raises(ConfigError, match="KUBO_NETWORK"):
+        open_provider("kubo", {"kubo_network": "maybe"})
+
+
+def test_a_token_goes_along_and_is_never_shown(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    with serve(FakeKubo(authorization=TOKEN).app) as url:
+
+        async def body() -> None:
+            provider = opened(url, kubo_rpc_auth=TOKEN)
+            await provider.put_car(TREE.cid, TREE.blocks, name="n")
+            with pytest.raises(ProviderRefused, match="403"):
+                await opened(url, kubo_rpc_auth="bearer:another secret").has([TREE.cid])
+            assert "secret" not in repr(provider.name)
+
+        run(body())
+    assert "a secret" not in caplog.text and "another secret" not in caplog.text
+
+
+# -- faults ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_can_be_tried_again(url: str, kubo: FakeKubo) -> None:
+    kubo.faults.answer(
+        "POST", "dag/import", 500, '{"Message":"write: no space left on device","Code":0,"Type":"error"}'
+    )
+
+    async def body() -> None:
+        with pytest.raises(ProviderUnavailable, match="no space left"):
+            await opened(url).put_car(TREE.cid, TREE.blocks, name="n")
+        assert await opened(url).put_car(TREE.cid, TREE.blocks, name="n") == TREE.cid
+
+    run(body())
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "error"),
+    [
+        (401, "", ProviderRefused),
+        (403, "403 - Forbidden", ProviderRefused),
+        (404, "404 page not found", ProviderRefused),
+        (405, "405 - Method Not Allowed", ProviderRefused),
+        (413, "<html><title>413</title></html>", ProviderRefused),
+        (429, "", ProviderUnavailable),
+        (500, "<html>", ProviderUnavailable),
+        (502, "<html>", ProviderUnavailable),
+        (504, "", ProviderUnavailable),
+        (200, "<html>a portal</html>", ProviderUnavailable),
+        (200, '{"Root":7}', ProviderUnavailable),
+    ],
+)
+def test_statuses(url: str, kubo: FakeKubo, status: int, text: str, error: type[ProviderError]) -> None:
+    async def body() -> None:
+        provider = opened(url)
+        await provider.has([block("x")[0]])
+        kubo.faults.answer("POST", "dag/import|pin/add|pin/ls", status, text, times=-1, kind="text/html")
+        with pytest.raises(error):
+            await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        with pytest.raises(error):
+            await provider.pin(TREE.cid, "n")
+        with pytest.raises(error):
+            await provider.pins("n")
+
+    if status != 200 or "portal" in text:
+        run(body())
+    else:
+
+        async def import_only() -> None:
+            kubo.faults.answer("POST", "dag/import", status, text, times=-1)
+            with pytest.raises(error):
+                await opened(url).put_car(TREE.cid, TREE.blocks, name="n")
+
+        run(import_only())
+
+
+@pytest.mark.parametrize("command", ["block/stat", "block/get", "dag/export"])
+def test_that_nothing_can_be_said_is_not_that_nothing_is_there(
+    url: str, kubo: FakeKubo, command: str
+) -> None:
+    kubo.faults.answer(
+        "POST", command, 500, '{"Message":"datastore is closed","Code":0,"Type":"error"}', times=-1
+    )
+
+    async def body() -> None:
+        provider = opened(url)
+        with pytest.raises(ProviderUnavailable, match="datastore is closed"):
+            if command == "block/stat":
+                await provider.has([TREE.cid])
+            elif command == "block/get":
+                await provider.get_blocks([TREE.cid])
+            else:
+                [item async for item in provider.get_dag(TREE.cid)]
+
+    run(body())
+
+
+def test_blocks_that_went_since_they_were_asked_for(url: str, kubo: FakeKubo) -> None:
+    """Between `has` and the import the node collected a block: the pin fails, and is right the next time."""
+
+    async def body() -> None:
+        provider = opened(url)
+        part = [item for item in TREE.blocks if item[0] == TREE.cid]
+        with pytest.raises(ProviderUnavailable, match="could not find"):
+            await provider.put_car(TREE.cid, part, name="n")
+        assert kubo.pins == {}
+        assert await provider.put_car(TREE.cid, TREE.blocks, name="n") == TREE.cid
+
+    run(body())
+
+
+def test_cut_off_while_sending(url: str, kubo: FakeKubo) -> None:
+    kubo.faults.reset("POST", "dag/import", after=1 << 20, times=-1)
+
+    async def body() -> None:
+        with pytest.raises(ProviderUnavailable):
+            await opened(url).put_car(TREE.cid, TREE.blocks, name="n")
+        kubo.faults.clear()
+        assert await opened(url).put_car(TREE.cid, TREE.blocks, name="n") == TREE.cid
+
+    run(body())
+
+
+def test_another_root_is_answered_as_it_came(url: str, kubo: FakeKubo) -> None:
+    other = block("other")[0]
+    line = json.dumps({"Root": {"Cid": {"/": str(other)}, "PinErrorMsg": ""}}) + "\n"
+    kubo.faults.answer("POST", "dag/import", 200, line)
+
+    async def body() -> None:
+        assert await opened(url).put_car(TREE.cid, TREE.blocks, name="n") == other
+
+    run(body())
+
+
+def test_other_bytes_are_refused(url: str, kubo: FakeKubo) -> None:
+    kubo.cloud.blocks[TREE.cid] = b"not what the CID says"
+
+    async def body() -> None:
+        with pytest.raises(ProviderRefused, match="other bytes"):
+            await opened(url).get_blocks([TREE.cid])
+
+    run(body())
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTrailer: X-Stream-Error\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def _late(*pieces: bytes) -> bytes:
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+    return HEAD + chunks + b"0\r\nX-Stream-Error: the datastore broke\r\n\r\n"
+
+
+def _answers(import_: bytes, export: bytes) -> Any:
+    """A node that ends its answers with an error in the trailer, as Kubo does when a command fails late."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # rude() has read the head of the first request; which one it was is told by what follows.
+        writer.write(import_)
+        await writer.drain()
+        await asyncio.sleep(0.05)
+
+    return talk
+
+
+@pytest.mark.parametrize("body", [b"", b'{"Stats":{"BlockCount":3,"BlockBytesCount":9}}\n', b'{"Root":'])
+def test_an_import_that_fails_late_is_no_success(body: bytes) -> None:
+    async def attempt(url: str) -> None:
+        provider = opened(url, retry=Retry(attempts=1))
+        provider._rpc._version = (False, (0, 43, 1), "Kubo 0.43.1")
+        with pytest.raises(ProviderUnavailable):
+            await provider.put_car(block("x")[0], [block("x")], name="n")
+
+    with rude(_answers(_late(body) if body else HEAD + b"0\r\nX-Stream-Error: broke\r\n\r\n", b"")) as url:
+        run(attempt(url))
+
+
+def test_a_tree_that_ends_early_in_the_middle_of_a_block() -> None:
+    from ipfsmem.content.car import car_bytes
+
+    whole = car_bytes([TREE.cid], TREE.blocks)
+
+    async def attempt(url: str) -> None:
+        provider = opened(url, retry=Retry(attempts=1))
+        provider._rpc._version = (False, (0, 43, 1), "Kubo 0.43.1")
+        got: list[Block] = []
+        with pytest.raises(ProviderUnavailable, match="broke off"):
+            async for item in provider.get_dag(TREE.cid):
+                got.append(item)
+        assert 0 < len(got) < len(TREE.blocks)
+
+    with rude(_answers(_late(whole[: len(whole) // 2]), b"")) as url:
+        run(attempt(url))
+
+
+def test_a_node_that_never_answers() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(30)
+
+    async def attempt(url: str) -> None:
+        provider = opened(url, retry=Retry(attempts=1), timeouts=Timeouts(stall=0.2))
+        with pytest.raises(ProviderUnavailable, match="no progress"):
+            await provider.has([block("x")[0]])
+
+    with rude(silent) as url:
+        run(attempt(url))
+
+
+def test_blocks_are_read_in_order_and_once(url: str) -> None:
+    def blocks() -> Iterable[Block]:
+        yield from TREE.blocks
+        raise ZeroDivisionError
+
+    async def body() -> None:
+        with pytest.raises(ZeroDivisionError):
+            await opened(url).put_car(TREE.cid, blocks(), name="n")
+
+    run(body())

@@ -1,0 +1,495 @@
+"""The `pinning_service` provider, with our own service as the other side and with services that answer as real ones do."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from ipfsmem_providers.http_policy import Retry, Timing
+from ipfsmem_providers.pinning_service import PinningServiceProvider
+from ipfsmem_providers.psa_client import PinningClient, milliseconds
+
+from ipfsmem.content.cid import CID, raw_cid
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.http import psa
+from ipfsmem.sync.provider import Pin, Provider, open_provider
+from ipfsmem.testing import MockClock, SimCloud, SimProvider
+from tests.servers.clockwork import Clockwork
+from tests.servers.faults import Faults
+from tests.servers.threaded import serve
+
+TOKEN = "a token of the service"
+TREE = build_tree({"a.md": b"one", "sub/b.md": b"two"})
+OTHER = build_tree({"c.md": b"three"})
+
+
+def cid(number: int) -> CID:
+    return raw_cid(hashlib.sha256(str(number).encode()).digest())
+
+
+def opened(url: str, **more: Any) -> PinningServiceProvider:
+    return PinningServiceProvider(
+        url,
+        {
+            "pinning_service_token": TOKEN,
+            "pinning_service_patience": "0",
+            "retry": Retry(attempts=3, first=0.01, most=0.02),
+            **more,
+        },
+    )
+
+
+@pytest.fixture
+def cloud() -> SimCloud:
+    cloud = SimCloud()
+    cloud.blocks.update(TREE.blocks)
+    cloud.blocks.update(OTHER.blocks)
+    return cloud
+
+
+@pytest.fixture
+def faults() -> Faults:
+    return Faults()
+
+
+@pytest.fixture
+def clock() -> MockClock:
+    return MockClock()
+
+
+@pytest.fixture
+def url(cloud: SimCloud, faults: Faults, clock: MockClock) -> Iterator[str]:
+    def make() -> web.Application:
+        app = psa.app(SimProvider(cloud, clock=clock), token=TOKEN, now=lambda: clock.ms)
+        app.middlewares.insert(0, faults.middleware)
+        return app
+
+    with serve(make) as url:
+        yield url
+
+
+# -- what the contract says ------------------------------------------------------------------------------------------
+
+
+def test_pins_come_and_go(url: str, cloud: SimCloud, clock: MockClock) -> None:
+    async def body() -> None:
+        one, two = opened(url), opened(f"{url}/pins")
+        assert isinstance(one, Provider) and not one.capabilities.put
+        first = await one.pin(TREE.cid, "mine")
+        clock.advance(60)
+        assert await two.pin(TREE.cid, "mine") == first
+        await two.pin(OTHER.cid, "mine")
+        await one.pin(TREE.cid, "another vault")
+        assert [pin.cid for pin in await two.pins("mine")] == [OTHER.cid, TREE.cid]
+        assert [pin.cid for pin in await two.pins("another vault")] == [TREE.cid]
+        assert await two.pins("min") == []
+        await two.unpin(first)
+        await two.unpin(first)
+        assert [pin.cid for pin in await one.pins("mine")] == [OTHER.cid]
+        assert [pin.cid for pin in await one.pins("another vault")] == [TREE.cid]
+        assert {(pin.cid, pin.name) for pin in cloud.pins} == {
+            (OTHER.cid, "mine"),
+            (TREE.cid, "another vault"),
+        }
+        await one.close()
+        await one.close()
+
+    asyncio.run(body())
+
+
+def test_what_it_cannot_do_is_refused(url: str) -> None:
+    async def body() -> None:
+        service = opened(url)
+        with pytest.raises(ProviderRefused, match="takes no uploads"):
+            await service.put_car(TREE.cid, TREE.blocks, name="n")
+        for call in (service.has([TREE.cid]), service.get_blocks([TREE.cid]), service.get_name("k"),
+                     service.put_name("k", b"")):  # fmt: skip
+            with pytest.raises(ProviderRefused):
+                await call
+        with pytest.raises(ProviderRefused):
+            [item async for item in service.get_dag(TREE.cid)]
+
+    asyncio.run(body())
+
+
+def test_it_is_pinned_when_the_blocks_have_come(url: str, cloud: SimCloud) -> None:
+    late = build_tree({"late.md": b"four", "x/y.md": b"five"})
+
+    async def body() -> None:
+        service = opened(url)
+        with pytest.raises(ProviderUnavailable, match="still fetching"):
+            await service.pin(late.cid, "mine")
+        assert [pin.cid for pin in await service.pins("mine")] == [late.cid]
+        cloud.blocks.update(late.blocks[:-1])
+        with pytest.raises(ProviderUnavailable):
+            await service.pin(late.cid, "mine")
+        cloud.blocks.update(late.blocks)
+        await service.pin(late.cid, "mine")
+        assert len(await service.pins("mine")) == 1
+
+    asyncio.run(body())
+
+
+def test_patience(url: str, cloud: SimCloud) -> None:
+    late = build_tree({"late.md": b"four"})
+    work = Clockwork()
+
+    async def sleep(seconds: float) -> None:
+        await work.timing.sleep(seconds)
+        if work.timing.now() > 20:
+            cloud.blocks.update(late.blocks)
+
+    timing = Timing(now=work.timing.now, wall=work.timing.wall, sleep=sleep, random=work.timing.random)
+
+    async def body() -> None:
+        service = opened(url, pinning_service_patience="100", timing=timing)
+        assert (await service.pin(late.cid, "mine")).cid == late.cid
+
+    asyncio.run(body())
+
+
+# -- settings --------------------------------------------------------------------------------------------------------
+
+
+def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PINNING_SERVICE_TOKEN", raising=False)
+    with pytest.raises(ConfigError, match="PINNING_SERVICE_TOKEN"):
+        PinningServiceProvider("https://api.example.com/psa")
+    monkeypatch.setenv("PINNING_SERVICE_TOKEN", TOKEN)
+    made = open_provider("pinning_service:https://api.example.com/psa/pins")
+    assert made.name == "pinning_service:https://api.example.com/psa"
+    for bad, more in (("", {}), ("ftp://x", {}), ("https://x", {"pinning_service_origins": "here"}),
+                      ("https://x", {"pinning_service_origins": ",".join(["/ip4/1.2.3.4/tcp/1"] * 21)})):  # fmt: skip
+        with pytest.raises(ConfigError) as caught:
+            PinningServiceProvider(bad, more)
+        assert TOKEN not in str(caught.value)
+    reads = PinningServiceProvider("https://x", {"pinning_service_gateway": "https://gateway.example"})
+    assert reads.capabilities.blocks and reads.capabilities.dag
+
+
+def test_origins_go_along(url: str, cloud: SimCloud) -> None:
+    async def body() -> None:
+        origin = "/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWJTvXP56hmqJbfk1513pT1CPEo9m365MHyDXNj2Y1tjAx"
+        service = opened(url, pinning_service_origins=f"{origin}, {origin}9")
+        pin = await service.pin(TREE.cid, "mine")
+        answer = await service._http.request("GET", f"{url}/pins/{pin.handle}")
+        assert answer.json()["pin"]["origins"] == [origin, f"{origin}9"]
+
+    asyncio.run(body())
+
+
+# -- lists -----------------------------------------------------------------------------------------------------------
+
+
+class Service:
+    """A service with a list of its own making, and habits."""
+
+    def __init__(self, rows: list[dict[str, Any]], **habits: Any) -> None:
+        self.rows = rows
+        self.habits = habits
+        self.asked = 0
+
+    def app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_get("/pins", self._list)
+        return app
+
+    async def _list(self, request: web.Request) -> web.StreamResponse:
+        self.asked += 1
+        rows = sorted(self.rows, key=lambda row: row["created"], reverse=True)
+        if "before" in request.query and not self.habits.get("ignores_before"):
+            before = _stamp(request.query["before"])
+            rows = [row for row in rows if _stamp(row["created"]) < before]
+        limit = min(int(request.query["limit"]), self.habits.get("most", 1000))
+        count = self.habits.get("count", len(rows))
+        return web.json_response({"count": count, "results": rows[:limit]})
+
+
+def _stamp(text: str) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def rows(count: int, *, each: int = 1, form: str = "%Y-%m-%dT%H:%M:%S.000Z") -> list[dict[str, Any]]:
+    """Requests, `each` of them in the same second."""
+    return [
+        {
+            "requestid": f"r{number}",
+            "status": "pinned",
+            "created": datetime.fromtimestamp(1_900_000_000 + number // each, UTC).strftime(form),
+            "pin": {"cid": str(cid(number)), "name": "n"},
+            "delegates": ["/ip4/127.0.0.1/tcp/9"],
+        }
+        for number in range(count)
+    ]
+
+
+def listed(service: Service) -> list[Pin]:
+    with serve(service.app) as url:
+        return asyncio.run(opened(url).pins("n"))
+
+
+@pytest.mark.parametrize("each", [1, 3, 9])
+def test_pages_lose_nothing_and_repeat_nothing(each: int) -> None:
+    """Also when entries of one instant fall on both sides of a page."""
+    found = listed(Service(rows(105, each=each), most=10))
+    assert [pin.handle for pin in found if found.count(pin) > 1] == []
+    assert {pin.handle for pin in found} == {f"r{number}" for number in range(105)}
+    assert [pin.created for pin in found] == sorted((pin.created for pin in found), reverse=True)
+
+
+def test_a_page_full_of_one_instant_does_not_go_round_for_ever() -> None:
+    service = Service(rows(40, each=20), most=10)
+    assert len(listed(service)) >= 20
+    assert service.asked < 12
+
+
+def test_services_that_ignore_before_or_count_wrongly() -> None:
+    service = Service(rows(30), most=10, ignores_before=True)
+    assert len(listed(service)) == 10 and service.asked < 5
+    for count in (10**9, "many", None, 0, -1):
+        service = Service(rows(30), count=count)
+        assert len(listed(service)) == 30 and service.asked < 5
+
+
+def test_entries_that_cannot_be_read_are_passed_over() -> None:
+    good = rows(2)
+    odd: list[Any] = [
+        {**good[0], "requestid": "a", "pin": {"cid": "no cid", "name": "n"}},
+        {**good[0], "requestid": "b", "pin": {"name": "n"}},
+        {**good[0], "requestid": 7},
+        {**good[0], "requestid": "c", "status": "burned"},
+        {**good[0], "requestid": "d", "pin": {"cid": str(cid(9)), "name": "other"}},
+        {**good[0], "requestid": "e", "pin": {"cid": str(cid(9)), "name": None}},
+        {**good[0], "requestid": "f", "status": "failed"},
+    ]
+    found = listed(Service([*good, *odd], count=9))
+    assert {pin.handle for pin in found} == {"r0", "r1"}
+
+
+def test_times() -> None:
+    assert milliseconds("2026-11-22T01:02:03.456Z") == 1795309323456
+    assert milliseconds("2026-11-22T01:02:03.456789+00:00") == 1795309323456
+    assert milliseconds("2026-11-22T01:02:03") == 1795309323000
+    for bad in (None, "", "yesterday", "0000-00-00T00:00:00Z", "1900-01-01T00:00:00Z"):
+        assert milliseconds(bad) == 0
+
+
+def test_a_service_without_times_is_read_once() -> None:
+    bare = [{**row, "created": ""} for row in rows(5)]
+    found = listed(Service(bare, count=9))
+    assert len(found) == 5 and {pin.created for pin in found} == {0}
+
+
+# -- faults ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "error"),
+    [
+        (400, '{"error":{"reason":"INVALID_ORIGINS","details":"x"}}', ProviderRefused),
+        (401, "", ProviderRefused),
+        (403, "<html><title>no</title></html>", ProviderRefused),
+        (409, '{"error":{"reason":"INSUFFICIENT_FUNDS"}}', ProviderRefused),
+        (410, "", ProviderRefused),
+        (429, "", ProviderUnavailable),
+        (500, '{"error":"oops"}', ProviderUnavailable),
+        (503, "<html>", ProviderUnavailable),
+        (200, "<html>a portal</html>", ProviderUnavailable),
+        (200, "", ProviderUnavailable),
+        (200, "[]", ProviderUnavailable),
+    ],
+)
+def test_statuses(url: str, faults: Faults, status: int, text: str, error: type[ProviderError]) -> None:
+    faults.answer("*", "/pins", status, text, times=-1, kind="text/html")
+
+    async def body() -> None:
+        service = opened(url)
+        for call in (service.pins("n"), service.pin(TREE.cid, "n")):
+            with pytest.raises(error) as caught:
+                await call
+            assert TOKEN not in str(caught.value)
+
+    asyncio.run(body())
+
+
+def test_a_request_whose_answer_got_lost_is_not_asked_for_twice(url: str, faults: Faults) -> None:
+    """POST is not repeated by itself; the next call finds what the first one did."""
+
+    async def body() -> None:
+        service = opened(url)
+        await service.pin(OTHER.cid, "n")
+        faults.reset("POST", "/pins", after=10)
+        with pytest.raises(ProviderUnavailable):
+            await service.pin(TREE.cid, "n")
+        await service.pin(TREE.cid, "n")
+        assert len([pin for pin in await service.pins("n") if pin.cid == TREE.cid]) == 1
+
+    asyncio.run(body())
+
+
+def test_a_rate_limit_is_waited_for(url: str, faults: Faults) -> None:
+    work = Clockwork()
+    faults.answer("GET", "/pins", 429, Retry_After="7")
+
+    async def body() -> None:
+        assert await opened(url, timing=work.timing).pins("n") == []
+
+    asyncio.run(body())
+    assert work.timing.now() >= 7
+
+
+def test_a_handle_cannot_leave_its_place(url: str, faults: Faults) -> None:
+    async def body() -> None:
+        service = opened(url)
+        for handle in ("", ".", ".."):
+            with pytest.raises(ProviderRefused):
+                await service.unpin(Pin(TREE.cid, "n", handle, 0))
+        await service.unpin(Pin(TREE.cid, "n", "../../admin?x=1", 0))  # one path segment, not known there
+
+    asyncio.run(body())
+
+
+# -- our service -----------------------------------------------------------------------------------------------------
+
+
+def ask(url: str, method: str, path: str, token: str = TOKEN, body: Any = None) -> tuple[int, Any]:
+    import http.client
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    assert parts.hostname
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    connection.request(
+        method, path, body=body if isinstance(body, bytes) else json.dumps(body), headers=headers
+    )
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    return answer.status, json.loads(text) if text else None
+
+
+@pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1]])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/pins"), ("POST", "/pins"), ("GET", "/pins/x"), ("POST", "/pins/x"), ("DELETE", "/pins/x")],
+)
+def test_everything_needs_the_token(url: str, token: str, method: str, path: str) -> None:
+    status, answer = ask(url, method, path, token, {"cid": str(TREE.cid)})
+    assert status == 401 and answer["error"]["reason"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=0", "limit=1001", "limit=x", "limit=-1", "limit=99999999999999999999", "status=burned", "match=fuzzy",
+        "cid=nonsense", "before=yesterday", "after=x", "meta=x", "meta=[]", "meta={\"a\":1}",
+        "name=" + "x" * 256, "cid=" + ",".join([str(TREE.cid)] * 11),
+    ],
+)  # fmt: skip
+def test_lists_that_cannot_be_asked_for(url: str, query: str) -> None:
+    status, answer = ask(url, "GET", f"/pins?{query.replace(' ', '%20').replace(chr(34), '%22')}")
+    assert status == 400 and answer["error"]["details"]
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        b"", b"{", b"[]", b"\xff", {}, {"cid": 7}, {"cid": "nonsense"}, {"cid": str(TREE.cid), "name": "x" * 256},
+        {"cid": str(TREE.cid), "origins": ["/x"] * 21}, {"cid": str(TREE.cid), "meta": {"a": 1}},
+        b'{"cid":' + b"[" * 5000,
+    ],
+)  # fmt: skip
+def test_wishes_that_cannot_be_granted(url: str, wish: Any) -> None:
+    status, answer = ask(url, "POST", "/pins", body=wish)
+    assert status == 400 and answer["error"]["reason"]
+    assert ask(url, "GET", "/pins?status=queued,pinned")[1]["count"] == 0
+
+
+def test_filters(url: str, clock: MockClock) -> None:
+    for number, (name, meta) in enumerate(
+        [("Alpha", {"app": "a"}), ("alphabet", {}), ("beta", {"app": "a", "x": "y"})]
+    ):
+        body = {"cid": str(TREE.cid if number < 2 else cid(1)), "name": name, "meta": meta}
+        assert ask(url, "POST", "/pins", body=body)[0] == 202
+        clock.advance(1)
+
+    def names(query: str) -> list[str]:
+        status, answer = ask(url, "GET", f"/pins?{query}")
+        assert status == 200 and answer["count"] >= len(answer["results"])
+        return [row["pin"]["name"] for row in answer["results"]]
+
+    every = "status=queued,pinning,pinned,failed"
+    assert names("") == ["alphabet", "Alpha"]  # pinned only, newest first
+    assert names(every) == ["beta", "alphabet", "Alpha"]
+    assert names("status=queued") == ["beta"]
+    assert names("name=Alpha") == ["Alpha"]
+    assert names("name=alpha&match=iexact") == ["Alpha"]
+    assert names("name=alpha&match=partial") == ["alphabet"]
+    assert names("name=LPHA&match=ipartial") == ["alphabet", "Alpha"]
+    assert names(f"{every}&meta=%7B%22app%22:%22a%22%7D") == ["beta", "Alpha"]
+    assert names(f"{every}&cid={TREE.cid}") == ["alphabet", "Alpha"]
+    assert names(f"{every}&limit=1") == ["beta"]
+    created = ask(url, "GET", f"/pins?{every}")[1]["results"][1]["created"]
+    assert names(f"{every}&before={created}") == ["Alpha"]
+    assert names(f"{every}&after={created}") == ["beta"]
+
+
+def test_two_requests_for_one_root_stand_on_their_own(url: str, cloud: SimCloud) -> None:
+    ids = [
+        ask(url, "POST", "/pins", body={"cid": str(TREE.cid), "name": "n"})[1]["requestid"] for _ in range(2)
+    ]
+    assert ids[0] != ids[1]
+    assert ask(url, "DELETE", f"/pins/{ids[0]}") == (202, None)
+    assert [pin.cid for pin in cloud.pins] == [TREE.cid]
+    assert ask(url, "DELETE", f"/pins/{ids[1]}") == (202, None)
+    assert cloud.pins == []
+    assert ask(url, "DELETE", f"/pins/{ids[1]}")[0] == 404
+
+
+def test_replacing_keeps_what_both_need(url: str, cloud: SimCloud) -> None:
+    first = ask(url, "POST", "/pins", body={"cid": str(TREE.cid), "name": "n"})[1]["requestid"]
+    status, second = ask(url, "POST", f"/pins/{first}", body={"cid": str(OTHER.cid), "name": "n"})
+    assert status == 202 and second["requestid"] != first and second["status"] == "pinned"
+    assert ask(url, "GET", f"/pins/{first}")[0] == 404
+    assert [pin.cid for pin in cloud.pins] == [OTHER.cid]
+    assert ask(url, "POST", "/pins/unknown", body={"cid": str(OTHER.cid)})[0] == 404
+
+
+def test_damaged_blocks_are_not_pinned(url: str, cloud: SimCloud) -> None:
+    damaged = next(item for item, _ in TREE.blocks if item != TREE.cid)
+    cloud.blocks[damaged] = b"something else"
+    assert ask(url, "POST", "/pins", body={"cid": str(TREE.cid)})[1]["status"] == "queued"
+    assert cloud.pins == []
+
+
+def test_requests_outlive_the_server(tmp_path: Path, cloud: SimCloud) -> None:
+    from ipfsmem.http.psa_requests import PinRequests
+
+    path = tmp_path / "pins.db"
+    for count in (1, 2):
+        requests = PinRequests(path)
+        with serve(lambda kept=requests: psa.app(SimProvider(cloud), token=TOKEN, requests=kept)) as url:
+            ask(url, "POST", "/pins", body={"cid": str(TREE.cid), "name": f"n{count}"})
+            assert ask(url, "GET", "/pins")[1]["count"] == count
+        requests.close()
+
+
+def test_a_client_speaks_to_any_endpoint() -> None:
+    from ipfsmem_providers.http import Http
+
+    http = Http("x", trusted=["https://api.example.com"])
+    for given in (
+        "https://api.example.com/psa",
+        "https://api.example.com/psa/",
+        "https://api.example.com/psa/pins",
+    ):
+        assert PinningClient(http, given)._url == "https://api.example.com/psa/pins"
