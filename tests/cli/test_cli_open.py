@@ -1,58 +1,127 @@
-"""`ipfsmem open`, and what a plain publish asks for."""
+"""`ipfsmem open`, and what must be said before something becomes public."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import click
 import pytest
 
+from ipfsmem.cli import secrets_in
 from tests.cli_lab import KEY, Cli
+
+AWS = "AKIA" + "ABCDEFGHIJKLMNOP"
 
 
 @pytest.fixture
-def public(bare: Cli, stick: Path) -> tuple[Cli, str]:
-    """A plain memory, and its published root."""
+def public(bare: Cli, stick: Path) -> Cli:
+    """A device with a memory in mode ipfs."""
     bare.ok("init", "--mode", "ipfs", "--unprotected-keys", "--yes-public", key=KEY)
-    bare.ok("write", "hello", "--name", "Hello", "--body", "Hello, world.")
-    return bare, bare.ok("sync", "--json").json["root"]
+    return bare
 
 
-def test_list_read_and_take_away(
-    public: tuple[Cli, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_public_memory_is_listed_read_and_exported_by_anybody(
+    public: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, root = public
-    reader = Cli(tmp_path / "reader", monkeypatch)
-    assert reader.ok("open", root).out.startswith("hello\t")
-    assert "Hello, world." in reader.ok("open", root, "hello").out
-    out = tmp_path / "taken.json"
-    reader.ok("open", root, "--export", str(out))
-    assert "hello.md" in json.loads(out.read_text())["files"]
-    assert not reader.home.exists()
+    public.ok("write", "tone", "--type", "feedback", "--body", "direct")
+    public.ok("note", "met")
+    root = public.ok("sync", "--json").json["root"]
+    monkeypatch.delenv("IPFSMEM_PROVIDER")
+    other = Cli(tmp_path / "other", monkeypatch)
+    assert "read it through" in other.fails(3, "open", root).err
+    monkeypatch.setenv("IPFSMEM_PROVIDER", str(stick))
+    assert other.ok("open", root).out.startswith("tone\tfeedback\t")
+    assert [item["key"] for item in other.ok("open", f"ipfs://{root}", "--json").json] == ["tone"]
+    assert other.ok("open", root, "tone", "--provider", str(stick)).out == public.ok("read", "tone").out
+    assert other.ok("open", root, "tone", "--json").json["body"] == "direct"
+    other.ok("open", root, "--export", "blob.json")
+    blob = json.loads((tmp_path / "blob.json").read_text())
+    assert list(blob["files"]) == ["tone.md"] and [e["type"] for e in blob["timeline"]] == ["met"]
+    assert not other.home.exists()
+    other.fails(4, "open", root, "nothing")
+    other.fails(2, "open", "no-cid")
+    sealed = Cli(tmp_path / "sealed", monkeypatch)
+    sealed.ok("init", "-n", "s", "--no-wallet", "--unprotected-keys")
+    hidden = sealed.ok("sync", "-n", "s", "--json").json["root"]
+    assert "encrypted" in other.fails(10, "open", hidden).err
 
 
-def test_what_cannot_be_opened(public: tuple[Cli, str]) -> None:
-    cli, root = public
-    cli.fails(4, "open", root, "nothing")
-    nowhere = "bafybeiaqihpb4m7wt6vvtafbr6lqn2ynakoghdo2kfobnd3kz6h7nyegvy"
-    assert cli("open", nowhere).code in (4, 40, 41)
-    assert cli("open", "nonsense").code in (2, 3, 4, 10)
+def test_problems_are_said_beside_the_result(bare: Cli, stick: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    (folder / "good.md").write_text("text\n")
+    (folder / "bad.md").write_bytes(b"\xff\xfe")
+    found = bare.ok("cid", str(folder), "--car", "x.car").out.strip()
+    from ipfsmem_providers.directory import DirectoryProvider
+
+    from ipfsmem.content.tree import build_tree
+
+    tree = build_tree({p.name: p.read_bytes() for p in folder.iterdir()})
+    assert str(tree.cid) == found
+    import asyncio
+
+    asyncio.run(DirectoryProvider(stick).put_car(tree.cid, tree.blocks, name="x"))
+    result = bare.ok("open", found)
+    assert result.out.startswith("good\t") and "bad" in result.err and "bad" not in result.out
 
 
-def test_nothing_becomes_public_without_a_word(bare: Cli, stick: Path) -> None:
+def test_a_plain_memory_is_not_published_unasked(bare: Cli, stick: Path) -> None:
     said = bare.ok("init", "--mode", "ipfs", "--unprotected-keys", key=KEY)
-    assert "not published" in said.err
-    bare.ok("write", "hello", "--body", "Hello.")
-    bare.fails(31, "sync")
-    assert not list(stick.glob("packs/*.car"))
+    assert "not published" in said.err and "--yes-public" in said.err
+    bare.ok("write", "tone", "--body", "direct")
+    assert "--yes-public" in bare.fails(31, "sync").err
+    assert not (stick / "packs").exists()
     bare.ok("sync", "--yes-public")
+    bare.ok("write", "tone", "--body", "very direct")
     bare.ok("sync")
 
 
-def test_a_secret_stops_a_plain_publish(public: tuple[Cli, str]) -> None:
-    cli, _ = public
-    token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
-    cli.ok("write", "oops", "--body", f"the token is {token}")
-    result = cli.fails(32, "sync")
-    assert "oops" in result.err and token not in result.err
-    cli.ok("sync", "--allow", "oops")
+@pytest.mark.parametrize("answer", [True, False])
+def test_on_a_terminal_there_is_a_question(
+    bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch, answer: bool
+) -> None:
+    bare.ok("init", "--mode", "ipfs", "--unprotected-keys", key=KEY)
+    asked: list[str] = []
+
+    def confirm(text: str, **more: object) -> bool:
+        assert more["default"] is False
+        asked.append(text)
+        return answer
+
+    monkeypatch.setattr(secrets_in, "can_ask", lambda: True)
+    monkeypatch.setattr(click, "confirm", confirm)
+    result = bare("sync")
+    assert (result.code, len(asked)) == (0 if answer else 31, 1)
+    assert "Anyone can read it" in result.err
+    bare("sync")
+    assert len(asked) == (1 if answer else 2)
+
+
+def test_a_secret_stops_it_until_it_is_allowed(public: Cli) -> None:
+    public.ok("write", "aws", "--body", f"use {AWS}")
+    result = public.fails(32, "sync")
+    assert (
+        "aws line 6: AWS access key" in result.err and "--allow aws" in result.err and AWS not in result.err
+    )
+    public.fails(32, "sync", "--allow", "other")
+    assert public("sync", "--json").error["kind"] == "SecretsError"
+    public.ok("sync", "--allow", "aws")
+    public.ok("write", "more", "--body", "text")
+    public.ok("sync")
+
+
+def test_a_move_asks_the_same(bare: Cli, stick: Path, tmp_path: Path) -> None:
+    (tmp_path / "usb").mkdir()
+    bare.ok("init", "--mode", "ipfs", "--unprotected-keys", key=KEY)
+    bare.fails(31, "providers", "move", str(tmp_path / "usb"))
+    bare.ok("write", "aws", "--body", AWS)
+    bare.fails(32, "providers", "move", str(tmp_path / "usb"), "--yes-public")
+    bare.ok("providers", "move", str(tmp_path / "usb"), "--allow", "aws")
+
+
+def test_an_encrypted_memory_only_says_so(sealed: Cli) -> None:
+    sealed.ok("write", "aws", "--body", AWS)
+    said = sealed.ok("sync").out
+    assert "secret: aws line 6: AWS access key" in said and AWS not in said
+    assert "secret:" not in sealed.ok("sync").out

@@ -1,0 +1,83 @@
+"""What a revoked member wrote after what was accepted is listed, until somebody writes over it (format section 4)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.memory import Late
+from ipfsmem.seal import ring_ops
+from tests.cli_lab import Cli
+from tests.device_lab import ROOT, Lab
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
+
+
+def test_values_after_the_revoke_are_listed_until_written_over(lab: Lab) -> None:
+    a, b, c = lab.three()
+    b.write("early", "before")
+    lab.settle(a, b, c)
+    # B goes on writing and C joins it, before either knows that A has revoked B.
+    asyncio.run(a.sync())
+    with a.replica.transaction():
+        ring = a.replica.ring
+        assert ring is not None
+        frame = a.replica.store.frame
+        revoked = ring_ops.revoke(
+            ring, ROOT.admin, b.device, at=frame.hlc, counters=frame.ctx, ek=a.replica.world.random(32)
+        )
+    b.write("late", "after")
+    b.note("late_event")
+    lab.sync(b)
+    lab.sync(c)
+    with a.replica.transaction():
+        a.replica.set_ring(revoked)
+    lab.sync(a)
+    lab.settle(a, c)
+    for device in (a, c):
+        found = device.late_values()
+        assert [(value.place, value.member) for value in found] == [
+            ("late", b.device), (f"timeline/{device.timeline()[-1]['ts'][:10]}", b.device),
+        ]  # fmt: skip
+        assert all(isinstance(value, Late) and value.dot.startswith(b.device) for value in found)
+        assert any("came after the revoke" in notice for notice in device.status().notices)
+        assert device.read("early") is not None
+    a.write("late", "looked at, and kept")
+    lab.settle(a, c)
+    assert [value.place[:8] for value in c.late_values()] == ["timeline"]
+    lab.close()
+
+
+def test_nobody_was_revoked(lab: Lab) -> None:
+    a, b, _ = lab.three()
+    b.write("k", "text")
+    lab.settle(a, b)
+    assert a.late_values() == [] and a.status().notices == []
+    lab.close()
+
+
+def test_the_command_line_shows_them(sealed_home: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ipfsmem.memory import Memory
+
+    late = [Late("tone", "ab" * 8, "ab" * 8 + "-7")]
+    monkeypatch.setattr(Memory, "late_values", lambda self: late)
+    assert "after it was revoked" in sealed_home.ok("conflicts").out
+    assert sealed_home.ok("conflicts", "--json").json == [
+        {"key": "tone", "revoked": "ab" * 8, "dot": late[0].dot}
+    ]
+    assert "came after the revoke" in sealed_home.ok("status").out
+    assert "tone" in sealed_home.ok("conflicts", "tone").out
+    sealed_home.fails(4, "conflicts", "other")
+
+
+@pytest.fixture
+def sealed_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "none.toml"))
+    cli = Cli(tmp_path / "home", monkeypatch)
+    cli.ok("init", "--mode", "local")
+    return cli
