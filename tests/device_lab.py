@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -178,12 +178,17 @@ class Lab:
     def settle(self, *memories: Memory, rounds: int = 12) -> int:
         """Everybody syncs until nothing changes any more; how many rounds it took."""
         for n in range(rounds):
-            before = [(m.replica.db.get_meta("root"), m.replica.store.frame.ctx) for m in memories]
+            before = self._shown(memories)
             reports = [self.sync(memory) for memory in memories]
-            after = [(m.replica.db.get_meta("root"), m.replica.store.frame.ctx) for m in memories]
+            after = self._shown(memories)
             if before == after and not any(r.published or (r.adopted and r.entries_changed) for r in reports):
                 return n
         raise AssertionError(f"no rest after {rounds} rounds: {[m.log()[:2] for m in memories]}")
+
+    def _shown(self, memories: Sequence[Memory]) -> object:
+        """What others can see of a round: roots, counters, and records (an unlock may move an anchor and nothing else)."""
+        roots = [(m.replica.db.get_meta("root"), m.replica.store.frame.ctx) for m in memories]
+        return roots, {name: records[-1] for name, records in self.cloud.names.items()}
 
     def record_root(self, key: bytes) -> CID:
         """The root that the name of an Ed25519 key points at now."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ipfsmem.content.cid import CID
+from ipfsmem.content.limits import OWN
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, LimitError, ProviderError
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.many import read_blocks
+from ipfsmem.replica.replica import Replica
 from ipfsmem.sync.provider import MAX_BATCH, Provider
 
 #: Blocks in one request.
@@ -49,6 +51,39 @@ class Fetcher:
             found |= await self._fetch(missing[start : start + BATCH])
         return found
 
+    async def whole(self, root: CID, replica: Replica) -> None:
+        """Fetch a whole tree in one answer, where a provider gives that, and keep it: for a device that has nothing yet.
+
+        One request instead of one for each level and batch; what is missing afterwards is asked for as usual.
+        """
+        for provider in self._providers:
+            if not provider.capabilities.dag:
+                continue
+            try:
+                async for cid, data in provider.get_dag(root):
+                    self._take(provider, cid, data)
+                    if len(self.fetched) >= BATCH:
+                        with replica.transaction():
+                            self.keep()
+                    if self.bytes > OWN.total_bytes:
+                        raise LimitError(f"the tree of {root} has more than {OWN.total_bytes} bytes")
+            except ProviderError:
+                continue
+            return
+
+    def _take(self, provider: Provider, cid: CID, data: bytes) -> bool:
+        """Take a block that is what its CID says; note one that is not."""
+        try:
+            verify_block(cid, data)
+        except (BlockError, LimitError) as error:
+            self.refused[cid] = f"{provider.name}: {error}"
+            return False
+        self.refused.pop(cid, None)
+        self.blocks += 1
+        self.bytes += len(data)
+        self.fetched[cid] = data
+        return True
+
     async def _fetch(self, wanted: list[CID]) -> dict[CID, bytes]:
         """From the first provider that has it; one that is down is passed over while another one answers."""
         found: dict[CID, bytes] = {}
@@ -65,15 +100,8 @@ class Fetcher:
                 continue
             answered = True
             for cid, data in given.items():
-                try:
-                    verify_block(cid, data)
-                except (BlockError, LimitError) as error:
-                    self.refused[cid] = f"{provider.name}: {error}"
-                    continue
-                self.refused.pop(cid, None)
-                self.blocks += 1
-                self.bytes += len(data)
-                found[cid] = self.fetched[cid] = data
+                if self._take(provider, cid, data):
+                    found[cid] = data
         if failure is not None and (not answered or len(found) < len(wanted)):
             raise failure
         return found

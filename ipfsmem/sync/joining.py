@@ -5,6 +5,7 @@ Format sections 5 and 7. Reading and checking a head happens outside of transact
 
 from __future__ import annotations
 
+from ipfsmem.causal.tree import empty_tree
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
@@ -87,6 +88,8 @@ async def _changes(run: Run, head: Head) -> list[Change]:
     with run.replica.transaction():
         run.replica.store.checkpoint(folders=True)
         tree = run.replica.store.tree
+    if tree.digest == empty_tree().digest:
+        await run.fetcher.whole(head.root, run.replica)
     codec, commit = run.replica.codec, head.commit.commit
     found = await drive_async(
         differences(
