@@ -48,9 +48,16 @@ async def place(run: Run, root: CID) -> CID:
             failures.append(error)
     if not answers:
         raise failures[0] if failures else ConfigError(f"nothing can be published at {run.where}")
+    answered = root if root in answers else answers[0]
+    for provider in run.providers:
+        if provider.capabilities.pin and not provider.capabilities.put:
+            try:
+                await _pin_at(run, provider, root, answered)
+            except ProviderError as error:
+                failures.append(error)
     for failure in failures:
         run.report.say("provider-down", f"not published everywhere: {failure}; the next sync tries again")
-    return root if root in answers else answers[0]
+    return answered
 
 
 async def place_at(run: Run, provider: Provider, root: CID) -> CID:
@@ -75,6 +82,20 @@ async def place_at(run: Run, provider: Provider, root: CID) -> CID:
             (provider.name, str(root), str(sent.root), sent.handle, run.replica.world.now()),
         )
     return sent.root
+
+
+async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> None:
+    """Have a root pinned where nothing can be uploaded: such a service fetches it from where it was placed."""
+    db = run.replica.db.connection
+    key = (provider.name, str(root))
+    if db.execute("SELECT 1 FROM placed WHERE provider=? AND root=?", key).fetchone() is not None:
+        return
+    pin = await provider.pin(answered, pin_name(run.anchor))
+    with run.replica.transaction():
+        db.execute(
+            "INSERT OR REPLACE INTO placed VALUES (?,?,?,?,?)",
+            (*key, str(answered), pin.handle, run.replica.world.now()),
+        )
 
 
 async def _still_there(run: Run, provider: Provider, root: CID) -> bool:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.errors import IpfsmemError, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.opening import Unlock
 from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.provider import Capabilities, Provider
 from ipfsmem.testing import SimCloud, SimProvider
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x08"))
@@ -71,3 +71,37 @@ def test_a_block_that_one_provider_spoilt_comes_from_the_other(tmp_path: Path) -
         spoilt.faults.flip[cid] = 3
     b = device(tmp_path, "b", [spoilt, SimProvider(second, name="two")])
     assert b.read("k").file.body == "text"  # type: ignore[union-attr]
+
+
+def test_one_that_only_pins_gets_every_root_that_another_took(tmp_path: Path) -> None:
+    """A pinning service takes no uploads: what the others hold is pinned there too, and again when it was down."""
+    cloud = SimCloud()
+    holder = SimProvider(cloud, name="node")
+    pinner = SimProvider(
+        cloud, name="service", capabilities=Capabilities(put=False, pin=True, list=True, unpin=True)
+    )
+    a = device(tmp_path, "a", [holder, pinner])
+
+    a.write("k", "text")
+    root = asyncio.run(a.sync()).root
+    assert pinner.calls.count("pin") >= 1 and "put_car" not in pinner.calls
+    assert root in {str(pin.cid) for pin in cloud.pins}
+    pinner.faults.offline = True
+    a.write("k", "changed")
+    report = asyncio.run(a.sync())
+    assert report.published and "provider-down" in {notice.kind for notice in report.notices}
+    pinner.faults.offline = False
+    before = pinner.calls.count("pin")
+    asyncio.run(a.sync())
+    assert pinner.calls.count("pin") > before
+
+
+def test_one_that_only_pins_cannot_be_the_only_one(tmp_path: Path) -> None:
+    pinner = SimProvider(
+        SimCloud(), name="service", capabilities=Capabilities(put=False, pin=True, list=True)
+    )
+    a = device(tmp_path, "a", [pinner])
+    a.write("k", "text")
+    with pytest.raises(IpfsmemError):
+        asyncio.run(a.sync())
+    assert pinner.calls.count("pin") == 0
