@@ -77,7 +77,7 @@ class Names:
             except ProviderUnavailable:
                 # Another device may have put a greater one at the same moment, and taken ours away.
                 newest = ipns.select((await self._kept(name)).values())
-                if newest is None or ipns.order(newest) <= ipns.order(offered):
+                if newest is None or ipns.order(newest) < ipns.order(offered):
                     raise
                 return
         for pin in kept:

@@ -9,14 +9,20 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from ipfsmem_providers.pinning_service import PinningServiceProvider
 
-from ipfsmem.content.cid import raw_cid
+from ipfsmem.content.cid import parse_cid, raw_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderError, ProviderUnavailable
+from ipfsmem.http import psa
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.seal.signers import RawKeySigner
 from ipfsmem.sync.probe import probe
 from ipfsmem.sync.provider import Block, Provider
-from ipfsmem.testing import MockClock
+from ipfsmem.testing import MockClock, SimCloud, SimProvider
 from tests.interop.kubo_lab import OWN_NODE, Node, Process, running
+from tests.servers.threaded import serve
 from tests.unit.sync.test_provider_contract import (  # noqa: F401
     NAME,
     block,
@@ -231,3 +237,54 @@ def test_killed_while_it_imports_and_started_again(tmp_path: Path, monkeypatch: 
         run(again())
     finally:
         process.kill()
+
+
+def test_a_memory_through_the_node_from_one_device_to_another(node: Node, tmp_path: Path) -> None:
+    """Two devices that know the wallet and the node, and nothing else of each other."""
+    wallet = Unlock(RawKeySigner(bytes(31) + b"\x21"))
+
+    def device(name: str) -> Memory:
+        return Memory.load(
+            "m", "encrypted-ipfs", provider=[node.open()], unlock=wallet, unprotected_keys=True,
+            home=tmp_path / name, create=True,
+        )  # fmt: skip
+
+    one = device("one")
+    for number in range(30):
+        one.write(f"note_{number}", f"text {number}")
+    asyncio.run(one.sync())
+    two = device("two")
+    assert two.read("note_7").file.body == "text 7"  # type: ignore[union-attr]
+    two.write("note_7", "changed on two")
+    one.write("note_8", "changed on one")
+    asyncio.run(two.sync())
+    asyncio.run(one.sync())
+    asyncio.run(two.sync())
+    for device_ in (one, two):
+        assert device_.read("note_7").file.body == "changed on two"  # type: ignore[union-attr]
+        assert device_.read("note_8").file.body == "changed on one"  # type: ignore[union-attr]
+
+
+def test_a_pinning_service_beside_the_node(node: Node, tmp_path: Path) -> None:
+    """What is published at the node is asked for at the service, which keeps it in a store that reads the same blocks."""
+    cloud = SimCloud()
+    token = "token-of-the-service"
+    with serve(lambda: psa.app(SimProvider(cloud), token=token)) as url:
+        settings = {"pinning_service_token": token, "pinning_service_patience": "0"}
+        memory = Memory.load(
+            "m", "encrypted-ipfs", provider=[node.open(), PinningServiceProvider(url, settings)],
+            unlock=Unlock(RawKeySigner(bytes(31) + b"\x22")), unprotected_keys=True, home=tmp_path, create=True,
+        )  # fmt: skip
+        memory.write("k", "text")
+        report = asyncio.run(memory.sync())
+        assert report.published and "still fetching" in " ".join(notice.text for notice in report.notices)
+
+        async def arrive() -> None:
+            """What bitswap would do: the service gets the blocks from the node."""
+            async for cid, data in node.open().get_dag(parse_cid(str(report.root))):
+                cloud.blocks[cid] = data
+
+        asyncio.run(arrive())
+        again = asyncio.run(memory.sync())
+        assert "still fetching" not in " ".join(notice.text for notice in again.notices)
+        assert str(report.root) in {str(pin.cid) for pin in cloud.pins}

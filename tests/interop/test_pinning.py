@@ -115,14 +115,7 @@ def test_a_wrong_token(mock: str) -> None:
 def judge(url: str, folder: Path) -> tuple[str, set[str]]:
     """The judge's summary, and the checks that failed."""
     scripts = npm_folder("pinning")
-    program = (
-        scripts.parent
-        / "node_modules"
-        / "@ipfs-shipyard"
-        / "pinning-service-compliance"
-        / "dist"
-        / "index.min.js"
-    )
+    program = scripts.parent / "node_modules" / ".bin" / "pinning-service-compliance"
     done = subprocess.run(
         [need_program("node"), "--import", scripts / "judge.mjs", program, "-s", url, TOKEN],
         cwd=folder, capture_output=True, text=True, timeout=300, check=False, env={**os.environ, "NO_COLOR": "1"},
