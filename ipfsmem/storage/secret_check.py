@@ -13,6 +13,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem.bundle import secrets
+from ipfsmem.canonical import read_json
 from ipfsmem.causal.value import LIVE, entry_key, split_segment
 from ipfsmem.errors import SecretsError
 from ipfsmem.replica.replica import Replica
@@ -108,7 +109,7 @@ class _Event(msgspec.Struct):
 def _event(line: str, device: str) -> str:
     """An event in words: a file of the timeline has the lines of all devices, so a line number would mislead."""
     try:
-        event = msgspec.json.decode(line, type=_Event)
+        event = read_json(line, _Event)
     except msgspec.DecodeError:
         return f"an event of device {device}"
     return f"event {event.id} ({event.type})"

@@ -41,6 +41,7 @@ def test_a_public_memory_is_listed_read_and_exported_by_anybody(
     assert not other.home.exists()
     other.fails(4, "open", root, "nothing")
     other.fails(2, "open", "no-cid")
+    other.fails(4, "open", "bafybeiaqihpb4m7wt6vvtafbr6lqn2ynakoghdo2kfobnd3kz6h7nyegvy")  # nobody has it
     sealed = Cli(tmp_path / "sealed", monkeypatch)
     sealed.ok("init", "-n", "s", "--no-wallet", "--unprotected-keys")
     hidden = sealed.ok("sync", "-n", "s", "--json").json["root"]
