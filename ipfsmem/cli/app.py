@@ -45,6 +45,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "resolve": "Settle a conflict.",
         "keys": "Members of this memory: list, unlock, revoke, rotate, derive.",
         "providers": "Where it is published: list, add, remove, test, move.",
+        "serve": "Be a provider for your other devices.",
         "doctor": "Check this memory and say what to do.",
         "gc": "Let go of superseded roots, with a reason for each.",
     },
