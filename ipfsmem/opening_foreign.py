@@ -113,7 +113,7 @@ def _content(space: str, value: str, path: str, gateway: str | None = None) -> S
 
 
 async def read_foreign(source: str, providers: Sequence[Provider], *, now_ms: int) -> Foreign:
-    """Read a whole bundle. A gateway that the source itself names is asked when `providers` is empty.
+    """Read a whole bundle. A gateway that the source itself names is asked last, at a public address only.
 
     Raises UsageError, ConfigError, NotFoundError, FormatError, LimitError, ProviderError.
     """
@@ -124,9 +124,13 @@ async def read_foreign(source: str, providers: Sequence[Provider], *, now_ms: in
             return Foreign(source, None, await _read_web(reader, wanted.value))
         finally:
             await reader.close()
-    own = not providers
-    if own:
-        providers = [_named_gateway(wanted)]
+    named = [open_provider(f"gateway:{wanted.gateway}", {"public_only": True})] if wanted.gateway else []
+    providers = [*providers, *named]
+    if not providers:
+        raise ConfigError(
+            "nothing is set to read it through",
+            hint="Say where: --provider gateway:https://trustless-gateway.link, or a folder that has it.",
+        )
     problems: list[str] = []
     try:
         with contextlib.closing(Database(None)) as database:
@@ -144,18 +148,9 @@ async def read_foreign(source: str, providers: Sequence[Provider], *, now_ms: in
                     hint="Try another provider: --provider gateway:https://... or the folder that has it.",
                 ) from None
     finally:
-        if own:
-            await asyncio.gather(*(provider.close() for provider in providers))
+        for provider in named:
+            await provider.close()
     return Foreign(source, str(root), msgspec.structs.replace(blob, problems=(*problems, *blob.problems)))
-
-
-def _named_gateway(wanted: Source) -> Provider:
-    if wanted.gateway is None:
-        raise ConfigError(
-            "nothing is set to read it through",
-            hint="Say where: --provider gateway:https://trustless-gateway.link, or a folder that has it.",
-        )
-    return open_provider(f"gateway:{wanted.gateway}", {"public_only": True})
 
 
 # -- names ---------------------------------------------------------------------------------------------------------

@@ -305,7 +305,7 @@ def test_links_that_lead_elsewhere_are_not_followed(site: Site, url: str) -> Non
 
 def test_a_server_without_a_bundle(site: Site, url: str) -> None:
     del site.files["memory/MEMORY.md"]
-    with pytest.raises(NotFoundError, match="MEMORY.md"):
+    with pytest.raises(NotFoundError, match=r"MEMORY\.md"):
         Memory.load(manifest_uri=url)
     site.files["memory/MEMORY.md"] = b"".join(b"[x](k%d.md)\n" % n for n in range(1_001))
     with pytest.raises(LimitError, match="1,001"):
@@ -327,6 +327,14 @@ def test_a_stranger_s_url_does_not_reach_this_machine(
     for source in (f"http://{address}:8080/agent/manifest.json", f"http://{address}:8080/ipfs/{cid}"):
         with pytest.raises(ProviderRefused):
             Memory.load(manifest_uri=source)
+
+
+def test_one_s_own_provider_is_asked_before_the_gateway_that_a_url_names(cloud: SimCloud) -> None:
+    root = publish(cloud, FILES)
+    with opened(cloud, f"http://127.0.0.1:8080/ipfs/{root}/manifest.json") as memory:
+        assert set(memory.files()) == KEYS
+    with pytest.raises(ProviderRefused):
+        opened(SimCloud(), f"http://127.0.0.1:8080/ipfs/{root}/manifest.json")
 
 
 def test_a_folder_of_the_user_s(tmp_path: Path) -> None:

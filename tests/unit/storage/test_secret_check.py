@@ -99,7 +99,7 @@ def test_what_was_allowed_is_not_brought_up_again(tmp_path: Path, cloud: SimClou
         memory.write("doc", f"the example key of the manual is {KEY}, says the manual")
         sync(memory)
         memory.write("doc", f"the example key of the manual is {KEY}, and mine {OTHER}")
-        with pytest.raises(SecretsError, match="doc line 6: GitHub token$"):
+        with pytest.raises(SecretsError, match=r"doc line 6: GitHub token$"):
             sync(memory)
 
 
