@@ -21,7 +21,14 @@ FLOOR = {
     "cli": 5, "http": 5, "demo": 5, "testing": 5,
 }  # fmt: skip
 GROUND = {"causal": {"bundle", "seal"}, "bundle": set(), "content": set(), "seal": set()}
-SAME_FLOOR = {("opening", "doctor"), ("memory", "opening"), ("memory", "opening_foreign"), ("memory", "doctor"), ("cli", "demo")}
+SAME_FLOOR = {
+    ("opening", "doctor"),
+    ("memory", "opening"),
+    ("memory", "opening_foreign"),
+    ("memory", "doctor"),
+    ("cli", "demo"),
+    ("cli", "http"),
+}
 HEAVY = {"eth_account", "eth_keys", "aiohttp", "mcp", "keyring", "multiformats"}
 
 

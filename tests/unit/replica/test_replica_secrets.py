@@ -252,7 +252,7 @@ class _Wobbly:
 
 def test_wallets_that_cannot_or_may_not(tmp_path: Path) -> None:
     """A signer that is not deterministic makes nothing; a wallet that is another one opens nothing."""
-    with pytest.raises(SignerError, match="differ|twice|same"):
+    with pytest.raises(SignerError, match=r"differ|twice|same"):
         Memory.create("n", "encrypted-ipfs", unlock=Unlock(_Wobbly()), unprotected_keys=True, home=tmp_path)  # type: ignore[arg-type]
     assert list(tmp_path.rglob("*")) == []
     with Memory.create("n", "encrypted-ipfs", unlock=ROOT, unprotected_keys=True, home=tmp_path) as memory:
