@@ -53,7 +53,9 @@ def connect(request: pytest.FixtureRequest, tmp_path: Path, clock: MockClock) ->
         cloud = SimCloud()
         yield lambda: SimProvider(cloud, clock=clock)
     else:
-        with serve(lambda: blocks_app.app(DirectoryProvider(tmp_path, clock=clock), token="open sesame")) as url:
+        with serve(
+            lambda: blocks_app.app(DirectoryProvider(tmp_path, clock=clock), token="open sesame")
+        ) as url:
             yield lambda: PeerProvider(url, {"peer_token": "open sesame"})
 
 
