@@ -141,7 +141,12 @@ def test_capabilities_follow_the_delegation() -> None:
     def can(*cans: str, **more: Any) -> tuple[bool, ...]:
         able = Web3Storage(URL, given(w3up_proof=proof(*cans), **more)).capabilities
         assert (
-            able.put and able.partial_car and able.keeps_root and able.pin and able.names == able.list and not able.dag
+            able.put
+            and able.partial_car
+            and able.keeps_root
+            and able.pin
+            and able.names == able.list
+            and not able.dag
         )
         assert able.has <= able.blocks
         return able.blocks, able.list, able.unpin

@@ -217,7 +217,9 @@ def test_hidden_objects_follow_the_prefix_rule(tmp_path: Path, monkeypatch: pyte
 def test_collecting_old_roots_keeps_what_the_tree_needs(tmp_path: Path, stick: Path) -> None:
     now = [1_776_000_000_000]
     world = ReplicaWorld(lambda: now[0], SeededRandom(1))
-    a = Memory.create("x", "ipfs", public_ok=True, provider=str(stick), unlock=WALLET, home=tmp_path / "a", world=world)
+    a = Memory.create(
+        "x", "ipfs", public_ok=True, provider=str(stick), unlock=WALLET, home=tmp_path / "a", world=world
+    )
     for n in range(4):
         a.write_text("log", b"%d\n\nsame\n" % n)
         a.write_text("clash", b"%d\n" % n)
