@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from bench import backup, local, syncing
+from bench import backup, latency, local, network, syncing
 from bench.context import Context
 from bench.measure import Row, process
 from bench.report import markdown, tables
@@ -25,9 +25,13 @@ CASES = {
     "publish": syncing.publish,
     "exchange": syncing.exchange,
     "backup": backup.backup,
+    "latency": latency.latency,
+    "network": network.network,
 }
+#: Cases that need asking for: they start servers, and take minutes. The second writes RESULTS_NETWORK.md.
+ASKED = {"latency", "network"}
 #: Cases that say the same at every size, and at which one they run.
-ONCE = {"start", "backup"}
+ONCE = {"start", "backup", "network"}
 
 
 def main() -> None:
@@ -64,7 +68,9 @@ def main() -> None:
                 say=lambda line: console.print(line, style="dim", highlight=False),
             )
             for name, case in CASES.items():
-                if (given.only and name not in given.only) or (name in ONCE and size != once):
+                if (name not in given.only if given.only else name in ASKED) or (
+                    name in ONCE and size != once
+                ):
                     continue
                 case(ctx)
             rows += ctx.rows

@@ -12,6 +12,7 @@ import asyncio
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ CONCURRENCY = (1, 4, 16, 64)
 def latency(ctx: Context, delay_ms: int = 100) -> None:
     """Add the rows for the size of a run; a case for bench."""
     for row in measure(ctx.size, delay_ms):
-        ctx.add(row.name, row.seconds, note=row.note)
+        ctx.add(row.name, row.seconds, note=f"{row.note}; {row.requests} at once")
 
 
 def measure(size: int, delay_ms: int) -> list[Row]:
@@ -66,11 +67,13 @@ async def _measure(url: str, size: int, delay_ms: int) -> list[Row]:
         began = time.perf_counter()
         got = await fetch()
         assert got == len(wanted), f"{name}: {got} of {len(wanted)} blocks"
-        rows.append(Row(f"{name}, {delay_ms} ms away", size, time.perf_counter() - began, None, note=note))
+        took = time.perf_counter() - began
+        name = f"{name}, {delay_ms} ms away"
+        rows.append(Row(name, size, took, None, requests=_most(url), note=note))
 
     for concurrency in CONCURRENCY:
-        if size * delay_ms / concurrency > 120_000:
-            continue
+        if size * delay_ms / concurrency > 30_000:
+            continue  # half a minute of waiting says nothing that the others do not
         gateways = Gateways(url, {"concurrency": concurrency})
 
         async def blocks(gateways: Gateways = gateways) -> int:
@@ -93,6 +96,12 @@ async def _measure(url: str, size: int, delay_ms: int) -> list[Row]:
     return rows
 
 
+def _most(url: str) -> int:
+    """How many requests the server has had at once since this was last asked."""
+    with urllib.request.urlopen(f"{url}/bench/most", timeout=30) as answer:
+        return int(answer.read())
+
+
 def _tree(size: int) -> Tree:
     from ipfsmem.content.tree import build_tree
 
@@ -109,12 +118,22 @@ async def _serve(size: int, delay_ms: int) -> None:
     cloud = SimCloud()
     cloud.blocks.update(dict(_tree(size).blocks))
 
+    seen = [0, 0]  # requests now, and at most
+
     @web.middleware
     async def late(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        await asyncio.sleep(delay_ms / 1000)
-        return await handler(request)
+        if request.path == "/bench/most":
+            most, seen[1] = seen[1], 0
+            return web.Response(text=str(most))
+        seen[0] += 1
+        seen[1] = max(seen)
+        try:
+            await asyncio.sleep(delay_ms / 1000)
+            return await handler(request)
+        finally:
+            seen[0] -= 1
 
     server = app(SimProvider(cloud))
     server.middlewares.insert(0, late)
@@ -135,7 +154,7 @@ def main() -> None:
         return
     for row in measure(given.size, given.delay):
         assert row.seconds is not None
-        print(f"{row.size:>7}  {row.name}: {row.seconds * 1000:.0f} ms ({row.note})")
+        print(f"{row.size:>7}  {row.name}: {row.seconds * 1000:.0f} ms ({row.note}; {row.requests} at once)")
 
 
 if __name__ == "__main__":

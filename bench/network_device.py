@@ -1,0 +1,187 @@
+"""A device's process for the network bench: makes a memory, publishes, changes, fetches; or serves blocks as a peer.
+
+    python -m bench.network_device '{"what": "first", "home": ..., "providers": [["kubo:http://...", {}]], ...}'
+
+It prints one line of JSON: requests and bytes on the wire. The bench measures the time of the process from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from bench.process import NAMESPACE, PASSPHRASE, unlock
+from bench.wire import Wire
+
+if TYPE_CHECKING:
+    from ipfsmem.content.cid import CID
+    from ipfsmem.memory import Memory
+    from ipfsmem.sync.provider import Block, Capabilities, Pin, Provider
+
+CHANGES = 3
+
+
+class GoPeer:
+    """The Go peer of the tests as a provider: its gateway reads, its routing keeps names, and it takes CARs.
+
+    It keeps everything in memory and lists nothing.
+    """
+
+    def __init__(self, url: str) -> None:
+        from ipfsmem_providers.gateways import Gateways
+        from ipfsmem_providers.http import Http
+        from ipfsmem_providers.routing import RoutingProvider
+
+        from ipfsmem.sync.provider import Capabilities
+
+        self.name = "go"
+        self.capabilities: Capabilities = Capabilities(blocks=True, dag=True, names=True)
+        self._url = url
+        self._http = Http("go", trusted=[url])
+        self._reader = Gateways(url)
+        self._names = RoutingProvider(url)
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        """Send a CAR."""
+        from ipfsmem_providers.http_body import SpooledCar
+
+        with await SpooledCar.write(root, blocks) as car:
+            await self._http.request("POST", f"{self._url}/car", body=car)
+        return root
+
+    async def has(self, cids: Collection[CID]) -> set[CID]:
+        """Not asked."""
+        return set()
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Through the gateway."""
+        return await self._reader.get_blocks(cids)
+
+    def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """Through the gateway, as one CAR."""
+        return self._reader.get_dag(root)
+
+    async def pin(self, root: CID, name: str) -> Pin:
+        """Not offered."""
+        raise NotImplementedError
+
+    async def pins(self, name: str) -> list[Pin]:
+        """Not offered."""
+        raise NotImplementedError
+
+    async def unpin(self, pin: Pin) -> None:
+        """Not offered."""
+        raise NotImplementedError
+
+    async def put_name(self, name: str, record: bytes) -> None:
+        """By delegated routing."""
+        await self._names.put_name(name, record)
+
+    async def get_name(self, name: str) -> bytes | None:
+        """By delegated routing."""
+        return await self._names.get_name(name)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        for one in (self._reader, self._names, self._http):
+            await one.close()
+
+
+def _open(spec: str, settings: dict[str, Any]) -> Provider:
+    from ipfsmem.sync.provider import open_provider
+
+    return GoPeer(spec.removeprefix("go:")) if spec.startswith("go:") else open_provider(spec, settings)
+
+
+async def _sync(memory: Memory, providers: list[Provider]) -> None:
+    try:
+        report = await memory.sync()
+    finally:
+        for provider in providers:
+            await provider.close()
+    problems = [notice for notice in report.notices if "unavailable" in notice.kind or "fail" in notice.kind]
+    if problems or not report.published:
+        raise SystemExit(f"not published: {report}")
+
+
+def _work(job: dict[str, Any], wire: Wire) -> dict[str, Any]:
+    from ipfsmem.memory import Memory
+
+    def providers() -> list[Provider]:
+        return [_open(spec, settings) for spec, settings in job["providers"]]
+
+    home, what, mode = Path(job["home"]), job["what"], job["mode"]
+    own: Any = {"passphrase": PASSPHRASE, "home": home}
+    if what == "init":
+        Memory.create(
+            NAMESPACE,
+            mode,
+            provider=providers(),
+            unlock=unlock(),
+            public_ok=mode == "ipfs",
+            **own,
+        ).close()
+    elif what == "fetch":
+        with Memory.load(NAMESPACE, mode, provider=providers(), unlock=unlock(), **own) as memory:
+            found = len(memory.list())
+            if found != job["count"]:
+                raise SystemExit(f"{found} memories instead of {job['count']}")
+    elif what == "first":
+        chosen = providers()
+        with Memory.load(NAMESPACE, provider=chosen, **own) as memory:
+            memory.import_(Path(job["folder"]))
+            asyncio.run(_sync(memory, chosen))
+    elif what == "change":
+        return _changes(job, wire, own, providers)
+    return wire.numbers()
+
+
+def _changes(job: dict[str, Any], wire: Wire, own: Any, providers: Any) -> dict[str, Any]:
+    """Medians of a few changes, each with providers opened anew."""
+    from ipfsmem.memory import Memory
+
+    keys = sorted(path.stem for path in Path(job["folder"]).iterdir())
+    rows = []
+    for turn in range(CHANGES):
+        chosen = providers()
+        with Memory.load(NAMESPACE, provider=chosen, **own) as memory:
+            key = keys[(turn * 41 + 5) % len(keys)]
+            text = (Path(job["folder"]) / f"{key}.md").read_bytes()
+            memory.write_text(key, text + b"\nEdited for the %dth time.\n" % turn)
+            wire.reset()
+            began = time.perf_counter()
+            asyncio.run(_sync(memory, chosen))
+            rows.append({"seconds": time.perf_counter() - began, **wire.numbers()})
+    return {name: median(row[name] for row in rows) for name in rows[0]}
+
+
+async def _serve(folder: Path, token: str) -> None:
+    from ipfsmem_providers.directory import DirectoryProvider
+
+    from ipfsmem.http.blocks import app
+    from ipfsmem.http.running import running
+
+    async with running(app(DirectoryProvider(str(folder)), token=token)) as url:
+        print(url, flush=True)
+        await asyncio.Event().wait()
+
+
+def main(text: str) -> None:
+    """One job."""
+    job = json.loads(text)
+    if job["what"] == "serve":
+        asyncio.run(_serve(Path(job["home"]), job["token"]))
+        return
+    wire = Wire()
+    wire.watch()
+    print(json.dumps(_work(job, wire)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
