@@ -1,7 +1,6 @@
-"""`Memory`: the one façade. Everything that people, programs and models do with a memory goes through here.
+"""`Memory`: the one façade. What needs no network is `LocalMemory`; here memories are made, opened, synced and moved.
 
-Local work is synchronous and never touches a network; `sync` is the one coroutine that does. The façade holds no logic
-of formats, keys or joins: it puts the rooms below together and speaks one language for Python, CLI and all other faces.
+Coroutines are the only ones that touch a provider, and `load` where a memory has to be brought back.
 """
 
 from __future__ import annotations
@@ -9,29 +8,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from ipfsmem import config as configuration
-from ipfsmem.bundle.blob import read_blob, write_blob
-from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.causal.clock import next_hlc
-from ipfsmem.causal.value import entry_key
 from ipfsmem.config import NamespaceConfig, VaultConfig
-from ipfsmem.content.cid import CID, parse_cid
-from ipfsmem.doctor import Finding, examine, passphrase_protected
 from ipfsmem.errors import (
     ConfigError,
     MembershipError,
-    NotFoundError,
     NoVaultError,
     PublicError,
     UsageError,
 )
+from ipfsmem.local_memory import LocalMemory
 from ipfsmem.opening import (
     VAULT_MODES,
     Unlock,
@@ -44,23 +37,17 @@ from ipfsmem.opening import (
     open_replica,
 )
 from ipfsmem.opening_foreign import read_foreign
-from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.making import discard, finish, making
 from ipfsmem.replica.replica import Replica, World
-from ipfsmem.replica.writing import writing
 from ipfsmem.seal import ring_ops
-from ipfsmem.seal.authority import Person
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.words import to_words
-from ipfsmem.storage.importing import Imported, Strategy, import_files
-from ipfsmem.storage.late import late_values
+from ipfsmem.storage.importing import import_files
 from ipfsmem.storage.layouts import PlainLayout, SealedLayout
-from ipfsmem.storage.memories import Listed, Memories, Reading
 from ipfsmem.storage.secret_check import SecretCheck
-from ipfsmem.storage.working_copy import PLAIN_MODES, WorkingCopy, working_folder
+from ipfsmem.storage.working_copy import PLAIN_MODES
 from ipfsmem.sync.collection import Collection
 from ipfsmem.sync.engine import collect, move, sync
-from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.probe import Step, probe
 from ipfsmem.sync.provider import Capabilities, Provider, open_provider
@@ -73,26 +60,6 @@ list_ = list  # `Memory.list` hides the builtin inside the class
 #: One provider or several: specs such as a folder's path or `pinata`, or open ones.
 Where = str | Provider | Sequence[str | Provider] | None
 Mode = Literal["none", "local", "ipfs", "encrypted-ipfs"]
-
-
-class Status(msgspec.Struct, frozen=True):
-    """What a person asks a memory first."""
-
-    namespace: str
-    mode: str
-    folder: str | None
-    device: str
-    memories: int
-    events: int
-    conflicts: int
-    not_fetched: int
-    unpublished: bool
-    root: str | None
-    providers: list_[str]
-    vault: VaultConfig | None
-    members: list[str]
-    #: What a person should know about the plain files: left alone, missing, not there.
-    notices: list[str] = []
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -114,36 +81,16 @@ class ProviderInfo(msgspec.Struct, frozen=True):
     at: int | None
 
 
-class Late(msgspec.Struct, frozen=True):
-    """Something that a revoked member wrote after what was accepted when it was revoked (format section 4).
-
-    `place` is a memory's key or `timeline/<day>`, `member` an id, `dot` the value.
-    """
-
-    place: str
-    member: str
-    dot: str
-
-
-class Memory:
+class Memory(LocalMemory):
     """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done."""
 
     def __init__(self, namespace: str, replica: Replica) -> None:
         """Use `create` or `load`."""
-        self.namespace = namespace
-        self.replica = replica
-        #: The 24 recovery words of a vault made just now; shown once, kept nowhere.
-        self.recovery_words: list[str] | None = None
+        super().__init__(namespace, replica)
         self._root: RootKeys | None = None
-        self._providers: list_[Provider] = []
-        self._memories = Memories(replica)
-        self._timeline = Timeline(replica)
         self._wake: asyncio.Event | None = None
-        files = working_folder(replica)
-        #: The plain files of modes `local` and `ipfs`.
-        self._files = WorkingCopy(replica, self._memories, self._timeline, files) if files else None
 
-    # -- making and opening ------------------------------------------------------------------------------------
+    # -- making and opening ----------------------------------------------------------------------------------
 
     @classmethod
     def load(
@@ -374,11 +321,17 @@ class Memory:
         memory.replica.read_only = foreign.source
         return memory
 
-    #: Where a foreign bundle came from; None for a memory of one's own.
-    opened: Opened | None = None
-
-    #: What the sync that restored this memory did; None for one that was here already.
-    restored: SyncReport | None = None
+    def fork(
+        self, namespace: str, *, mode: Mode = "local", home: str | Path | None = None, **options: Any
+    ) -> Memory:
+        """A new memory of its own with everything in this one; its first event says where it came from."""
+        where = home if home is not None else self.replica.folder.parent if self.replica.folder else None
+        other = Memory.create(namespace, mode, home=where, world=self.replica.world, **options)
+        other.import_(self.export())
+        root = self.replica.db.get_meta("root")
+        lineage = {"from": self.namespace, **({"root": root.decode()} if root else {})}
+        other.note("forked", **lineage)
+        return other
 
     def unlock(self, unlock: Unlock | RootKeys | None = None) -> None:
         """Hold the wallet's or recovery root until `close`: for enrolling, rotating, revoking, moving the anchor.
@@ -395,336 +348,23 @@ class Memory:
         check_root(self.replica.config, root)
         self._root = root
 
-    def close(self) -> None:
-        """Let go of files and secrets."""
-        self._root = None
-        if self._files is not None:
-            self._files.close()
-            self._files = None
-        self.replica.close()
-
-    def __enter__(self) -> Memory:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    # -- facts -------------------------------------------------------------------------------------------------
-
-    @property
-    def mode(self) -> str:
-        """`none`, `local`, `ipfs` or `encrypted-ipfs`."""
-        return self.replica.config.mode
-
-    @property
-    def device(self) -> str:
-        """The id under which this device writes."""
-        return self.replica.device.id
-
     @property
     def unlocked(self) -> bool:
         """Whether the wallet or recovery root is held."""
         return self._root is not None
 
-    def status(self) -> Status:
-        """Counts and state, local."""
-        self._look()
-        shown, not_fetched = self._memories.counts()
-        ring = self.replica.ring
-        root = self.replica.db.get_meta("root")
-        return Status(
-            self.namespace,
-            self.mode,
-            str(self.replica.folder) if self.replica.folder else None,
-            self.device,
-            shown,
-            len(self.timeline()),
-            len(self.conflicts()),
-            not_fetched,
-            self.mode in VAULT_MODES and self._unpublished(),
-            root.decode() if root else None,
-            list_(self.replica.config.providers) or [provider.name for provider in self._providers],
-            self.replica.config.vault,
-            [f"{p.id} {p.role} {p.label}" for p in ring.view.members.values()] if ring else [],
-            [*(self._files.notices() if self._files is not None else []), *self._late_notices()],
-        )
+    def close(self) -> None:
+        """Let go of files and secrets."""
+        self._root = None
+        super().close()
 
-    def _late_notices(self) -> list_[str]:
-        late = self.late_values()
-        if not late:
-            return []
-        members = ", ".join(sorted({value.member for value in late}))
-        return [
-            f"{len(late)} value{'s' if len(late) > 1 else ''} of revoked {members} came after the revoke: look at "
-            "them with ipfsmem conflicts"
-        ]
+    #: Where a foreign bundle came from; None for a memory of one's own.
+    opened: Opened | None = None
 
-    def late_values(self) -> list_[Late]:
-        """What revoked members wrote beyond what was accepted when they were revoked, to be looked at (format 4).
+    #: What the sync that restored this memory did; None for one that was here already.
+    restored: SyncReport | None = None
 
-        It stays until somebody writes over it or forgets it.
-        """
-        ring = self.replica.ring
-        if ring is None or not ring.view.cutoffs:
-            return []
-        with self.replica.reading():
-            return [Late(*found) for found in late_values(self.replica.store, ring.view.cutoffs)]
-
-    def _unpublished(self) -> bool:
-        frame = self.replica.store.frame
-        mine = frame.seen.get(self.device)
-        return (
-            frame.ctx.get(self.device, 0) > (mine.n if mine else 0)
-            or self.replica.db.get_meta("root") is None
-        )
-
-    # -- memories ----------------------------------------------------------------------------------------------
-
-    def write(
-        self,
-        key: str,
-        body: str | None = None,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        type: str | None = None,
-        tags: Iterable[str] | None = None,
-        fields: Mapping[str, str] | None = None,
-        seen: tuple[str, ...] | Reading | None = None,
-        if_match: str | None = None,
-    ) -> Reading:
-        """Write a memory, durable when this returns. What is not given stays as it is; `updated` is set to today.
-
-        It replaces what `seen` (a Reading) was shown, else what is shown now. `if_match` refuses (ChangedError) when
-        the shown text does not have this SHA-256, "" when there must be none.
-        """
-        token = self._token(key, seen, if_match)
-        with writing(self.replica) as change:
-            shown = self._memories.view(key, change.entry(f"m/{key}")).data
-            old = parse_memory(shown) if shown is not None else MemoryFile()
-            today = datetime.fromtimestamp(self.replica.world.now() / 1000, UTC).date().isoformat()
-            given = {
-                "name": name,
-                "description": description,
-                "type": type,
-                "tags": None if tags is None else "[" + ", ".join(tags) + "]" if list(tags) else "",
-                **(fields or {}),
-            }
-            changes = {field: value for field, value in given.items() if value is not None}
-            made = old.with_fields(changes, body if body is not None else old.body)
-            if made == old and shown is not None:
-                data = shown
-            else:
-                data = render_memory(
-                    made.with_fields(
-                        {"created": made.created or today, "updated": changes.get("updated", today)}
-                    )
-                )
-            self._checked_write(change, key, data, token, if_match)
-        self._show(key)
-        reading = self.read(key)
-        assert reading is not None
-        return reading
-
-    def write_text(
-        self,
-        key: str,
-        data: bytes,
-        *,
-        seen: tuple[str, ...] | Reading | None = None,
-        if_match: str | None = None,
-    ) -> Reading:
-        """Write the whole file, header and all, exactly these bytes."""
-        self._memories.write(key, data, seen=self._token(key, seen, if_match), if_match=if_match)
-        self._show(key)
-        reading = self.read(key)
-        assert reading is not None
-        return reading
-
-    def _checked_write(
-        self, change: Any, key: str, data: bytes, token: tuple[str, ...] | None, if_match: str | None
-    ) -> None:
-        from ipfsmem.storage.memories import check_body
-
-        check_body(key, data)
-        self._memories.write_in(change, key, data, seen=token, if_match=if_match)
-
-    def read(self, key: str) -> Reading | None:
-        """One memory as it is shown, None when there is none; its token goes to the write that has seen it."""
-        self._take(key)
-        return self._memories.read(key)
-
-    def read_conflict(self, key: str, file: str) -> Reading:
-        """A conflict copy of a memory."""
-        self._take(key)
-        return self._memories.read_conflict(key, file)
-
-    def list(self) -> list_[Listed]:
-        """All memories, ordered by key, headers only."""
-        self._look()
-        return self._memories.listing()
-
-    def index(self) -> str:
-        """The text of MEMORY.md."""
-        self._look()
-        return self._memories.index()
-
-    def forget(self, key: str, *, reason: str = "", if_match: str | None = None) -> bool:
-        """Forget a memory on every device, concurrent edits included, and note it. False when there is none."""
-        self._take(key)
-        if not self._memories.forget(key, if_match=if_match):
-            return False
-        self._show(key)
-        self.note("forgot", key=key, **({"reason": reason} if reason else {}))
-        return True
-
-    def conflicts(self) -> list_[tuple[str, tuple[str, ...], bool]]:
-        """Keys with siblings that are not shown: (key, names of the copies, whether the key is forgotten)."""
-        self._look()
-        return [
-            (view.key, tuple(copy.file for copy in (*view.conflicts, *view.hidden)), view.forgotten)
-            for view, _ in self._memories.conflicts()
-        ]
-
-    def resolve(self, key: str, data: bytes | None = None, *, copies: Iterable[str] | None = None) -> Reading:
-        """Settle a conflict: `data` (None: what is shown) replaces the shown text and `copies` (None: all of them)."""
-        self._take(key)
-        if copies is None:
-            copies = next((files for name, files, _ in self.conflicts() if name == key), ())
-        self._memories.resolve(key, data, [*copies])
-        self._show(key)
-        reading = self.read(key)
-        assert reading is not None
-        return reading
-
-    # -- timeline ----------------------------------------------------------------------------------------------
-
-    def note(self, kind: str, /, **data: Any) -> dict[str, Any]:
-        """Append an event to the timeline, durable when this returns."""
-        event = self._timeline.note(kind, data)
-        if self._files is not None:
-            self._files.show_day(event["ts"][:10])
-        self._changed()
-        return event
-
-    def timeline(self, days: tuple[str, str] | None = None) -> list_[dict[str, Any]]:
-        """All events of all devices in order; `days` limits to UTC days from the first to the last."""
-        self._look()
-        return self._timeline.events(days)
-
-    # -- in and out --------------------------------------------------------------------------------------------
-
-    def export(self) -> bytes:
-        """The whole memory as a `memory/0.1` blob."""
-        return write_blob(self.files(), self.timeline(), self.index())
-
-    def export_car(self, out: BinaryIO, root: str | None = None) -> CID:
-        """Write a published root (None: the last one) with all its blocks as a CAR; its CID. Sealed as it was published.
-
-        Raises NotFoundError when nothing was published, or a block of it is not on this device.
-        """
-        cid = self._published(root)
-        with self.replica.reading():
-            export_car(self.replica, cid, out)
-        return cid
-
-    def export_folder(self, folder: str | Path) -> int:
-        """Write everything as plain files to a new or empty folder, conflict copies too; how many files.
-
-        What is not fetched is left out (`status` counts it). Raises StorageError when something is in the folder.
-        """
-        from ipfsmem.storage.exporting import export_folder
-
-        texts = {f"{key}.md": data for key, data in self.files().items()}
-        for key, copies, _ in self.conflicts():
-            for file in copies:
-                with contextlib.suppress(NotFoundError):
-                    texts[file] = self.read_conflict(key, file).data
-        return export_folder(Path(folder), texts, self.timeline(), self.index())
-
-    def _published(self, root: str | None) -> CID:
-        if root is not None:
-            return find_root(self.replica, root)
-        known = self.replica.db.get_meta("root")
-        if known is None:
-            raise NotFoundError("nothing was published yet", hint="Publish with: ipfsmem sync.")
-        return parse_cid(known.decode())
-
-    def files(self) -> dict[str, bytes]:
-        """Every memory that is shown, by key."""
-        self._look()
-        with self.replica.reading():
-            return {view.key: view.data for _, view in self._memories.views() if view.data is not None}
-
-    def import_(
-        self, source: bytes | str | Path, *, strategy: Strategy = "merge", prune: bool = False
-    ) -> Imported:
-        """Import a `memory/0.1` blob (bytes or JSON text) or a folder or file (Path). Twice is as good as once.
-
-        `merge`: what is here wins in the view and the incoming text stays beside it; `replace`: incoming supersedes
-        what is shown now, and with `prune` memories that it lacks are forgotten.
-        """
-        if isinstance(source, Path):
-            from ipfsmem.storage.importing import read_path
-
-            blob = read_path(source)
-        else:
-            blob = read_blob(source.encode() if isinstance(source, str) else source)
-        self.scan()
-        result = import_files(self._memories, self._timeline, blob, strategy=strategy, prune=prune)
-        self.render()
-        self._changed()
-        return result
-
-    def fork(
-        self, namespace: str, *, mode: Mode = "local", home: str | Path | None = None, **options: Any
-    ) -> Memory:
-        """A new memory of its own with everything in this one; its first event says where it came from."""
-        where = home if home is not None else self.replica.folder.parent if self.replica.folder else None
-        other = Memory.create(namespace, mode, home=where, world=self.replica.world, **options)
-        other.import_(self.export())
-        root = self.replica.db.get_meta("root")
-        lineage = {"from": self.namespace, **({"root": root.decode()} if root else {})}
-        other.note("forked", **lineage)
-        return other
-
-    # -- past --------------------------------------------------------------------------------------------------
-
-    def log(self) -> list_[LogEntry]:
-        """The roots that this device knows, newest first."""
-        with self.replica.reading():
-            return log(self.replica)
-
-    def diff(self, root_a: str | None = None, root_b: str | None = None) -> list_[DiffLine]:
-        """Memories that differ between two states: `root_a` (None: the root published last) and `root_b` (None: now)."""
-        with self.replica.transaction():
-            before = open_past(self.replica, self._published(root_a)).tree
-            if root_b is None:
-                after = self.replica.store.checkpoint(folders=self.mode in VAULT_MODES)
-            else:
-                after = open_past(self.replica, find_root(self.replica, root_b)).tree
-            lines = []
-            for change in changes(before, after):
-                key = entry_key(change.name)
-                if key is None:
-                    continue
-                old = self._memories.view(key, change.before).data
-                new = self._memories.view(key, change.after).data
-                if old != new:
-                    kind: Change = "added" if old is None else "removed" if new is None else "changed"
-                    lines.append(DiffLine(key, kind, old, new))
-            return lines
-
-    def doctor(self) -> list_[Finding]:
-        """Look at everything on this device and say what is wrong and what to do."""
-        return examine(self.replica, self._memories, passphrase_protected(self.replica.folder))
-
-    # -- members -----------------------------------------------------------------------------------------------
-
-    def members(self) -> list_[Person]:
-        """Who belongs to this memory, as its key ring says."""
-        ring = self.replica.ring
-        return list_(ring.view.members.values()) if ring is not None else []
+    # -- members ---------------------------------------------------------------------------------------------
 
     async def revoke(self, member: str, *, progress: Progress = no_progress) -> SyncReport:
         """End a device's membership, with all ids of its chain, and seal under a new key from now on.
@@ -760,7 +400,7 @@ class Memory:
             )
         return self._root
 
-    # -- network -----------------------------------------------------------------------------------------------
+    # -- network ---------------------------------------------------------------------------------------------
 
     async def sync(
         self,
@@ -897,54 +537,6 @@ class Memory:
         if not self._providers:
             raise ConfigError("no provider is set", hint="Give one with --provider, for instance a folder.")
         return self._providers
-
-    # -- plain files -------------------------------------------------------------------------------------------
-
-    def scan(self) -> None:
-        """Take in what people and programs edited in the plain files (modes `local` and `ipfs`).
-
-        Happens by itself at `load`, `sync` and `import_`, before lists when the last look is over a second old, and for
-        the files of one memory before it is read, written or forgotten.
-        """
-        if self._files is not None and self._files.scan():
-            self._changed()
-
-    def render(self) -> None:
-        """Bring the plain files up to date (modes `local` and `ipfs`). Writes do it for what they changed."""
-        if self._files is not None:
-            self._files.render()
-
-    def restore_files(self) -> int:
-        """Write plain files again that are missing, instead of taking that for deletes. Returns how many."""
-        return self._files.restore_files() if self._files is not None else 0
-
-    def _open_files(self) -> None:
-        if self._files is not None:
-            self._files.scan()
-            self._files.render_if_needed()
-
-    def _look(self) -> None:
-        if self._files is not None:
-            self._files.look()
-
-    def _take(self, key: str) -> tuple[str, ...] | None:
-        """Take in edits of one memory's files; when there were some, the dots that were shown before."""
-        return self._files.take(key) if self._files is not None else None
-
-    def _token(
-        self, key: str, seen: tuple[str, ...] | Reading | None, if_match: str | None
-    ) -> tuple[str, ...] | None:
-        """The dots that a write replaces. An edit of the file that was not taken in yet was seen by nobody: it stays
-        out of the way until the write is done, and then is merged or kept beside."""
-        if if_match is not None:
-            self._take(key)
-        return seen.token if isinstance(seen, Reading) else seen
-
-    def _show(self, key: str) -> None:
-        """After a write: the files of that memory, then whoever waits for changes."""
-        if self._files is not None:
-            self._files.show(key)
-        self._changed()
 
     def _layout(self, check: SecretCheck) -> Layout:
         if self.mode == "ipfs":

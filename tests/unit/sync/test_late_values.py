@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.memory import Late
+from ipfsmem.local_memory import Late
 from ipfsmem.seal import ring_ops
 from tests.cli_lab import Cli
 from tests.device_lab import ROOT, Lab
