@@ -47,12 +47,14 @@ def network(ctx: Context) -> None:
     )
     for name, case in cases:
         ctx.say(f"{ctx.size:>7}  network: {name}")
-        why = _skipping(case, ctx, report)
-        if why:
-            report.skipped.append(f"{name}: {why}")
-            ctx.say(f"{ctx.size:>7}  network: {name} skipped: {why}")
-        if not ctx.quick:  # after each, so that a run that is stopped leaves what it found
-            report.write(Path(__file__).with_name("RESULTS_NETWORK.md"))
+        try:
+            why = _skipping(case, ctx, report)
+            if why:
+                report.skipped.append(f"{name}: {why}")
+                ctx.say(f"{ctx.size:>7}  network: {name} skipped: {why}")
+        finally:  # after each, so that a run that is stopped leaves what it found
+            if not ctx.quick:
+                report.write(Path(__file__).with_name("RESULTS_NETWORK.md"))
     report.show()
 
 
