@@ -1,0 +1,371 @@
+"""Every provider before its counterpart: all that `ipfsmem providers test` tries, and a head found through one channel alone.
+
+With IPFSMEM_PROVIDER_TABLE=path the outcome is written there as the table of docs/PROVIDERS.md. Where a provider takes no
+blocks or no names, the counterpart is filled by another way, which the table does not count for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.gateways import Gateways
+from ipfsmem_providers.http import Http
+from ipfsmem_providers.http_body import SpooledCar
+from ipfsmem_providers.kubo import KuboProvider
+from ipfsmem_providers.peer import PeerProvider
+from ipfsmem_providers.pinning_service import PinningServiceProvider
+from ipfsmem_providers.routing import RoutingProvider
+
+from ipfsmem.content.cid import CID
+from ipfsmem.errors import NoVaultError
+from ipfsmem.http import blocks as serving
+from ipfsmem.http import psa
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.sync.probe import Step, probe
+from ipfsmem.sync.provider import Block, Pin, Provider, unsupported
+from tests.interop.kubo_lab import QUICK, Node
+from tests.interop.test_kubo import node, started  # noqa: F401
+from tests.interop.test_network_peers import go  # noqa: F401
+from tests.interop.test_w3up import server, space  # noqa: F401
+from tests.interop.w3up_lab import Space
+from tests.servers.kubo import FakeKubo
+from tests.servers.threaded import serve
+from tests.unit.providers.services_lab import account
+
+pytestmark = pytest.mark.interop
+HERE = Path(__file__).parent
+TOKEN = "token of the table"
+COLUMNS = ("upload", "has", "pin", "list", "fetch blocks", "fetch tree", "names", "unpin")
+ALL = frozenset(COLUMNS)
+
+
+class Parts:
+    """A provider of which some calls go elsewhere, and some are hidden: what `can` leaves off is refused."""
+
+    def __init__(self, base: Provider, calls: Mapping[str, Provider] | None = None, **can: bool) -> None:
+        self._base = base
+        self._calls = calls or {}
+        self.capabilities = msgspec.structs.replace(base.capabilities, **can)
+        self.name = f"parts of {base.name}"
+
+    def _at(self, call: str, able: bool) -> Provider:
+        if not able:
+            raise unsupported(self, call)
+        return self._calls.get(call, self._base)
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        return await self._at("put_car", self.capabilities.put).put_car(root, blocks, name=name)
+
+    async def has(self, cids: Collection[CID]) -> set[CID]:
+        return await self._at("has", self.capabilities.has).has(cids)
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        return await self._at("get_blocks", self.capabilities.blocks).get_blocks(cids)
+
+    def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        return self._at("get_dag", self.capabilities.dag).get_dag(root)
+
+    async def pin(self, root: CID, name: str) -> Pin:
+        return await self._at("pin", self.capabilities.pin).pin(root, name)
+
+    async def pins(self, name: str) -> list[Pin]:
+        return await self._at("pins", self.capabilities.list).pins(name)
+
+    async def unpin(self, pin: Pin) -> None:
+        await self._at("unpin", self.capabilities.unpin).unpin(pin)
+
+    async def put_name(self, name: str, record: bytes) -> None:
+        await self._at("put_name", self.capabilities.names).put_name(name, record)
+
+    async def get_name(self, name: str) -> bytes | None:
+        return await self._at("get_name", self.capabilities.names).get_name(name)
+
+    async def close(self) -> None:
+        for provider in {id(one): one for one in (self._base, *self._calls.values())}.values():
+            await provider.close()
+
+
+class GoStore(RoutingProvider):
+    """Fills boxo's server: blocks through its side door, names as routing puts them."""
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        [url] = self.client.urls
+        http = Http("go", trusted=[url])
+        try:
+            with await SpooledCar.write(root, blocks) as car:
+                await http.request("POST", f"{url}/car", body=car)
+        finally:
+            await http.close()
+        return root
+
+
+# -- versions as the lock files have them ------------------------------------------------------------------------------
+
+
+def npm(folder: str, package: str) -> str:
+    """`package version` of a JavaScript counterpart."""
+    found = json.loads((HERE / folder / "package.json").read_text("utf-8"))["dependencies"]
+    return f"`{package}` {found[package]}"
+
+
+def boxo() -> str:
+    """The Go library and its version."""
+    words = (HERE / "gopeer" / "go.mod").read_text("utf-8").split()
+    return f"boxo {words[words.index('github.com/ipfs/boxo') + 1].removeprefix('v')}"
+
+
+# -- the rows ----------------------------------------------------------------------------------------------------------
+
+
+class Bench:
+    """What a row needs to open its provider: fixtures by name, a folder, and what is ended afterwards."""
+
+    def __init__(self, fixture: Callable[[str], Any], folder: Path, stack: ExitStack) -> None:
+        self.fixture = fixture
+        self.folder = folder
+        self.stack = stack
+
+    def directory(self) -> DirectoryProvider:
+        return DirectoryProvider(self.folder)
+
+
+Opened = tuple[Provider, str]
+
+
+def _directory(at: Bench) -> Opened:
+    return at.directory(), "a folder"
+
+
+def _peer(at: Bench) -> Opened:
+    url = at.stack.enter_context(serve(lambda: serving.app(at.directory(), token=TOKEN)))
+    return PeerProvider(url, {"peer_token": TOKEN}), "what `ipfsmem serve` serves, over a folder"
+
+
+def _node(at: Bench) -> Opened:
+    found: Node = at.fixture("node")
+    own = found.rpc("version")["Version"]
+    return found.open(), f"js-ipfs, {npm('jsipfs', 'ipfs-core')}" if found.is_js else f"Kubo {own}, a node"
+
+
+def _kubo(at: Bench) -> Opened:
+    kubo = FakeKubo()
+    url = at.stack.enter_context(serve(kubo.app))
+    return KuboProvider(url, {"retry": QUICK}), f"stand-in for Kubo {kubo.version}"
+
+
+def _w3up(at: Bench) -> Opened:
+    found: Space = at.fixture("space")
+    return found.open(), f"the w3up service's code, {npm('w3up', '@storacha/upload-api')}"
+
+
+def _service(kind: str) -> Callable[[Bench], Opened]:
+    folder, sdk = ("pinata_sdk", "pinata") if kind.startswith("pinata") else ("filebase_sdk", "@filebase/sdk")
+
+    def opened(at: Bench) -> Opened:
+        made = at.stack.enter_context(account(kind))
+        return made.open(), f"stand-in that {npm(folder, sdk)} is driven against too"
+
+    return opened
+
+
+def _pinning(at: Bench) -> Opened:
+    """The service and its gateway stand over a folder that another provider fills."""
+    url = at.stack.enter_context(serve(lambda: psa.app(at.directory(), token=TOKEN)))
+    gateway = at.stack.enter_context(serve(lambda: serving.app(at.directory())))
+    settings = {
+        "pinning_service_token": TOKEN, "pinning_service_patience": "0", "pinning_service_gateway": gateway,
+    }  # fmt: skip
+    provider = PinningServiceProvider(url, settings)
+    text = f"our service, which {npm('pinning', '@ipfs-shipyard/pinning-service-compliance')} judges"
+    return Parts(provider, {"put_car": at.directory()}, put=True), text
+
+
+def _gateway(at: Bench) -> Opened:
+    url: str = at.fixture("go")
+    store = GoStore(url)
+    calls = {"put_car": store, "put_name": store}
+    return Parts(Gateways(url), calls, put=True, names=True), f"gateway of {boxo()}"
+
+
+def _routing(at: Bench) -> Opened:
+    # Said here once more, as long as the provider's own capabilities promise uploads; see the expected failure below.
+    return Parts(RoutingProvider(at.fixture("go")), put=False), f"routing server of {boxo()}"
+
+
+#: Rows in which a step fails today, and why.
+FAILING = {
+    "pinata (CAR)": "the trial asks for leaves before their root; a gateway of one's own serves by path only"
+}
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A provider and what docs/PROVIDERS.md promises of it."""
+
+    spec: str
+    open: Callable[[Bench], Opened]
+    promised: frozenset[str]
+    #: Cells that are `ok` by another's help, and what the table says instead.
+    helped: dict[str, str] = {}
+
+
+TREE_SERVICE = ALL - {"has", "names"}
+ROWS = (
+    Row("directory", _directory, ALL - {"fetch tree"}),
+    Row("peer", _peer, ALL),
+    Row("kubo", _node, ALL),
+    Row("kubo (name/put)", _kubo, ALL),
+    Row("web3storage", _w3up, ALL - {"fetch tree"}),
+    Row("pinata (CAR)", _service("pinata-car"), TREE_SERVICE),
+    Row("pinata (folder)", _service("pinata-free"), TREE_SERVICE),
+    Row("pinata (legacy)", _service("pinata-legacy"), TREE_SERVICE),
+    Row("filebase (S3)", _service("filebase-s3"), TREE_SERVICE - {"pin"}),
+    Row("filebase (RPC)", _service("filebase-rpc"), TREE_SERVICE),
+    Row("pinning_service", _pinning, TREE_SERVICE, {"upload": "–"}),
+    Row(
+        "gateway",
+        _gateway,
+        frozenset({"upload", "fetch blocks", "fetch tree", "names"}),
+        {"upload": "–", "names": "read"},
+    ),
+    Row("routing", _routing, frozenset({"names"})),
+)
+
+
+def cell(row: Row, step: Step | None) -> str:
+    """What the table says of one step; a step that was never reached is told apart from one that cannot be done."""
+    if step is None:
+        return "not reached"
+    if step.outcome == "ok":
+        return row.helped.get(step.what, "ok")
+    return "–" if step.outcome == "cannot" else "failed"
+
+
+@pytest.fixture(scope="session")
+def table() -> Iterator[dict[str, str]]:
+    """Lines by provider, written down at the end in the order of ROWS; what did not run says so."""
+    lines: dict[str, str] = {}
+    yield lines
+    path = os.environ.get("IPFSMEM_PROVIDER_TABLE")
+    if path:
+        head = ["provider", "counterpart", *COLUMNS]
+        made = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+        made += [lines.get(row.spec, f"| {row.spec} | did not run |{' |' * len(COLUMNS)}") for row in ROWS]
+        Path(path).write_text("\n".join(made) + "\n", encoding="utf-8")
+
+
+async def tried(provider: Provider) -> list[Step]:
+    try:
+        return await probe(provider, now_ms=int(time.time() * 1000), random=os.urandom)
+    finally:
+        await provider.close()
+
+
+def _marks(row: Row) -> list[pytest.MarkDecorator]:
+    reason = FAILING.get(row.spec)
+    return [pytest.mark.xfail(strict=True, reason=reason, raises=AssertionError)] if reason else []
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.spec, marks=_marks(row)) for row in ROWS])
+def test_a_provider_keeps_what_it_promises(
+    row: Row, request: pytest.FixtureRequest, tmp_path: Path, table: dict[str, str]
+) -> None:
+    with ExitStack() as stack:
+        provider, counterpart = row.open(Bench(request.getfixturevalue, tmp_path, stack))
+        steps = asyncio.run(tried(provider))
+    found = {step.what: step for step in steps}
+    cells = [cell(row, found.get(what)) for what in COLUMNS]
+    table[row.spec] = f"| {row.spec} | {counterpart} | {' | '.join(cells)} |"
+    assert [step for step in steps if step.outcome == "failed"] == []
+    assert {step.what for step in steps if step.outcome == "ok"} == row.promised
+    assert set(found) == ALL
+
+
+@pytest.mark.xfail(strict=True, reason="gateway and routing do not say that they take no uploads (put=False)")
+@pytest.mark.parametrize("opener", [Gateways, RoutingProvider])
+def test_what_takes_no_uploads_says_so(
+    opener: Callable[[str], Provider], request: pytest.FixtureRequest
+) -> None:
+    steps = asyncio.run(tried(opener(request.getfixturevalue("go"))))
+    assert [step for step in steps if step.outcome == "failed"] == []
+
+
+# -- a head through one channel alone ----------------------------------------------------------------------------------
+
+
+def load(make: Callable[..., Memory], home: Path, providers: list[Provider]) -> Memory:
+    return make(
+        "m", "encrypted-ipfs", provider=providers, unlock=Unlock(RawKeySigner(b"\x31" * 32)),
+        unprotected_keys=True, home=home,
+    )  # fmt: skip
+
+
+def found_elsewhere(
+    folder: Path, connect: Callable[[], list[Provider]], between: Callable[[], None] = lambda: None
+) -> None:
+    """A device that has the wallet only finds everything, and what it writes is found by the first one."""
+    (folder / "stick").mkdir()
+    one = load(Memory.create, folder / "one", connect())
+    for number in range(5):
+        one.write(f"k{number}", f"text {number}")
+    asyncio.run(one.sync())
+    between()
+    two = load(Memory.load, folder / "two", connect())
+    try:
+        assert two.files() == one.files() and len(two.files()) >= 5
+        two.write("k3", "changed on two")
+        for device in (two, one, two):
+            between()
+            asyncio.run(device.sync())
+        assert "changed on two" in str(one.read("k3"))
+        assert one.files() == two.files() and one.status().root == two.status().root
+    finally:
+        one.close()
+        two.close()
+
+
+def test_names_of_a_folder_alone(tmp_path: Path) -> None:
+    found_elsewhere(tmp_path, lambda: [Parts(DirectoryProvider(tmp_path / "stick"), list=False, unpin=False)])
+
+
+def test_neither_names_nor_a_list_is_no_channel(tmp_path: Path) -> None:
+    """What the other tests hide is hidden: without any channel nothing is found."""
+
+    def connect() -> list[Provider]:
+        return [Parts(DirectoryProvider(tmp_path / "stick"), names=False, list=False, unpin=False)]
+
+    with pytest.raises(NoVaultError):
+        found_elsewhere(tmp_path, connect)
+
+
+def test_delegated_routing_alone(tmp_path: Path, go: str) -> None:  # noqa: F811
+    """Blocks in a folder that shows no names and no list; the only way to a root is boxo's routing server."""
+
+    def connect() -> list[Provider]:
+        folder = DirectoryProvider(tmp_path / "stick")
+        return [Parts(folder, names=False, list=False, unpin=False), RoutingProvider(go)]
+
+    found_elsewhere(tmp_path, connect)
+
+
+def test_name_put_of_a_node_alone(tmp_path: Path) -> None:
+    """No pin is left at the node, so neither its list nor the records kept as blocks can help."""
+    kubo = FakeKubo()
+    with serve(kubo.app) as url:
+        found_elsewhere(
+            tmp_path,
+            lambda: [Parts(KuboProvider(url, {"retry": QUICK}), list=False, unpin=False)],
+            between=kubo.pins.clear,
+        )
+    assert kubo.records and "name/get" in kubo.requests
