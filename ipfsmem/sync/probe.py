@@ -11,7 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.content.cid import CID, DAG_PB, ipns_name
+from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import IpfsmemError
@@ -84,12 +85,18 @@ async def probe(provider: Provider, *, now_ms: int, random: Callable[[int], byte
         return f"{len(pins)} under {name}"
 
     async def fetch() -> str:
-        wanted = cids if root == tree.cid else [root]
-        found = await provider.get_blocks(wanted)
-        for cid in wanted:
-            if cid not in found:
-                raise _Failed(f"block {cid} is not served")
-            verify_block(cid, found[cid])
+        found: dict[CID, bytes] = {}
+        wanted = [root]
+        while wanted:  # from the root down, as a reader asks: some gateways serve a block only by its path
+            found.update(await provider.get_blocks(wanted))
+            for cid in wanted:
+                if cid not in found:
+                    raise _Failed(f"block {cid} is not served")
+                verify_block(cid, found[cid])
+            links = [
+                link.cid for cid in wanted if cid.codec == DAG_PB for link in decode_node(found[cid]).links
+            ]
+            wanted = [cid for cid in dict.fromkeys(links) if cid not in found]
         return f"{len(found)} blocks, verified"
 
     async def dag() -> str:

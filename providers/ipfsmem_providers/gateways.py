@@ -30,7 +30,7 @@ from ipfsmem_providers.routing_client import RoutingClient
 
 #: A gateway that fails is not the last one, so it is not waited for long.
 _RETRY: Final = Retry(attempts=2, first=0.3, patience=5.0)
-_CAPABILITIES: Final = Capabilities(blocks=True, dag=True, durable=False)
+_CAPABILITIES: Final = Capabilities(put=False, blocks=True, dag=True, durable=False)
 _FOUND_MAX: Final = 4
 #: Blocks about which nobody could say anything, before the rest is not asked for.
 _GIVE_UP: Final = 4

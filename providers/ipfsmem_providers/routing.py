@@ -15,7 +15,7 @@ from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers.routing_client import RoutingClient
 
-_CAPABILITIES: Final = Capabilities(names=True, durable=False)
+_CAPABILITIES: Final = Capabilities(put=False, names=True, durable=False)
 
 
 class RoutingProvider:

@@ -200,14 +200,7 @@ def _gateway(at: Bench) -> Opened:
 
 
 def _routing(at: Bench) -> Opened:
-    # Said here once more, as long as the provider's own capabilities promise uploads; see the expected failure below.
-    return Parts(RoutingProvider(at.fixture("go")), put=False), f"routing server of {boxo()}"
-
-
-#: Rows in which a step fails today, and why.
-FAILING = {
-    "pinata (CAR)": "the trial asks for leaves before their root; a gateway of one's own serves by path only"
-}
+    return RoutingProvider(at.fixture("go")), f"routing server of {boxo()}"
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -272,12 +265,7 @@ async def tried(provider: Provider) -> list[Step]:
         await provider.close()
 
 
-def _marks(row: Row) -> list[pytest.MarkDecorator]:
-    reason = FAILING.get(row.spec)
-    return [pytest.mark.xfail(strict=True, reason=reason, raises=AssertionError)] if reason else []
-
-
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.spec, marks=_marks(row)) for row in ROWS])
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.spec) for row in ROWS])
 def test_a_provider_keeps_what_it_promises(
     row: Row, request: pytest.FixtureRequest, tmp_path: Path, table: dict[str, str]
 ) -> None:
@@ -292,7 +280,6 @@ def test_a_provider_keeps_what_it_promises(
     assert set(found) == ALL
 
 
-@pytest.mark.xfail(strict=True, reason="gateway and routing do not say that they take no uploads (put=False)")
 @pytest.mark.parametrize("opener", [Gateways, RoutingProvider])
 def test_what_takes_no_uploads_says_so(
     opener: Callable[[str], Provider], request: pytest.FixtureRequest
