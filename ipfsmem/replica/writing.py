@@ -169,13 +169,18 @@ def note_unscanned(replica: Replica, names: Sequence[str]) -> None:
         replica.db.connection.execute("INSERT INTO unscanned(names) VALUES (?)", (row,))
 
 
-def take_unscanned(replica: Replica) -> list[str]:
-    """The entries written since the last call, which are now taken to be looked at (inside a transaction)."""
+def take_unscanned(replica: Replica, most: int | None = None) -> list[str]:
+    """The entries written since the last call, which are now taken to be looked at (inside a transaction).
+
+    With `most` only so many of them; the rest is there at the next call.
+    """
     rows = replica.db.connection.execute("SELECT names FROM unscanned").fetchall()
     if rows:
         replica.db.connection.execute("DELETE FROM unscanned")
     names = (msgspec.json.decode(replica.codec.open_row(row), type=list[str]) for (row,) in rows)
-    return sorted({name for some in names for name in some})
+    found = sorted({name for some in names for name in some})
+    note_unscanned(replica, [] if most is None else found[most:])
+    return found[:most]
 
 
 def sign_entry(replica: Replica, name: str, entry: Entry) -> Entry:
