@@ -174,13 +174,18 @@ def take_unscanned(replica: Replica, most: int | None = None) -> list[str]:
 
     With `most` only so many of them; the rest is there at the next call.
     """
-    rows = replica.db.connection.execute("SELECT names FROM unscanned").fetchall()
-    if rows:
-        replica.db.connection.execute("DELETE FROM unscanned")
-    names = (msgspec.json.decode(replica.codec.open_row(row), type=list[str]) for (row,) in rows)
-    found = sorted({name for some in names for name in some})
-    note_unscanned(replica, [] if most is None else found[most:])
-    return found[:most]
+    run = replica.db.connection
+    found: set[str] = set()
+    done: list[tuple[int]] = []
+    for key, row in run.execute("SELECT rowid, names FROM unscanned ORDER BY rowid"):
+        found.update(msgspec.json.decode(replica.codec.open_row(row), type=list[str]))
+        done.append((key,))
+        if most is not None and len(found) >= most:
+            break
+    run.executemany("DELETE FROM unscanned WHERE rowid=?", done)
+    names = sorted(found)
+    note_unscanned(replica, [] if most is None else names[most:])
+    return names[:most]
 
 
 def sign_entry(replica: Replica, name: str, entry: Entry) -> Entry:

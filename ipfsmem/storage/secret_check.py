@@ -38,7 +38,7 @@ class Suspect(msgspec.Struct, frozen=True):
 
 
 #: In encrypted mode the look is a courtesy: so many texts a publish, the others at the next ones.
-WARN_ABOUT = 1_000
+WARN_ABOUT = 100
 
 
 class SecretCheck:
