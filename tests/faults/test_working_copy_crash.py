@@ -171,7 +171,7 @@ def test_a_live_agents_folder_is_adopted_while_it_writes(tmp_path: Path) -> None
     for _ in range(3):
         lab.look()
     assert turn == 12
-    assert count > turn
+    assert count > 3, "the agent hardly wrote while we did: nothing was shown"
     texts = b"\n".join(lab.texts())
     if any("agent_log" in notice for notice in lab.memory.status().notices):
         # Too many texts beside each other: the file was left as it is, and that is said.
