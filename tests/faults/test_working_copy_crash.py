@@ -166,12 +166,17 @@ def test_a_live_agents_folder_is_adopted_while_it_writes(tmp_path: Path) -> None
             lab.look()
         lab.clock.advance(1)
         time.sleep(0.005)
+    # On a busy machine the agent may be behind: it gets the time to write more than we did.
+    while (
+        time.monotonic() < stop and b"- agent line %d\n" % turn not in (lab.dir / "agent_log.md").read_bytes()
+    ):
+        time.sleep(0.01)
     (lab.dir / ".stop").write_bytes(b"")
     count = int(agent.communicate(timeout=30)[0])
     for _ in range(3):
         lab.look()
     assert turn == 12
-    assert count > 3, "the agent hardly wrote while we did: nothing was shown"
+    assert count > turn
     texts = b"\n".join(lab.texts())
     if any("agent_log" in notice for notice in lab.memory.status().notices):
         # Too many texts beside each other: the file was left as it is, and that is said.
