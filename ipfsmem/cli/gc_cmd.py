@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.here import Here, ours, provider_option
+from ipfsmem.cli.here import Here, ours, provider_option, retention_options
 from ipfsmem.cli.printing import Meter, clean, count, size, style
 
 if TYPE_CHECKING:
@@ -19,22 +19,7 @@ if TYPE_CHECKING:
 @ours("gc")
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @provider_option("Where")
-@click.option(
-    "--keep-roots",
-    type=click.IntRange(min=1),
-    default=30,
-    show_default=True,
-    metavar="N",
-    help="Keep the newest N.",
-)
-@click.option(
-    "--keep-days",
-    type=click.IntRange(min=1),
-    default=90,
-    show_default=True,
-    metavar="N",
-    help="One a week for N days.",
-)
+@retention_options("Keep the newest N.")
 def command(here: Here, dry_run: bool, provider: tuple[str, ...], keep_roots: int, keep_days: int) -> None:
     """Unpin superseded roots at the provider and drop blocks here that only they needed. Pulls first.
 

@@ -243,3 +243,20 @@ def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
             raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
         found[name] = value
     return found
+
+
+def retention_options(newest: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """--keep-roots and --keep-days, as every command about old roots has them; `newest` is the help of the first.
+
+    The defaults are those of sync/retention.py, said again so that the help needs no import; a test compares them.
+    """
+
+    def add(function: Callable[..., None]) -> Callable[..., None]:
+        options = (("--keep-roots", 30, newest), ("--keep-days", 90, "One a week for N days."))
+        for name, default, text in reversed(options):
+            function = click.option(
+                name, type=click.IntRange(min=1), default=default, show_default=True, metavar="N", help=text
+            )(function)
+        return function
+
+    return add

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.here import Here, agreed, ours, public_options
+from ipfsmem.cli.here import Here, agreed, ours, public_options, retention_options
 from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, short, size, style, table
 from ipfsmem.errors import ProviderError
 
@@ -106,22 +106,7 @@ def test_command(here: Here, spec: str) -> None:
 @ours("move", short_help="Go to another provider, everything checked there first.")
 @click.argument("target")
 @click.option("--from", "source", metavar="SPEC", help="Leave only this provider (default: all others).")
-@click.option(
-    "--keep-roots",
-    type=click.IntRange(min=1),
-    default=30,
-    show_default=True,
-    metavar="N",
-    help="Take the newest N roots.",
-)
-@click.option(
-    "--keep-days",
-    type=click.IntRange(min=1),
-    default=90,
-    show_default=True,
-    metavar="N",
-    help="One a week for N days.",
-)
+@retention_options("Take the newest N roots.")
 @public_options
 def move_command(
     here: Here,

@@ -348,8 +348,3 @@ def located(entry: Entry) -> Iterator[Loc]:
             yield value.loc
         if value.base is not None:
             yield value.base
-
-
-def located_in(entries: Iterable[tuple[str, Entry]]) -> dict[bytes, tuple[str, Loc]]:
-    """All objects that entries name, by digest, each with an entry that names it."""
-    return {bytes.fromhex(loc.sha): (name, loc) for name, entry in entries for loc in located(entry)}

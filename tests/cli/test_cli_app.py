@@ -197,3 +197,12 @@ def on_a_terminal(arguments: list[str], **environment: str) -> str:
 
 def test_the_installed_program_answers() -> None:
     assert program("--version").stdout.startswith(b"ipfsmem ")
+
+
+def test_old_roots_are_kept_as_long_everywhere() -> None:
+    from ipfsmem.cli import gc_cmd, providers_cmd
+    from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
+
+    for command in (gc_cmd.command, providers_cmd.move_command):
+        defaults = {parameter.name: parameter.default for parameter in command.params}
+        assert (defaults["keep_roots"], defaults["keep_days"]) == (KEEP_ROOTS, KEEP_DAYS)
