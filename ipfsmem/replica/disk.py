@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from ipfsmem.errors import StorageError
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+#: Opening a pipe must not wait for somebody to write into it.
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 
 
 @contextlib.contextmanager
-def storage_errors(path: Path, doing: str) -> Iterator[None]:
+def storage_errors(path: Path | str, doing: str) -> Iterator[None]:
     """Turn an OSError into a StorageError that says what was being done to which file."""
     try:
         yield
@@ -79,18 +82,24 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = 
             sync_directory(path.parent)
 
 
-def read_file(path: Path, limit: int) -> bytes | None:
+def read_file(path: Path | str, limit: int) -> bytes | None:
     """The bytes of a regular file, None when there is none. Symbolic links are refused.
 
     Raises StorageError, also when the file is longer than `limit` bytes.
     """
+    data = None
     with storage_errors(path, "read"):
         try:
-            fd = os.open(path, os.O_RDONLY | _BINARY | _NOFOLLOW)
+            fd = os.open(path, os.O_RDONLY | _BINARY | _NOFOLLOW | _NO_WAIT)
         except FileNotFoundError:
             return None
-        with os.fdopen(fd, "rb") as file:
-            data = file.read(limit + 1)
-    if len(data) > limit:
+        # Asking for `limit` bytes would make room for as many, which costs more than all the rest.
+        with os.fdopen(fd, "rb", buffering=0) as file:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise StorageError(f"{path} is not a file")
+            if found.st_size <= limit:
+                data = file.readall()
+    if data is None or len(data) > limit:
         raise StorageError(f"{path} is longer than {limit} bytes", hint="It was left as it is.")
     return data

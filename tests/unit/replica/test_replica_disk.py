@@ -69,6 +69,11 @@ def test_read_file(tmp_path: Path) -> None:
         disk.read_file(link, 10)
     with pytest.raises(StorageError, match=tmp_path.name):
         disk.read_file(tmp_path, 10)
+    if hasattr(os, "mkfifo"):
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        with pytest.raises(StorageError, match="not a file"):  # at once: nobody will ever write into it
+            disk.read_file(pipe, 10)
 
 
 def test_lock_is_of_one_and_goes_with_the_block(tmp_path: Path) -> None:
