@@ -8,13 +8,14 @@ import contextlib
 import gc
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from ipfsmem.replica.database import Database
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 #: Values in one `IN (...)`; SQLite takes 999 in its oldest builds.
 _ROWS = 500
@@ -48,17 +49,31 @@ def read_blocks(db: Database, digests: Iterable[bytes]) -> dict[bytes, bytes]:
 
 
 def all_hold(test: Callable[[T], bool], items: Sequence[T]) -> T | None:
-    """The first item for which `test` does not hold, None when all do. `test` runs in several threads when there are
-    many items: libsodium lets go of the interpreter while it computes, so signatures are checked on all cores.
+    """The first item for which `test` does not hold, None when all do. `test` runs in several threads, see `mapped`."""
+    found = _in_threads(lambda chunk: _first_failure(test, chunk), items)
+    with contextlib.closing(found):
+        return next((item for item in found if item is not None), None)
+
+
+def mapped(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """What `work` makes of each item, in their order. It runs in several threads when there are many items: libsodium
+    lets go of the interpreter while it computes, so signatures are made and checked on all cores.
     """
+    found = _in_threads(lambda chunk: [work(item) for item in chunk], items)
+    with contextlib.closing(found):
+        return [made for part in found for made in part]
+
+
+def _in_threads(work: Callable[[Sequence[T]], R], items: Sequence[T]) -> Generator[R, None, None]:
+    """What `work` makes of each chunk of items, in their order."""
     threads = min(4, os.cpu_count() or 1)
     if len(items) <= _FEW or threads < 2:
-        return _first_failure(test, items)
+        yield work(items)
+        return
     chunks = [items[start : start + _CHUNK] for start in range(0, len(items), _CHUNK)]
     with ThreadPoolExecutor(threads) as pool:
         try:
-            found: Iterator[T | None] = pool.map(lambda chunk: _first_failure(test, chunk), chunks)
-            return next((item for item in found if item is not None), None)
+            yield from pool.map(work, chunks)
         finally:
             # One failure drops the whole: what was not begun need not be looked at.
             pool.shutdown(wait=True, cancel_futures=True)

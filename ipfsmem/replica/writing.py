@@ -17,6 +17,7 @@ from ipfsmem.causal.state import delete, next_bases, write
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Loc, Value, dot, hash32, sign_value
 from ipfsmem.causal.view import in_view_order
 from ipfsmem.errors import MembershipError, UsageError
+from ipfsmem.replica.many import mapped
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame
 
@@ -114,9 +115,6 @@ class Writing:
         device = self._replica.device
         self._n += 1
         new = dot(device.id, self._n)
-        vault = self._replica.vault_tag
-        if vault is not None:
-            value = sign_value(device.signer, name, new, value, vault)
         self._changes[name] = write(entry, replaces, new, value)
         if len(self._changes) >= _HELD:
             self._touched.update(self._changes)
@@ -138,9 +136,11 @@ class Writing:
         if self._n:
             self._ctx[self._replica.device.id] = self._n
         frame = Frame(dict(self._ctx), self._store.frame.seen, self._hlc)
-        self._store.apply(self._changes, frame, self._blocks)
         if self._replica.vault_tag is not None:
+            signed = mapped(lambda item: sign_entry(self._replica, *item), list(self._changes.items()))
+            self._changes = dict(zip(self._changes, signed, strict=True))
             note_unscanned(self._replica, [name for name, entry in self._changes.items() if entry])
+        self._store.apply(self._changes, frame, self._blocks)
         self._changes, self._blocks, self._bodies = {}, [], {}
 
 
@@ -189,7 +189,7 @@ def take_unscanned(replica: Replica, most: int | None = None) -> list[str]:
 
 
 def sign_entry(replica: Replica, name: str, entry: Entry) -> Entry:
-    """The entry with this device's unsigned values signed: they were written while there was no vault."""
+    """The entry with this device's unsigned values signed: new ones, and those written while there was no vault."""
     vault = replica.vault_tag
     assert vault is not None
     return {

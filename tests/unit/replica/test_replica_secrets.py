@@ -212,9 +212,9 @@ def test_import_names_what_it_leaves_out(tmp_path: Path, monkeypatch: pytest.Mon
 
     real = importing.read_file
 
-    def read(path: Path, limit: int) -> bytes | None:
-        if path.name == "gone.md":
-            path.unlink(missing_ok=True)
+    def read(path: Path | str, limit: int) -> bytes | None:
+        if Path(path).name == "gone.md":
+            Path(path).unlink(missing_ok=True)
         return real(path, limit)
 
     monkeypatch.setattr(importing, "read_file", read)
