@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.bundle.timeline import event_line
 from ipfsmem.causal.tree import build_tree
-from ipfsmem.causal.value import Entry, encode_entry, split_segment
+from ipfsmem.causal.value import Entry, encode_entry, sign_value, split_segment
 from ipfsmem.errors import LimitError, StorageError, UsageError
 from ipfsmem.replica.events import SEGMENT, Timeline
 from ipfsmem.replica.replica import Replica
@@ -59,7 +59,17 @@ def perform(replica: Replica, wanted: list[tuple[str, str, bytes]], *, cut: bool
             made[name] = change.entry(name)
         if cut:
             raise Cut
-    return made
+    return {name: signed(replica, name, entry) for name, entry in made.items()}
+
+
+def signed(replica: Replica, name: str, entry: Entry) -> Entry:
+    """What is kept has this device's signatures, which are made when the transaction ends."""
+    if replica.vault_tag is None:
+        return entry
+    return {
+        d: v if v.s else sign_value(replica.device.signer, name, d, v, replica.vault_tag)
+        for d, v in entry.items()
+    }
 
 
 def check(replica: Replica, model: dict[str, Entry]) -> None:
