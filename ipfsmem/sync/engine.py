@@ -28,7 +28,7 @@ from ipfsmem.sync.joining import (
     take_over_orphans,
 )
 from ipfsmem.sync.moving import Moved, move_roots
-from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS
+from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, half_spent
 from ipfsmem.sync.placing import bring_out_anchors, move_former, place
 from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.publish import Layout, build_ring_root, prepare
@@ -53,6 +53,7 @@ async def sync(
             _administer(run, root)
         await bring_out_anchors(run)
         await publish(run, layout)
+        await _keep_others_alive(run)
     run.report.seconds = round(time.monotonic() - started, 3)
     return run.report
 
@@ -148,10 +149,19 @@ def _administer(run: Run, root: RootKeys) -> None:
         anchor_root = build_ring_root(replica)
         name = ipns_name(root.head_public)
         known = run.names.known(name)
-        if known is None or known.value != f"/ipfs/{anchor_root}":
+        now = replica.world.now()
+        if known is None or known.value != f"/ipfs/{anchor_root}" or half_spent(known, now, ANCHOR_LIFE_MS):
             run.names.sign(root.head_seed, root.head_public, f"/ipfs/{anchor_root}", ANCHOR_LIFE_MS)
         run.names.keep()
     run.anchored = replica.ring
+
+
+async def _keep_others_alive(run: Run) -> None:
+    """Put the records of the vault's other devices again: they may be switched off for longer than a network remembers."""
+    ring = run.replica.ring
+    if ring is not None:
+        members = {ipns_name(person.sign) for person in ring.view.members.values()}
+        await run.names.help_out(sorted(members - {ipns_name(run.replica.device.sign_public)}))
 
 
 async def publish(run: Run, layout: Layout) -> None:
@@ -186,7 +196,8 @@ async def publish(run: Run, layout: Layout) -> None:
     device = replica.device
     name = ipns_name(device.sign_public)
     record = run.names.known(name)
-    if record is None or record.value != f"/ipfs/{answered}":
+    now = replica.world.now()
+    if record is None or record.value != f"/ipfs/{answered}" or half_spent(record, now, DEVICE_LIFE_MS):
         run.names.sign(device.sign_seed, device.sign_public, f"/ipfs/{answered}", DEVICE_LIFE_MS)
     moved = [name, *move_former(run, answered)]
     with replica.transaction():

@@ -1,13 +1,14 @@
 """Name records of one vault: who has which name, what each points at, and moving the ones we may sign.
 
 Names are found through channels that are trusted with nothing: a record counts when its signature does. An expired
-record still points somewhere: what it leads to is verified by itself, so it is followed and said to be old.
+record still points somewhere: what it leads to is verified by itself, so it is followed and said to be old. Networks
+forget: when each record was put where is remembered, and it is put again in time.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -21,6 +22,8 @@ from ipfsmem.sync.report import SyncReport
 
 ANCHOR_LIFE_MS = 10 * 365 * 86_400_000
 DEVICE_LIFE_MS = 365 * 86_400_000
+#: A record is put again so long after it was put last: public DHT nodes forget after 48 hours.
+PUT_AGAIN_MS = 12 * 3_600_000
 
 
 def pin_name(anchor_public: bytes) -> str:
@@ -28,10 +31,43 @@ def pin_name(anchor_public: bytes) -> str:
     return "ipfsmem-" + sha256(b"ipfsmem/v1/pin\0" + anchor_public).hexdigest()[:16]
 
 
+def must_put(now: int, *, until: int, same: bool, stays: bool, last: int | None) -> bool:
+    """Whether a record should be put at a channel now; times in milliseconds.
+
+    `until`: the end of its life; nobody takes what has run out. `same`: the channel showed this very record. `stays`:
+    it keeps what it has (Capabilities.durable), so the first sight of a record there is as good as a put. `last`: when
+    this device put it there; a time in the future is that of a clock that was set back.
+    """
+    if until <= now:
+        return False
+    if not same:
+        return True
+    if last is None:
+        return not stays
+    return not now - PUT_AGAIN_MS < last <= now
+
+
+def half_spent(record: Record, now: int, life_ms: int) -> bool:
+    """Whether less than half of a life of `life_ms` is left of a record at `now` (milliseconds)."""
+    return record.validity - now * 1_000_000 < life_ms * 1_000_000 // 2
+
+
 class _Kept(msgspec.Struct):
-    """Records worth putting again: those of anchors, which devices cannot sign."""
+    """The greatest record of each name."""
 
     records: dict[str, bytes]
+
+
+def _last_puts(replica: Replica) -> dict[str, dict[str, int]]:
+    """Channel -> name -> when this device put a record there, or saw one there first; milliseconds."""
+    kept = replica.db.get_meta("put")
+    return msgspec.json.decode(kept, type=dict[str, dict[str, int]]) if kept else {}
+
+
+def oldest_put(replica: Replica, channels: Iterable[Provider]) -> int | None:
+    """When the record was put that waits longest to be put again at one of `channels`; milliseconds, None for never."""
+    puts = _last_puts(replica)
+    return min((at for channel in channels for at in puts.get(channel.name, {}).values()), default=None)
 
 
 class Names:
@@ -45,6 +81,8 @@ class Names:
         kept = replica.db.get_meta("names")
         self._records: dict[str, bytes] = msgspec.json.decode(kept, type=_Kept).records if kept else {}
         self._there: dict[tuple[str, str], bytes | None] = {}
+        self._puts = _last_puts(replica)
+        self._noted = False
 
     async def read(self, name: str) -> Record | None:
         """The greatest valid record of a name: the provider's, or the one kept here."""
@@ -85,6 +123,12 @@ class Names:
         """The greatest record of a name that was read or made so far."""
         return self._verified(name, self._records.get(name))
 
+    def offer(self, name: str, encoded: bytes) -> None:
+        """Take a record that was found outside of the channels, when it is valid and greater than the one known."""
+        best, found = self.known(name), self._verified(name, encoded)
+        if found is not None and (best is None or order(found) > order(best)):
+            self._records[name] = encoded
+
     def sign(self, seed: bytes, public: bytes, value: str, life_ms: int, *, instead: bool = False) -> str:
         """Make a record that follows the greatest one known; returns the name. `put` brings it out.
 
@@ -105,25 +149,69 @@ class Names:
             self._there.get((channel.name, name)) != self._records.get(name) for channel in self._channels
         )
 
-    async def put(self, names: list[str]) -> None:
-        """Bring out the records of these names wherever another one is, or none. One channel that takes it suffices."""
+    async def put(self, names: Iterable[str]) -> None:
+        """Bring out the records of these names where another one is, or none, or it is time to put it again.
+
+        Raises the first failure when no channel holds a record afterwards; one that does suffices.
+        """
         for name in names:
+            failures = [error for _, error in await self._put(name, self._channels)]
             record = self._records.get(name)
-            if record is None:
-                continue
-            behind = [c for c in self._channels if self._there.get((c.name, name)) != record]
-            failures: list[ProviderError] = []
-            for channel in behind:
-                try:
-                    await channel.put_name(name, record)
-                except ProviderError as error:
-                    failures.append(error)
-                    continue
-                self._there[channel.name, name] = record
+            if failures and not any(self._there.get((c.name, name)) == record for c in self._channels):
+                raise failures[0]
             if failures:
-                if len(failures) == len(self._channels):
-                    raise failures[0]
                 self._report.say("channel-down", f"a name could not be put everywhere: {failures[0]}")
+        self._remember()
+
+    async def help_out(self, names: Iterable[str]) -> None:
+        """The same for names that others look after. A channel that fails is not asked again, and that is no failure."""
+        failed: set[str] = set()
+        for name in names:
+            answering = [c for c in self._channels if c.name not in failed and (c.name, name) in self._there]
+            failed.update(channel for channel, _ in await self._put(name, answering))
+        self._remember()
+
+    async def _put(self, name: str, channels: Sequence[Provider]) -> list[tuple[str, ProviderError]]:
+        """Which channels did not take the record."""
+        record = self.known(name)
+        failures: list[tuple[str, ProviderError]] = []
+        for channel in channels if record is not None else ():
+            assert record is not None
+            if not self._is_due(channel, name, record):
+                continue
+            try:
+                await channel.put_name(name, record.encoded)
+            except ProviderError as error:
+                failures.append((channel.name, error))
+                continue
+            self._there[channel.name, name] = record.encoded
+            self._note(channel, name)
+        return failures
+
+    def _is_due(self, channel: Provider, name: str, record: Record) -> bool:
+        same = self._there.get((channel.name, name)) == record.encoded
+        last = self._puts.get(channel.name, {}).get(name)
+        stays = channel.capabilities.durable
+        now = self._replica.world.now()
+        if same and stays and last is None:
+            self._note(channel, name)
+        return must_put(now, until=record.validity // 1_000_000, same=same, stays=stays, last=last)
+
+    def _note(self, channel: Provider, name: str) -> None:
+        self._puts.setdefault(channel.name, {})[name] = self._replica.world.now()
+        self._noted = True
+
+    def _remember(self) -> None:
+        """Keep what was put when, also when the sync fails later."""
+        if not self._noted:
+            return
+        self._noted = False
+        puts = {
+            channel: {name: at for name, at in each.items() if name in self._records}
+            for channel, each in self._puts.items()
+        }
+        with self._replica.transaction():
+            self._replica.db.set_meta("put", msgspec.json.encode(puts))
 
     def roots(self) -> set[CID]:
         """Every root that a known record points at: these are never unpinned."""

@@ -1,0 +1,257 @@
+"""Records are put again in time: by whoever runs, for every name of the vault, at channels that forget."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.content.cid import ipns_name
+from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.memory import Memory
+from ipfsmem.sync.ipns import Record, make_record, parse_record
+from ipfsmem.sync.names import DEVICE_LIFE_MS, half_spent, must_put, oldest_put
+from ipfsmem.sync.provider import Capabilities
+from ipfsmem.testing import MockClock, SeededRandom, SimCloud, SimProvider
+from tests.device_lab import ROOT, Lab, kinds
+
+HOUR = 3_600_000
+DAY = 24 * 3600  # seconds, as clocks are advanced
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    made = Lab(tmp_path)
+    yield made
+    made.close()
+
+
+def puts(provider: SimProvider, name: str) -> int:
+    """How many times a record of this name went to the provider."""
+    return sum(e.call == "put_name" and e.sent.startswith(name.encode()) for e in provider.wire)
+
+
+def own(memory: Memory) -> str:
+    return ipns_name(memory.replica.device.sign_public)
+
+
+ANCHOR = ipns_name(ROOT.head_public)
+
+
+def router(clock: MockClock, name: str = "router") -> SimProvider:
+    """A channel that keeps names for a while, and nothing else: delegated routing."""
+    only_names = Capabilities(put=False, names=True, durable=False)
+    return SimProvider(SimCloud(), name=name, capabilities=only_names, clock=clock, random=SeededRandom(name))
+
+
+@pytest.mark.parametrize(
+    ("said", "until", "same", "stays", "last", "put"),
+    [
+        ("another record is there", 1000 * HOUR, False, True, 99 * HOUR, True),
+        ("another record is there, put just now", 1000 * HOUR, False, True, 100 * HOUR, True),
+        ("twelve hours ago", 1000 * HOUR, True, True, 88 * HOUR, True),
+        ("almost twelve hours ago", 1000 * HOUR, True, True, 88 * HOUR + 1, False),
+        ("just now", 1000 * HOUR, True, False, 100 * HOUR, False),
+        ("never, where it stays", 1000 * HOUR, True, True, None, False),
+        ("never, where it is forgotten", 1000 * HOUR, True, False, None, True),
+        ("in the future: the clock was set back", 1000 * HOUR, True, True, 101 * HOUR, True),
+        ("it has run out", 100 * HOUR, False, False, None, False),
+        ("it runs out in a moment", 100 * HOUR + 1, False, False, None, True),
+    ],
+)
+def test_when_to_put(said: str, until: int, same: bool, stays: bool, last: int | None, put: bool) -> None:
+    assert must_put(100 * HOUR, until=until, same=same, stays=stays, last=last) is put, said
+
+
+def test_half_of_a_life() -> None:
+    def record(left_ms: int) -> Record:
+        return parse_record(make_record(b"\x01" * 32, f"/ipns/{ANCHOR}", 1, (HOUR + left_ms) * 1_000_000))
+
+    assert not half_spent(record(500), HOUR, 1000)
+    assert half_spent(record(499), HOUR, 1000)
+    assert half_spent(record(-1), HOUR, 1000)
+
+
+def test_every_twelve_hours_and_not_before(lab: Lab) -> None:
+    a = lab.create("a")
+    a._root = None
+    provider = lab.provider("a")
+    lab.sync(a)
+    first = {name: puts(provider, name) for name in (own(a), ANCHOR)}
+    assert first == {own(a): 1, ANCHOR: 1}
+    lab.clock.advance(DAY / 2 - 10)
+    lab.sync(a)
+    assert {name: puts(provider, name) for name in first} == first
+    records = {name: list(found) for name, found in lab.cloud.names.items()}
+    lab.clock.advance(10)
+    lab.sync(a)
+    assert {name: puts(provider, name) for name in first} == {own(a): 2, ANCHOR: 2}
+    assert lab.cloud.names == records  # the very same records: nothing was signed for it
+    lab.sync(a)
+    assert {name: puts(provider, name) for name in first} == {own(a): 2, ANCHOR: 2}
+
+
+def test_what_was_put_when_outlives_the_process(lab: Lab) -> None:
+    a = lab.create("a")
+    lab.sync(a)
+    a.close()
+    lab.clock.advance(DAY / 4)
+    again = lab.open("a")
+    lab.sync(again)
+    assert puts(lab.provider("a"), own(again)) == 1
+    lab.clock.advance(DAY / 4)
+    lab.sync(again)
+    assert puts(lab.provider("a"), own(again)) == 2
+
+
+def test_a_channel_that_is_down_does_not_count_as_put(lab: Lab) -> None:
+    a = lab.create("a")
+    one, two = lab.provider("a"), router(lab.clock)
+    a._providers = [one, two]
+    lab.sync(a)
+    assert puts(two, own(a)) == 1
+    lab.clock.advance(DAY / 2)
+    two.faults.offline = True
+    assert "channel-down" in kinds(lab.sync(a))
+    two.faults.offline = False
+    assert "channel-down" not in kinds(lab.sync(a))
+    assert (puts(one, own(a)), puts(two, own(a))) == (2, 2)
+    lab.sync(a)
+    assert (puts(one, own(a)), puts(two, own(a))) == (2, 2)
+
+
+def test_a_put_again_that_fails_is_no_failure_where_the_record_is_still_shown(lab: Lab) -> None:
+    """A channel that shows a record and takes none (a router that is read only, a full quota) holds nothing up."""
+    a = lab.create("a")
+    lab.sync(a)
+    provider = lab.provider("a")
+    lab.clock.advance(DAY / 2)
+    broken = provider.put_name
+    asked: list[str] = []
+
+    async def put_name(name: str, record: bytes) -> None:
+        asked.append(name)
+        raise ProviderUnavailable("not now")
+
+    provider.put_name = put_name  # type: ignore[method-assign]
+    report = lab.sync(a)
+    assert "channel-down" in kinds(report) and sorted(asked) == sorted([ANCHOR, own(a)])
+    provider.put_name = broken  # type: ignore[method-assign]
+    lab.sync(a)
+    assert (puts(provider, own(a)), puts(provider, ANCHOR)) == (2, 2)
+
+
+def test_a_network_that_forgets_is_told_again_also_of_devices_that_are_off(lab: Lab) -> None:
+    a, b, c = lab.three()
+    network = router(lab.clock)
+    for memory, name in ((a, "a"), (b, "b"), (c, "c")):
+        memory._providers = [lab.provider(name), network]
+        lab.sync(memory)
+    everybody = {ANCHOR, own(a), own(b), own(c)}
+    assert set(network.cloud.names) == everybody
+    newest = {name: found[-1] for name, found in network.cloud.names.items()}
+    network.cloud.names.clear()  # two days later; a and c were off all the time
+    lab.clock.advance(2 * DAY)
+    lab.sync(b)
+    assert {name: found[-1] for name, found in network.cloud.names.items()} == newest
+
+
+def test_what_is_seen_first_at_a_channel_that_forgets_is_put_at_once(lab: Lab) -> None:
+    """Nobody says how old it is there."""
+    a, b, _ = lab.three()
+    network = router(lab.clock)
+    a._providers = [lab.provider("a"), network]
+    lab.sync(a)
+    before = puts(network, own(a))
+    b._providers = [lab.provider("b"), network]
+    lab.sync(b)
+    assert puts(network, own(a)) == before + 1
+    lab.sync(b)
+    assert puts(network, own(a)) == before + 1
+
+
+def test_helping_out_costs_nothing_where_it_is_not_needed(lab: Lab) -> None:
+    a, b, c = lab.three()
+    provider = lab.provider("b")
+    before = len([call for call in provider.calls if call == "put_name"])
+    for _ in range(3):
+        for memory in (a, b, c):
+            lab.sync(memory)
+    assert len([call for call in provider.calls if call == "put_name"]) == before
+
+
+def test_a_failure_while_helping_out_is_nobodys_failure(lab: Lab) -> None:
+    a, b, c = lab.three()
+    network = router(lab.clock)
+    b._providers = [lab.provider("b"), network]
+    lab.sync(b)
+    lab.clock.advance(DAY / 2)
+    real = network.put_name
+    others = {own(a), own(c)}
+    asked: list[str] = []
+
+    async def put_name(name: str, record: bytes) -> None:
+        if name in others:
+            asked.append(name)
+            raise ProviderUnavailable("not now")
+        await real(name, record)
+
+    network.put_name = put_name  # type: ignore[method-assign]
+    lab.sync(b)
+    assert len(asked) == 1  # the channel is not asked again in this sync
+
+
+def test_a_device_record_is_signed_anew_when_half_its_life_is_over(lab: Lab) -> None:
+    a = lab.create("a")
+    lab.sync(a)
+    a._root = None
+    known = parse_record(lab.cloud.names[own(a)][-1])
+    lab.clock.advance(DEVICE_LIFE_MS / 2000 - 100)
+    lab.sync(a)
+    assert parse_record(lab.cloud.names[own(a)][-1]) == known
+    lab.clock.advance(200)
+    report = lab.sync(a)
+    renewed = parse_record(lab.cloud.names[own(a)][-1])
+    assert not report.published
+    assert (renewed.value, renewed.sequence) == (known.value, known.sequence + 1)
+    assert renewed.validity == lab.clock.ms * 1_000_000 + DEVICE_LIFE_MS * 1_000_000
+    anchor = parse_record(lab.cloud.names[ANCHOR][-1])
+    assert anchor.sequence == parse_record(lab.cloud.names[ANCHOR][0]).sequence  # ten years: far from half
+
+
+def test_an_unlocked_root_renews_an_anchor_in_the_second_half_of_its_life(lab: Lab) -> None:
+    a = lab.create("a")
+    lab.sync(a)
+    known = parse_record(lab.cloud.names[ANCHOR][-1])
+    lab.clock.advance(5 * 365 * DAY + DAY)
+    a._root = None
+    lab.sync(a)
+    assert parse_record(lab.cloud.names[ANCHOR][-1]) == known  # devices cannot sign it
+    a._root = ROOT
+    lab.sync(a)
+    renewed = parse_record(lab.cloud.names[ANCHOR][-1])
+    assert (renewed.value, renewed.sequence) == (known.value, known.sequence + 1)
+
+
+def test_the_oldest_put(lab: Lab) -> None:
+    a = lab.create("a")
+    one, two = lab.provider("a"), router(lab.clock)
+    assert oldest_put(a.replica, [one]) is None
+    lab.sync(a)
+    began = lab.clock.ms
+    lab.clock.advance(3600)
+    a._providers = [one, two]
+    lab.sync(a)
+    assert oldest_put(a.replica, [one, two]) == began
+    assert oldest_put(a.replica, [two]) == lab.clock.ms
+    assert oldest_put(a.replica, [SimProvider(name="unknown")]) is None
+
+
+def test_forgotten_everywhere_the_next_sync_brings_it_back(lab: Lab) -> None:
+    a = lab.create("a")
+    lab.sync(a)
+    lab.cloud.names.clear()
+    asyncio.run(a.sync())
+    assert set(lab.cloud.names) == {own(a), ANCHOR}
