@@ -5,12 +5,14 @@ This is what `peer:<url>` talks to, and any IPFS client that speaks the trustles
     GET, HEAD /ipfs/{cid}?format=raw|car[&dag-scope=block|entity|all]     also by Accept; `only-if-cached` gives 412
     GET       /ipns/{name}?format=ipns-record
     GET, PUT  /routing/v1/ipns/{name}                                     a record; PUT with the token
-    POST      /has        {"cids":[...]} -> {"cids":[...]}                those that are here
+    POST      /has        {"cids":[...]} -> {"cids":[...],"lacking":[...]}   those that are here; with the token also
+                                                                          what was found damaged and should come again
     POST      /blocks     {"cids":[...]} -> a CAR of those that are here
     POST      /car?root={cid}&name={name}                                 a CAR, with the token -> {"root":cid}
     GET       /pins?name={name} -> {"pins":[{"cid","name","handle","created"}]}
     POST      /pins       {"cid","name"} -> the pin, with the token
     DELETE    /pins?cid=...&name=...&handle=...                           with the token
+    POST      /collect    -> {"freed":bytes}                              lets go of what no pin needs, with the token
 
 Whoever knows a CID, or the name of a pin, may read it; both are long enough not to be guessed, and what they lead to
 is sealed or meant to be public. Nothing is decrypted, and no files are shown.
@@ -18,6 +20,7 @@ is sealed or meant to be public. Nothing is decrypted, and no files are shown.
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from typing import IO, Final
@@ -32,9 +35,9 @@ from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode
 from ipfsmem.content.limits import OWN, Limits
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, UsageError
-from ipfsmem.http.guard import LOCAL_HOSTS, error, guard, json, need_token
+from ipfsmem.http.guard import LOCAL_HOSTS, error, guard, has_token, json, need_token
 from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import MAX_BATCH, Block, Pin, Provider
+from ipfsmem.sync.provider import MAX_BATCH, Block, Collecting, Mending, Pin, Provider
 
 RAW_TYPE: Final = "application/vnd.ipld.raw"
 CAR_TYPE: Final = "application/vnd.ipld.car"
@@ -80,6 +83,7 @@ def app(
     server.router.add_get("/pins", handlers.pins)
     server.router.add_post("/pins", handlers.pin)
     server.router.add_delete("/pins", handlers.unpin)
+    server.router.add_post("/collect", handlers.collect)
     return server
 
 
@@ -89,6 +93,7 @@ class _Blocks:
         self._token = token
         self._car_max = car_max
         self._limits = limits
+        self._collecting: asyncio.Future[int] | None = None
 
     async def get_content(self, request: web.Request) -> web.StreamResponse:
         cid = parse_cid(request.match_info["cid"])
@@ -203,7 +208,11 @@ class _Blocks:
     async def has(self, request: web.Request) -> web.StreamResponse:
         cids = await _cids(request)
         found = await self._store.has(cids)
-        return json({"cids": [str(cid) for cid in cids if cid in found]})
+        answer = {"cids": [str(cid) for cid in cids if cid in found]}
+        # To whom may write only: the CIDs of others' blocks are what lets one read them.
+        if isinstance(self._store, Mending) and has_token(request, self._token):
+            answer["lacking"] = [str(cid) for cid in (await self._store.lacking())[:MAX_BATCH]]
+        return json(answer)
 
     async def blocks(self, request: web.Request) -> web.StreamResponse:
         cids = list(dict.fromkeys(await _cids(request)))
@@ -259,6 +268,15 @@ class _Blocks:
         cid = parse_cid(request.query.get("cid", ""))
         await self._store.unpin(Pin(cid, _name(request), request.query.get("handle", ""), 0))
         return json({})
+
+    async def collect(self, request: web.Request) -> web.StreamResponse:
+        need_token(request, self._token)
+        if not isinstance(self._store, Collecting):
+            return json({"freed": 0})
+        # One at a time: who asks meanwhile (or again, having lost the answer) waits for the one that runs.
+        if self._collecting is None or self._collecting.done():
+            self._collecting = asyncio.ensure_future(self._store.collect())
+        return json({"freed": await asyncio.shield(self._collecting)})
 
     async def _block(self, cid: CID) -> bytes | None:
         """A checked block: what a damaged disk gives is not passed on."""

@@ -93,12 +93,20 @@ def need_token(request: web.Request, token: str) -> None:
     """Raise 401 unless the request carries `Authorization: Bearer <token>`; 403 when the server has none."""
     if not token:
         raise web.HTTPForbidden(reason="This server takes no writes")
-    given = request.headers.get("Authorization", "")
-    kind, _, value = given.partition(" ")
-    if kind.lower() != "bearer" or not hmac.compare_digest(
-        value.strip().encode("utf-8", "surrogateescape"), token.encode()
-    ):
+    if not has_token(request, token):
         raise web.HTTPUnauthorized(reason="Token wrong or missing")
+
+
+def has_token(request: web.Request, token: str) -> bool:
+    """Whether the request carries `Authorization: Bearer <token>`. Never with an empty token."""
+    kind, _, value = request.headers.get("Authorization", "").partition(" ")
+    return (
+        token != ""
+        and kind.lower() == "bearer"
+        and hmac.compare_digest(
+            value.strip().encode("utf-8", "surrogateescape"), token.encode("utf-8", "surrogateescape")
+        )
+    )
 
 
 def is_loopback(address: str) -> bool:

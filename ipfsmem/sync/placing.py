@@ -10,6 +10,7 @@ from ipfsmem.errors import (
     ConfigError,
     ProviderError,
 )
+from ipfsmem.sync.mending import mend
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
 from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.publish import send
@@ -44,6 +45,7 @@ async def place(run: Run, root: CID) -> CID:
     for provider in takers:
         try:
             answers.append(await place_at(run, provider, root))
+            await mend(run, provider, root)
         except ProviderError as error:
             failures.append(error)
     if not answers:

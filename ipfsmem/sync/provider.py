@@ -86,6 +86,17 @@ class Collecting(Protocol):
 
 
 @runtime_checkable
+class Mending(Protocol):
+    """What a provider may offer beside the contract: it knows which of its blocks it found damaged."""
+
+    async def lacking(self) -> list[CID]:
+        """Blocks that it had, found damaged, and has nowhere else, as far as it noticed; usually none.
+
+        `has` does not name them any more. Once per publish and root; whoever has one sends it with `put_car`.
+        """
+
+
+@runtime_checkable
 class Provider(Protocol):
     """Where blocks, pins and names are kept. See the module for the rules that hold for every method."""
 

@@ -3,6 +3,7 @@
     packs/<sha256>.car                       blocks, as ordinary CAR files (directory_packs.py)
     packs/<sha256>.idx                       where they lie; a cache
     packs/<sha256>.going                     this pack is to go (directory_collect.py)
+    packs/<sha256>.lost                      blocks of it that were found damaged (directory_lost.py)
     pins/<cid>.<16 hex of SHA-256(name)>.json            {"cid","created","name","v":1}
     names/<k51...>.<16 hex of SHA-256(record)>.ipns-record
 
@@ -116,7 +117,7 @@ class DirectoryProvider:
         return root
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """Those that an index names."""
+        """Those that an index names and nobody found damaged."""
         by_digest = _by_digest(cids)
         found = await self._run(self._packs.has, by_digest)
         return {cid for digest in found for cid in by_digest[digest]}
@@ -150,6 +151,10 @@ class DirectoryProvider:
         will be free. ProviderRefused when a pin's tree is not whole here, so that nobody can say what it needs.
         """
         return await self._run(self._collect)
+
+    async def lacking(self) -> list[CID]:
+        """Blocks that were found damaged here and stand nowhere else in the folder."""
+        return await self._run(self._packs.lacking)
 
     async def put_name(self, name: str, record: bytes) -> None:
         """Keep a record unless a greater one is there; lesser ones go after it is in place."""

@@ -16,11 +16,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ipfsmem.canonical import read_json
-from ipfsmem.content.cid import CID, DAG_PB, RAW
+from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem_providers.directory_files import TEMPORARY, flush_folder, read_file, write_file
 from ipfsmem_providers.directory_index import scan
+from ipfsmem_providers.directory_lost import LOST
 from ipfsmem_providers.directory_packs import GOING, MERGE_BYTES, Packs
 
 #: A pack is left alone until it is this old, and again this long after it was marked.
@@ -120,7 +121,9 @@ class Collector:
                 blocks = self._packs.get(part)
                 for digest in part:
                     try:
-                        links = decode_node(blocks[digest]).links
+                        cid = level[digest]
+                        inline = cid.hash_code == IDENTITY
+                        links = decode_node(cid.digest if inline else blocks[digest]).links
                     except (KeyError, FormatError):
                         raise _unsure(level[digest]) from None
                     for link in links:
@@ -207,7 +210,7 @@ class Collector:
                 aside.unlink()
             else:
                 os.replace(aside, folder / name)  # noqa: PTH105
-        left = [GOING, ".idx"] if taken or not (folder / name).exists() else [GOING]
+        left = [GOING, LOST, ".idx"] if taken or not (folder / name).exists() else [GOING]
         for ending in left:
             with contextlib.suppress(OSError):
                 (folder / f"{name[:64]}{ending}").unlink()

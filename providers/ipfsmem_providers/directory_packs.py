@@ -3,7 +3,8 @@
 `packs/<SHA-256 of the file>.car`, each with an index beside it. Files appear whole under a name that says their
 content and go only after a file that holds all their blocks is in its place, so devices need no lock between them:
 whoever finds a file gone lists the folder again. Each block read is checked; a pack that turns out damaged gets an
-index without its bad blocks, and the other packs are asked. Nothing here knows roots, pins or names.
+index without its bad blocks and a note of them (directory_lost.py), and the other packs are asked. Nothing here knows
+roots, pins or names.
 
 A pack that is to go is marked first, `packs/<its SHA-256>.going`: its blocks can still be read but are no longer said
 to be stored, so whoever uploads sends them again. directory_collect.py marks packs, and removes them later.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import time
 from collections.abc import Collection
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.content.car import header
-from ipfsmem.content.cid import CID, decode_cid, varint
+from ipfsmem.content.cid import CID, decode_cid, raw_cid, varint
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem_providers.directory_files import NewFile, flush_folder, make_folder, names_in, sweep, write_file
@@ -32,7 +34,9 @@ from ipfsmem_providers.directory_index import (
     open_index,
     scan,
 )
+from ipfsmem_providers.directory_lost import LOST, Lost
 
+_log = logging.getLogger("ipfsmem.providers")
 #: More packs than this, and the smallest are merged until half as many are left.
 MAX_PACKS: Final = 64
 #: Merging never reads more than this many bytes in one go.
@@ -106,8 +110,11 @@ class PackWriter:
             with contextlib.suppress(OSError):
                 (self._packs / f"{stem}.idx").unlink()
             raise
-        with contextlib.suppress(OSError):
-            (self._packs / f"{stem}{GOING}").unlink()  # somebody wants just this pack again
+        for ending in (GOING, LOST):
+            with contextlib.suppress(OSError):
+                (
+                    self._packs / f"{stem}{ending}"
+                ).unlink()  # somebody wants just this pack again, and it is whole
         flush_folder(self._packs)
         return f"{stem}.car"
 
@@ -125,6 +132,7 @@ class Packs:
         # When a pack was changed last at the time it was looked at closely.
         self._checked: dict[tuple[str, int], tuple[int, int]] = {}
         self._damaged: set[tuple[str, int]] = set()
+        self._lost = Lost(folder)
 
     def names(self) -> dict[str, int]:
         """Packs and their sizes in bytes, largest first."""
@@ -146,8 +154,17 @@ class Packs:
         """Packs that are marked to go, by the name of the pack."""
         return {f"{name[:64]}.car" for name in names_in(self.folder) if _is_mark(name)}
 
+    def lacking(self) -> list[CID]:
+        """What packs lost to damage and no pack has: nobody can read it until somebody sends it again."""
+        lost: dict[bytes, CID] = {}
+        for name in names_in(self.folder):
+            if _is_mark(name, LOST):
+                lost |= self._lost.of(name[:64])
+        here = self.has(lost) if lost else set()
+        return [cid for digest, cid in sorted(lost.items()) if digest not in here]
+
     def has(self, digests: Collection[bytes]) -> set[bytes]:
-        """Those of `digests` that some index names; what is in a pack that is to go does not count."""
+        """Those of `digests` that some index names, less what was found damaged; a pack that is to go does not count."""
         missing = set(digests)
         seen: set[str] = set()
         while missing:
@@ -158,7 +175,9 @@ class Packs:
                 break  # twice the same list: nothing was merged away while we looked
             for name, size in new:
                 seen.add(name)
-                missing.difference_update([place.digest for place in self._find(name, size, missing)])
+                # Another process may have found damage that the index in this one's memory does not know.
+                here = missing - lost.keys() if (lost := self._lost.of(name[:64])) else missing
+                missing.difference_update([place.digest for place in self._find(name, size, here)])
                 if not missing:
                     break
         return set(digests) - missing
@@ -265,8 +284,9 @@ class Packs:
         return False
 
     def _rebuild(self, name: str, size: int) -> Index:
-        """Scan a pack and write its index anew, naming sound blocks only."""
+        """Scan a pack and write its index anew, naming sound blocks only; the others are noted as lost."""
         places: dict[bytes, Place] = {}
+        bad: dict[bytes, CID] = {}
         damaged = False
         with (self.folder / name).open("rb") as file:
             try:
@@ -275,14 +295,38 @@ class Packs:
                         places[section.digest] = Place(section.digest, section.offset, len(section.data))
                     else:
                         damaged = True
+                        if section.digest:
+                            bad[section.digest] = decode_cid(section.cid)
             except FormatError:
                 damaged = True
+        self._note_lost(name, size, bad, places.keys())
         data = encode_index(places.values(), size, damaged=damaged)
         index = decode_index(data)
         self._indexes[name, size] = index
         with contextlib.suppress(OSError):  # a folder that cannot be written can still be read
             write_file(self.folder, f"{name[:-4]}.idx", data, flush=False)
         return index
+
+    def _note_lost(self, name: str, size: int, bad: dict[bytes, CID], sound: Collection[bytes]) -> None:
+        """Note what a pack does not hold any more: sections that are `bad`, and what it held by its index so far."""
+        stem = name[:64]
+        noted = self._lost.of(stem)
+        before = self._indexes.get((name, size)) or open_index(self.folder / f"{stem}.idx", size)
+        with contextlib.suppress(OSError):
+            if before is not None and before.intact():
+                held = {place.digest for place in before.places()}
+                # A CID that was hit itself names what was never here.
+                bad = {digest: bad.get(digest, raw_cid(digest)) for digest in held}
+        lost = {**bad, **noted}
+        lost = {digest: cid for digest, cid in lost.items() if digest not in sound}
+        if lost.keys() == noted.keys():
+            return
+        if lost:
+            _log.warning(
+                "%s is damaged: %d of its blocks cannot be read, for instance %s; a device that has them sends them again",
+                self.folder / name, len(lost), next(iter(lost.values())),
+            )  # fmt: skip
+        self._lost.note(stem, lost.values())
 
     def forget(self, name: str) -> None:
         """Drop what is remembered of a pack that was just written."""
@@ -377,15 +421,15 @@ class Packs:
         for kind in ("packs", "pins", "names"):
             sweep(self.folder.with_name(kind), oldest)
         for name in names_in(self.folder):
-            ours = (len(name) == 68 and name.endswith(".idx")) or _is_mark(name)
+            ours = (len(name) == 68 and name.endswith(".idx")) or _is_mark(name) or _is_mark(name, LOST)
             if ours and f"{name[:64]}.car" not in packs:
                 with contextlib.suppress(OSError):
                     if (self.folder / name).stat().st_mtime < oldest:
                         (self.folder / name).unlink()
 
 
-def _is_mark(name: str) -> bool:
-    return len(name) == 64 + len(GOING) and name.endswith(GOING) and _HEX.issuperset(name[:64])
+def _is_mark(name: str, ending: str = GOING) -> bool:
+    return len(name) == 64 + len(ending) and name.endswith(ending) and _HEX.issuperset(name[:64])
 
 
 def _offset(place: Place) -> int:

@@ -1,4 +1,4 @@
-"""The `peer` provider: another ipfsmem that serves its blocks (`ipfsmem serve --blocks`).
+"""The `peer` provider: another ipfsmem that serves its blocks (`ipfsmem serve`).
 
 `peer:http://127.0.0.1:4880`, with its token in the setting `peer_token`. Everything the contract knows; reading works
 without a token. The other side is ipfsmem/http/blocks.py, whose heading lists the calls.
@@ -33,10 +33,17 @@ _CAPABILITIES: Final = Capabilities(
     has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True
 )
 _ANSWER_MAX: Final = 8 * 1024 * 1024
+#: A collection reads all folders of all trees there, and may write packs anew, before it answers.
+_COLLECT_SECONDS: Final = 900.0
 
 
 class _Cids(msgspec.Struct):
     cids: list[str]
+    lacking: list[str] = []
+
+
+class _Freed(msgspec.Struct):
+    freed: int
 
 
 class _Root(msgspec.Struct):
@@ -73,6 +80,8 @@ class PeerProvider:
         )
         self._gateway = GatewayClient(self._http, self._url)
         self._name = f"peer:{self._http.redact(self._url)}"
+        # What the last answer to `has` said beside; None when it was used.
+        self._lacking: list[CID] | None = None
 
     @property
     def name(self) -> str:
@@ -98,11 +107,21 @@ class PeerProvider:
         if not cids:
             return set()
         by_text = {str(cid): cid for cid in cids}
+        return {by_text[text] for text in (await self._ask(by_text)).cids if text in by_text}
+
+    async def lacking(self) -> list[CID]:
+        """What was found damaged there; without a request when `has` was asked since the last time."""
+        if self._lacking is None:
+            await self._ask(())
+        found, self._lacking = self._lacking or [], None
+        return found
+
+    async def collect(self) -> int:
+        """Let the other side let go of what no pin needs, by its own rules (a day between mark and removal)."""
         answer = await self._http.request(
-            "POST", f"{self._url}/has", json={"cids": list(by_text)}, idempotent=True,
-            max_bytes=_ANSWER_MAX, what="tell what is stored",
-        )  # fmt: skip
-        return {by_text[text] for text in answer.decode(_Cids).cids if text in by_text}
+            "POST", f"{self._url}/collect", idempotent=True, stall=_COLLECT_SECONDS, what="free space"
+        )
+        return max(0, answer.decode(_Freed).freed)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """One request; checked blocks. What was not asked for is left out."""
@@ -174,6 +193,15 @@ class PeerProvider:
         """Close connections."""
         await self._http.close()
 
+    async def _ask(self, cids: Iterable[str]) -> _Cids:
+        answer = await self._http.request(
+            "POST", f"{self._url}/has", json={"cids": list(cids)}, idempotent=True,
+            max_bytes=_ANSWER_MAX, what="tell what is stored",
+        )  # fmt: skip
+        found = answer.decode(_Cids)
+        self._lacking = [self._cid(text) for text in found.lacking]
+        return found
+
     def _pin(self, pin: _Pin) -> Pin:
         return Pin(self._cid(pin.cid), pin.name, pin.handle, pin.created)
 
@@ -181,4 +209,4 @@ class PeerProvider:
         try:
             return parse_cid(text)
         except FormatError as error:
-            raise ProviderRefused(f"{self._name} answered a root that is no CID: {error}") from None
+            raise ProviderRefused(f"{self._name} answered something that is no CID: {error}") from None
