@@ -1,6 +1,6 @@
 """One HTTP session for one provider: what every provider that speaks HTTP is built on.
 
-Bounds times and sizes, tries again where that is safe, keeps to a rate, keeps tokens out of logs and errors, and turns
+Bounds times and sizes, tries again where that is safe and not for long where a service is down, keeps to a rate, keeps tokens out of logs and errors, and turns
 every failure into ProviderUnavailable or ProviderRefused. It retries at this level, single requests, because the
 methods of a provider cannot be repeated as a whole: `put_car` reads its blocks once. It knows nothing of IPFS.
 
@@ -53,7 +53,7 @@ from ipfsmem_providers import addresses, http_errors
 from ipfsmem_providers.http_answer import ANSWER_MAX, ERROR_MAX, Answer, Stream
 from ipfsmem_providers.http_body import Body
 from ipfsmem_providers.http_errors import Redactor
-from ipfsmem_providers.http_policy import RateLimiter, Retry, Timeouts, Timing, retry_after
+from ipfsmem_providers.http_policy import Outages, RateLimiter, Retry, Timeouts, Timing, retry_after
 from ipfsmem_providers.http_stall import Budget, Outgoing, Progress
 
 __all__ = ["ANSWER_MAX", "CONCURRENCY", "Answer", "Http", "Progress", "Stream", "Unconnected", "urls_of"]
@@ -68,6 +68,10 @@ _log = logging.getLogger("ipfsmem.providers")
 
 class Unconnected(ProviderUnavailable):
     """No connection stood, so nothing was done."""
+
+
+class _Silent(Unconnected):
+    """Nobody so much as refused: the time to connect ran out."""
 
 
 class Http:
@@ -106,6 +110,7 @@ class Http:
         self._progress: Progress | None = settings.get("progress")
         rate = settings.get("per_minute") or per_minute
         self._limiter = RateLimiter(float(rate), timing=self.timing) if rate else None
+        self._outages = Outages(self.timing)
         self._auth = dict(auth or {})
         self.redact = Redactor(secrets)
         self.redact.add_headers(self._auth)
@@ -190,16 +195,25 @@ class Http:
             send.setdefault("Content-Type", "application/json")
         call = _Call(method.upper(), target, send, body, redirects, max_bytes, whole, frozenset(allow))
         repeat = call.method in _REPEATABLE if idempotent is None else idempotent
+        origin = _origin(target)
+        if self._outages.rests(origin):
+            raise _Silent(self.redact(f"{self.service}: {target.host} took no connection a moment ago"))
         failures = 0
         while True:
             budget = Budget(self._timeouts, stall, total)
             outcome = await self._attempt(call, budget, what)
+            if isinstance(outcome, Stream) or outcome.error.permanent or outcome.heard:
+                self._outages.answered(origin)
             if isinstance(outcome, Stream):
                 break
-            failures += 1
+            failures += 2 if outcome.silent else 1
             pause = self._retry.wait(failures, outcome.after, self.timing.random())
             may = call.replayable and (repeat or outcome.nothing_done)
-            if outcome.error.permanent or not may or pause is None:
+            if outcome.error.permanent or not may:
+                raise outcome.error
+            if pause is None or self._outages.is_down(origin):
+                if not outcome.heard:
+                    self._outages.failed(origin, silent=outcome.silent)
                 raise outcome.error
             _log.info("%s: %s; again in %.1f s", self.service, outcome.error, pause)
             if outcome.after and self._limiter:
@@ -233,6 +247,8 @@ class Http:
             return addresses.refused(blocked.host, blocked.address)
         if isinstance(error, aiohttp.InvalidURL):
             return ProviderRefused(self.redact(f"{self.service}: {url} is no URL that can be asked"))
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return _Silent(self.redact(f"{self.service}: no connection to {url.host} in time"))
         if isinstance(error, TimeoutError):
             return self.unavailable(f"{self.service}: {url.host} made no progress in time")
         kind = Unconnected if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
@@ -255,7 +271,7 @@ class Http:
             try:
                 response = await self._send(call, url, headers, budget)
             except ProviderError as error:
-                return _Failed(error, None, isinstance(error, Unconnected))
+                return _Failed(error, None, isinstance(error, Unconnected), silent=isinstance(error, _Silent))
             stream = Stream(self, response, budget, call.max_bytes)
             try:
                 status = response.status
@@ -268,7 +284,8 @@ class Http:
                     answer = await stream.start(ERROR_MAX)
                     response.close()
                     after = retry_after(answer.headers.get("Retry-After"), self.timing.wall())
-                    return _Failed(self.failure(answer, what), after, status == 429)
+                    heard = status == 429 or after is not None
+                    return _Failed(self.failure(answer, what), after, status == 429, heard=heard)
                 if call.whole:
                     stream.whole = b"" if call.method == "HEAD" else await stream.read()
             except ProviderError as error:
@@ -436,6 +453,8 @@ class _Failed(msgspec.Struct):
     error: ProviderError
     after: float | None
     nothing_done: bool
+    heard: bool = False  #: it said when to come back, or that it was too much: no outage
+    silent: bool = False
 
 
 def _blocked(error: BaseException) -> addresses.BlockedAddress | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
@@ -61,6 +61,38 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
 
 #: Never try again.
 ONCE = Retry(attempts=1)
+#: How long a host that was silent to every attempt to connect is left alone, in seconds.
+REST = 60.0
+
+
+class Outages:
+    """Which services failed all attempts of a call. Until one answers again each call tries it once, without pauses:
+    a sync makes many calls, and one dead service of several must not hold it up with the pauses of each.
+
+    A host that lets attempts to connect run into their time limit costs much more than one that refuses, so it is not
+    asked at all for `REST` seconds.
+    """
+
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
+        self._until: dict[Hashable, float] = {}
+
+    def is_down(self, service: Hashable) -> bool:
+        """Whether it failed a whole call and has not answered since."""
+        return service in self._until
+
+    def rests(self, service: Hashable) -> bool:
+        """Whether it is left alone for now."""
+        return self._until.get(service, 0.0) > self._timing.now()
+
+    def failed(self, service: Hashable, *, silent: bool) -> None:
+        """All attempts of a call failed; `silent`: not even a refusal came."""
+        now = self._timing.now()
+        self._until[service] = max(self._until.get(service, now), now + REST if silent else now)
+
+    def answered(self, service: Hashable) -> None:
+        """It is back."""
+        self._until.pop(service, None)
 
 
 def retry_after(header: str | None, wall: float) -> float | None:

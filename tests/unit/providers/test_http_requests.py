@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -520,3 +521,65 @@ def test_urls() -> None:
         Http("service", trusted=["nonsense"])
     http = client("http://127.0.0.1:1")
     assert isinstance(fails(http, http.request("GET", "http://")), ProviderRefused)
+
+
+def test_a_service_that_is_down_is_asked_once_until_it_answers(site: Site, work: Clockwork) -> None:
+    site.answers = [plain(503)]
+    http = client(site.url, work)
+
+    async def body() -> None:
+        for requests in (4, 5, 6):
+            with pytest.raises(ProviderUnavailable):
+                await http.request("GET", site.url)
+            assert len(site.seen) == requests
+        assert len(work.pauses) == 3
+        site.answers = [plain(200, "back"), plain(503)]
+        assert (await http.request("GET", site.url)).text == "back"
+        with pytest.raises(ProviderUnavailable):
+            await http.request("GET", site.url)
+        assert len(site.seen) == 7 + 4
+
+    run(http, body())
+
+
+def test_a_refusal_and_too_many_requests_are_no_outage(site: Site, work: Clockwork) -> None:
+    http = client(site.url, work)
+
+    async def asked(*statuses: int) -> int:
+        site.answers = [plain(status) for status in statuses]
+        before = len(site.seen)
+        with pytest.raises(ProviderError):
+            await http.request("GET", site.url)
+        return len(site.seen) - before
+
+    async def body() -> None:
+        assert [await asked(429), await asked(429)] == [4, 4]
+        assert [await asked(503), await asked(503), await asked(404), await asked(503)] == [4, 1, 1, 4]
+
+    run(http, body())
+
+
+def test_a_host_that_is_silent_is_left_alone_for_a_while(work: Clockwork) -> None:
+    """A full queue of connections: who comes now gets no answer, not even a refusal."""
+    with contextlib.ExitStack() as stack:
+        host = stack.enter_context(socket.socket())
+        host.bind(("127.0.0.1", 0))
+        host.listen(0)
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(host.getsockname())
+        url = f"http://127.0.0.1:{host.getsockname()[1]}"
+        http = client(url, work, timeouts=Timeouts(connect=0.05))
+
+        async def body() -> None:
+            for method, requests in (("POST", 2), ("GET", 2), ("PUT", 2)):
+                with pytest.raises(Unconnected):
+                    await http.request(method, url, body=b"x")
+                assert http.requests == requests
+            await work.clock.sleep(61)
+            with pytest.raises(Unconnected):
+                await http.request("GET", url)
+            assert http.requests == 3
+
+        run(http, body())
