@@ -1,4 +1,4 @@
-"""Filebase's other side: CARs by its node's RPC (`dag/import`), pins by the Pinning Service API, Names.
+"""Filebase's other side: CARs by its node's RPC (`dag/import`), pins by the Pinning Service API (psa_client.py), Names.
 
 All with tokens made of key, secret and bucket. Names are signed by Filebase with a key of its own, so they are never
 ours: at most an alias for people, and no key of ours is ever sent there.
@@ -7,7 +7,6 @@ ours: at most an alias for people, and no key of ours is ever sent there.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -19,12 +18,10 @@ from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.sync.provider import Pin
 from ipfsmem_providers.http import Http
 from ipfsmem_providers.http_body import Multipart, SpooledCar
-from ipfsmem_providers.pinata_api import milliseconds
+from ipfsmem_providers.psa_client import PINNED, PINNING, QUEUED, PinningClient
+from ipfsmem_providers.waiting import Waiting
 
-_PAGE: Final = 1_000
-_PAGES_MAX: Final = 1_000
-_LIST_MAX: Final = 16 * 1024 * 1024
-_STATUSES: Final = "queued,pinning,pinned"
+_LISTED: Final = (QUEUED, PINNING, PINNED)
 
 
 class _Root(msgspec.Struct):
@@ -33,24 +30,6 @@ class _Root(msgspec.Struct):
         error: str = msgspec.field(name="PinErrorMsg", default="")
 
     root: Entry | None = msgspec.field(name="Root", default=None)
-
-
-class _Inner(msgspec.Struct):
-    cid: str
-    name: str | None = None
-
-
-class _Status(msgspec.Struct):
-    requestid: str
-    status: str
-    pin: _Inner
-    created: str = ""
-    info: Mapping[str, object] | None = None
-
-
-class _Statuses(msgspec.Struct):
-    count: int
-    results: list[_Status]
 
 
 def bucket_token(key: str, secret: str, bucket: str) -> str:
@@ -70,7 +49,7 @@ class Rpc:
         """`http` carries the bucket token; `rpc` and `api` are base URLs."""
         self._http = http
         self._rpc = rpc
-        self._pins = f"{api}/v1/ipfs/pins"
+        self._client = PinningClient(http, f"{api}/v1/ipfs")
         self._patience = patience
 
     async def put(self, root: CID, car: SpooledCar) -> CID:
@@ -102,68 +81,40 @@ class Rpc:
 
     async def pin(self, root: CID, name: str) -> Pin:
         """The pin of a root under a name, made if there is none, waited for."""
-        found = await self._find({"cid": str(root), "name": name})
-        ours = [status for status in found if _cid(status.pin.cid) == root and status.pin.name == name]
+        found = await self._client.list(name=name, cid=root, statuses=_LISTED)
+        ours = [request for request in found if request.cid == root]
         if ours:
-            status = min(ours, key=lambda status: (status.created, status.requestid))
+            request = min(ours, key=lambda request: (request.created, request.id))
         else:
-            answer = await self._http.request(
-                "POST", self._pins, json={"cid": str(root), "name": name}, what="pin"
-            )
-            status = answer.decode(_Status)
-        waited = 0.0
-        while status.status in ("queued", "pinning"):
-            if waited >= self._patience:
+            request = await self._client.add(root, name)
+        # Its blocks came with the import, so the first look mostly finds it done.
+        waiting = Waiting(self._http.timing, self._patience, at_once=True)
+        while request.status in (QUEUED, PINNING):
+            if not await waiting.pause():
                 raise self._http.unavailable(
-                    f"filebase is still pinning {root} after {waited:.0f} s ({status.status})"
+                    f"filebase is still pinning {root} after {waiting.waited:.0f} s ({request.status})"
                 )
-            pause = min(max(1.0, waited / 4), 10.0)
-            await self._http.timing.sleep(pause)
-            waited += pause
-            answer = await self._http.request(
-                "GET", f"{self._pins}/{quote(status.requestid, safe='')}", what="look at a pin"
-            )
-            status = answer.decode(_Status)
-        if status.status != "pinned":
-            raise ProviderRefused(f"filebase could not pin {root}: {status.status}")
-        return Pin(root, name, status.requestid, milliseconds(status.created))
+            request = await self._client.status(request.id) or request
+        if request.status != PINNED:
+            why = f" ({self._http.redact(request.why)})" if request.why else ""
+            raise ProviderRefused(f"filebase could not pin {root}: {request.status}{why}")
+        return Pin(root, name, request.id, request.created)
 
     async def pins(self, name: str) -> list[Pin]:
         """Pinned roots with exactly this name, newest first."""
-        found = []
-        for status in await self._find({"name": name, "match": "exact", "status": "pinned"}):
-            cid = _cid(status.pin.cid)
-            if status.pin.name == name and status.status == "pinned" and cid is not None:
-                found.append(Pin(cid, name, status.requestid, milliseconds(status.created)))
-        return sorted(found, key=lambda pin: pin.created, reverse=True)
+        found = await self._client.list(name=name, statuses=(PINNED,))
+        pins = [Pin(request.cid, name, request.id, request.created) for request in found]
+        return sorted(pins, key=lambda pin: pin.created, reverse=True)
 
     async def unpin(self, pin: Pin) -> None:
         """Remove a pin by its request id; not there any more is success. The last one of a root takes the node's own
         pin along, which `dag/import` made."""
-        await self._http.request(
-            "DELETE", f"{self._pins}/{quote(pin.handle, safe='')}", allow={404}, what="unpin"
-        )
-        if not await self._find({"cid": str(pin.cid)}):
+        await self._client.delete(pin.handle)
+        if not await self._client.list(cid=pin.cid, statuses=_LISTED):
             await self._http.request(
                 "POST", f"{self._rpc}/api/v0/pin/rm?arg={pin.cid}", allow={400, 404, 500}, idempotent=True,
                 what="unpin",
             )  # fmt: skip
-
-    async def _find(self, filters: Mapping[str, str]) -> list[_Status]:
-        """All entries; the API has no cursor, so pages go back in time and may overlap."""
-        found: dict[str, _Status] = {}
-        params = {"status": _STATUSES, "limit": str(_PAGE), **filters}
-        for _ in range(_PAGES_MAX):
-            answer = await self._http.request(
-                "GET", self._pins, params=params, what="list pins", max_bytes=_LIST_MAX
-            )
-            page = answer.decode(_Statuses)
-            new = [status for status in page.results if status.requestid not in found]
-            found.update((status.requestid, status) for status in new)
-            if page.count <= len(page.results) or not new:
-                break
-            params["before"] = min(status.created for status in page.results)
-        return list(found.values())
 
 
 class Alias:

@@ -18,6 +18,7 @@ from ipfsmem.sync.provider import Pin
 from ipfsmem_providers.http import Answer, Http
 from ipfsmem_providers.http_body import SpooledCar
 from ipfsmem_providers.s3_signing import Signer
+from ipfsmem_providers.waiting import Waiting
 
 PREFIX: Final = "ipfsmem/"
 _CID: Final = "x-amz-meta-cid"
@@ -38,6 +39,8 @@ class Bucket:
         self._base = f"{url}/{quote(bucket, safe='')}"
         self._bucket = bucket
         self._patience = patience
+        #: Keys under a name when it was listed last: what is not there need not be asked for before it is put.
+        self._listed: dict[str, set[str]] = {}
 
     async def put(self, root: CID, car: SpooledCar, name: str) -> CID:
         """Put a CAR and wait for its CID: `root`, or ProviderRefused that shows both, and the object is taken away.
@@ -45,9 +48,12 @@ class Bucket:
         Raises ProviderUnavailable when no CID comes.
         """
         key = _key(root, name)
-        earlier = await self._cid(key)
-        if earlier == str(root):
-            return root  # an upload whose answer was lost
+        listed = self._listed.pop(name, None)  # until it is put: nobody knows what a PUT that failed has done
+        if listed is None or key in listed:
+            earlier = await self._cid(key)
+            if earlier == str(root):  # an upload whose answer was lost
+                self._keep(name, listed, key)
+                return root
         if car.size > _PUT_MAX:
             raise ProviderRefused(f"filebase takes {_PUT_MAX} bytes in one request, the CAR has {car.size}")
         url = self._url(key)
@@ -57,6 +63,7 @@ class Bucket:
         answer = await self._call("PUT", url, headers, body=car, what="put a CAR")
         answered = answer.headers.get(_CID, "").strip() or await self._wait(key, car.size)
         if _same(answered, root):
+            self._keep(name, listed, key)
             return root
         await self.delete(key)
         raise ProviderRefused(
@@ -80,6 +87,7 @@ class Bucket:
                 break
             tokens.add(token)
             params["continuation-token"] = token
+        self._listed[name] = {pin.handle for pin in found}
         return sorted(found, key=lambda pin: pin.created, reverse=True)
 
     async def delete(self, key: str) -> None:
@@ -87,19 +95,19 @@ class Bucket:
         url = self._url(key)
         await self._call("DELETE", url, self._signer.headers("DELETE", url), what="unpin", ok=(404,))
 
+    def _keep(self, name: str, listed: set[str] | None, key: str) -> None:
+        if listed is not None:
+            self._listed[name] = {*listed, key}
+
     async def _wait(self, key: str, size: int) -> str:
         """Ask for the CID until it is there."""
-        patience = self._patience + size / 1_000_000
-        waited = 0.0
-        while waited < patience:
-            pause = min(max(1.0, waited / 4), 10.0)
-            await self._http.timing.sleep(pause)
-            waited += pause
+        waiting = Waiting(self._http.timing, self._patience + size / 1_000_000, at_once=True)
+        while await waiting.pause():
             answered = await self._cid(key)
             if answered:
                 return answered
         raise self._http.unavailable(
-            f"filebase stored the object {key} but gave it no CID within {waited:.0f} s: either it is still being "
+            f"filebase stored the object {key} but gave it no CID within {waiting.waited:.0f} s: either it is still being "
             f"imported, or {self._bucket} is no IPFS bucket (s3.filebase.com has those, s3.filebase.io stores plain "
             "objects and pins nothing)"
         )

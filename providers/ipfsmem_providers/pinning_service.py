@@ -34,6 +34,7 @@ from ipfsmem_providers.psa_client import (
     PinningClient,
     Request,
 )
+from ipfsmem_providers.waiting import Waiting
 
 _LISTED: Final = (QUEUED, PINNING, PINNED)
 _HINT: Final = "For instance pinning_service:https://api.example.com/psa, with PINNING_SERVICE_TOKEN."
@@ -158,11 +159,8 @@ class PinningServiceProvider:
 
     async def _wait(self, request: Request) -> Request:
         """Look again until it is pinned or failed, while patience lasts."""
-        waited = 0.0
-        while request.status not in (PINNED, FAILED) and waited < self._patience:
-            pause = min(max(1.0, waited / 4), 15.0)
-            await self._http.timing.sleep(pause)
-            waited += pause
+        waiting = Waiting(self._http.timing, self._patience)
+        while request.status not in (PINNED, FAILED) and await waiting.pause():
             request = await self._client.status(request.id) or request
         return request
 

@@ -93,7 +93,31 @@ def test_an_object_a_root(at: Account) -> None:
 def test_a_cid_that_comes_later_is_waited_for(at: Account) -> None:
     at.server.pending = 4
     assert put(at) == tree().cid
-    assert len(at.work.pauses) == 5
+    # Asked for at once, then after pauses that double.
+    assert at.work.pauses == [0.125, 0.25, 0.5, 1.0]
+
+
+def test_requests_of_a_publish(at: Account) -> None:
+    """After the list that every sync begins with, one PUT; a HEAD before it only where an upload may be there."""
+
+    async def body() -> None:
+        provider = at.open()
+        assert await provider.pins(NAME) == []
+        for number in range(2):
+            made = tree(head_ipm=b"%d" % number)
+            await provider.put_car(made.cid, made.blocks, name=NAME)
+        await provider.put_car(made.cid, made.blocks, name=NAME)  # there: one question and no upload
+        assert [line.split()[0] for line in at.server.seen] == ["GET", "PUT", "PUT", "HEAD"]
+        at.server.seen.clear()
+        made = tree(head_ipm=b"lost")
+        at.server.faults.answer("PUT", "car", 500, times=-1)
+        with pytest.raises(ProviderUnavailable):
+            await provider.put_car(made.cid, made.blocks, name=NAME)
+        at.server.faults.clear()
+        await provider.put_car(made.cid, made.blocks, name=NAME)
+        assert [line.split()[0] for line in at.server.seen] == ["HEAD", "PUT"]
+
+    asyncio.run(body())
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -215,7 +239,7 @@ def test_a_partial_car_by_rpc(rpc: Account) -> None:
 def test_pins_by_rpc_are_waited_for_and_let_go_of_wholly(rpc: Account) -> None:
     put(rpc)
     pin = asyncio.run(rpc.open().pin(tree().cid, NAME))
-    assert rpc.server.node_pins == {tree().cid} and rpc.work.pauses
+    assert rpc.server.node_pins == {tree().cid} and rpc.work.pauses == [0.125]
     other = asyncio.run(rpc.open().pin(tree().cid, "ipfsmem-two"))
     asyncio.run(rpc.open().unpin(other))
     assert rpc.server.node_pins == {tree().cid}  # another name still needs it
@@ -223,6 +247,36 @@ def test_pins_by_rpc_are_waited_for_and_let_go_of_wholly(rpc: Account) -> None:
     assert rpc.server.node_pins == set() and rpc.server.pins == {}
     with pytest.raises(ProviderRefused, match="failed"):
         asyncio.run(rpc.open().pin(tree(head_ipm=b"nobody has it").cid, NAME))
+
+
+def test_requests_of_a_publish_by_rpc(rpc: Account) -> None:
+    """The import, the list, the wish, and two looks at it: one at once, one after an eighth of a second."""
+    put(rpc)
+    asyncio.run(rpc.open().pin(tree().cid, NAME))
+    assert [line.split()[0] for line in rpc.server.seen] == ["POST", "GET", "POST", "GET", "GET"]
+    asyncio.run(rpc.open().pin(tree().cid, NAME))
+    assert rpc.server.seen[5:] == ["GET /v1/ipfs/pins"]
+
+
+def test_a_pin_that_is_never_made(rpc: Account) -> None:
+    put(rpc)
+    queued = (
+        f'{{"requestid":"7","status":"queued","created":"","pin":{{"cid":"{tree().cid}","name":"{NAME}"}}}}'
+    )
+    rpc.server.faults.answer("GET", "/v1/ipfs/pins$", 200, '{"count":0,"results":[]}', times=-1)
+    rpc.server.faults.answer("POST", "/v1/ipfs/pins$", 202, queued)
+    rpc.server.faults.answer("GET", "/v1/ipfs/pins/7$", 200, queued, times=-1)
+    with pytest.raises(ProviderUnavailable, match=r"still pinning .* after 30 s"):
+        asyncio.run(rpc.open(filebase_patience=30).pin(tree().cid, NAME))
+    assert sum(rpc.work.pauses) == 30 and len(rpc.work.pauses) == 9
+
+
+def test_pins_by_rpc_that_cannot_be_read_are_passed_over(rpc: Account) -> None:
+    good = f'{{"requestid":"1","status":"pinned","created":"2026-11-01T00:00:00Z","pin":{{"cid":"{tree().cid}","name":"{NAME}"}}}}'
+    rows = f'{good},{{"requestid":"2","status":"pinned","pin":{{"cid":"no cid","name":"{NAME}"}}}},{{"requestid":3}},"noise"'
+    rpc.server.faults.answer("GET", "/v1/ipfs/pins$", 200, f'{{"count":4,"results":[{rows}]}}')
+    [pin] = asyncio.run(rpc.open().pins(NAME))
+    assert (pin.cid, pin.handle) == (tree().cid, "1")
 
 
 def test_an_import_that_names_no_root(rpc: Account) -> None:
