@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 import msgspec
 
@@ -17,6 +18,7 @@ from ipfsmem.errors import FormatError
 SECTIONS = (("user", "User"), ("feedback", "Feedback"), ("project", "Project"), ("reference", "Reference"))
 ATTENTION = "Needs attention"
 TITLE = "# Agent Memory"
+_TITLES = dict(SECTIONS)
 
 _RUN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 # Beyond brackets, a code span or an HTML tag opened in a name would bind tighter than the link around it.
@@ -39,10 +41,19 @@ def render_index(items: Iterable[IndexItem], attention: Iterable[IndexItem] = ()
 
     A missing or unknown type goes to Project. Raises KeyNameError or FormatError for names that are not ours.
     """
+    return assemble_index(((item.key, *index_line(item)) for item in items), attention)
+
+
+def index_line(item: IndexItem) -> tuple[str, str]:
+    """The section of an item, and its line. Raises KeyNameError or FormatError."""
+    return _TITLES.get(item.type, "Project"), _line(item)
+
+
+def assemble_index(lines: Iterable[tuple[str, str, str]], attention: Iterable[IndexItem] = ()) -> str:
+    """`render_index` for items whose lines are known: (key, section, line) each."""
     sections: dict[str, list[str]] = {title: [] for _, title in SECTIONS}
-    titles = dict(SECTIONS)
-    for item in sorted(items, key=lambda i: i.key):
-        sections[titles.get(item.type, "Project")].append(_line(item))
+    for _, section, line in sorted(lines, key=itemgetter(0)):
+        sections[section].append(line)
     conflicts = sorted(attention, key=lambda i: (i.key, i.file or ""))
     sections[ATTENTION] = [_line(item) for item in conflicts]
     parts = [f"\n## {title}\n{''.join(lines)}" for title, lines in sections.items() if lines]

@@ -322,6 +322,11 @@ class Store:
         return self._tree
 
     @property
+    def pending(self) -> Mapping[str, bytes | None]:
+        """The entries that have changed since the last checkpoint, as canonical JSON; None for one that went."""
+        return self._overlay
+
+    @property
     def dirty(self) -> bool:
         """Whether there are changes since the last checkpoint."""
         return self._journal > 0

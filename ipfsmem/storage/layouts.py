@@ -6,12 +6,12 @@ ring come in as they are. Must run inside a transaction, right after a checkpoin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from ipfsmem.bundle.timeline import event_line
 from ipfsmem.causal.tree import DIGITS, is_leaf
-from ipfsmem.causal.value import split_segment
+from ipfsmem.causal.value import Entry, entry_key, split_segment
 from ipfsmem.content.cid import CID, RAW_PREFIX, decode_cid
 from ipfsmem.content.dagpb import RawLink
 from ipfsmem.content.unixfs import file_bytes
@@ -21,6 +21,7 @@ from ipfsmem.replica.folders import Folder, add_file, add_folder, objects_folder
 from ipfsmem.replica.replica import Replica
 from ipfsmem.storage.memories import Memories
 from ipfsmem.storage.secret_check import SecretCheck
+from ipfsmem.storage.shown import Shown
 
 #: Rows of `folders` that remember the timeline files of the plain layout, by day and by what went into them.
 _DAY_ROW = "p"
@@ -66,9 +67,10 @@ class PlainLayout:
         if self._check is not None:
             self._check.look(replica)
         db = replica.db
-        files = self._texts(replica)
+        seen, others = self._memories.overview.look(keep=True)
+        files = self._texts(replica, seen, others)
         files.append((b"MEMORY.md", *_any_file(db, self._memories.index().encode())))
-        days = self._days(replica)
+        days = self._days(replica, others)
         shown = {cid for _, cid, _ in (*files, *days)}
         inner: list[RawLink] = [
             (b"commit.json", *add_file(db, head)),
@@ -83,13 +85,18 @@ class PlainLayout:
             files.append((b"timeline", *add_folder(db, days)))
         return decode_cid(add_folder(db, [(b"memory", *add_folder(db, files))])[0])
 
-    def _texts(self, replica: Replica) -> list[RawLink]:
+    def _texts(self, replica: Replica, shown: Iterable[Shown], others: Mapping[str, Entry]) -> list[RawLink]:
         """The shown text of every memory, and its conflict copies."""
-        links: list[RawLink] = []
-        for name, entry in replica.store.entries("m/"):
-            key = name[2:]
+        # The usual case: the body is the file, so its CID follows from the value.
+        links: list[RawLink] = [
+            (b"%b.md" % one.key.encode(), RAW_PREFIX + one.sha, one.size) for one in shown
+        ]
+        for name, entry in others.items():
+            key = entry_key(name)
+            if key is None:
+                continue
             if len(entry) == 1:
-                # The usual case; the body is the file, so its CID follows from the value, at hand or not.
+                # Not at hand, but its CID is known all the same.
                 (value,) = entry.values()
                 if value.loc is not None and not value.loc.ek:
                     links.append((b"%b.md" % key.encode(), *_located(value.loc.sha, value.loc.size)))
@@ -103,10 +110,10 @@ class PlainLayout:
                     links.append((copy.file.encode(), *_located(loc.sha, loc.size)))
         return links
 
-    def _days(self, replica: Replica) -> list[RawLink]:
+    def _days(self, replica: Replica, others: Mapping[str, Entry]) -> list[RawLink]:
         """One file for each UTC day; a day whose segments did not change keeps its file."""
         segments: dict[str, list[str]] = {}
-        for name, entry in replica.store.entries("t/"):
+        for name, entry in others.items():
             parts = split_segment(name)
             if parts is not None and entry:
                 # What is not fetched is not in the file yet, so it is part of what the file was made from.

@@ -11,15 +11,16 @@ from hashlib import sha256
 
 import msgspec
 
-from ipfsmem.bundle.index import IndexItem, render_index
+from ipfsmem.bundle.index import IndexItem, assemble_index, index_line
 from ipfsmem.bundle.keys import check_key
-from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, head, parse_memory
+from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, parse_memory
 from ipfsmem.causal.value import Entry, Value, hash32, memory_entry
 from ipfsmem.causal.view import KeyView, siblings, view_entry
 from ipfsmem.errors import ChangedError, FormatError, LimitError, NotFoundError, UsageError
 from ipfsmem.replica.many import blocks_here
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.writing import Writing, writing
+from ipfsmem.storage.shown import Overview, head_of
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -62,6 +63,8 @@ class Memories:
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
+        #: What the memories show, remembered by what they are.
+        self.overview = Overview(replica)
         self._heads: dict[str, MemoryFile] = {}
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -164,37 +167,32 @@ class Memories:
 
     def listing(self) -> list[Listed]:
         """All memories that are shown, ordered by key, headers only."""
-        store = self.replica.store
-        listed: list[Listed] = []
         heads: dict[str, MemoryFile] = {}
         with self.replica.reading():
-            for name, entry in store.entries("m/"):
-                if len(entry) == 1:
-                    # The usual case: one text. Its header is kept by the hash of the body.
-                    (value,) = entry.values()
-                    if value.body is None:
-                        continue
-                    file = self._heads.get(value.body)
-                    if file is None:
-                        data = store.body(name, value)
-                        file = _head(data) if data is not None else None
-                    if file is not None:
-                        heads[value.body] = file
-                        listed.append(Listed(name[2:], file, value.body))
-                        continue
-                view = self.view(name[2:], entry)
-                if view.data is not None:
-                    file = _head(view.data)
-                    listed.append(Listed(name[2:], file, view.body, view.merged, len(view.conflicts)))
-                elif view.not_fetched:
-                    listed.append(
-                        Listed(
-                            name[2:], MemoryFile({"description": "not fetched"}, ""), view.body, fetched=False
-                        )
-                    )
+            found = [self._listed(name, entry, heads) for name, entry in self.replica.store.entries("m/")]
         self._heads = heads
-        listed.sort(key=lambda item: item.key)
-        return listed
+        return sorted((item for item in found if item is not None), key=lambda item: item.key)
+
+    def _listed(self, name: str, entry: Entry, heads: dict[str, MemoryFile]) -> Listed | None:
+        """The line of one entry. `heads` collects the headers met."""
+        if len(entry) == 1:
+            # The usual case: one text. Its header is kept by the hash of the body.
+            (value,) = entry.values()
+            if value.body is None:
+                return None
+            file = self._heads.get(value.body)
+            if file is None:
+                data = self.replica.store.body(name, value)
+                file = head_of(data) if data is not None else None
+            if file is not None:
+                heads[value.body] = file
+                return Listed(name[2:], file, value.body)
+        view = self.view(name[2:], entry)
+        if view.data is not None:
+            return Listed(name[2:], head_of(view.data), view.body, view.merged, len(view.conflicts))
+        if view.not_fetched:
+            return Listed(name[2:], MemoryFile({"description": "not fetched"}, ""), view.body, fetched=False)
+        return None
 
     def conflicts(self) -> list[tuple[KeyView, Entry]]:
         """Every key whose view hides or sets apart a sibling."""
@@ -206,19 +204,21 @@ class Memories:
             ]
         return sorted(found, key=lambda item: item[0].key)
 
-    def index(self) -> str:
-        """The text of MEMORY.md."""
-        items = [
-            IndexItem(item.key, item.file.name, item.file.description, item.file.type)
-            for item in self.listing()
-        ]
-        attention = []
-        for view, _ in self.conflicts():
-            for copy in view.conflicts:
-                data = self.read_conflict(view.key, copy.file).data
-                file = _head(data)
-                attention.append(IndexItem(view.key, file.name, file.description, file.type, copy.file))
-        return render_index(items, attention)
+    def index(self, *, keep: bool = False) -> str:
+        """The text of MEMORY.md. `keep`: see `Overview.look`."""
+        with self.replica.reading():
+            shown, others = self.overview.look(keep=keep)
+            lines = [(one.key, one.section, one.line) for one in shown]
+            for name, entry in others.items():
+                item = self._listed(name, entry, {}) if name.startswith("m/") else None
+                if item is not None:
+                    lines.append((item.key, *index_line(_index_item(item.key, item.file))))
+            attention = []
+            for view, _ in self.conflicts():
+                for copy in view.conflicts:
+                    file = head_of(self.read_conflict(view.key, copy.file).data)
+                    attention.append(_index_item(view.key, file, copy.file))
+        return assemble_index(lines, attention)
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -332,8 +332,5 @@ def _not_fetched(key: str, dots: tuple[str, ...]) -> NotFoundError:
     )
 
 
-def _head(data: bytes) -> MemoryFile:
-    try:
-        return head(data)
-    except FormatError:
-        return MemoryFile({}, "")
+def _index_item(key: str, file: MemoryFile, name: str | None = None) -> IndexItem:
+    return IndexItem(key, file.name, file.description, file.type, name)

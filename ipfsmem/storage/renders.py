@@ -38,6 +38,36 @@ class Render(msgspec.Struct, frozen=True, gc=False):
     since: int = 0
 
 
+class Looks(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Of a row what a look at the folder needs."""
+
+    file: str
+    key: str
+    mtime: int
+    ctime: int
+    size: int
+    inode: int
+    missed: int | None
+
+    def tells(self, stat: Stat) -> bool:
+        """Whether a file with this stat is as it was."""
+        return (
+            self.mtime == stat.mtime
+            and self.size == stat.size
+            and self.ctime == stat.ctime
+            and self.inode == stat.inode
+        )
+
+
+class Texts(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Of a row what a rendering needs; `dots` with spaces between."""
+
+    file: str
+    key: str
+    text: bytes
+    dots: str
+
+
 class Aside(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A file that was replaced: its name beside, which file it was, the SHA-256 of what was in it as far as known."""
 
@@ -56,8 +86,27 @@ class Renders:
 
     def all(self) -> dict[str, Render]:
         """Every row, by file."""
-        rows = self._db.connection.execute(f"SELECT {_COLUMNS} FROM renders")  # noqa: S608
-        return {row.file: row for row in (_render(self._db, found) for found in rows)}
+        rows = self._db.connection.execute(f"SELECT {_COLUMNS} FROM renders").fetchall()  # noqa: S608
+        return {row.file: _made(row) for row in _typed(self._db, rows, list[_Row])}
+
+    def looks(self) -> dict[str, Looks]:
+        """Of every row, by file, what tells whether the file has changed or is missing."""
+        query = "SELECT file, key, mtime, ctime, size, inode, missed FROM renders"
+        rows = self._db.connection.execute(query).fetchall()
+        return {row.file: row for row in _typed(self._db, rows, list[Looks])}
+
+    def texts(self) -> dict[str, Texts]:
+        """Of every row, by file, what tells whether the file shows what it should."""
+        rows = self._db.connection.execute("SELECT file, key, text, dots FROM renders").fetchall()
+        return {row.file: row for row in _typed(self._db, rows, list[Texts])}
+
+    def below(self, folder: str) -> dict[str, Render]:
+        """The rows of files in one subfolder, by file."""
+        rows = self._db.connection.execute(
+            f"SELECT {_COLUMNS} FROM renders WHERE file > ? AND file < ?",  # noqa: S608
+            (f"{folder}/", f"{folder}0"),
+        ).fetchall()
+        return {row.file: _made(row) for row in _typed(self._db, rows, list[_Row])}
 
     def get(self, file: str) -> Render | None:
         """The row of one file."""
@@ -124,7 +173,7 @@ class Renders:
         self._db.connection.execute("DELETE FROM asides WHERE name=?", (name,))
 
 
-class _Row(msgspec.Struct, array_like=True):
+class _Row(msgspec.Struct, array_like=True, gc=False):
     file: str
     key: str
     body: bytes
@@ -148,7 +197,10 @@ def _typed(db: Database, row: object, form: type[T]) -> T:
 
 
 def _render(db: Database, row: object) -> Render:
-    r = _typed(db, row, _Row)
+    return _made(_typed(db, row, _Row))
+
+
+def _made(r: _Row) -> Render:
     dots = tuple(r.dots.split(" ")) if r.dots else ()
     stat = Stat(r.mtime, r.ctime, r.size, r.inode)
     return Render(r.file, r.key, r.body, r.text, dots, stat, r.missed, r.base, r.since)

@@ -23,7 +23,7 @@ from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.writing import writing
 from ipfsmem.storage.memories import Memories
 from ipfsmem.storage.plain_folder import PlainFolder
-from ipfsmem.storage.renders import Render, Renders
+from ipfsmem.storage.renders import Looks, Renders
 from ipfsmem.storage.working_render import Rendering
 from ipfsmem.storage.working_scan import MISSING_FOR, Scan, name_of
 
@@ -80,12 +80,15 @@ class WorkingCopy:
         unread = ", ".join(self.folder.unread)
         self._say("unread", f"subfolders are not read: {unread}" if unread else None)
         self._say("timeline", "timeline is a link: it was left alone" if self.folder.linked else None)
-        rows = self._renders.all()
+        rows = self._renders.looks()
         now = self._replica.world.now()
         changed = [
             file
             for file, stat in found.items()
-            if (row := rows.get(file)) is None or row.stat != stat or row.missed is not None
+            if (row := rows.get(file)) is None
+            or stat is None
+            or not row.tells(stat)
+            or row.missed is not None
         ]
         missing = [file for file in rows if file not in found and file != INDEX_FILE]
         due = [file for file in missing if _is_due(rows[file], now)]
@@ -282,7 +285,7 @@ class WorkingCopy:
             self._standing[kind] = text
 
 
-def _is_due(row: Render, now: int) -> bool:
+def _is_due(row: Looks, now: int) -> bool:
     """Whether a missing file needs a note or a decision."""
     return not row.key or row.missed is None or row.missed > now or now - row.missed >= MISSING_FOR
 

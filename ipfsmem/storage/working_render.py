@@ -7,6 +7,7 @@ it; otherwise it is left for the next look. Runs inside a transaction that holds
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import msgspec
 from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.bundle.timeline import event_line, foreign_id, parse_lines
-from ipfsmem.causal.value import Entry, memory_entry, split_segment
+from ipfsmem.causal.value import Entry, entry_key, memory_entry, split_segment
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
@@ -30,7 +31,7 @@ from ipfsmem.storage.plain_folder import (
     flush_all,
     sync_all,
 )
-from ipfsmem.storage.renders import Aside, Render, Renders
+from ipfsmem.storage.renders import Aside, Render, Renders, Texts
 from ipfsmem.storage.working_scan import MAX_TIMELINE, OLD_TEXT_FOR
 
 
@@ -41,6 +42,24 @@ class _Want(msgspec.Struct, frozen=True):
     text: bytes
     dots: tuple[str, ...]
     load: Callable[[], bytes | None]
+
+
+class _Plan:
+    """What a rendering is to bring about."""
+
+    def __init__(self) -> None:
+        self.wanted: dict[str, _Want] = {}
+        #: Files that show what they should.
+        self.right: set[str] = set()
+        #: Keys that have a text.
+        self.shown: set[str] = set()
+        #: Keys whose files stay because a text is not at hand.
+        self.keep: set[str] = set()
+
+    def add(self, file: str, want: _Want) -> None:
+        """A file, and what it is to show."""
+        self.wanted[file] = want
+        self.shown.add(want.key)
 
 
 class _Work(msgspec.Struct, frozen=True):
@@ -81,86 +100,91 @@ class Rendering:
 
     def everything(self) -> None:
         """All memories, the timeline, the index."""
-        rows = self._renders.all()
+        rows = self._renders.texts()
         mains = _foreign_mains(rows)
-        wanted: dict[str, _Want] = {}
-        keep: set[str] = set()
-        for name, entry in self._replica.store.entries("m/"):
-            self._want(name[2:], entry, mains.get(name[2:]), wanted, keep)
-        self._bring(rows, wanted, keep)
-        self.days(None)
+        plan = _Plan()
+        shown, others = self._memories.overview.look(keep=True)
+        for one in shown:
+            main = mains.get(one.key) or f"{one.key}.md"
+            row = rows.get(main)
+            if row is not None and row.text == one.sha and row.dots == one.dot:
+                plan.right.add(main)
+                plan.shown.add(one.key)
+            else:
+                plan.add(main, _Want(one.key, one.sha, (one.dot,), partial(self._replica.db.block, one.sha)))
+        for name, entry in others.items():
+            key = entry_key(name)
+            if key is not None:
+                self._want(key, entry, mains.get(key), plan)
+        self._bring(rows, plan)
+        self._days(others.items(), None)
         self.index()
         self.finish()
 
     def one(self, key: str) -> None:
         """One memory and its conflict copies."""
-        rows = self._renders.of_key(key)
-        wanted: dict[str, _Want] = {}
-        keep: set[str] = set()
+        rows = {
+            file: Texts(file, row.key, row.text, " ".join(row.dots))
+            for file, row in self._renders.of_key(key).items()
+        }
+        plan = _Plan()
         entry = self._replica.store.entry(memory_entry(key))
-        self._want(key, entry, _foreign_mains(rows).get(key), wanted, keep)
-        self._bring(rows, wanted, keep)
+        self._want(key, entry, _foreign_mains(rows).get(key), plan)
+        self._bring(rows, plan)
 
     def finish(self) -> None:
         """Make names durable before the rows are, and note times that can be trusted by now."""
         if self._touched:
             self._folder.settle()
 
-    def _want(
-        self, key: str, entry: Entry, main: str | None, wanted: dict[str, _Want], keep: set[str]
-    ) -> None:
-        """What the files of one key are to show. `keep`: keys whose files stay because a text is not at hand."""
+    def _want(self, key: str, entry: Entry, main: str | None, plan: _Plan) -> None:
+        """What the files of one key are to show."""
         name = memory_entry(key)
         main = main or f"{key}.md"
         if len(entry) == 1:
             ((dot, value),) = entry.items()
             if value.body is not None:
-                wanted[main] = _Want(
-                    key, bytes.fromhex(value.body), (dot,), lambda: self._replica.store.body(name, value)
-                )
+                load = partial(self._replica.store.body, name, value)
+                plan.add(main, _Want(key, bytes.fromhex(value.body), (dot,), load))
             return
         if not entry:
             return
         view = self._memories.view(key, entry)
         if view.not_fetched:
-            keep.add(key)
+            plan.keep.add(key)
         if view.data is not None:
             data = view.data
             if view.merged:
                 # Found again as the text that a later edit started from.
                 self._replica.db.add_blocks([(sha256(data).digest(), data)])
-            wanted[main] = _Want(key, sha256(data).digest(), view.dots, lambda: data)
+            plan.add(main, _Want(key, sha256(data).digest(), view.dots, lambda: data))
         for copy in view.conflicts:
-            value = entry[copy.dot]
-            wanted[copy.file] = _Want(
-                key,
-                bytes.fromhex(copy.body),
-                copy.dots,
-                lambda value=value: self._replica.store.body(name, value),  # type: ignore[misc]
-            )
+            load = partial(self._replica.store.body, name, entry[copy.dot])
+            plan.add(copy.file, _Want(key, bytes.fromhex(copy.body), copy.dots, load))
 
-    def _bring(self, rows: dict[str, Render], wanted: dict[str, _Want], keep: set[str]) -> None:
-        shown = {want.key for want in wanted.values()}
+    def _bring(self, rows: Mapping[str, Texts], plan: _Plan) -> None:
         todo: list[tuple[str, _Want, Render | None]] = []
-        for file, want in wanted.items():
+        for file, want in plan.wanted.items():
             row = rows.get(file)
-            if row is None or row.text != want.text:
-                todo.append((file, want, row))
-            elif row.dots != want.dots:
-                self._renders.put(msgspec.structs.replace(row, dots=want.dots))
+            known = None if row is None else self._renders.get(file)
+            if known is None or known.text != want.text:
+                todo.append((file, want, known))
+            elif known.dots != want.dots:
+                self._renders.put(msgspec.structs.replace(known, dots=want.dots))
         self._durable = not flush_all(len(todo))
-        works = [work for file, want, row in todo if (work := self._stage(file, want, row)) is not None]
+        works = [work for file, want, known in todo if (work := self._stage(file, want, known)) is not None]
         if not self._durable:
             sync_all()
         for work in works:
-            self._guarded(work.file, lambda work=work: self._place(work))  # type: ignore[misc]
+            self._guarded(work.file, partial(self._place, work))
         for file, row in rows.items():
-            if not row.key or file in wanted or row.key in keep:
+            if not row.key or file in plan.right or file in plan.wanted or row.key in plan.keep:
                 continue
             # A second file with a foreign name stays while its memory does; a copy goes when it is settled.
-            if row.key in shown and split_conflict_name(file) is None:
+            if row.key in plan.shown and split_conflict_name(file) is None:
                 continue
-            self._guarded(file, lambda row=row: self._remove(row))  # type: ignore[misc]
+            if (known := self._renders.get(file)) is not None:
+                self._guarded(file, partial(self._remove, known))
 
     def _guarded(self, file: str, action: Callable[[], None]) -> None:
         try:
@@ -303,19 +327,21 @@ class Rendering:
 
     # -- timeline ----------------------------------------------------------------------------------------------
 
-    def days(self, only: Iterable[str] | None) -> None:
+    def days(self, only: Iterable[str]) -> None:
+        """The files of some days."""
+        self._days(self._replica.store.entries("t/"), set(only))
+
+    def _days(self, entries: Iterable[tuple[str, Entry]], chosen: set[str] | None) -> None:
         """The timeline files; lines are only ever appended to one, so that nobody else's can be lost."""
-        store = self._replica.store
-        chosen = None if only is None else set(only)
         made_from: dict[str, list[str]] = {}
-        for name, entry in store.entries("t/"):
+        for name, entry in entries:
             parts = split_segment(name)
             if parts is not None and (chosen is None or parts[0] in chosen):
                 made_from.setdefault(parts[0], []).extend(
                     f"{name} {value.body} {value.loc is not None and self._replica.db.has_block(bytes.fromhex(value.loc.sha))}"
                     for value in entry.values()
                 )
-        if only is None:
+        if chosen is None:
             self._trimmed_days(made_from)
         for day, parts_of_day in made_from.items():
             text = sha256(" ".join(sorted(parts_of_day)).encode()).digest()
@@ -326,8 +352,8 @@ class Rendering:
 
     def _trimmed_days(self, made_from: Mapping[str, object]) -> None:
         """Files of days of which the state holds nothing any more."""
-        for file, row in self._renders.all().items():
-            if file.startswith(TIMELINE + "/") and file[len(TIMELINE) + 1 : -len(".jsonl")] not in made_from:
+        for file, row in self._renders.below(TIMELINE).items():
+            if file[len(TIMELINE) + 1 : -len(".jsonl")] not in made_from:
                 self._guarded(file, lambda row=row: self._remove(row))  # type: ignore[misc]
 
     def _day(self, day: str, file: str, row: Render | None, text: bytes) -> None:
@@ -397,7 +423,7 @@ def _id_in_state(event: dict[str, object], wanted: dict[bytes, str]) -> str:
     return wanted[line] if line in wanted else foreign_id(event)
 
 
-def _foreign_mains(rows: dict[str, Render]) -> dict[str, str]:
+def _foreign_mains(rows: Mapping[str, Texts]) -> dict[str, str]:
     """The files with foreign names that stand for their key because no file has its own name."""
     mains: dict[str, str] = {}
     for file, row in sorted(rows.items()):

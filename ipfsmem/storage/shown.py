@@ -1,0 +1,184 @@
+"""What every memory shows, remembered for each leaf of the state: its file, and its line in MEMORY.md.
+
+A leaf is remembered under its hash, so a memory that changes makes its leaf be read again and no other, and nothing
+remembered can be out of date: the rows also carry a hash of the code that made them. Only memories with one text that is
+at hand are remembered; conflicts and what is not fetched are looked at each time. Rows are derived and may be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import sha256
+from types import ModuleType
+
+import msgspec
+
+import ipfsmem
+from ipfsmem.bundle import header, index, memory_file
+from ipfsmem.bundle.index import IndexItem, index_line
+from ipfsmem.bundle.memory_file import MemoryFile, head
+from ipfsmem.causal.tree import Node, Tree
+from ipfsmem.causal.value import Entry, decode_entry
+from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.store import Store
+
+_ROW = "shown/"
+
+
+class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A memory with one text, which is the file byte for byte. `section` and `line` are its place in MEMORY.md."""
+
+    key: str
+    dot: str
+    sha: bytes
+    size: int
+    section: str
+    line: str
+
+
+class _Leaf(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    shown: list[Shown]
+    #: Entries that are looked at each time, as canonical JSON: segments, conflicts.
+    others: dict[str, bytes]
+
+
+class _Row(msgspec.Struct, frozen=True, array_like=True):
+    code: bytes
+    digest: bytes
+    leaf: _Leaf
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(_Row)
+
+
+class Overview:
+    """The memories of one replica as they are shown."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        #: By prefix, with the hash of the leaf.
+        self._leaves: dict[str, tuple[bytes, _Leaf]] = {}
+        #: Prefixes whose row is not written yet.
+        self._made: set[str] = set()
+
+    def look(self, *, keep: bool = False) -> tuple[list[Shown], dict[str, Entry]]:
+        """All memories with one text at hand, in no order that means anything, and the entries that are anything else.
+
+        Inside `reading` or a transaction; `keep` only inside a transaction: then the next process is as quick.
+        """
+        store = self._replica.store
+        shown: list[Shown] = []
+        others: dict[str, Entry] = {}
+        pending = store.pending
+        for leaf in self._walk(store.tree, keep):
+            shown += leaf.shown
+            for name, text in leaf.others.items():
+                others[name] = decode_entry(name, text)
+        if pending:
+            shown = [one for one in shown if f"m/{one.key}" not in pending]
+            for name, changed in pending.items():
+                others.pop(name, None)
+                if changed is not None:
+                    others[name] = decode_entry(name, changed)
+        return shown, others
+
+    def _walk(self, tree: Tree, keep: bool) -> Iterator[_Leaf]:
+        """Every leaf of a tree. Those that are remembered are not even loaded."""
+        leaves: dict[str, tuple[bytes, _Leaf]] = {}
+        stack: list[tuple[str, bytes, Node | None, str]] = [("", tree.digest, None, "")]
+        while stack:
+            prefix, digest, parent, digit = stack.pop()
+            leaf = self._remembered(prefix, digest)
+            if leaf is None:
+                node = tree.top if parent is None else tree.child(parent, digit)
+                if node.children is not None:
+                    stack.extend((prefix + d, child, node, d) for d, child in node.children.items())
+                    continue
+                leaf, whole = _leaf(self._replica.store, node)
+                if not whole:
+                    yield leaf
+                    continue
+                self._made.add(prefix)
+            leaves[prefix] = digest, leaf
+            yield leaf
+        self._leaves = leaves
+        if keep:
+            self._keep()
+
+    def _remembered(self, prefix: str, digest: bytes) -> _Leaf | None:
+        known = self._leaves.get(prefix)
+        if known is not None and known[0] == digest:
+            return known[1]
+        try:
+            stored = self._replica.db.get_meta(_ROW + prefix)
+            row = _decoder.decode(self._replica.codec.open_row(stored)) if stored is not None else None
+        except (IpfsmemError, msgspec.DecodeError):
+            return None  # derived: made again
+        return row.leaf if row is not None and row.digest == digest and row.code == _code() else None
+
+    def _keep(self) -> None:
+        """Write rows for leaves that are new, and drop those of prefixes that are none any more."""
+        db, codec = self._replica.db, self._replica.codec
+        made, self._made = self._made & self._leaves.keys(), set()
+        for prefix in made:
+            digest, leaf = self._leaves[prefix]
+            db.set_meta(_ROW + prefix, codec.seal_row(_encode(_Row(_code(), digest, leaf))))
+        if made:
+            rows = db.connection.execute(
+                "SELECT name FROM meta WHERE name >= ? AND name < ?", (_ROW, _ROW[:-1] + "0")
+            ).fetchall()
+            gone = [row for row in rows if str(row[0])[len(_ROW) :] not in self._leaves]
+            db.connection.executemany("DELETE FROM meta WHERE name=?", gone)
+
+
+def head_of(data: bytes) -> MemoryFile:
+    """The header of a text; an empty one where it cannot be read."""
+    try:
+        return head(data)
+    except FormatError:
+        return MemoryFile({}, "")
+
+
+def _leaf(store: Store, node: Node) -> tuple[_Leaf, bool]:
+    """What a leaf shows, and whether all texts were at hand that it depends on."""
+    assert node.entries is not None
+    leaf, whole = _Leaf([], {}), True
+    for name, text in node.entries.items():
+        entry = decode_entry(name, text)
+        if not name.startswith("m/") or len(entry) != 1:
+            leaf.others[name] = text
+            continue
+        ((dot, value),) = entry.items()
+        if value.body is None:
+            continue  # forgotten: shows nothing
+        loc = value.loc
+        data = store.body(name, value)
+        if data is None or loc is None or loc.ek or loc.sha != value.body or loc.size != len(data):
+            leaf.others[name] = text
+            whole = whole and data is not None
+            continue
+        file = head_of(data)
+        section, line = index_line(IndexItem(name[2:], file.name, file.description, file.type))
+        leaf.shown.append(Shown(name[2:], dot, bytes.fromhex(loc.sha), loc.size, section, line))
+    return leaf, whole
+
+
+@lru_cache(maxsize=1)
+def _code() -> bytes:
+    """Changes with the code that makes a line of a text."""
+    return code_mark(header, index, memory_file)
+
+
+def code_mark(*modules: ModuleType) -> bytes:
+    """A hash of the source of modules, to remember with what they made: other code, other mark."""
+    found = sha256()
+    for module in modules:
+        try:
+            data = bytes(module.__spec__.loader.get_data(module.__file__))  # type: ignore[union-attr]
+        except (AttributeError, OSError):
+            data = ipfsmem.__version__.encode()  # without sources the version has to do
+        found.update(b"%d " % len(data) + data)
+    return found.digest()[:16]
