@@ -28,6 +28,8 @@ from ipfsmem.sync.provider import MAX_BATCH, Provider, same_root
 
 #: Blocks read from the database together: a megabyte or so.
 _AT_ONCE = 250
+#: New blocks beside a root that is there: fewer are sent without asking, which may cost an index of all that is there.
+_FEW = 64
 
 
 class Layout(Protocol):
@@ -227,8 +229,9 @@ async def send(replica: Replica, provider: Provider, root: CID, known: Iterable[
     """Send what the provider lacks of `root` and pin it under `name`. `known` are roots whose blocks it has."""
     db = replica.db
     can = provider.capabilities
-    wanted = list(new_blocks(db, root, known if can.partial_car else ()))
-    if can.has and can.partial_car:
+    known = list(known) if can.partial_car else []
+    wanted = list(new_blocks(db, root, known))
+    if can.has and can.partial_car and not (known and len(wanted) <= _FEW):
         there: set[CID] = set()
         for start in range(0, len(wanted), MAX_BATCH):
             there |= await provider.has(wanted[start : start + MAX_BATCH])
