@@ -21,6 +21,7 @@ from ipfsmem.causal.value import memory_entry
 from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.replica.disk import read_file, storage_errors
 from ipfsmem.replica.events import Timeline
+from ipfsmem.replica.many import no_collection
 from ipfsmem.replica.writing import Writing, writing
 from ipfsmem.storage.memories import Memories, check_body
 
@@ -50,7 +51,7 @@ def import_files(
         raise UsageError("prune goes with the strategy replace")
     added = replaced = beside = unchanged = forgotten = 0
     problems = list(blob.problems)
-    with writing(memories.replica) as change:
+    with writing(memories.replica) as change, no_collection():
         for key, data in (*blob.files.items(), *blob.more):
             try:
                 check_body(key, data)
