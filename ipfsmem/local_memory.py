@@ -162,6 +162,7 @@ class LocalMemory:
         return (
             frame.ctx.get(self.device, 0) > (mine.n if mine else 0)
             or self.replica.db.get_meta("root") is None
+            or self.replica.db.get_meta("sending") == b"1"
         )
 
     def members(self) -> list_[Person]:

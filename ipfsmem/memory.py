@@ -19,6 +19,7 @@ from ipfsmem.causal.clock import next_hlc
 from ipfsmem.config import NamespaceConfig, VaultConfig
 from ipfsmem.errors import (
     ConfigError,
+    IpfsmemError,
     MembershipError,
     NoVaultError,
     PublicError,
@@ -46,9 +47,11 @@ from ipfsmem.storage.importing import import_files
 from ipfsmem.storage.layouts import PlainLayout, SealedLayout
 from ipfsmem.storage.secret_check import SecretCheck
 from ipfsmem.storage.working_copy import PLAIN_MODES
+from ipfsmem.sync.background import Background, Told
 from ipfsmem.sync.collection import Collection
 from ipfsmem.sync.engine import collect, move, sync
 from ipfsmem.sync.moving import Moved
+from ipfsmem.sync.pace import Pace
 from ipfsmem.sync.probe import Step, probe
 from ipfsmem.sync.provider import Capabilities, Provider, open_provider
 from ipfsmem.sync.publish import Layout
@@ -88,7 +91,7 @@ class Memory(LocalMemory):
         """Use `create` or `load`."""
         super().__init__(namespace, replica)
         self._root: RootKeys | None = None
-        self._wake: asyncio.Event | None = None
+        self._background: Background | None = None
 
     # -- making and opening ----------------------------------------------------------------------------------
 
@@ -345,7 +348,7 @@ class Memory(LocalMemory):
                 "this device does not keep the root of this memory",
                 hint="Give the wallet or the recovery words.",
             )
-        check_root(self.replica.config, root)
+        check_root(self.replica.config, root, self.replica.ring)
         self._root = root
 
     @property
@@ -557,49 +560,69 @@ class Memory(LocalMemory):
         self.replica.save_config(msgspec.structs.replace(self.replica.config, public=True))
 
     @contextlib.asynccontextmanager
-    async def autosync(self, *, idle: float = 30.0, most: float = 600.0) -> AsyncIterator[Memory]:
-        """Sync in the background: `idle` seconds after the last write, `most` seconds after the first. A write never
-        waits for it; `flush` does, and leaving the block does."""
-        self._wake = asyncio.Event()
-        task = asyncio.create_task(self._autosync(idle, most))
+    async def autosync(
+        self,
+        *,
+        idle: float = 30.0,
+        most: float = 600.0,
+        every: float | None = 300.0,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        told: Told | None = None,
+    ) -> AsyncIterator[Memory]:
+        """Keep in sync while the block runs, in the background of this event loop; times in seconds.
+
+        Syncs `idle` after the last write, at most `most` after the first, and `every` so often for what others wrote,
+        beginning at once (None: after writes only). A write never waits for it. `flush` publishes at once; leaving the
+        block publishes what still waits. `public_ok` and `allow` as for `sync`.
+
+        While nobody answers it tries again after `idle`, then twice that, up to `most`. Any other failure needs a
+        person: it is tried again with the next write or after `every`, and raised by `flush` and at the end of the block
+        unless a sync has worked by then. `told` is called after every attempt, with its report or its failure; without
+        it such failures are logged as warnings. What `told` raises ends the syncing and is raised at the block's end.
+
+        Raises UsageError, ConfigError, PublicError at once where no sync could work.
+        """
+        allow = frozenset(allow)
+        if self.mode != "none":
+            self._channels()
+            self._agree(public_ok)
+        pace = Pace(idle, most, every, asyncio.get_running_loop().time())
+        background = Background(lambda: self.sync(allow=allow), pace, told)
+        self._background = background
+        background.begin()
         try:
-            yield self
+            try:
+                yield self
+            except (Exception, asyncio.CancelledError) as error:
+                # What went wrong in the block is what its caller must see; what waits is published all the same.
+                try:
+                    await self._end(background)
+                except IpfsmemError as other:
+                    error.add_note(f"what waits could not be published: {other}")
+                raise
+            await self._end(background)
         finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-            self._wake = None
+            self._background = None
+
+    async def _end(self, background: Background) -> None:
+        try:
+            await background.stop(finish=self._unpublished())
+        finally:
             await self.flush()
 
-    async def _autosync(self, idle: float, most: float) -> None:
-        assert self._wake is not None
-        from ipfsmem.errors import ProviderError
-
-        while True:
-            await self._wake.wait()
-            loop = asyncio.get_running_loop()
-            last = loop.time() + most
-            while loop.time() < last:
-                self._wake.clear()
-                try:
-                    await asyncio.wait_for(self._wake.wait(), min(idle, last - loop.time()))
-                except TimeoutError:
-                    break
-            self._wake.clear()
-            try:
-                await self.sync()
-            except ProviderError:
-                # The outbox stays; the next write or flush tries again.
-                await asyncio.sleep(idle)
-                self._wake.set()
-
     async def flush(self) -> SyncReport | None:
-        """Publish now what is waiting; None when nothing is."""
-        return await self.sync() if self._unpublished() else None
+        """Publish now what is waiting; None when nothing is. In `autosync` also tries again what failed there for good,
+        so that it is raised."""
+        background = self._background
+        if background is None:
+            return await self.sync() if self._unpublished() else None
+        waiting = self._unpublished() or background.failure is not None
+        return await background.sync_now() if waiting else None
 
     def _changed(self) -> None:
-        if self._wake is not None:
-            self._wake.set()
+        if self._background is not None:
+            self._background.wrote()
 
     def _use(self, provider: Where) -> None:
         opened = _opened(provider)

@@ -188,6 +188,9 @@ async def publish(run: Run, layout: Layout) -> None:
                 run.heads.values(),
                 [head.commit.digest for head in run.heads.values()],
             )
+            if ready.own and str(ready.root).encode() != replica.db.get_meta("root"):
+                # Until names point there it waits, also when this sync is cut off: the commit counts our writes.
+                replica.db.set_meta("sending", b"1")
     except MembershipError as error:
         run.report.say("cannot-publish", f"nothing was published: {error}. {error.hint}")
         return
@@ -205,6 +208,7 @@ async def publish(run: Run, layout: Layout) -> None:
     await run.names.put(moved)
     with replica.transaction():
         replica.db.set_meta("root", str(ready.root).encode())
+        replica.db.set_meta("sending", b"0")
         replica.db.connection.execute(
             "INSERT OR REPLACE INTO heads VALUES (?,?,?,?,?,?)",
             (

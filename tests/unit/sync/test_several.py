@@ -105,3 +105,32 @@ def test_one_that_only_pins_cannot_be_the_only_one(tmp_path: Path) -> None:
     with pytest.raises(IpfsmemError):
         asyncio.run(a.sync())
     assert pinner.calls.count("pin") == 0
+
+
+def test_what_was_committed_but_did_not_arrive_still_waits(tmp_path: Path) -> None:
+    """The commit is on disk before the upload: `status` must not take it for published, nor `flush`."""
+    provider = SimProvider(SimCloud(), name="one")
+    a = device(tmp_path, "a", [provider])
+    a.write("k", "text")
+    asyncio.run(a.sync())
+    assert not a.status().unpublished
+    a.write("k", "changed")
+    for cut in ("reset_after", "put_name"):
+        real = provider.put_name
+        if cut == "reset_after":
+            provider.faults.reset_after = 0
+        else:
+            provider.put_name = _fails  # type: ignore[method-assign]
+        with pytest.raises(ProviderUnavailable):
+            asyncio.run(a.sync())
+        assert a.status().unpublished, cut
+        provider.faults.reset_after = None
+        provider.put_name = real  # type: ignore[method-assign]
+    assert asyncio.run(a.flush()) is not None
+    assert not a.status().unpublished and asyncio.run(a.flush()) is None
+    b = device(tmp_path, "b", [provider])
+    assert b.read("k").file.body == "changed"  # type: ignore[union-attr]
+
+
+async def _fails(name: str, record: bytes) -> None:
+    raise ProviderUnavailable("not now")

@@ -1,0 +1,140 @@
+"""Syncing beside a program that runs for long: a task that syncs when it is time, and tells what became of it.
+
+It decides nothing about when (`pace`) and knows nothing of what a sync is. No failure ends it, and none is lost: each is
+told, and one that waiting does not help against is kept until a sync works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from ipfsmem.sync.pace import Pace, passes
+from ipfsmem.sync.report import SyncReport
+
+_log = logging.getLogger("ipfsmem.sync")
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One sync in the background: what it did or why it failed, and in how many seconds the next one comes when nothing
+    is written before (None: only after a write)."""
+
+    report: SyncReport | None
+    error: Exception | None
+    again_in: float | None
+
+    @property
+    def passes(self) -> bool:
+        """Whether waiting may help against the failure."""
+        return self.error is not None and passes(self.error)
+
+
+#: Called after each attempt.
+Told = Callable[[Attempt], None]
+
+
+class Background:
+    """The task. `begin` and `stop` belong to one event loop; `wrote` may come from any thread."""
+
+    def __init__(
+        self,
+        sync: Callable[[], Awaitable[SyncReport]],
+        pace: Pace,
+        told: Told | None,
+    ) -> None:
+        """Without `told`, failures that need a person are logged as warnings."""
+        self._sync = sync
+        self._pace = pace
+        self._told = told
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        self._busy = self._stopping = False
+        self._task: asyncio.Task[None] | None = None
+        #: The last failure that waiting does not help against; None again when a sync has worked.
+        self.failure: Exception | None = None
+
+    def begin(self) -> None:
+        """Sync from now on."""
+        self._task = self._loop.create_task(self._run())
+
+    def wrote(self) -> None:
+        """Something was written; costs microseconds and waits for nothing."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing is synced in it any more
+            self._loop.call_soon_threadsafe(self._note_write)
+
+    async def sync_now(self) -> SyncReport:
+        """Sync without waiting for its time. Raises what the sync raises."""
+        self._pace.begins()
+        try:
+            report = await self._sync()
+        except Exception as error:
+            self._settle(error)
+            raise
+        self._settle(None)
+        return report
+
+    async def stop(self, *, finish: bool) -> None:
+        """End the task; `finish`: a sync that runs just now may end first. Raises what `told` raised."""
+        task = self._task
+        if task is None:
+            return
+        self._stopping = True
+        if finish and self._busy:
+            self._wake.set()
+        else:
+            task.cancel()
+        try:
+            await asyncio.wait([task])
+        finally:
+            task.cancel()
+        if not task.cancelled():
+            task.result()
+
+    def _settle(self, failure: Exception | None) -> None:
+        """After a sync: when the next one comes, and what to remember."""
+        if failure is not None and passes(failure):
+            self._pace.failed(self._loop.time())
+        else:
+            self.failure = failure
+            self._pace.worked(self._loop.time())
+        self._wake.set()
+
+    def _note_write(self) -> None:
+        self._pace.wrote(self._loop.time())
+        self._wake.set()
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            due = self._pace.due()
+            wait = None if due is None else due - self._loop.time()
+            if wait is not None and wait <= 0:
+                await self._attempt()
+                continue
+            self._wake.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), wait)
+
+    async def _attempt(self) -> None:
+        self._pace.begins()
+        self._busy = True
+        report: SyncReport | None = None
+        failure: Exception | None = None
+        try:
+            report = await self._sync()
+        except (
+            Exception
+        ) as error:  # whatever it is: the next sync must come, and somebody must hear of this one
+            failure = error
+        finally:
+            self._busy = False
+        self._settle(failure)
+        due = self._pace.due()
+        again_in = None if due is None else max(0.0, due - self._loop.time())
+        if self._told is not None:
+            self._told(Attempt(report, failure, again_in))
+        elif failure is not None and not passes(failure):
+            _log.warning("a sync in the background failed: %s: %s", type(failure).__name__, failure)

@@ -1,0 +1,431 @@
+"""Keeping in sync while a program runs: others' changes, outages, and failures that need a person."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import (
+    ConfigError,
+    ProviderRefused,
+    ProviderUnavailable,
+    PublicError,
+    SecretsError,
+    UsageError,
+)
+from ipfsmem.memory import Memory
+from ipfsmem.sync import pace
+from ipfsmem.sync.background import Attempt
+from ipfsmem.sync.report import SyncReport
+from tests.device_lab import ROOT, Lab, body
+
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    monkeypatch.setattr(pace, "LEAST_WAIT", 0.001)
+    made = Lab(tmp_path)
+    yield made
+    made.close()
+
+
+async def until(so: Callable[[], object]) -> None:
+    """Let others run until something is so."""
+    async with asyncio.timeout(PATIENCE):
+        while not so():
+            await asyncio.sleep(0.001)
+
+
+def run(work: AsyncIterator[None] | object) -> None:
+    async def whole() -> None:
+        async with asyncio.timeout(PATIENCE):
+            await work  # type: ignore[misc]
+
+    asyncio.run(whole())
+
+
+class Heard(list[Attempt]):
+    """What `told` was told."""
+
+    def __call__(self, attempt: Attempt) -> None:
+        self.append(attempt)
+
+    def errors(self) -> list[type[Exception]]:
+        return [type(attempt.error) for attempt in self if attempt.error is not None]
+
+    def worked(self) -> int:
+        return sum(attempt.report is not None for attempt in self)
+
+
+FAST = {"idle": 0.001, "most": 0.01, "every": 0.005}
+#: Nothing but what is asked for happens within a test.
+NEVER = {"idle": 3600.0, "most": 3600.0, "every": None}
+
+
+def test_what_others_write_arrives_though_nothing_is_written_here(lab: Lab) -> None:
+    a, b, _ = lab.three()
+
+    async def work() -> None:
+        async with b.autosync(**FAST) as memory:  # type: ignore[arg-type]
+            assert memory is b
+            a.write("tone", "from a")
+            await a.sync()
+            await until(lambda: body(b, "tone") == "from a")
+
+    run(work())
+
+
+def test_a_write_is_published_by_itself(lab: Lab) -> None:
+    a = lab.create("a")
+
+    async def work() -> None:
+        async with a.autosync(idle=0.001, most=0.01, every=None):
+            a.write("tone", "direct")
+            assert a.status().unpublished
+            await until(lambda: not a.status().unpublished)
+            count = len(lab.provider("a").calls)
+            await asyncio.sleep(0.05)
+            assert len(lab.provider("a").calls) == count  # every=None: nothing is asked without a write
+
+    run(work())
+
+
+def test_a_write_in_another_thread_wakes_it(lab: Lab) -> None:
+    a = lab.create("a")
+
+    async def work() -> None:
+        async with a.autosync(idle=0.001, most=0.01, every=None):
+            await asyncio.to_thread(a.write, "tone", "direct")
+            await until(lambda: not a.status().unpublished)
+
+    run(work())
+
+
+def test_leaving_the_block_publishes_what_waits(lab: Lab) -> None:
+    a = lab.create("a")
+
+    async def work() -> None:
+        async with a.autosync(**NEVER):  # type: ignore[arg-type]
+            a.write("tone", "direct")
+        assert not a.status().unpublished
+
+    run(work())
+
+
+def test_an_outage_loses_nothing_and_is_waited_out(lab: Lab) -> None:
+    a = lab.create("a")
+    heard = Heard()
+
+    async def work() -> None:
+        async with a.autosync(**FAST, told=heard):  # type: ignore[arg-type]
+            await until(heard.worked)
+            lab.provider("a").faults.offline = True
+            a.write("tone", "written in the dark")
+            await until(lambda: len(heard.errors()) >= 3)
+            assert body(a, "tone") == "written in the dark" and a.status().unpublished
+            a.write("role", "and more")
+            lab.provider("a").faults.offline = False
+            await until(lambda: not a.status().unpublished)
+        assert set(heard.errors()) == {ProviderUnavailable}
+        assert all(attempt.passes and attempt.again_in is not None for attempt in heard if attempt.error)
+
+    run(work())
+    b = lab.restore("b")
+    assert body(b, "tone") == "written in the dark" and body(b, "role") == "and more"
+
+
+def test_an_outage_is_waited_out_also_when_only_writes_count(lab: Lab) -> None:
+    a = lab.create("a")
+    heard = Heard()
+
+    async def work() -> None:
+        async with a.autosync(idle=0.001, most=0.01, every=None, told=heard):
+            lab.provider("a").faults.offline = True
+            a.write("tone", "x")
+            await until(heard.errors)
+            lab.provider("a").faults.offline = False
+            await until(lambda: not a.status().unpublished)
+
+    run(work())
+
+
+def test_a_flush_that_fails_is_tried_again_by_itself(lab: Lab) -> None:
+    a = lab.create("a")
+    heard = Heard()
+
+    async def work() -> None:
+        async with a.autosync(**NEVER, told=heard):  # type: ignore[arg-type]
+            a.write("tone", "x")
+            lab.provider("a").faults.offline = True
+            # The first wait after a failure is `idle`, an hour here.
+            with pytest.raises(ProviderUnavailable):
+                await a.flush()
+            background = a._background
+            assert background is not None and background._pace.due() is not None
+            lab.provider("a").faults.offline = False
+            assert await a.flush() is not None
+            assert await a.flush() is None
+
+    run(work())
+
+
+def test_still_down_at_the_end_is_raised_when_something_waits(lab: Lab) -> None:
+    a = lab.create("a")
+
+    async def work() -> None:
+        async with a.autosync(**FAST):  # type: ignore[arg-type]
+            lab.provider("a").faults.offline = True
+            a.write("tone", "x")
+
+    with pytest.raises(ProviderUnavailable):
+        run(work())
+    assert a.status().unpublished
+    lab.provider("a").faults.offline = False
+    asyncio.run(a.sync())
+    assert not a.status().unpublished
+
+
+def test_still_down_at_the_end_is_no_failure_when_nothing_waits(lab: Lab) -> None:
+    a = lab.create("a")
+    heard = Heard()
+
+    async def work() -> None:
+        async with a.autosync(**FAST, told=heard):  # type: ignore[arg-type]
+            await until(heard.worked)
+            lab.provider("a").faults.offline = True
+            await until(heard.errors)
+
+    run(work())
+
+
+def test_a_refusal_is_told_and_raised_by_flush_and_at_the_end(lab: Lab) -> None:
+    a = lab.create("a")
+    heard = Heard()
+
+    async def work() -> None:
+        async with a.autosync(**FAST, told=heard):  # type: ignore[arg-type]
+            await until(heard.worked)
+            lab.provider("a").faults.refuse = True
+            await until(lambda: len(heard.errors()) >= 2)  # the task lives on
+            assert not a.status().unpublished
+            with pytest.raises(ProviderRefused):
+                await a.flush()
+
+    with pytest.raises(ProviderRefused):
+        run(work())
+    assert set(heard.errors()) == {ProviderRefused} and not any(a.passes for a in heard)
+
+
+def test_a_refusal_that_is_over_is_not_raised(lab: Lab) -> None:
+    a = lab.create("a")
+    heard = Heard()
+
+    async def work() -> None:
+        async with a.autosync(**FAST, told=heard):  # type: ignore[arg-type]
+            lab.provider("a").faults.refuse = True
+            await until(heard.errors)
+            lab.provider("a").faults.refuse = False
+            before = heard.worked()
+            await until(lambda: heard.worked() > before)
+
+    run(work())
+
+
+def test_without_told_failures_are_logged(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    a = lab.create("a")
+
+    async def work() -> None:
+        async with a.autosync(**FAST):  # type: ignore[arg-type]
+            lab.provider("a").faults.offline = True
+            await asyncio.sleep(0.03)
+            assert not caplog.records  # an outage is nothing to wake anybody for
+            lab.provider("a").faults.offline = False
+            lab.provider("a").faults.refuse = True
+            await until(lambda: caplog.records)
+            lab.provider("a").faults.refuse = False
+            await until(lambda: a._background is not None and a._background.failure is None)
+
+    with caplog.at_level(logging.WARNING, logger="ipfsmem.sync"):
+        run(work())
+    assert "ProviderRefused" in caplog.records[0].getMessage()
+
+
+def test_any_other_failure_does_not_end_it_silently(lab: Lab) -> None:
+    """A bug in a provider, say: what is no error of ours is told like the others, and the next sync comes."""
+    a = lab.create("a")
+    heard = Heard()
+    provider = lab.provider("a")
+    real = provider.get_name
+
+    async def broken(name: str) -> bytes | None:
+        raise RuntimeError("a bug")
+
+    async def work() -> None:
+        async with a.autosync(**FAST, told=heard):  # type: ignore[arg-type]
+            provider.get_name = broken  # type: ignore[method-assign]
+            await until(lambda: len(heard.errors()) >= 2)
+            with pytest.raises(RuntimeError):
+                await a.flush()
+            provider.get_name = real  # type: ignore[method-assign]
+            a.write("tone", "x")
+            await until(lambda: not a.status().unpublished)
+
+    run(work())
+    assert set(heard.errors()) == {RuntimeError}
+
+
+def test_what_told_raises_is_raised_at_the_end_and_the_rest_is_published(lab: Lab) -> None:
+    a = lab.create("a")
+
+    class Mine(Exception):
+        pass
+
+    def told(attempt: Attempt) -> None:
+        raise Mine
+
+    async def work() -> None:
+        async with a.autosync(**FAST, told=told):  # type: ignore[arg-type]
+            await asyncio.sleep(0.02)
+            a.write("tone", "x")
+
+    with pytest.raises(Mine):
+        run(work())
+    assert not a.status().unpublished
+
+
+def test_the_failure_of_the_block_is_what_its_caller_sees(lab: Lab) -> None:
+    a = lab.create("a")
+
+    async def work(offline: bool) -> None:
+        async with a.autosync(**NEVER):  # type: ignore[arg-type]
+            a.write("tone", f"{offline}")
+            lab.provider("a").faults.offline = offline
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        run(work(False))
+    assert not a.status().unpublished
+    with pytest.raises(ValueError, match="mine") as caught:
+        run(work(True))
+    assert "could not be published" in "".join(caught.value.__notes__)
+
+
+def test_a_cancelled_block_publishes_what_waits(lab: Lab) -> None:
+    a = lab.create("a")
+
+    async def work() -> None:
+        async def block() -> None:
+            async with a.autosync(**NEVER):  # type: ignore[arg-type]
+                a.write("tone", "x")
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(block())
+        await until(lambda: body(a, "tone") == "x")
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        assert task.cancelled() and not a.status().unpublished
+
+    run(work())
+
+
+def test_a_sync_that_hangs_does_not_hold_the_end_up_when_nothing_waits(lab: Lab) -> None:
+    a = lab.create("a")
+    asyncio.run(a.sync())
+    provider, reached = lab.provider("a"), asyncio.Event()
+
+    async def hangs(name: str) -> bytes | None:
+        reached.set()
+        await asyncio.Event().wait()
+        return None
+
+    async def work() -> None:
+        provider.get_name = hangs  # type: ignore[method-assign]
+        async with a.autosync(**FAST):  # type: ignore[arg-type]
+            await reached.wait()
+
+    run(work())
+
+
+def test_a_sync_that_is_publishing_may_end(lab: Lab) -> None:
+    a = lab.create("a")
+    asyncio.run(a.sync())
+    provider, reached, go = lab.provider("a"), asyncio.Event(), asyncio.Event()
+    real, uploads = provider.put_car, 0
+
+    async def slow(*args: object, **named: object) -> object:
+        nonlocal uploads
+        uploads += 1
+        reached.set()
+        await go.wait()
+        return await real(*args, **named)  # type: ignore[arg-type]
+
+    async def work() -> None:
+        provider.put_car = slow  # type: ignore[method-assign,assignment]
+        async with a.autosync(idle=0.001, most=0.01, every=None):
+            a.write("tone", "x")
+            await reached.wait()
+            asyncio.get_running_loop().call_later(0.01, go.set)
+
+    run(work())
+    assert uploads == 1 and not a.status().unpublished
+
+
+def test_where_no_sync_could_work_it_says_so_at_once(tmp_path: Path) -> None:
+    async def enter(memory: Memory, **named: object) -> None:
+        async with memory.autosync(**named):  # type: ignore[arg-type]
+            raise AssertionError("not reached")
+
+    with (
+        Memory.create("l", "local", home=tmp_path) as local,
+        pytest.raises(UsageError, match="not published"),
+    ):
+        run(enter(local))
+    made = Memory.create("e", "encrypted-ipfs", unlock=ROOT, unprotected_keys=True, home=tmp_path)
+    with made as nowhere, pytest.raises(ConfigError, match="no provider"):
+        run(enter(nowhere))
+    (tmp_path / "stick").mkdir()
+    public = Memory.create("p", "ipfs", unlock=ROOT, provider=str(tmp_path / "stick"), home=tmp_path)
+    with public:
+        with pytest.raises(PublicError):
+            run(enter(public))
+        with pytest.raises(UsageError):
+            run(enter(public, public_ok=True, every=0))
+
+
+def test_mode_none_accepts_it_and_does_nothing() -> None:
+    async def work() -> None:
+        async with Memory.load(mode="none").autosync(**FAST) as memory:  # type: ignore[arg-type]
+            memory.write("tone", "x")
+            assert await memory.flush() == SyncReport()
+
+    run(work())
+
+
+def test_a_secret_is_told_and_raised_until_it_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "stick").mkdir()
+    memory = Memory.create(
+        "p", "ipfs", unlock=ROOT, provider=str(tmp_path / "stick"), public_ok=True, home=tmp_path
+    )
+    heard, secret = Heard(), "AKIA" + "ABCDEFGHIJKLMNOP"
+
+    async def work(allow: tuple[str, ...] = ()) -> None:
+        async with memory.autosync(idle=0.001, most=0.01, every=0.05, allow=allow, told=heard):
+            memory.write("wallet", secret)
+            await until(lambda: heard.errors() or heard.worked() > 1)
+            with pytest.raises(SecretsError) if not allow else contextlib.nullcontext():
+                await memory.flush()
+
+    with memory:
+        with pytest.raises(SecretsError):
+            run(work())
+        assert SecretsError in heard.errors()
+        heard.clear()
+        run(work(("wallet",)))
+        assert heard.errors() == [] and not memory.status().unpublished
