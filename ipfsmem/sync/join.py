@@ -11,7 +11,7 @@ from hashlib import sha256
 
 import msgspec
 
-from ipfsmem.causal.clock import observed
+from ipfsmem.causal.clock import ZERO, observed
 from ipfsmem.causal.state import (
     covers,
     join_ctx,
@@ -168,10 +168,8 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
             ]
     here = blocks_here(replica.db, (*bodies, *bases))
     now = replica.world.now()
-    hlc = store.frame.hlc
-    for entry in joined.values():
-        for value in entry.values():
-            hlc = max(hlc, observed(hlc, value.h, now))
+    latest = max((value.h for entry in joined.values() for value in entry.values()), default=ZERO)
+    hlc = observed(store.frame.hlc, latest, now)
     frame = Frame(join_ctx(store.frame.ctx, theirs_ctx), join_seen(store.frame.seen, commit.ctx), hlc)
     if joined or frame != store.frame:
         store.apply(joined, frame)
