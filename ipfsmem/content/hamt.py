@@ -14,7 +14,7 @@ from ipfsmem.content.dagpb import TYPE_HAMT, Link, RawLink, UnixFS, encode_raw, 
 from ipfsmem.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ipfsmem.content.dagpb import Node
 
@@ -25,6 +25,8 @@ _HASH_BITS = 64
 _MASK = 0xFFFFFFFFFFFFFFFF
 _C1 = 0x87C37B91114253D5
 _C2 = 0x4CF5AD432745937F
+#: A link with the hash of its name.
+Hashed = tuple[bytes, RawLink]
 _LABELS = [b"%02X" % index for index in range(FANOUT)]
 
 
@@ -64,38 +66,47 @@ def _mix(value: int) -> int:
     return value ^ value >> 33
 
 
+def name_hash(name: bytes) -> bytes:
+    """The hash that places a name: eight bytes, each one the slot on its level."""
+    return murmur3(name).to_bytes(8, "big")
+
+
 def build(links: Sequence[RawLink]) -> tuple[list[tuple[bytes, bytes]], int]:
     """All shards of a folder with these links as (CID bytes, block), the root last, and the size of all below it.
 
     Raises FormatError when two names share all 64 bits of their hash, which no HAMT can hold.
     """
     blocks: list[tuple[bytes, bytes]] = []
-    hashed = [(murmur3(link[0]).to_bytes(8, "big"), link) for link in links]
-    _, tsize = _shard(hashed, 0, blocks)
+    _, tsize = shard([(name_hash(link[0]), link) for link in links], 0, blocks)
     return blocks, tsize
 
 
-def _shard(
-    hashed: list[tuple[bytes, RawLink]], level: int, blocks: list[tuple[bytes, bytes]]
-) -> tuple[bytes, int]:
+def shard(hashed: Sequence[Hashed], level: int, blocks: list[tuple[bytes, bytes]]) -> tuple[bytes, int]:
+    """The shard of these links on a level, as CID and size; its blocks and those below it are added, it last."""
     # Recursion ends after eight levels: a hash has eight bytes.
-    slots: dict[int, list[tuple[bytes, RawLink]]] = {}
+    slots: dict[int, list[Hashed]] = {}
     if level == 8:
         raise FormatError(
             f"names collide in all bits of their hash: {hashed[0][1][0]!r}, {hashed[1][1][0]!r}"
         )
     for item in hashed:
         slots.setdefault(item[0][level], []).append(item)
+    below: dict[int, RawLink] = {
+        index: items[0][1] if len(items) == 1 else (b"", *shard(items, level + 1, blocks))
+        for index, items in slots.items()
+    }
+    cid, size, block = node(below)
+    blocks.append((cid, block))
+    return cid, size
+
+
+def node(below: Mapping[int, RawLink]) -> tuple[bytes, int, bytes]:
+    """One shard as CID, size and block: by slot the link of a file, or one without a name to the shard below."""
     rows: list[RawLink] = []
     bitmap = total = 0
-    for index, items in slots.items():
+    for index, (name, cid, size) in below.items():
         bitmap |= 1 << index
-        if len(items) == 1:
-            name, cid, size = items[0][1]
-            rows.append((_LABELS[index] + name, cid, size))
-        else:
-            cid, size = _shard(items, level + 1, blocks)
-            rows.append((_LABELS[index], cid, size))
+        rows.append((_LABELS[index] + name, cid, size))
         total += size
     data = UnixFS(
         TYPE_HAMT,
@@ -104,9 +115,7 @@ def _shard(
         fanout=FANOUT,
     )
     block = encode_raw(rows, encode_unixfs(data))
-    cid = PB_PREFIX + sha256(block).digest()
-    blocks.append((cid, block))
-    return cid, total + len(block)
+    return PB_PREFIX + sha256(block).digest(), total + len(block), block
 
 
 class Shard(NamedTuple):

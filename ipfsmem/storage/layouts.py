@@ -14,14 +14,17 @@ from ipfsmem.causal.tree import DIGITS, is_leaf
 from ipfsmem.causal.value import Entry, entry_key, split_segment
 from ipfsmem.content.cid import CID, RAW_PREFIX, decode_cid
 from ipfsmem.content.dagpb import RawLink
+from ipfsmem.content.hamt import name_hash
 from ipfsmem.content.unixfs import file_bytes
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.folders import Folder, add_file, add_folder, objects_folder, state_folder
+from ipfsmem.replica.many import no_collection
 from ipfsmem.replica.replica import Replica
+from ipfsmem.storage.flat_folder import flat_folder
 from ipfsmem.storage.memories import Memories
 from ipfsmem.storage.secret_check import SecretCheck
-from ipfsmem.storage.shown import Shown
+from ipfsmem.storage.shown import file_name
 
 #: Rows of `folders` that remember the timeline files of the plain layout, by day and by what went into them.
 _DAY_ROW = "p"
@@ -66,12 +69,19 @@ class PlainLayout:
         """The root for a plain commit and the ring beside it. Raises SecretsError."""
         if self._check is not None:
             self._check.look(replica)
+        with no_collection():
+            return self._root(replica, head, keyring)
+
+    def _root(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
         db = replica.db
         seen, others = self._memories.overview.look(keep=True)
-        files = self._texts(replica, seen, others)
+        # The usual case: the body is the file, so its CID follows from the value.
+        hashed = [(one.slot, (file_name(one.key), RAW_PREFIX + one.sha, one.size)) for one in seen]
+        files = self._texts(replica, others)
         files.append((b"MEMORY.md", *_any_file(db, self._memories.index().encode())))
         days = self._days(replica, others)
-        shown = {cid for _, cid, _ in (*files, *days)}
+        shown = {RAW_PREFIX + one.sha for one in seen}
+        shown.update(cid for _, cid, _ in (*files, *days))
         inner: list[RawLink] = [
             (b"commit.json", *add_file(db, head)),
             (b"keyring.json", *add_file(db, keyring)),
@@ -83,14 +93,12 @@ class PlainLayout:
         files.append((b".ipfsmem", *add_folder(db, inner)))
         if days:
             files.append((b"timeline", *add_folder(db, days)))
-        return decode_cid(add_folder(db, [(b"memory", *add_folder(db, files))])[0])
+        hashed += [(name_hash(link[0]), link) for link in files]
+        return decode_cid(add_folder(db, [(b"memory", *flat_folder(db, hashed))])[0])
 
-    def _texts(self, replica: Replica, shown: Iterable[Shown], others: Mapping[str, Entry]) -> list[RawLink]:
-        """The shown text of every memory, and its conflict copies."""
-        # The usual case: the body is the file, so its CID follows from the value.
-        links: list[RawLink] = [
-            (b"%b.md" % one.key.encode(), RAW_PREFIX + one.sha, one.size) for one in shown
-        ]
+    def _texts(self, replica: Replica, others: Mapping[str, Entry]) -> list[RawLink]:
+        """The shown text of the other memories, and their conflict copies."""
+        links: list[RawLink] = []
         for name, entry in others.items():
             key = entry_key(name)
             if key is None:
@@ -99,11 +107,11 @@ class PlainLayout:
                 # Not at hand, but its CID is known all the same.
                 (value,) = entry.values()
                 if value.loc is not None and not value.loc.ek:
-                    links.append((b"%b.md" % key.encode(), *_located(value.loc.sha, value.loc.size)))
+                    links.append((file_name(key), *_located(value.loc.sha, value.loc.size)))
                 continue
             view = self._memories.view(key, entry)
             if view.data is not None:
-                links.append((b"%b.md" % key.encode(), *add_file(replica.db, view.data)))
+                links.append((file_name(key), *add_file(replica.db, view.data)))
             for copy in view.conflicts:
                 loc = entry[copy.dot].loc
                 if loc is not None and not loc.ek:

@@ -8,32 +8,33 @@ at hand are remembered; conflicts and what is not fetched are looked at each tim
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
-from hashlib import sha256
-from types import ModuleType
 
 import msgspec
 
-import ipfsmem
 from ipfsmem.bundle import header, index, memory_file
 from ipfsmem.bundle.index import IndexItem, index_line
 from ipfsmem.bundle.memory_file import MemoryFile, head
 from ipfsmem.causal.tree import Node, Tree
 from ipfsmem.causal.value import Entry, decode_entry
+from ipfsmem.content import hamt
 from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Store
+from ipfsmem.storage.code_mark import code_mark
 
 _ROW = "shown/"
 
 
 class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A memory with one text, which is the file byte for byte. `section` and `line` are its place in MEMORY.md."""
+    """A memory with one text, which is the file byte for byte. `section` and `line` are its place in MEMORY.md, `slot`
+    the hash that places the file in a sharded folder.
+    """
 
     key: str
     dot: str
     sha: bytes
     size: int
+    slot: bytes
     section: str
     line: str
 
@@ -134,6 +135,11 @@ class Overview:
             db.connection.executemany("DELETE FROM meta WHERE name=?", gone)
 
 
+def file_name(key: str) -> bytes:
+    """The name of a memory's file."""
+    return b"%b.md" % key.encode()
+
+
 def head_of(data: bytes) -> MemoryFile:
     """The header of a text; an empty one where it cannot be read."""
     try:
@@ -162,23 +168,11 @@ def _leaf(store: Store, node: Node) -> tuple[_Leaf, bool]:
             continue
         file = head_of(data)
         section, line = index_line(IndexItem(name[2:], file.name, file.description, file.type))
-        leaf.shown.append(Shown(name[2:], dot, bytes.fromhex(loc.sha), loc.size, section, line))
+        slot = hamt.name_hash(file_name(name[2:]))
+        leaf.shown.append(Shown(name[2:], dot, bytes.fromhex(loc.sha), loc.size, slot, section, line))
     return leaf, whole
 
 
-@lru_cache(maxsize=1)
 def _code() -> bytes:
     """Changes with the code that makes a line of a text."""
-    return code_mark(header, index, memory_file)
-
-
-def code_mark(*modules: ModuleType) -> bytes:
-    """A hash of the source of modules, to remember with what they made: other code, other mark."""
-    found = sha256()
-    for module in modules:
-        try:
-            data = bytes(module.__spec__.loader.get_data(module.__file__))  # type: ignore[union-attr]
-        except (AttributeError, OSError):
-            data = ipfsmem.__version__.encode()  # without sources the version has to do
-        found.update(b"%d " % len(data) + data)
-    return found.digest()[:16]
+    return code_mark(header, hamt, index, memory_file)
