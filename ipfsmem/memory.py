@@ -10,7 +10,7 @@ import contextlib
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 
@@ -48,12 +48,13 @@ from ipfsmem.storage.layouts import PlainLayout, SealedLayout
 from ipfsmem.storage.secret_check import SecretCheck
 from ipfsmem.storage.working_copy import PLAIN_MODES
 from ipfsmem.sync.background import Background, Told
+from ipfsmem.sync.channels import Channels
 from ipfsmem.sync.collection import Collection
 from ipfsmem.sync.engine import collect, move, sync
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.pace import Pace
 from ipfsmem.sync.probe import Step, probe
-from ipfsmem.sync.provider import Capabilities, Provider, open_provider
+from ipfsmem.sync.provider import Capabilities, Provider
 from ipfsmem.sync.publish import Layout
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
@@ -92,6 +93,7 @@ class Memory(LocalMemory):
         super().__init__(namespace, replica)
         self._root: RootKeys | None = None
         self._background: Background | None = None
+        self._opened = Channels()
 
     # -- making and opening ----------------------------------------------------------------------------------
 
@@ -274,10 +276,16 @@ class Memory(LocalMemory):
             raise ConfigError("no provider to look at", hint="Say where the memory is kept: --provider.")
         folder = configuration.namespace_folder(configuration.home(home, known), namespace)
         root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock
-        opened = _opened(provider)
+        channels = Channels()
+        opened = channels.open(_each(provider))
         scratch = create_replica(None, NamespaceConfig("none", "scratch"), world, passphrase=None)
-        vault, sealed = await find_vault(root, opened, scratch)
-        scratch.close()
+        try:
+            vault, sealed = await find_vault(root, opened, scratch)
+        except BaseException:
+            await channels.aclose()
+            raise
+        finally:
+            scratch.close()
         if isinstance(unlock, Unlock) and vault.admin == root.admin_public.hex():
             vault = unlock.config(root)
         mode = "encrypted-ipfs" if sealed else "ipfs"
@@ -294,13 +302,13 @@ class Memory(LocalMemory):
             replica = begin_replica(folder, made, world, passphrase=passphrase)
             memory = cls(namespace, replica)
             memory._root = root
-            memory._providers = opened
+            memory._opened, memory._providers = channels, opened
             try:
                 memory.restored = await memory.sync(progress=progress)
                 # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
                 finish(replica)
             except BaseException:
-                memory.close()
+                await memory.aclose()
                 discard(folder)
                 raise
         return memory
@@ -314,7 +322,11 @@ class Memory(LocalMemory):
         """
         world = world or World()
         given = provider or configuration.settings().provider
-        foreign = await read_foreign(source, _opened(given), now_ms=world.now())
+        channels = Channels()
+        try:
+            foreign = await read_foreign(source, channels.open(_each(given)), now_ms=world.now())
+        finally:
+            await channels.aclose()
         memory = cls(
             configuration.DEFAULT_NAMESPACE,
             create_replica(None, NamespaceConfig("none", "reader"), world, passphrase=None),
@@ -357,9 +369,24 @@ class Memory(LocalMemory):
         return self._root is not None
 
     def close(self) -> None:
-        """Let go of files and secrets."""
+        """Let go of files, secrets and the providers that were opened here from their specs.
+
+        In a running event loop connections end when the loop comes to it; `aclose`, or `async with`, waits for that.
+        """
         self._root = None
+        self._opened.close()
         super().close()
+
+    async def aclose(self) -> None:
+        """`close`, and the connections of this event loop are closed when it returns."""
+        await self._opened.aclose()
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
 
     #: Where a foreign bundle came from; None for a memory of one's own.
     opened: Opened | None = None
@@ -458,13 +485,18 @@ class Memory(LocalMemory):
 
     async def test_provider(self, provider: str | Provider) -> list_[Step]:
         """Try a provider out, really: upload, listing, reading back, names, unpin. It is shown nothing of the memory."""
-        (opened,) = _opened(provider)
-        return await probe(opened, now_ms=self.replica.world.now(), random=self.replica.world.random)
+        channels = Channels()
+        (opened,) = channels.open([provider])
+        try:
+            return await probe(opened, now_ms=self.replica.world.now(), random=self.replica.world.random)
+        finally:
+            await channels.aclose()
 
     def providers(self) -> list_[ProviderInfo]:
         """The providers in use, what each can do, and what this device placed there last."""
         specs = self.replica.config.providers
-        named = zip(specs, _opened(specs), strict=True) if specs else ((p.name, p) for p in self._providers)
+        opened = self._opened.open(specs)
+        named = zip(specs, opened, strict=True) if specs else ((p.name, p) for p in self._providers)
         found = []
         for spec, provider in named:
             row = self.replica.db.connection.execute(
@@ -477,7 +509,7 @@ class Memory(LocalMemory):
 
     def add_provider(self, spec: str) -> None:
         """Publish there too from the next sync on. Raises ConfigError when there is no such provider."""
-        self._providers = [*self._providers, *_opened(spec)]
+        self._providers = [*self._providers, *self._opened.open([spec])]
         self._remember([*self.replica.config.providers, spec])
 
     def remove_provider(self, spec: str) -> None:
@@ -489,7 +521,7 @@ class Memory(LocalMemory):
             )
         known.remove(spec)
         self._remember(known)
-        self._providers = _opened(known)
+        self._providers = self._opened.open(known)
 
     async def move(
         self,
@@ -507,7 +539,7 @@ class Memory(LocalMemory):
         channels = self._channels()
         self._agree(public_ok)
         self.scan()
-        (opened,) = _opened(target)
+        (opened,) = self._opened.open([target])
         moved = await move(
             self.replica,
             channels,
@@ -521,7 +553,7 @@ class Memory(LocalMemory):
         if isinstance(target, str):
             stay = [spec for spec in self.replica.config.providers if source is not None and spec != source]
             self._remember([*stay, target])
-            self._providers = _opened([*stay, target])
+            self._providers = self._opened.open([*stay, target])
         else:
             self._providers = [opened]
         return moved
@@ -625,7 +657,7 @@ class Memory(LocalMemory):
             self._background.wrote()
 
     def _use(self, provider: Where) -> None:
-        opened = _opened(provider)
+        opened = self._opened.open(_each(provider))
         if opened:
             self._providers = opened
 
@@ -639,15 +671,6 @@ def _each(provider: Where) -> list[str | Provider]:
     if provider is None:
         return []
     return [provider] if isinstance(provider, str | Provider) else list(provider)
-
-
-def _opened(provider: Where) -> list[Provider]:
-    """Open what is a spec, with the settings of its kind from the settings file."""
-    each = _each(provider)
-    known = (
-        configuration.settings() if any(isinstance(one, str) for one in each) else configuration.Settings()
-    )
-    return [open_provider(one, known.of_provider(one)) if isinstance(one, str) else one for one in each]
 
 
 def _specs(provider: Where) -> tuple[str, ...]:
