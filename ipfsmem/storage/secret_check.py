@@ -1,7 +1,8 @@
 """A look for secrets at what this device is about to publish, once for each text.
 
 In plain mode a finding stops the publish; in encrypted mode it is only said. Entries are noted when they are written
-(`replica.writing`), so a publish looks at what is new and at nothing else. Texts of other devices are public already.
+(`replica.writing`), so a publish looks at what is new and at nothing else, until the rules of the look change: then plain
+mode looks at everything again. Texts of other devices are public already.
 It never shows the secret, and finding nothing proves nothing.
 """
 
@@ -12,15 +13,19 @@ from hashlib import sha256
 
 import msgspec
 
+from ipfsmem import wordlist
 from ipfsmem.bundle import secrets
 from ipfsmem.canonical import read_json
-from ipfsmem.causal.value import LIVE, entry_key, split_segment
+from ipfsmem.causal.value import LIVE, Entry, entry_key, split_segment
 from ipfsmem.errors import SecretsError
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.writing import take_unscanned
+from ipfsmem.storage.code_mark import code_mark
 
 #: Row with hashes of what was found and let pass, under the device's own key where the mode seals.
 _KNOWN = "known secrets"
+#: Row with the mark of the rules under which everything was looked at in plain mode.
+_RULES = "secret rules"
 #: Findings that are named in one message.
 _NAMED = 10
 
@@ -57,6 +62,10 @@ class SecretCheck:
         Raises SecretsError in plain mode; then the texts stay unseen, and the next publish looks again.
         """
         names = take_unscanned(replica, None if self._strict else WARN_ABOUT)
+        rules = code_mark(secrets, wordlist)
+        if self._strict and replica.db.get_meta(_RULES) != rules:
+            names = sorted(name for name, entry in replica.store.entries() if _has_own(replica, entry))
+            replica.db.set_meta(_RULES, rules)
         met = [suspect for name in names for suspect in _suspects(replica, name)]
         if not met:
             self.found = []
@@ -74,6 +83,10 @@ class SecretCheck:
 
 #: A finding, and a hash of what was found.
 _Met = tuple[str, Suspect]
+
+
+def _has_own(replica: Replica, entry: Entry) -> bool:
+    return any(dot[:16] == replica.device.id for dot in entry)
 
 
 def _suspects(replica: Replica, name: str) -> list[_Met]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import ModuleType
 from typing import Literal
 
 import pytest
@@ -178,3 +179,66 @@ def test_the_list_of_what_is_unseen_is_sealed(tmp_path: Path, cloud: SimCloud) -
         sync(memory)
         assert not memory.replica.db.connection.execute("SELECT names FROM unscanned").fetchall()
         assert b"telling" not in (tmp_path / "a" / "x" / "state.db").read_bytes()
+
+
+def test_a_secret_that_comes_into_an_old_memory_later_is_found(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as memory:
+        memory.write("old", "nothing in it")
+        memory.write("other", "nor here")
+        sync(memory, public_ok=True)
+    with device(tmp_path, cloud) as memory:
+        sync(memory)
+        memory.write("old", f"nothing in it, but {KEY}")
+        with pytest.raises(SecretsError, match="old line 6: AWS access key"):
+            sync(memory)
+
+
+def test_in_plain_mode_other_rules_look_at_everything_again(
+    tmp_path: Path, cloud: SimCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    found: list[secrets.Finding] = []
+
+    def scan(text: str) -> list[secrets.Finding]:
+        looked.append(text.split("\n")[-2].strip())
+        return found if "secret" in text else []
+
+    monkeypatch.setattr("ipfsmem.storage.secret_check.secrets.scan", scan)
+    with device(tmp_path, cloud) as memory:
+        memory.write("old", "the secret of life")
+        sync(memory, public_ok=True)
+    with device(tmp_path, cloud, "b") as other:
+        sync(other)
+        other.write("theirs", "written by somebody else")
+        sync(other)
+    with device(tmp_path, cloud) as memory:
+        looked.clear()
+        sync(memory)
+        memory.write("new", "some text")
+        sync(memory)
+        assert looked == ["some text"]
+        # What has the name of a rule's source is another one now.
+        monkeypatch.setattr("ipfsmem.storage.secret_check.code_mark", lambda *modules: b"other rules")
+        found.append(secrets.Finding(1, 0, 3, "something new"))
+        looked.clear()
+        memory.write("newer", "more text")
+        for _ in range(2):  # stopped, it looks at everything the next time, too
+            with pytest.raises(SecretsError, match="old line 1: something new"):
+                sync(memory)
+            assert sorted(looked) == ["more text", "some text", "the secret of life"]
+            looked.clear()
+        sync(memory, allow=["old"])
+        looked.clear()
+        memory.write("newest", "last text")
+        sync(memory)
+        assert looked == ["last text"]
+
+
+def test_the_mark_of_code_is_that_of_its_source() -> None:
+    from ipfsmem import wordlist
+    from ipfsmem.storage.code_mark import code_mark
+
+    assert code_mark(secrets) == code_mark(secrets) != code_mark(wordlist)
+    assert code_mark(secrets, wordlist) != code_mark(wordlist, secrets)
+    module = ModuleType("no_source")
+    assert len(code_mark(module)) == 16
