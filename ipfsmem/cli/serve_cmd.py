@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import signal
 from pathlib import Path
 
 import click
@@ -12,6 +15,8 @@ from ipfsmem.errors import NotFoundError, UsageError
 
 #: Shortest token that is not guessed by trying.
 MIN_TOKEN = 16
+#: Where the requests of the Pinning Service API are kept in the served folder.
+PSA_FOLDER = "psa"
 
 
 @ours("serve", secrets=False)
@@ -28,20 +33,21 @@ def command(
 ) -> None:
     """Serve FOLDER to your other devices as the provider `peer:http://HOST:PORT`, until Ctrl-C.
 
-    To everybody else it is a trustless gateway. What is served are sealed blocks, pins and signed names; no key is
-    here. Reading needs no token, for CIDs cannot be guessed; without a token nobody may write.
+    To everybody else it is a trustless gateway, and to IPFS tools with the token a pinning service under /psa. What
+    is served are sealed blocks, pins and signed names; no key is here. Reading needs no token, for CIDs cannot be
+    guessed; without a token nobody may write.
     """
+    token = token.strip() if token is not None else None  # files and variables end lines; headers cannot
     if token is not None and len(token) < MIN_TOKEN:
         raise UsageError(
             f"a token has at least {MIN_TOKEN} characters", hint="Make one with: openssl rand -hex 16"
         )
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder")
     if not create and not folder.is_dir():
         raise NotFoundError(f"there is no folder {folder}", hint="Make it with --create.")
-    try:
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
         asyncio.run(_serve(here, folder, host, port, names, token or "", create))
-    except KeyboardInterrupt:
-        # Ctrl-C is how this command ends.
-        return
 
 
 async def _serve(
@@ -49,16 +55,27 @@ async def _serve(
 ) -> None:
     from msgspec.json import encode
 
-    from ipfsmem.http.blocks import app
     from ipfsmem.http.guard import LOCAL_HOSTS
+    from ipfsmem.http.psa_requests import PinRequests
     from ipfsmem.http.running import running
+    from ipfsmem.http.serving import PSA_PATH, app
     from ipfsmem.sync.provider import open_provider
 
     store = open_provider(f"directory:{folder}", {"create": create})
-    server = app(store, token=token, hosts=LOCAL_HOSTS | frozenset(names))
+    if token and not os.access(folder, os.W_OK):
+        click.echo(f"{folder} cannot be written by this user: devices can only read", err=True)
+    requests = PinRequests(folder / PSA_FOLDER)
+    server = app(store, token=token, hosts=LOCAL_HOSTS | frozenset(names), requests=requests)
+    ended = asyncio.Event()
+    with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C comes as KeyboardInterrupt
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
     async with running(server, host, port, public=bool(names)) as url:
+        pins = f"{url}{PSA_PATH}"
         if here.json:
-            click.echo(encode({"url": url, "writes": bool(token)}))
+            click.echo(encode({"url": url, "writes": bool(token), "psa": pins if token else None}))
         else:
             click.echo(f"serving {folder} at {url}, {'writes with the token' if token else 'read only'}")
-        await asyncio.Event().wait()
+            if token:
+                click.echo(f"pinning service at {pins}, with the same token")
+        await ended.wait()

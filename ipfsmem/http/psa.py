@@ -8,7 +8,8 @@
 
 Every call needs the token. This server fetches nothing from the network: a request is `queued` until the whole tree
 is in the store, uploaded by whoever has it (`POST /car`), and `pinned` from the next look on. It says so in `info`,
-and its delegates are addresses that it is given. What is stored it never changes.
+and its delegates are addresses that it is given. What is stored it never changes. Trees of raw and dag-pb blocks only:
+what it cannot follow to the end it could not keep.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import msgspec
 from aiohttp import web
 
 from ipfsmem.canonical import read_json
-from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, parse_cid
+from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW, parse_cid
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.limits import OWN, Limits
 from ipfsmem.content.verify import verify_block
@@ -48,6 +49,7 @@ _CIDS_MAX: Final = 10
 _BODY_MAX: Final = 256 * 1024
 _META_MAX: Final = 1_000
 _AHEAD: Final = 256
+_FOLLOWED: Final = (RAW, DAG_PB)
 #: Names that a store takes, see Provider.put_car; requests with others are kept under this one.
 _STORE_NAME_MAX: Final = 100
 _OTHER_NAMES: Final = "psa"
@@ -73,16 +75,18 @@ def app(
     delegates: Iterable[str] = (),
     hosts: frozenset[str] = LOCAL_HOSTS,
     limits: Limits = OWN,
+    under: str = "",
     now: Callable[[], int] = lambda: int(time.time() * 1000),
 ) -> web.Application:
     """The server over `store`. `requests` is its list, in memory unless given; `now` is milliseconds since 1970.
 
     `delegates`: multiaddrs of a node that holds the store's blocks, if there is one. `limits`: of a tree that is
-    looked through. Raises UsageError without a token.
+    looked through. `under` goes before the names of pins in the store, so that no request takes away what somebody
+    pinned there in another way. Raises UsageError without a token.
     """
     if not token:
         raise UsageError("a pinning service needs a token: everybody who reaches it could pin")
-    handlers = _Psa(store, token, requests or PinRequests(), list(delegates) or [NOWHERE], limits, now)
+    handlers = _Psa(store, token, requests or PinRequests(), list(delegates) or [NOWHERE], limits, under, now)
     server = web.Application(middlewares=[guard(hosts), handlers.authorised], client_max_size=_BODY_MAX)
     server.router.add_get("/pins", handlers.list)
     server.router.add_post("/pins", handlers.add)
@@ -100,6 +104,7 @@ class _Psa:
         requests: PinRequests,
         delegates: list[str],
         limits: Limits,
+        under: str,
         now: Callable[[], int],
     ) -> None:
         self._store = store
@@ -107,6 +112,7 @@ class _Psa:
         self._requests = requests
         self._delegates = delegates
         self._limits = limits
+        self._under = under
         self._now = now
         self.authorised = _authorised(token)
 
@@ -155,7 +161,7 @@ class _Psa:
         cid = parse_cid(request.cid)
         if request.status != QUEUED or not await self._whole(cid):
             return request
-        pin = await self._store.pin(cid, _store_name(request.name))
+        pin = await self._store.pin(cid, self._store_name(request.name))
         made = msgspec.structs.replace(request, status=PINNED, handle=pin.handle)
         self._requests.change(made)
         return made
@@ -165,9 +171,10 @@ class _Psa:
         self._requests.drop(request.id)
         if request.status != PINNED:
             return
-        cid, name = parse_cid(request.cid), _store_name(request.name)
+        cid, name = parse_cid(request.cid), self._store_name(request.name)
         for other in self._requests.all():
-            if other.status == PINNED and parse_cid(other.cid) == cid and _store_name(other.name) == name:
+            same = other.status == PINNED and parse_cid(other.cid) == cid
+            if same and self._store_name(other.name) == name:
                 return
         await self._store.unpin(Pin(cid, name, request.handle, 0))
 
@@ -182,6 +189,8 @@ class _Psa:
                 data = cid.digest if cid.hash_code == IDENTITY else found.get(cid)
                 if data is None:
                     return False
+                if cid.codec not in _FOLLOWED:
+                    return False
                 try:
                     verify_block(cid, data)
                     links = [link.cid for link in decode_node(data).links] if cid.codec == DAG_PB else []
@@ -193,6 +202,11 @@ class _Psa:
             if len(seen) > self._limits.blocks:
                 return False
         return True
+
+    def _store_name(self, name: str) -> str:
+        full = self._under + name
+        fits = len(name) > 0 and len(full) <= _STORE_NAME_MAX and full.isascii() and full.isprintable()
+        return full if fits else self._under + _OTHER_NAMES
 
     def _shown(self, request: PinRequest) -> dict[str, Any]:
         pin: dict[str, Any] = {"cid": request.cid}
@@ -227,8 +241,11 @@ def _unknown() -> web.Response:
 
 
 async def _wish(request: web.Request) -> tuple[_Wish, CID]:
+    body = await request.read()
+    if len(body) > _BODY_MAX:  # the server above this one may let more through
+        raise LimitError(f"a request of {len(body)} bytes, {_BODY_MAX} allowed")
     try:
-        wish = read_json(await request.read(), type=_Wish)
+        wish = read_json(body, type=_Wish)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise UsageError(
             f"a pin is asked for with a cid, and a name if it is to have one: {problem}"
@@ -239,7 +256,12 @@ async def _wish(request: web.Request) -> tuple[_Wish, CID]:
         raise UsageError(f"{len(wish.origins)} origins, {ORIGINS_MAX} allowed")
     if len(wish.meta) > _META_MAX:
         raise UsageError(f"{len(wish.meta)} entries of meta, {_META_MAX} allowed")
-    return wish, parse_cid(wish.cid)
+    cid = parse_cid(wish.cid)
+    if cid.codec not in _FOLLOWED:
+        raise UsageError(
+            f"{cid} is neither raw nor dag-pb: what it needs cannot be told, so it is not kept here"
+        )
+    return wish, cid
 
 
 def _asked(request: web.Request) -> tuple[Wanted, int]:
@@ -283,8 +305,3 @@ def _time(text: str, what: str) -> int:
         return int(whole.timestamp()) * 1000 + extra
     except (ValueError, OverflowError):
         raise UsageError(f"{what} is {text[:40]!r}, which is no instant") from None
-
-
-def _store_name(name: str) -> str:
-    fits = 0 < len(name) <= _STORE_NAME_MAX and name.isascii() and name.isprintable()
-    return name if fits else _OTHER_NAMES

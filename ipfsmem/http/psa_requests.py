@@ -1,27 +1,42 @@
 """The requests that the Pinning Service face of a peer took: what was asked for, when, and what became of it.
 
-A table in SQLite, in a file or in memory. It knows nothing of HTTP and nothing of blocks.
+In memory, or one small file for each in a folder: written whole or not at all, so that servers may come, go and stand
+side by side, and a sync program may carry the folder. It knows nothing of HTTP and nothing of blocks.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import secrets
-import sqlite3
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
-from ipfsmem.content.cid import CID
-from ipfsmem.errors import StorageError
+from ipfsmem.canonical import read_json
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.errors import FormatError, StorageError
+from ipfsmem.replica.disk import (
+    make_directory,
+    read_file,
+    reason,
+    storage_errors,
+    sync_directory,
+    write_atomic,
+)
 
 QUEUED: Final = "queued"
 PINNED: Final = "pinned"
 STATUSES: Final = (QUEUED, "pinning", PINNED, "failed")
 #: How a name is compared with the one asked for.
 MATCHES: Final = ("exact", "iexact", "partial", "ipartial")
+_HEX: Final = frozenset("0123456789abcdef")
+_FILE_MAX: Final = 1024 * 1024
+#: Time of change, size and inode of a file that was read.
+_Stamp: TypeAlias = tuple[int, int, int]
 
 
 class PinRequest(msgspec.Struct, frozen=True):
@@ -67,60 +82,102 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class PinRequests:
-    """All requests, newest first. One thread."""
+    """All requests, newest first. One thread; several servers may use the folder, each sees what the others keep."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        """`path` of the database; None keeps them in memory. StorageError when it cannot be opened."""
-        try:
-            self._db = sqlite3.connect(str(path) if path else ":memory:", check_same_thread=False)
-            self._db.execute(
-                "CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, created INTEGER UNIQUE, body BLOB) STRICT"
-            )
-            self._db.commit()
-        except sqlite3.Error as error:
-            raise StorageError(f"the list of pins cannot be opened: {error}") from error
+    def __init__(self, folder: Path | None = None) -> None:
+        """`folder` holds a file for each, made with the first; None keeps them in memory. The disk is not touched."""
+        self._folder = folder
+        self._known: dict[str, PinRequest] = {}
+        self._stamps: dict[str, _Stamp] = {}
 
     def add(self, cid: str, name: str, origins: Iterable[str], meta: dict[str, str], now: int) -> PinRequest:
         """Note a request. Its time is made one millisecond later than the newest's when that is needed, so that
-        pages that go by time neither repeat nor lose one."""
-        (newest,) = self._db.execute("SELECT max(created) FROM requests").fetchone()
-        created = max(now, (newest or 0) + 1)
-        request = PinRequest(secrets.token_hex(16), cid, name, created, QUEUED, tuple(origins), meta)
+        pages that go by time neither repeat nor lose one. StorageError when it cannot be kept."""
+        newest = max((request.created for request in self.all()), default=0)
+        request = PinRequest(
+            secrets.token_hex(16), cid, name, max(now, newest + 1), QUEUED, tuple(origins), meta
+        )
+        if self._folder is not None:
+            make_directory(self._folder)
         self._keep(request)
         return request
 
     def change(self, request: PinRequest) -> None:
-        """Keep a request in its new state."""
-        self._keep(request)
+        """Keep a request in its new state, unless it was dropped meanwhile."""
+        if self.get(request.id) is not None:
+            self._keep(request)
 
     def get(self, request_id: str) -> PinRequest | None:
         """One request."""
-        row = self._db.execute("SELECT body FROM requests WHERE id=?", (request_id,)).fetchone()
-        return msgspec.json.decode(row[0], type=PinRequest) if row else None
+        if not _is_id(request_id):
+            return None  # it becomes a file's name
+        if self._folder is not None:
+            self._read(request_id)
+        return self._known.get(request_id)
 
     def drop(self, request_id: str) -> None:
         """Forget a request."""
-        with self._db:
-            self._db.execute("DELETE FROM requests WHERE id=?", (request_id,))
+        self._forget(request_id)
+        if self._folder is not None and _is_id(request_id):
+            path = self._folder / f"{request_id}.json"
+            with storage_errors(path, "remove"), contextlib.suppress(FileNotFoundError):
+                path.unlink()
+                sync_directory(self._folder)
 
     def all(self) -> list[PinRequest]:
-        """Every request, newest first."""
-        rows = self._db.execute("SELECT body FROM requests ORDER BY created DESC").fetchall()
-        return [msgspec.json.decode(row[0], type=PinRequest) for row in rows]
-
-    def close(self) -> None:
-        """Close the database."""
-        self._db.close()
+        """Every request, newest first. What is in the folder and is no request is passed over."""
+        if self._folder is not None:
+            self._look()
+        return sorted(self._known.values(), key=lambda request: (-request.created, request.id))
 
     def _keep(self, request: PinRequest) -> None:
+        if self._folder is None:
+            self._known[request.id] = request
+            return
+        write_atomic(self._folder / f"{request.id}.json", msgspec.json.encode(request))
+        self._read(request.id)
+
+    def _look(self) -> None:
+        assert self._folder is not None
         try:
-            with self._db:
-                self._db.execute(
-                    "INSERT OR REPLACE INTO requests VALUES (?,?,?)",
-                    (request.id, request.created, msgspec.json.encode(request)),
-                )
-        except sqlite3.Error as error:
-            raise StorageError(f"a pin cannot be noted: {error}") from error
+            with os.scandir(self._folder) as entries:
+                names = [entry.name for entry in entries]
+        except FileNotFoundError:
+            names = []
+        except OSError as error:
+            raise StorageError(f"the pins in {self._folder} cannot be listed: {reason(error)}") from error
+        here = {name[:-5] for name in names if name.endswith(".json") and _is_id(name[:-5])}
+        for gone in self._known.keys() - here:
+            self._forget(gone)
+        for request_id in here:
+            self._read(request_id)
+
+    def _read(self, request_id: str) -> None:
+        """Read one file, when it is not the one that was read before."""
+        assert self._folder is not None
+        path = self._folder / f"{request_id}.json"
+        try:
+            status = path.lstat()
+            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+            if self._stamps.get(request_id) == stamp:
+                return
+            data = read_file(path, _FILE_MAX)
+            request = read_json(data or b"", type=PinRequest)
+            if request.id != request_id or request.status not in STATUSES:
+                raise FormatError(f"{path} is another request's")
+            parse_cid(request.cid)
+        except (OSError, StorageError, FormatError, msgspec.DecodeError, UnicodeDecodeError):
+            self._forget(request_id)
+            return
+        self._known[request_id], self._stamps[request_id] = request, stamp
+
+    def _forget(self, request_id: str) -> None:
+        self._known.pop(request_id, None)
+        self._stamps.pop(request_id, None)
+
+
+def _is_id(text: str) -> bool:
+    return len(text) == 32 and _HEX.issuperset(text)
 
 
 def instant(ms: int) -> str:

@@ -6,6 +6,8 @@ It binds and serves; what is served, and to whom, the application decides.
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 from collections.abc import AsyncIterator
 
 from aiohttp import web
@@ -33,7 +35,13 @@ async def running(
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            raise ConfigError(f"cannot serve on {host}:{port}: {error.strerror or error}") from error
+            if error.errno == errno.EADDRINUSE:
+                raise ConfigError(
+                    f"cannot serve on {host}:{port}: another program does",
+                    hint="Choose another --port; 0 takes a free one.",
+                ) from error
+            words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+            raise ConfigError(f"cannot serve on {host}:{port}: {words}") from error
         taken = runner.addresses[0][1]
         yield f"http://{f'[{host}]' if ':' in host else host}:{taken}"
     finally:

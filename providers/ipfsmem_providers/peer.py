@@ -1,7 +1,8 @@
 """The `peer` provider: another ipfsmem that serves its blocks (`ipfsmem serve`).
 
-`peer:http://127.0.0.1:4880`, with its token in the setting `peer_token`. Everything the contract knows; reading works
-without a token. The other side is ipfsmem/http/blocks.py, whose heading lists the calls.
+`peer:http://127.0.0.1:8787` (PEER_URL when nothing is said), with its token in PEER_TOKEN; settings of the same names in
+lower case win over the environment. Everything the contract knows; reading works without a token. The other side is
+ipfsmem/http/blocks.py, whose heading lists the calls.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ipfsmem.sync.provider import Block, Capabilities, Pin
 from ipfsmem_providers.gateway_client import RECORD_TYPE, GatewayClient
 from ipfsmem_providers.http import Http, urls_of
 from ipfsmem_providers.http_body import SpooledCar
+from ipfsmem_providers.provider_settings import setting
 
 _CAPABILITIES: Final = Capabilities(
     has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True
@@ -65,13 +67,13 @@ class PeerProvider:
     """Another ipfsmem as a provider. See ipfsmem.sync.provider for what the methods promise."""
 
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is its URL (the setting `peer_url` when empty), `peer_token` the token. ConfigError without a URL."""
+        """`rest` is its URL. No network is touched. ConfigError without a URL."""
         settings = settings or {}
-        spec = rest or str(settings.get("peer_url") or "")
+        spec = rest or setting(settings, "PEER_URL")
         if not spec:
-            raise ConfigError("the peer provider needs a URL", hint="For instance peer:http://127.0.0.1:4880")
+            raise ConfigError("the peer provider needs a URL", hint="For instance peer:http://127.0.0.1:8787")
         self._url = urls_of([spec], "peer")[0]
-        token = str(settings.get("peer_token") or "")
+        token = setting(settings, "PEER_TOKEN")
         self._http = Http(
             "peer",
             trusted=[self._url],

@@ -474,13 +474,12 @@ def test_damaged_blocks_are_not_pinned(url: str, cloud: SimCloud) -> None:
 def test_requests_outlive_the_server(tmp_path: Path, cloud: SimCloud) -> None:
     from ipfsmem.http.psa_requests import PinRequests
 
-    path = tmp_path / "pins.db"
+    path = tmp_path / "pins"
     for count in (1, 2):
         requests = PinRequests(path)
         with serve(lambda kept=requests: psa.app(SimProvider(cloud), token=TOKEN, requests=kept)) as url:
             ask(url, "POST", "/pins", body={"cid": str(TREE.cid), "name": f"n{count}"})
             assert ask(url, "GET", "/pins")[1]["count"] == count
-        requests.close()
 
 
 def test_a_client_speaks_to_any_endpoint() -> None:

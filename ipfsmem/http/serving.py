@@ -1,0 +1,45 @@
+"""What `ipfsmem serve` serves: the blocks of a store, and under /psa the Pinning Service API over the same store.
+
+One token, one list of host names. It composes; what each part does is said there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aiohttp import web
+
+from ipfsmem.http import blocks, psa
+from ipfsmem.http.guard import LOCAL_HOSTS, need_token
+from ipfsmem.http.psa_requests import PinRequests
+from ipfsmem.sync.provider import Provider
+
+PSA_PATH: Final = "/psa"
+#: Before the names of pins that came in over the Pinning Service API.
+PSA_NAMES: Final = "psa:"
+
+
+def app(
+    store: Provider,
+    *,
+    token: str = "",
+    hosts: frozenset[str] = LOCAL_HOSTS,
+    requests: PinRequests | None = None,
+) -> web.Application:
+    """The server over `store`; without a token it takes no writes and no pin requests.
+
+    `requests` is the list of the Pinning Service API, in memory unless given.
+    """
+    server = blocks.app(store, token=token, hosts=hosts)
+    if token:
+        server.add_subapp(
+            PSA_PATH, psa.app(store, token=token, requests=requests, hosts=hosts, under=PSA_NAMES)
+        )
+    else:
+        server.router.add_route("*", PSA_PATH + "{rest:(/.*)?}", _refused)
+    return server
+
+
+async def _refused(request: web.Request) -> web.StreamResponse:
+    need_token(request, "")
+    raise AssertionError("an empty token lets nobody in")

@@ -1,0 +1,196 @@
+"""`gc` through a peer: bytes really go from the server's disk, a day later and no sooner, and nobody who is in the middle
+of something loses anything."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from ipfsmem_providers.peer import PeerProvider
+
+from ipfsmem.content.car import car_bytes
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import ProviderRefused
+from ipfsmem.http import serving
+from ipfsmem.memory import Memory
+from ipfsmem.replica.replica import World
+from ipfsmem.sync.provider import Collecting, Pin
+from ipfsmem.testing import SeededRandom, SimProvider
+from tests.faults.test_directory_collect import NEW, OLD, Stick
+from tests.servers.threaded import serve
+from tests.unit.storage.test_plain_layout import WALLET
+
+TOKEN = "a token of enough length"
+
+
+@pytest.fixture
+def stick(tmp_path: Path) -> Stick:
+    (tmp_path / "stick").mkdir()
+    return Stick(tmp_path / "stick")
+
+
+@pytest.fixture
+def url(stick: Stick) -> Iterator[str]:
+    with serve(lambda: serving.app(stick.open(), token=TOKEN)) as url:
+        yield url
+
+
+def peer(url: str, token: str = TOKEN) -> PeerProvider:
+    return PeerProvider(url, {"peer_token": token})
+
+
+def collect(stick: Stick, url: str) -> int:
+    stick.stamp()
+    freed = asyncio.run(peer(url).collect())
+    stick.stamp()
+    return freed
+
+
+def test_bytes_on_the_disk_of_the_server_go_a_day_later(stick: Stick, url: str) -> None:
+    assert isinstance(peer(url), Collecting)
+    old, new = stick.put(OLD), stick.put(NEW)
+    for root in (old, new):
+        asyncio.run(peer(url).pin(root, "n"))
+    asyncio.run(peer(url).unpin(Pin(old, "n", "", 0)))
+    before = stick.size
+    assert collect(stick, url) == 0, "younger than a day"
+    stick.later(1.1)
+    promised = collect(stick, url)
+    assert promised > 90_000 and stick.size == before
+    stick.later(1.1)
+    assert collect(stick, url) == promised
+    assert stick.size == before - promised and stick.whole(NEW) and not stick.whole(OLD)
+
+
+def test_a_memory_through_a_peer_lets_go_and_another_device_reads_on(
+    stick: Stick, url: str, tmp_path: Path
+) -> None:
+    def world(seed: str) -> World:
+        return World(lambda: stick.clock.ms, SeededRandom(seed))
+
+    a = Memory.create(
+        "x", "encrypted-ipfs", provider=peer(url), unlock=WALLET, unprotected_keys=True, home=tmp_path / "a",
+        world=world("gc"),
+    )  # fmt: skip
+    for n in range(5):
+        a.write("big", random.Random(n).randbytes(40_000).hex())
+        a.write(f"k{n}", f"text {n}")
+        asyncio.run(a.sync())
+        stick.later(2)
+    before = stick.size
+    for _ in range(2):
+        done = asyncio.run(a.gc(keep_roots=1, keep_days=1))
+        assert not done.problems and sum(done.freed.values()) > 150_000
+        stick.later(1.1)
+    assert stick.size < before - 150_000
+    b = Memory.load(
+        "x", "encrypted-ipfs", provider=peer(url), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b",
+        world=world("b"),
+    )  # fmt: skip
+    assert b.files() == a.files() and len(b.files()) == 6
+    a.close(), b.close()
+
+
+def test_who_was_told_that_a_block_is_there_has_a_day_to_pin(stick: Stick, url: str) -> None:
+    stick.put(OLD)
+    stick.pin(stick.put(NEW))
+    stick.later(1.1)
+    mixed = build_tree({**OLD, "more": b"of it"})
+    there = asyncio.run(peer(url).has([cid for cid, _ in mixed.blocks]))
+    assert there
+    assert collect(stick, url) > 0
+    stick.later(0.5)
+    asyncio.run(peer(url).put_car(mixed.cid, [b for b in mixed.blocks if b[0] not in there], name="n"))
+    asyncio.run(peer(url).pin(mixed.cid, "n"))
+    for _ in range(3):
+        stick.later(1.1)
+        collect(stick, url)
+    assert stick.whole({**OLD, "more": b"of it"}) and stick.whole(NEW)
+
+
+def test_an_upload_that_is_on_its_way_loses_nothing(stick: Stick, url: str) -> None:
+    stick.pin(stick.put(NEW))
+    stick.put(OLD)
+    stick.later(1.1)
+    assert collect(stick, url) > 0
+    stick.later(1.1)
+    tree = build_tree({**OLD, "more": b"of it"})
+    car = car_bytes([tree.cid], tree.blocks)
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+    connection.putrequest("POST", f"/car?root={tree.cid}&name=n")
+    connection.putheader("Authorization", f"Bearer {TOKEN}")
+    connection.putheader("Content-Length", str(len(car)))
+    connection.endheaders(car[: len(car) // 2])
+    assert collect(stick, url) > 0, "what was marked a day ago goes, while the other half is on its way"
+    assert not stick.whole(OLD)
+    connection.send(car[len(car) // 2 :])
+    assert connection.getresponse().status == 200
+    connection.close()
+    asyncio.run(peer(url).pin(tree.cid, "n"))
+    for _ in range(3):
+        stick.later(1.1)
+        collect(stick, url)
+    assert stick.whole({**OLD, "more": b"of it"})
+
+
+def test_why_nothing_is_removed_comes_through(stick: Stick, url: str) -> None:
+    absent = build_tree({"a/b": b"did not arrive yet"}).cid
+    asyncio.run(peer(url).pin(absent, "n"))
+    with pytest.raises(ProviderRefused, match=f"{absent}.* nothing was removed"):
+        collect(stick, url)
+
+
+def test_it_takes_the_token(stick: Stick, url: str) -> None:
+    with pytest.raises(ProviderRefused, match="401"):
+        asyncio.run(peer(url, "another token, long").collect())
+    with serve(lambda: serving.app(stick.open())) as closed, pytest.raises(ProviderRefused, match="403"):
+        asyncio.run(peer(closed).collect())
+
+
+def test_a_store_that_lets_go_by_itself_frees_nothing(tmp_path: Path) -> None:
+    with serve(lambda: serving.app(SimProvider(), token=TOKEN)) as url:
+        assert asyncio.run(peer(url).collect()) == 0
+
+
+def test_asked_twice_at_once_it_runs_once(stick: Stick) -> None:
+    runs = []
+
+    class Slow(SimProvider):
+        async def collect(self) -> int:
+            runs.append(1)
+            await asyncio.sleep(0.3)
+            return 7
+
+    async def many(url: str) -> list[int]:
+        return await asyncio.gather(*(peer(url).collect() for _ in range(4)))
+
+    with serve(lambda: serving.app(Slow(), token=TOKEN)) as url:
+        assert asyncio.run(many(url)) == [7] * 4 and len(runs) == 1
+        assert asyncio.run(peer(url).collect()) == 7 and len(runs) == 2
+
+
+def test_what_is_damaged_is_told_to_who_may_write_only(stick: Stick, url: str) -> None:
+    class Hurt(SimProvider):
+        async def lacking(self) -> list[object]:
+            return [build_tree(OLD).cid]
+
+    with serve(lambda: serving.app(Hurt(), token=TOKEN)) as hurt:
+        assert asyncio.run(peer(hurt).lacking()) == [build_tree(OLD).cid]
+        assert asyncio.run(peer(hurt, "").lacking()) == []
+        assert asyncio.run(peer(hurt, "another token, long").lacking()) == []
+        told = peer(hurt)
+
+        async def body() -> None:
+            await told.has([build_tree(NEW).cid])
+            before = told._http.requests
+            assert await told.lacking() == [build_tree(OLD).cid]
+            assert told._http.requests == before, "the answer to has said it"
+            await told.close()
+
+        asyncio.run(body())
