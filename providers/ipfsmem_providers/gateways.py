@@ -22,6 +22,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem_providers.foreign_layout import with_files
 from ipfsmem_providers.gateway_client import GatewayClient, base_of
 from ipfsmem_providers.http import Http, urls_of
 from ipfsmem_providers.http_errors import joined
@@ -97,12 +98,15 @@ class Gateways:
         return found
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """Checked blocks of a tree, from one gateway after the other until one gave blocks to its end."""
-        async for block in self.tree(root):
+        """Checked blocks of a tree, from one gateway after the other until one gave blocks to its end.
+
+        Files in another layout than ours come as raw blocks too, behind their own.
+        """
+        async for block in with_files(self.tree(root)):
             yield block
 
     async def tree(self, root: CID, limits: Limits = OWN) -> AsyncIterator[Block]:
-        """The same within limits of the caller's choice."""
+        """The tree as it stands there, within limits of the caller's choice."""
         known: set[CID] = set()
         problems: list[ProviderError] = []
         absent = False

@@ -4,7 +4,8 @@ Dedicated gateways answer 403 for a block inside a tree and 200 for the same blo
 paths of blocks are learned from the folders that were read, and used when a gateway wants them. Blocks without a path
 of their own (shards of a large folder, chunks of a large file) come with the whole folder or file as a CAR. A block
 that nobody named yet is looked for as a file under the roots that were read (stored_files.py), which also finds it
-where the provider cut files its own way. Every block is checked; the credentials of the own gateway go to nobody else.
+where the provider cut files its own way; when a whole tree comes as a CAR, such files are put together from it
+(foreign_layout.py). Every block is checked; the credentials of the own gateway go to nobody else.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from ipfsmem.content.car import CarParser
-from ipfsmem.content.cid import CID, DAG_PB, IDENTITY
+from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW
 from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode_unixfs
 from ipfsmem.content.limits import BLOCK_MAX, OWN
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
 from ipfsmem.sync.provider import Block
+from ipfsmem_providers.foreign_layout import with_files
 from ipfsmem_providers.gateway_client import ABSENT, CAR_TYPE, RAW_TYPE, GatewayClient, base_of
 from ipfsmem_providers.gateways import Gateways
 from ipfsmem_providers.http import CONCURRENCY, Http, urls_of
@@ -87,17 +89,18 @@ class OwnGateway:
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Checked blocks; what nobody serves is left out. ProviderUnavailable when nothing can be said."""
+        wanted = list(dict.fromkeys(cids))
         found: dict[CID, bytes] = {}
         problems: list[ProviderError] = []
         if self._client is not None:
-            problems = await self._from_own(list(dict.fromkeys(cids)), found)
-            missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
-            if missing and self._roots and not (problems and not found):
-                try:
-                    found.update(await self._files.find(missing, list(self._roots)[::-1][:_ROOTS_ASKED]))
-                except ProviderError as error:
-                    problems.append(error)
-        missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
+            looked: set[CID] = set()
+            if self._rooted:  # it would turn each of these down by its CID
+                looked = {cid for cid in wanted if cid.codec == RAW and cid not in self._places}
+                await self._as_files(looked, found, problems)
+            problems += await self._from_own([cid for cid in wanted if cid not in found], found)
+            if found or not problems:
+                await self._as_files({cid for cid in wanted if cid not in found} - looked, found, problems)
+        missing = [cid for cid in wanted if cid not in found]
         if missing and self._others is not None:
             try:
                 more = await self._others.get_blocks(missing)
@@ -111,7 +114,22 @@ class OwnGateway:
         return found
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """Checked blocks of a tree: from the own gateway, and the rest from others when it breaks off."""
+        """Checked blocks of a tree: from the own gateway, and the rest from others when it breaks off.
+
+        Files in another layout than ours come as raw blocks too, behind their own.
+        """
+        async for block in with_files(self._dag(root)):
+            yield block
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._http.close()
+        if self._others is not None:
+            await self._others.close()
+
+    # -- the own gateway -----------------------------------------------------------------------------------------
+
+    async def _dag(self, root: CID) -> AsyncIterator[Block]:
         problem: ProviderError | None = None
         known: set[CID] = set()
         if self._client is not None:
@@ -124,20 +142,12 @@ class OwnGateway:
             if known and problem is None:
                 return
         if self._others is not None:
-            async for cid, data in self._others.get_dag(root):
+            async for cid, data in self._others.tree(root):
                 if cid not in known:
                     self._learn(cid, data)
                     yield cid, data
         elif problem is not None and not known:
             raise problem
-
-    async def close(self) -> None:
-        """Close connections."""
-        await self._http.close()
-        if self._others is not None:
-            await self._others.close()
-
-    # -- the own gateway -----------------------------------------------------------------------------------------
 
     async def _from_own(self, wanted: list[CID], found: dict[CID, bytes]) -> list[ProviderError]:
         """Fill `found`; answers what went wrong."""
@@ -183,6 +193,18 @@ class OwnGateway:
         if data is not None:
             self._learn(cid, data)
             found[cid] = data
+
+    async def _as_files(
+        self, cids: Iterable[CID], found: dict[CID, bytes], problems: list[ProviderError]
+    ) -> None:
+        """Look for blocks as whole files under the roots that were read last."""
+        roots = list(self._roots)[::-1][:_ROOTS_ASKED]
+        missing = [cid for cid in cids if cid not in found]
+        if missing and roots:
+            try:
+                found.update(await self._files.find(missing, roots))
+            except ProviderError as error:
+                problems.append(error)
 
     async def _raw(self, cid: CID, address: str) -> bytes | None:
         answer = await self._http.request(

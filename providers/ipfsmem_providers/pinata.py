@@ -4,7 +4,8 @@
     PINATA_JWT             the key, eyJ...; needs the scopes org:files:read and org:files:write (legacy: see below)
     PINATA_GATEWAY         the account's own gateway, such as name.mypinata.cloud; or as above
     PINATA_GATEWAY_TOKEN   for it, when it asks for one
-    PINATA_UPLOAD          auto (a CAR, or a folder where the plan takes no CARs), car, folder
+    PINATA_UPLOAD          auto (a CAR, or a folder where the plan takes no CARs), car, folder; auto goes on as the last
+                           upload was made, so say car once when the plan was changed for one that takes them
     PINATA_API             v3, or legacy for keys of that kind (scopes pinFileToIPFS, pinByHash, pinList, unpin)
     PINATA_PATIENCE        seconds to wait while a CAR or a pin is processed (180)
     PINATA_API_URL, PINATA_UPLOAD_URL      other hosts
@@ -14,7 +15,8 @@ Settings of the same names in lower case win over the environment.
 
 A CAR keeps our tree, so its root is ours and anything else is an error. A folder is laid out by Pinata, which does not
 say how: it answers a root of its own, names point at that, and readers take it (the format allows any layout). Every
-publish sends the whole tree: there is no way to ask which blocks are there. One root has one entry with one name; our
+publish sends the whole tree, once: there is no way to ask which blocks are there, and whether the plan takes CARs is
+asked with a small one (pinata_plan.py). One root has one entry with one name; our
 root is kept beside it as keyvalue, so that an upload whose answer was lost is found again instead of repeated. Names
 (IPNS) are not kept here; pins are found by name on any device.
 """
@@ -25,11 +27,13 @@ import logging
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from ipfsmem.content.cid import CID, DAG_PB, parse_cid
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import ConfigError, FormatError, ProviderError, ProviderRefused
 from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
-from ipfsmem_providers import pinata_api, pinata_tus
+from ipfsmem_providers import pinata_api, pinata_plan, pinata_tus
 from ipfsmem_providers.car_files import CarFiles
 from ipfsmem_providers.http import Http
 from ipfsmem_providers.http_body import Body, SpooledCar
@@ -37,6 +41,7 @@ from ipfsmem_providers.own_gateway import OwnGateway
 from ipfsmem_providers.pinata_api import ONE_REQUEST, Api, File, NoCars
 from ipfsmem_providers.pinata_legacy import Legacy
 from ipfsmem_providers.provider_settings import choice, needed, seconds, setting
+from ipfsmem_providers.waiting import Waiting
 
 #: Keyvalue under which our root stands beside the one that Pinata made.
 ROOT_KEY: Final = "ipfsmem_root"
@@ -84,7 +89,10 @@ class PinataProvider:
             headers={_TOKEN_HEADER: token} if token else None,
             settings={key: value for key, value in settings.items() if key != "per_minute"},
         )
-        self._no_cars = self._legacy_mode or self._upload == "folder"
+        #: Whether the plan takes CARs; None until something tells.
+        self._cars: bool | None = None if self._upload == "auto" else self._upload == "car"
+        if self._legacy_mode:
+            self._cars = False
         #: What was uploaded a moment ago and may not be in the list yet: (root, name) -> pin.
         self._recent: dict[tuple[CID, str], Pin] = {}
         reads = self._reader.reads
@@ -112,14 +120,21 @@ class PinataProvider:
                 answered = await self._settled(there, root, name)
                 if answered is not None:
                     return answered
-            if not self._no_cars:
+            if self._cars is None and pinata_plan.SMALL < car.size <= ONE_REQUEST:
+                self._cars = await pinata_plan.takes_cars(
+                    self._api
+                )  # a larger one is refused before it is sent
+            if self._cars is not False:
                 try:
-                    return await self._put_car(root, car, name)
+                    answered = await self._put_car(root, car, name)
                 except NoCars as error:
                     if self._upload == "car":
                         raise
-                    self._no_cars = True
+                    self._cars = False
                     _log.info("%s; sending folders from now on", error)
+                else:
+                    self._cars = True
+                    return answered
             return await self._put_folder(root, car, name)
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
@@ -184,12 +199,16 @@ class PinataProvider:
 
     async def _placed(self, root: CID, name: str) -> File | None:
         """The entry of an earlier upload of the same tree under the same name, or of this very root."""
-        for filters in ({}, {"cidPending": "true"}) if not self._no_cars else ({},):
+        for filters in ({}, {"cidPending": "true"}):
+            if filters and self._cars is False:
+                break  # only CARs are processed later
             async for file in self._api.files(name=name, **filters):
                 if file.name != name:
                     continue
                 if file.cid == str(root):  # also a root that Pinata made, taken over from another device
                     return file
+                if self._cars is None:  # the newest comes first
+                    self._cars = pinata_plan.said(file)
                 if (file.keyvalues or {}).get(ROOT_KEY) != str(root):
                     continue
                 if self._upload != "car" or file.pending:
@@ -197,13 +216,13 @@ class PinataProvider:
         return None
 
     async def _put_car(self, root: CID, car: SpooledCar, name: str) -> CID:
-        keyvalues = {ROOT_KEY: str(root)}
+        keyvalues = {ROOT_KEY: str(root), pinata_plan.HOW_KEY: pinata_plan.CAR}
         if car.size <= ONE_REQUEST:
             file = await self._api.upload([(f"{name}.car", car)], name, keyvalues, car=True)
         else:
             metadata = {
                 "filename": name, "filetype": car.content_type, "network": pinata_api.NETWORK, "car": "true",
-                "cid_version": "v1", "keyvalues": f'{{"{ROOT_KEY}":"{root}"}}',
+                "cid_version": "v1", "keyvalues": msgspec.json.encode(keyvalues).decode(),
             }  # fmt: skip
             await pinata_tus.send(self._api, car, metadata)
             file = await self._after_tus(root, name)
@@ -220,12 +239,12 @@ class PinataProvider:
 
     async def _after_tus(self, root: CID, name: str) -> File:
         """The entry that a finished TUS upload made; its last answer names no id."""
-        waited = 0.0
+        waiting = Waiting(self._http.timing, self._patience)
         while True:
             file = await self._placed(root, name)
             if file is not None:
                 return file
-            waited = await self._wait(waited, "pinata does not list the upload yet")
+            await self._wait(waiting, "pinata does not list the upload yet")
 
     async def _put_folder(self, root: CID, car: SpooledCar, name: str) -> CID:
         parts = await _parts(root, car, name)
@@ -235,7 +254,8 @@ class PinataProvider:
                 f"pinata takes folders up to {ONE_REQUEST} bytes in one request, this one has {size}",
                 hint="A plan that takes CARs has no such limit, nor has the legacy API (PINATA_API=legacy).",
             )
-        file = await self._api.upload(parts, name, {ROOT_KEY: str(root)}, car=False)
+        keyvalues = {ROOT_KEY: str(root), pinata_plan.HOW_KEY: pinata_plan.FOLDER}
+        file = await self._api.upload(parts, name, keyvalues, car=False)
         answered = await self._settled(file, None, name)
         if answered is None:
             raise self._http.unavailable("pinata took the folder and dropped it without a word")
@@ -244,9 +264,9 @@ class PinataProvider:
 
     async def _settled(self, file: File, root: CID | None, name: str) -> CID | None:
         """The CID of an entry once it has one, listed under `name`; None when the entry is gone."""
-        waited = 0.0
+        waiting = Waiting(self._http.timing, self._patience)
         while file.pending:
-            waited = await self._wait(waited, f"pinata is still processing the upload of {root or name}")
+            await self._wait(waiting, f"pinata is still processing the upload of {root or name}")
             again = await self._api.file(file.id)
             if again is None:
                 return None
@@ -287,7 +307,7 @@ class PinataProvider:
 
     async def _pin(self, root: CID, name: str) -> Pin:
         asked = False
-        waited = 0.0
+        waiting = Waiting(self._http.timing, self._patience)
         while True:
             async for file in self._api.files(cid=str(root)):
                 if file.cid != str(root):
@@ -306,11 +326,11 @@ class PinataProvider:
             if not statuses and not asked:
                 await self._api.pin_by_cid(str(root), name, {ROOT_KEY: str(root)})
                 asked = True
-            waited = await self._wait(waited, f"pinata is still looking for {root}")
+            await self._wait(waiting, f"pinata is still looking for {root}")
 
     async def _pin_legacy(self, root: CID, name: str) -> Pin:
         asked = False
-        waited = 0.0
+        waiting = Waiting(self._http.timing, self._patience)
         while True:
             async for row in self._legacy.rows(hashContains=str(root)):
                 if row.ipfs_pin_hash != str(root):
@@ -321,7 +341,7 @@ class PinataProvider:
             if not asked:
                 await self._legacy.pin(str(root), name)
                 asked = True
-            waited = await self._wait(waited, f"pinata is still looking for {root}")
+            await self._wait(waiting, f"pinata is still looking for {root}")
 
     async def _put_legacy(self, root: CID, car: SpooledCar, name: str) -> CID:
         async for row in self._legacy.rows(**{"metadata[name]": name}):
@@ -332,13 +352,10 @@ class PinataProvider:
         await self._look(answered, parts)
         return answered
 
-    async def _wait(self, waited: float, what: str) -> float:
-        """Wait longer each time; seconds waited in all. ProviderUnavailable when patience ends."""
-        if waited >= self._patience:
-            raise self._http.unavailable(f"{what} after {waited:.0f} s; it goes on there")
-        pause = min(max(1.0, waited / 2), 15.0)
-        await self._http.timing.sleep(pause)
-        return waited + pause
+    async def _wait(self, waiting: Waiting, what: str) -> None:
+        """Wait until the next look is due. ProviderUnavailable when patience ends."""
+        if not await waiting.pause():
+            raise self._http.unavailable(f"{what} after {waiting.waited:.0f} s; it goes on there")
 
     def _remember(self, pin: Pin) -> None:
         self._recent[pin.cid, pin.name] = pin

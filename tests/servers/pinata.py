@@ -12,6 +12,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import aiohttp
 from aiohttp import web
 
 from ipfsmem.content.car import read_car
@@ -40,6 +41,7 @@ class Pinata:
         self.jobs: dict[str, dict[str, Any]] = {}
         self.uploads: dict[str, dict[str, Any]] = {}
         self.seen: list[str] = []
+        self.sizes: list[int] = []  #: bytes of each upload's body
         self.paid = True  #: takes CARs
         self.rooted = True  #: its gateway serves roots only
         self.pending = 0  #: looks at an entry until a CAR's CID is there
@@ -93,6 +95,7 @@ class Pinata:
 
     async def upload(self, request: web.Request) -> web.Response:
         self._check(request, V3_KEY)
+        self.sizes.append(request.content_length or 0)
         if "Upload-Length" in request.headers:
             return self._tus_begin(request)
         fields, files = await _form(request)
@@ -398,6 +401,7 @@ async def _form(request: web.Request) -> tuple[dict[str, str], list[tuple[str, b
     fields: dict[str, str] = {}
     files: list[tuple[str, bytes]] = []
     async for part in await request.multipart():
+        assert isinstance(part, aiohttp.BodyPartReader)
         data = bytes(await part.read(decode=True))
         if part.name == "file":
             files.append((part.filename or "file", data))

@@ -11,7 +11,9 @@ from aiohttp import web
 from ipfsmem_providers import pinata as module
 from ipfsmem_providers import pinata_tus
 from ipfsmem_providers.pinata import ROOT_KEY, PinataProvider
+from ipfsmem_providers.pinata_plan import HOW_KEY
 
+from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import CID
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
@@ -67,7 +69,7 @@ def test_uploads_are_public_and_say_what_they_are(at: Account) -> None:
     put(at)
     [entry] = at.server.files.values()
     assert (entry["network"], entry["name"]) == ("public", NAME)
-    assert entry["keyvalues"] == {ROOT_KEY: str(tree().cid)}
+    assert entry["keyvalues"] == {ROOT_KEY: str(tree().cid), HOW_KEY: "car"}
 
 
 def test_a_plan_without_cars_gets_folders(free: Account) -> None:
@@ -78,10 +80,87 @@ def test_a_plan_without_cars_gets_folders(free: Account) -> None:
             answered = await provider.put_car(made.cid, made.blocks, name=NAME)
             assert answered != made.cid
         uploads = [line for line in free.server.seen if line == "POST /v3/files"]
-        assert len(uploads) == 3  # the CAR is offered once
+        assert len(uploads) == 3  # a CAR is offered once
         assert {entry["number_of_files"] for entry in free.server.files.values()} == {len(FILES)}
 
     asyncio.run(body())
+
+
+def size() -> int:
+    """Bytes of the CAR of a small root."""
+    return len(car_bytes([tree().cid], tree().blocks))
+
+
+def test_a_plan_is_asked_with_a_small_car_and_the_tree_is_sent_once(free: Account) -> None:
+    put(free)
+    question, folder = free.server.sizes
+    assert question < 2_000 and 0 < folder - sum(map(len, FILES.values())) < 4_000
+    assert [line.split("?")[0] for line in free.server.seen] == [
+        "GET /v3/files/public", "GET /v3/files/public",  # is it there, is it being processed
+        "POST /v3/files", "POST /v3/files", f"GET /ipfs/{next(iter(free.server.files.values()))['cid']}",
+    ]  # fmt: skip
+    # The next process reads from the list of files how the last one was sent.
+    free.server.seen.clear()
+    made = tree(head_ipm=b"2")
+    root = asyncio.run(free.open().put_car(made.cid, made.blocks, name=NAME))
+    assert len(free.server.sizes) == 3
+    seen = [line.split("?")[0] for line in free.server.seen]
+    assert seen == ["GET /v3/files/public", "POST /v3/files", f"GET /ipfs/{root}"]
+
+
+def test_a_plan_that_takes_cars_is_asked_once_too(at: Account) -> None:
+    assert put(at, pinata_upload="auto") == tree().cid
+    question, car = at.server.sizes
+    assert question < 2_000 and size() < car < size() + 2_000
+    [entry] = at.server.files.values()  # the question was taken away again
+    assert entry["cid"] == str(tree().cid)
+    made = tree(head_ipm=b"2")
+    assert asyncio.run(at.open(pinata_upload="auto").put_car(made.cid, made.blocks, name=NAME)) == made.cid
+    assert len(at.server.sizes) == 3 and sum("DELETE" in line for line in at.server.seen) == 1
+
+
+def test_a_question_that_cannot_be_taken_away_stays(at: Account) -> None:
+    at.server.faults.answer("DELETE", "/v3/files/public/", 403, '{"error":{"reason":"NO"}}')
+    assert put(at, pinata_upload="auto") == tree().cid
+    assert [entry["name"] for entry in at.server.files.values()] == ["ipfsmem-probe", NAME]
+    assert [pin.cid for pin in asyncio.run(at.open().pins(NAME))] == [tree().cid]
+
+
+@pytest.mark.parametrize("paid", [False, True])
+def test_a_small_tree_is_its_own_question(paid: bool, free: Account) -> None:
+    free.server.paid = paid
+    made = build_tree({"head.ipm": b"head"})
+
+    async def body() -> None:
+        provider = free.open()
+        assert (await provider.put_car(made.cid, made.blocks, name=NAME) == made.cid) == paid
+        assert len(free.server.sizes) == (1 if paid else 2)
+        await provider.put_car(tree().cid, tree().blocks, name=NAME)
+        assert len(free.server.sizes) == (2 if paid else 3)
+
+    asyncio.run(body())
+
+
+def test_a_plan_that_changed(free: Account) -> None:
+    def how() -> list[str]:
+        return [entry["keyvalues"][HOW_KEY] for entry in free.server.files.values()]
+
+    async def publish(head: bytes, **settings: Any) -> None:
+        made = tree(head_ipm=head)
+        await free.open(**settings).put_car(made.cid, made.blocks, name=NAME)
+
+    asyncio.run(publish(b"1"))
+    free.server.paid = True
+    asyncio.run(publish(b"2"))
+    assert how() == ["folder", "folder"]  # as the last one was
+    asyncio.run(publish(b"3", pinata_upload="car"))
+    asyncio.run(publish(b"4"))
+    assert how() == ["folder", "folder", "car", "car"]
+    free.server.paid = False
+    asyncio.run(publish(b"5"))
+    asyncio.run(publish(b"6"))
+    assert how()[4:] == ["folder", "folder"]
+    assert len(free.server.sizes) == 8  # one question at the beginning, one CAR that was refused
 
 
 def test_asking_for_cars_on_such_a_plan_is_refused(free: Account) -> None:

@@ -1,0 +1,119 @@
+"""Whole files out of a tree that another program laid out: a file that it cut or wrapped becomes one raw block again.
+
+Stored objects are looked for by the CID that they have as one raw block (format section 6.1). A service that makes its
+own layout of a folder has the same bytes in other blocks. So while such a tree comes by, each of its files that we would
+keep as one block is put together and given beside the tree. A raw block has the CID of its bytes, so nothing is trusted.
+Nothing is fetched here, and no more is held than files that are half there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Final
+
+from ipfsmem.content.cid import CID, DAG_PB, RAW, raw_cid
+from ipfsmem.content.dagpb import TYPE_FILE, TYPE_RAW, decode_node, decode_unixfs
+from ipfsmem.content.unixfs import CHUNK
+from ipfsmem.errors import FormatError
+from ipfsmem.sync.provider import Block
+
+#: Bytes of half files that are held; beyond that the oldest is given up, and later read by its path.
+_HELD_MAX: Final = 16 * 1024 * 1024
+#: Chunks that are known and have not come yet.
+_CHUNKS_MAX: Final = 200_000
+
+
+class _File:
+    """A file whose chunks are coming."""
+
+    def __init__(self, size: int, chunks: list[CID]) -> None:
+        self.size = size
+        self.chunks = chunks
+        self.got: dict[CID, bytes] = {}
+        self.missing = set(chunks)
+
+    @property
+    def held(self) -> int:
+        return sum(map(len, self.got.values()))
+
+
+class ForeignLayout:
+    """Is shown the checked blocks of one tree, parents before children, and gives raw blocks of whole files."""
+
+    def __init__(self) -> None:
+        #: The half file that waits for a chunk; None for chunks of files that are not put together.
+        self._chunks: dict[CID, _File | None] = {}
+        self._halves: dict[_File, None] = {}  #: in the order of their coming
+        self._held = 0
+
+    def file(self, cid: CID, data: bytes) -> Block | None:
+        """The file that is whole with this block, as a raw block; None for blocks of our own layout."""
+        chunk = cid in self._chunks
+        half = self._chunks.pop(cid, None)
+        if not chunk and cid.codec != DAG_PB:
+            return None
+        try:
+            content = data if cid.codec == RAW else self._content(data, chunk=chunk)
+        except FormatError:  # who reads the tree will say what is wrong with it
+            content = None
+        if not chunk:
+            return None if content is None else _raw(content)
+        if half is None or half not in self._halves:
+            return None
+        if content is None:
+            self._give_up(half)
+            return None
+        return self._add(half, cid, content)
+
+    def _content(self, data: bytes, *, chunk: bool) -> bytes | None:
+        """The bytes of a file or chunk that is one node; None for others, whose chunks are known from now on."""
+        node = decode_node(data)
+        message = decode_unixfs(node.data or b"")
+        if message.type not in (TYPE_FILE, TYPE_RAW):
+            return None
+        own = message.data or b""
+        if not node.links:
+            return own if len(own) <= CHUNK else None
+        chunks = [link.cid for link in node.links]
+        size = sum(message.blocksizes)
+        # Layers of nodes are for files larger than one block; a chunk of two files comes once, so one goes without.
+        whole = not chunk and not own and size <= CHUNK and not any(one in self._chunks for one in chunks)
+        if len(self._chunks) + len(chunks) <= _CHUNKS_MAX:
+            half = _File(size, chunks) if whole else None
+            if half is not None:
+                self._halves[half] = None
+            for one in chunks:
+                self._chunks.setdefault(one, half)
+        return None
+
+    def _add(self, half: _File, cid: CID, content: bytes) -> Block | None:
+        half.got[cid] = content
+        half.missing.discard(cid)
+        self._held += len(content)
+        if not half.missing:
+            self._give_up(half)
+            whole = b"".join(half.got[one] for one in half.chunks)
+            return _raw(whole) if len(whole) == half.size else None
+        while self._held > _HELD_MAX:
+            self._give_up(next(one for one in self._halves if one.got))
+        return None
+
+    def _give_up(self, half: _File) -> None:
+        if half in self._halves:
+            del self._halves[half]
+            self._held -= half.held
+
+
+async def with_files(tree: AsyncIterator[Block]) -> AsyncIterator[Block]:
+    """The blocks of a tree, and behind them the raw blocks of files that are in it in another layout."""
+    layout = ForeignLayout()
+    async for cid, data in tree:
+        yield cid, data
+        file = layout.file(cid, data)
+        if file is not None:
+            yield file
+
+
+def _raw(content: bytes) -> Block:
+    return raw_cid(hashlib.sha256(content).digest()), content
