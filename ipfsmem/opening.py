@@ -19,8 +19,10 @@ from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
     ConfigError,
     FormatError,
+    IpfsmemError,
     NotFoundError,
     NoVaultError,
+    OpenError,
     ProviderError,
     UsageError,
     WrongWalletError,
@@ -31,10 +33,12 @@ from ipfsmem.replica.making import clear, finish, making
 from ipfsmem.replica.replica import Replica, World, read_config
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys, require_admin
-from ipfsmem.seal.ring import parse_keyring
+from ipfsmem.seal.ring import Keyring, Ring, parse_keyring
 from ipfsmem.seal.signers import WalletSigner
+from ipfsmem.seal.statements import member_id
 from ipfsmem.seal.wallet import key_request, sign_once, sign_twice
 from ipfsmem.storage.codecs import PlainCodec, SealedCodec
+from ipfsmem.sync.anchor_pins import MAX_HOPS, learn
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names, pin_name, target
 from ipfsmem.sync.provider import Provider
@@ -194,9 +198,14 @@ async def find_vault(
     report = SyncReport()
     where = " or ".join(provider.name for provider in providers)
     names, fetcher = Names(replica, providers, report), Fetcher(replica.db, providers)
-    record = await names.read(ipns_name(root.head_public))
     anchor = ipns_name(root.head_public)
-    for _ in range(8):
+    record = await names.read(anchor)
+    if record is None:
+        found = await _listed_vault(root, providers, names, fetcher)
+        if found is not None:
+            return found
+        record = names.known(anchor)
+    for _ in range(MAX_HOPS):
         if record is None:
             break
         leads = target(record)
@@ -212,46 +221,70 @@ async def find_vault(
                     hint="Ask another provider that holds this memory, or a device that has it, to sync first.",
                 ) from None
             keyring = parse_keyring(files.keyring)
-            if root.admin_public not in keyring.roots:
-                raise WrongWalletError("the ring that this key leads to does not know it as a root")
-            return _pinned(keyring.vault, keyring.roots[0], anchor), not keyring.plain
+            main = _main_anchor(root, keyring) or public_of_ipns_name(anchor)
+            return _pinned(keyring.vault, keyring.roots[0], main), not keyring.plain
         anchor, record = leads, await names.read(leads)
-    found = await _listed_vault(root, providers, fetcher)
-    if found is not None:
-        return found
     raise NoVaultError(f"no memory of this wallet was found at {where}")
 
 
-async def _listed_vault(
-    root: RootKeys, providers: Sequence[Provider], fetcher: Fetcher
-) -> tuple[VaultConfig, bool] | None:
-    """The vault by pin lists, where no name is kept (Pinata, Filebase): a root pinned under this key's own pin name.
+def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
+    """The anchor of the vault's first root, whatever anchor of another key led here: its pin name is that of all roots.
 
-    What it holds is verified like any head when it is joined; here it only says which vault to look for.
+    Raises WrongWalletError when the ring does not have this key as a root or an admin.
     """
+    try:
+        view = keyring.unlock(root.box_secret).view
+    except OpenError:
+        raise WrongWalletError("the ring that this key leads to does not open with it") from None
+    me = member_id(root.admin_public)
+    if not view.may_administer(me) or view.sign_key(me) != root.admin_public:
+        raise WrongWalletError("the ring that this key leads to does not know it as a root or an admin")
+    first = view.people.get(member_id(keyring.roots[0]))
+    return first.anchor if first is not None else None
+
+
+async def _listed_vault(
+    root: RootKeys, providers: Sequence[Provider], names: Names, fetcher: Fetcher
+) -> tuple[VaultConfig, bool] | None:
+    """The vault by pin lists, where no name is kept (Pinata, Filebase): by what is pinned under this key's own pin name.
+
+    A root of the vault whose first root this key is, which says all: its tag is the hash of this key. For other keys the
+    records that they signed, which go to `names`; a ring that merely names this key says nothing, anybody can make one.
+    What is found is verified like any head when it is joined. Raises ProviderError when nothing was found and a list could not be read.
+    """
+    failures: list[ProviderError] = []
     for provider in providers:
         if not provider.capabilities.list:
             continue
-        for pin in await provider.pins(pin_name(root.head_public)):
+        try:
+            pins = await provider.pins(pin_name(root.head_public))
+        except ProviderError as error:
+            failures.append(error)
+            continue
+        for pin in pins:
             try:
                 files = await drive_async(read_root(Reader(), pin.cid), fetcher.get)
                 keyring = parse_keyring(files.keyring)
-            except (NotFoundError, FormatError):
+            except ProviderError:
+                raise
+            except IpfsmemError:
                 continue
             if keyring.roots[0] == root.admin_public:
-                anchor = ipns_name(root.head_public)
-                return _pinned(keyring.vault, keyring.roots[0], anchor), not keyring.plain
+                return _pinned(keyring.vault, keyring.roots[0], root.head_public), not keyring.plain
+            await learn(names, fetcher, [pin], root.head_public)
+    if failures and names.known(ipns_name(root.head_public)) is None:
+        raise failures[0]  # the memory may be there: nobody is to make an empty one now
     return None
 
 
-def _pinned(vault: bytes, admin: bytes, anchor: str) -> VaultConfig:
+def _pinned(vault: bytes, admin: bytes, anchor: bytes) -> VaultConfig:
     return VaultConfig(
         tag=vault.hex(),
         name="",
         key_number=0,
         address=None,
         admin=admin.hex(),
-        anchor=public_of_ipns_name(anchor).hex(),
+        anchor=anchor.hex(),
     )
 
 
@@ -263,10 +296,15 @@ def kept_root(replica: Replica) -> RootKeys | None:
     return RootKeys.from_random(open_row(replica.device.row_key, stored), vault.name, vault.key_number)
 
 
-def check_root(config: NamespaceConfig, root: RootKeys) -> None:
-    """Refuse a wallet that is not the one this memory was made with. Recovery words are judged by the ring."""
-    if config.vault is not None and root.kind != "recovery":
-        require_admin(root, bytes.fromhex(config.vault.admin))
+def check_root(config: NamespaceConfig, root: RootKeys, ring: Ring | None = None) -> None:
+    """Refuse a wallet that is neither the one this memory was made with nor one of those that `ring` has as an admin.
+    Recovery words are judged by the ring when they do something."""
+    if config.vault is None or root.kind == "recovery":
+        return
+    me = member_id(root.admin_public)
+    if ring is not None and ring.view.may_administer(me) and ring.view.sign_key(me) == root.admin_public:
+        return
+    require_admin(root, bytes.fromhex(config.vault.admin))
 
 
 def check_mode(mode: str, *, passphrase: str | None, unprotected: bool) -> None:

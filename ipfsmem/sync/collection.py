@@ -7,6 +7,7 @@ import msgspec
 from ipfsmem.content.cid import parse_cid, raw_cid
 from ipfsmem.errors import ProviderError
 from ipfsmem.replica.collect import Collected, collect
+from ipfsmem.sync.anchor_pins import pinned_anchors
 from ipfsmem.sync.names import pin_name
 from ipfsmem.sync.provider import MAX_BATCH, Collecting, Provider
 from ipfsmem.sync.retention import Pinned, Verdict, judge
@@ -43,6 +44,8 @@ async def _unpin(
         answered = str(pin.cid)
         root, at = ours.get(answered, (answered, pin.created))
         facts[answered] = msgspec.structs.replace(_facts(run, root, at), root=answered)
+    for pin in await pinned_anchors(run, provider):
+        facts[str(pin.cid)] = Pinned(str(pin.cid), pin.created, ring=True)
     whole = await whole_at(run, provider)
     verdicts = judge(
         facts.values(), run.replica.world.now(), whole=whole, keep_roots=keep_roots, keep_days=keep_days

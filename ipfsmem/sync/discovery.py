@@ -19,6 +19,7 @@ from ipfsmem.errors import (
     SealError,
 )
 from ipfsmem.seal.ring import Ring, parse_keyring
+from ipfsmem.sync.anchor_pins import learn_anchor, learn_unknown
 from ipfsmem.sync.heads import Head, open_root
 from ipfsmem.sync.names import pin_name, target
 from ipfsmem.sync.remote import read_root
@@ -42,10 +43,15 @@ async def discover(run: Run) -> None:
         if not listed and (not run.opened or not any(p.capabilities.names for p in run.providers)):
             # Where names are lost or hidden, pin lists still show roots; each is verified like any other.
             listed = True
+            if run.root is not None and run.root.head_public != run.anchor:
+                await learn_anchor(run, run.root.head_public)
+                await _follow(run, ipns_name(run.root.head_public), asked)
             await _open_pins(run)
         todo = [name for name in _member_names(run) if name not in asked]
         if len(asked) > MAX_NAMES:
             raise FormatError(f"more than {MAX_NAMES} names lead from one to the next")
+    if run.root is not None:
+        await learn_unknown(run)
 
 
 async def _open_pins(run: Run) -> None:

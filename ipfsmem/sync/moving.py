@@ -8,8 +8,9 @@ from ipfsmem.content.cid import CID, DAG_PB, parse_cid, raw_cid
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.replica.collect import reachable
+from ipfsmem.sync.anchor_pins import check_anchor_pins, learn_unknown
 from ipfsmem.sync.collection import judge_here
-from ipfsmem.sync.placing import place_at
+from ipfsmem.sync.placing import bring_out_anchors, place_at
 from ipfsmem.sync.provider import MAX_BATCH, Provider
 from ipfsmem.sync.run import Run
 
@@ -29,6 +30,8 @@ class Moved(msgspec.Struct, frozen=True):
 
 async def move_roots(run: Run, target: Provider, *, keep_roots: int, keep_days: int) -> Moved:
     """Place every live root at `target`, oldest first, and verify."""
+    await learn_unknown(run)
+    await bring_out_anchors(run)
     verdicts = judge_here(run, keep_roots, keep_days)
     live = [parse_cid(verdict.root) for verdict in reversed(verdicts) if verdict.keep]
     live += [root for root in sorted(run.names.roots(), key=str) if root not in live]
@@ -41,6 +44,7 @@ async def move_roots(run: Run, target: Provider, *, keep_roots: int, keep_days: 
             continue
         placed.append(await place_at(run, target, root))
     checked = await _check(run, target, placed)
+    await check_anchor_pins(run, target)
     return Moved(
         [str(root) for root in placed], lacking, run.report.blocks_sent, run.report.bytes_sent, checked
     )

@@ -10,6 +10,7 @@ from ipfsmem.errors import (
     ConfigError,
     ProviderError,
 )
+from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
 from ipfsmem.sync.mending import mend
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
 from ipfsmem.sync.provider import Provider
@@ -31,6 +32,7 @@ async def bring_out_anchors(run: Run) -> None:
         if isinstance(leads, CID) and run.replica.db.has_block(leads.digest):
             await place(run, leads)
     await run.names.put(names)
+    await bring_out_anchor_pins(run)
 
 
 async def place(run: Run, root: CID) -> CID:

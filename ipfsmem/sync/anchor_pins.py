@@ -1,0 +1,253 @@
+"""Anchors where no name is kept: records beside the ring that they lead to, pinned under each anchor's own pin name.
+
+Format section 7. By them recovery words and other wallets find the vault in a pin list. Such a root counts only whole: every
+record verified, and the last one naming the very keyring.json beside them. Nothing here signs, and nothing is believed
+that a channel for names would not have had to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.content.dagpb import decode_node
+from ipfsmem.content.fetch import drive_async
+from ipfsmem.content.reader import Reader
+from ipfsmem.content.tree import Tree, build_tree
+from ipfsmem.errors import FormatError, IpfsmemError, ProviderError, ProviderRefused
+from ipfsmem.sync.ipns import MAX_RECORD, Record, verify_record
+from ipfsmem.sync.names import Names, pin_name, target
+from ipfsmem.sync.provider import Pin, Provider, same_root
+from ipfsmem.sync.remote import MAX_RING
+
+if TYPE_CHECKING:
+    from ipfsmem.content.fetch import Fetch
+    from ipfsmem.sync.fetch import Fetcher
+    from ipfsmem.sync.run import Run
+
+RING = "keyring.json"
+SUFFIX = ".ipns"
+#: Names that lead from one to the next, and so records in one root.
+MAX_HOPS = 8
+#: Row that says which root was pinned for which anchor at which provider.
+_NOTED = "anchor pins"
+
+
+class AnchorRoot(msgspec.Struct, frozen=True):
+    """What such a root holds: the ring's bytes, and by name the records that lead from the anchor to that ring."""
+
+    keyring: bytes
+    records: dict[str, bytes]
+
+    def tree(self) -> Tree:
+        """The root as it is published: one for each set of records, so all devices make the same."""
+        files = {name + SUFFIX: record for name, record in self.records.items()}
+        return build_tree({RING: self.keyring, **files})
+
+
+def ring_tree(keyring: bytes) -> Tree:
+    """The root that an anchor's record names: a folder with nothing but these bytes."""
+    return build_tree({RING: keyring})
+
+
+def chain(anchor: bytes, known: Callable[[str], Record | None]) -> tuple[dict[str, bytes], CID] | None:
+    """The records that lead from an anchor to a root, and that root; None when one is missing or they go round."""
+    name = ipns_name(anchor)
+    records: dict[str, bytes] = {}
+    while len(records) < MAX_HOPS and name not in records:
+        record = known(name)
+        if record is None:
+            return None
+        records[name] = record.encoded
+        leads = target(record)
+        if isinstance(leads, CID):
+            return records, leads
+        name = leads
+    return None
+
+
+def read_anchor_root(reader: Reader, root: CID, anchor: bytes) -> Fetch[AnchorRoot]:
+    """Read what was pinned for an anchor. Raises FormatError, LimitError, SignatureError, NotFoundError unless its
+    records, each signed by its name, lead from the anchor to the ring beside them."""
+    links = {link.name: link.cid for link in (yield from reader.list_directory(root))}
+    shown = [name for name in links if name.endswith(SUFFIX)]
+    if RING not in links or not 0 < len(shown) <= MAX_HOPS:
+        raise FormatError(f"root {root} does not hold a key ring and the records of an anchor")
+    files = yield from reader.read_files([links[name] for name in shown], max_bytes=MAX_RECORD)
+    records = {name.removesuffix(SUFFIX): files[links[name]] for name in shown}
+    verified = {name: verify_record(name, record) for name, record in records.items()}
+    led = chain(anchor, verified.get)
+    keyring = yield from reader.read_file(links[RING], max_bytes=MAX_RING)
+    # A provider may lay files out in its own way, so the root that the record names is made from the bytes.
+    if led is None or led[1] != ring_tree(keyring).cid:
+        raise FormatError(
+            f"the records in root {root} do not lead from {ipns_name(anchor)} to the ring there"
+        )
+    return AnchorRoot(keyring, led[0])
+
+
+async def learn(names: Names, fetcher: Fetcher, pins: Sequence[Pin], anchor: bytes) -> dict[Pin, AnchorRoot]:
+    """Take the records that these pins show for an anchor; those of `pins` that count, with what they hold.
+
+    A wrong one is passed over: whoever may pin there can list anything. Raises ProviderError when it cannot be known.
+    """
+    found: dict[Pin, AnchorRoot] = {}
+    for pin in pins:
+        before = len(fetcher.fetched)
+        try:
+            shown = await drive_async(read_anchor_root(Reader(), pin.cid, anchor), fetcher.get)
+        except ProviderError:
+            raise
+        except IpfsmemError:
+            fetcher.forget_since(before)
+            continue
+        for name, record in shown.records.items():
+            names.offer(name, record)
+        fetcher.fetched.update(ring_tree(shown.keyring).blocks)
+        found[pin] = shown
+    return found
+
+
+async def learn_anchor(run: Run, anchor: bytes) -> None:
+    """Look for an anchor's records in every pin list where no names are kept."""
+    for provider in run.providers:
+        if provider.capabilities.list and not provider.capabilities.names:
+            try:
+                await learn(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
+            except ProviderError as error:
+                run.report.say("channel-down", f"the pin list of {provider.name} could not be read: {error}")
+
+
+async def learn_unknown(run: Run) -> None:
+    """Learn the records of further anchors that this device has not: who takes them along, or signs after them, needs them."""
+    unknown = [one for one in further_anchors(run) if run.names.known(ipns_name(one)) is None]
+    for anchor in unknown:
+        await learn_anchor(run, anchor)
+    if unknown:
+        with run.replica.transaction():
+            run.fetcher.keep()
+            run.names.keep()
+
+
+def further_anchors(run: Run) -> list[bytes]:
+    """The anchors of the recovery key and of other wallets: of all who may administer, but that of the vault."""
+    ring = run.replica.ring
+    if ring is None:
+        return []
+    view = ring.view
+    found = {
+        person.anchor for person in view.members.values() if person.anchor and view.may_administer(person.id)
+    }
+    return sorted(found - {run.anchor})
+
+
+async def bring_out_anchor_pins(run: Run) -> None:
+    """Pin the records of further anchors at every provider that keeps a list and no names. What stands there as far
+    as this device knows costs no request; a provider that fails gets them at the next sync."""
+    uploading = any(provider.capabilities.put for provider in run.providers)
+    takers = [provider for provider in run.providers if uploading and _takes(provider)]
+    for anchor in further_anchors(run) if takers else ():
+        for provider in sorted(takers, key=lambda one: not one.capabilities.put):
+            wanted = _wanted(run, anchor)
+            if wanted is None:
+                break
+            if _noted(run).get(provider.name, {}).get(anchor.hex()) == str(wanted.tree().cid):
+                continue
+            try:
+                await _bring_to(run, provider, anchor)
+            except ProviderError as error:
+                run.report.say(
+                    "provider-down",
+                    f"an anchor was not pinned everywhere: {error}; the next sync tries again",
+                )
+
+
+def _takes(provider: Provider) -> bool:
+    can = provider.capabilities
+    return can.list and (can.put or can.pin) and not can.names
+
+
+def _wanted(run: Run, anchor: bytes) -> AnchorRoot | None:
+    """What is to be pinned for an anchor, by the greatest records known; None when a part of it is not here."""
+    try:
+        led = chain(anchor, run.names.known)
+        keyring = _ring_bytes(run, led[1]) if led is not None else None
+    except FormatError:
+        return None
+    return AnchorRoot(keyring, led[0]) if led is not None and keyring is not None else None
+
+
+def _ring_bytes(run: Run, root: CID) -> bytes | None:
+    def here(cid: CID) -> bytes | None:
+        return run.fetcher.fetched.get(cid) or run.replica.db.block(cid.digest)
+
+    block = here(root)
+    links = {link.name: link.cid for link in decode_node(block).links} if block is not None else {}
+    keyring = here(links[RING]) if RING in links else None
+    return keyring if keyring is not None and ring_tree(keyring).cid == root else None
+
+
+async def _bring_to(run: Run, provider: Provider, anchor: bytes) -> None:
+    """Pin the greatest records there, unless they stand there already, and only then let go of lesser ones."""
+    shown = await learn(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
+    wanted = _wanted(run, anchor)
+    if wanted is None:
+        return
+    tree = wanted.tree()
+    if wanted not in shown.values():
+        await _pin(run, provider, tree, pin_name(anchor))
+    if provider.capabilities.unpin:
+        for pin, root in shown.items():
+            if root != wanted:
+                await provider.unpin(pin)
+    noted = _noted(run)
+    noted.setdefault(provider.name, {})[anchor.hex()] = str(tree.cid)
+    with run.replica.transaction():
+        run.fetcher.keep()
+        run.replica.db.add_blocks((cid.digest, data) for cid, data in tree.blocks)
+        run.names.keep()
+        run.replica.db.set_meta(_NOTED, msgspec.json.encode(noted))
+
+
+async def _pin(run: Run, provider: Provider, tree: Tree, name: str) -> None:
+    holders = [provider] if provider.capabilities.put else [p for p in run.providers if p.capabilities.put]
+    answered = tree.cid
+    for holder in holders[:1]:
+        answered = same_root(tree.cid, await holder.put_car(tree.cid, tree.blocks, name=name), holder)
+        run.report.blocks_sent += len(tree.blocks)
+        run.report.bytes_sent += sum(len(data) for _, data in tree.blocks)
+    if provider.capabilities.pin:
+        await provider.pin(answered, name)
+
+
+def _noted(run: Run) -> dict[str, dict[str, str]]:
+    """Provider -> anchor -> the root that this device knows to stand there."""
+    stored = run.replica.db.get_meta(_NOTED)
+    return msgspec.json.decode(stored, type=dict[str, dict[str, str]]) if stored else {}
+
+
+async def pinned_anchors(run: Run, provider: Provider) -> list[Pin]:
+    """What is pinned there for further anchors. What is gone is forgotten, so that the next sync brings it again."""
+    found: list[Pin] = []
+    noted = _noted(run)
+    for anchor in further_anchors(run) if _takes(provider) else ():
+        pins = await provider.pins(pin_name(anchor))
+        if not pins:
+            noted.get(provider.name, {}).pop(anchor.hex(), None)
+        found += pins
+    with run.replica.transaction():
+        run.replica.db.set_meta(_NOTED, msgspec.json.encode(noted))
+    return found
+
+
+async def check_anchor_pins(run: Run, provider: Provider) -> None:
+    """Ask whether every further anchor that this device can bring out stands there. Raises ProviderRefused naming one."""
+    for anchor in further_anchors(run) if _takes(provider) else ():
+        if _wanted(run, anchor) is not None and not await provider.pins(pin_name(anchor)):
+            raise ProviderRefused(
+                f"{provider.name} does not list anchor {ipns_name(anchor)} yet",
+                hint="Run the move again later.",
+            )

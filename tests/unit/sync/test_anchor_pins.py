@@ -1,0 +1,570 @@
+"""Recovery words and other wallets where no name is kept: their records lie in pin lists, and nothing else is trusted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ipfsmem.causal.clock import next_hlc
+from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
+from ipfsmem.content.dagpb import Link, decode_node
+from ipfsmem.content.tree import Tree, build_tree
+from ipfsmem.content.unixfs import directory
+from ipfsmem.errors import NoVaultError, ProviderError, WrongWalletError
+from ipfsmem.memory import Memory
+from ipfsmem.replica.replica import World
+from ipfsmem.seal import ring_ops
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.statements import member_id
+from ipfsmem.seal.words import from_words
+from ipfsmem.sync.anchor_pins import AnchorRoot, ring_tree
+from ipfsmem.sync.ipns import make_record
+from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names, pin_name
+from ipfsmem.sync.provider import Block, Capabilities, Pin
+from ipfsmem.sync.report import SyncReport
+from ipfsmem.testing import MockClock, SeededRandom, SimCloud, SimProvider
+from ipfsmem.testing.simulator import FULL
+
+WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
+OTHER = RootKeys.from_random(b"\x04" * 64, "default", 1)
+PINS = msgspec.structs.replace(FULL, names=False)
+
+
+def pins_only(cloud: SimCloud, name: str = "pins") -> SimProvider:
+    return SimProvider(cloud, name=name, capabilities=PINS)
+
+
+def make(home: Path, provider: SimProvider, *, unlock: RootKeys | None = WALLET) -> tuple[Memory, RootKeys]:
+    """A new vault with one memory, not yet synced, and its recovery key."""
+    memory = Memory.create(
+        "m", "encrypted-ipfs", provider=provider, unlock=unlock, unprotected_keys=True, home=home / "a"
+    )
+    assert memory.recovery_words is not None
+    memory.write("tone", "x")
+    return memory, RootKeys.from_recovery(from_words(" ".join(memory.recovery_words)))
+
+
+def restore(home: Path, name: str, provider: SimProvider, unlock: RootKeys) -> Memory:
+    return asyncio.run(
+        Memory.restore("m", provider=provider, unlock=unlock, unprotected_keys=True, home=home / name)
+    )
+
+
+def enrol_wallet(memory: Memory, wallet: RootKeys = OTHER) -> None:
+    """A second wallet, as format section 4 has it: an admin with an anchor, whose record it signs while it is at hand."""
+    replica = memory.replica
+    assert replica.ring is not None and memory._root is not None
+    itself = ring_ops.Device(wallet.admin_public, wallet.box_public, "second wallet", wallet.head_public)
+    with replica.transaction():
+        since = replica.store.frame.hlc
+        replica.set_ring(ring_ops.enrol(replica.ring, memory._root.admin, itself, "admin", since=since))
+        names = Names(replica, (), SyncReport())
+        leads = f"/ipns/{ipns_name(memory._root.head_public)}"
+        names.sign(wallet.head_seed, wallet.head_public, leads, ANCHOR_LIFE_MS)
+        names.keep()
+
+
+def body(memory: Memory, key: str) -> str:
+    reading = memory.read(key)
+    assert reading is not None
+    return reading.file.body.rstrip("\n")
+
+
+def test_the_words_alone_through_a_pin_list(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a, words = make(tmp_path, pins_only(cloud))
+    asyncio.run(a.sync())
+    b = restore(tmp_path, "b", pins_only(cloud), words)
+    assert body(b, "tone") == "x"
+    b.write("role", "by the one with the words")
+    asyncio.run(b.sync())
+    asyncio.run(a.sync())
+    assert body(a, "role") == "by the one with the words"
+
+
+def test_a_second_wallet_alone_through_a_pin_list(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a, _ = make(tmp_path, pins_only(cloud))
+    enrol_wallet(a)
+    asyncio.run(a.sync())
+    b = restore(tmp_path, "b", pins_only(cloud), OTHER)
+    assert body(b, "tone") == "x"
+    b.write("role", "by the second wallet")
+    asyncio.run(b.sync())
+    asyncio.run(a.sync())
+    assert body(a, "role") == "by the second wallet"
+
+
+@pytest.mark.parametrize("which", ["words", "wallet"])
+def test_the_same_through_names(tmp_path: Path, which: str) -> None:
+    cloud = SimCloud()
+    a, words = make(tmp_path, SimProvider(cloud))
+    enrol_wallet(a)
+    asyncio.run(a.sync())
+    b = restore(tmp_path, "b", SimProvider(cloud), words if which == "words" else OTHER)
+    assert body(b, "tone") == "x"
+
+
+# -- what it costs -------------------------------------------------------------------------------------------------------
+
+
+def under(cloud: SimCloud, key: RootKeys) -> list[CID]:
+    """The roots pinned for an anchor, oldest first."""
+    return [pin.cid for pin in cloud.pins if pin.name == pin_name(key.head_public)]
+
+
+def test_one_more_pin_and_nothing_sent_again(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    provider = pins_only(cloud)
+    a, words = make(tmp_path, provider)
+    asyncio.run(a.sync())
+    (root,) = under(cloud, words)
+    assert len(cloud.tree(root)) == 4  # the folder, the ring, two records
+    plain = SimProvider(SimCloud(), capabilities=PINS)
+    b = Memory.create(
+        "m",
+        "encrypted-ipfs",
+        provider=plain,
+        unlock=WALLET,
+        recovery=False,
+        unprotected_keys=True,
+        home=tmp_path / "b",
+    )
+    b.write("tone", "x")
+    asyncio.run(b.sync())
+    for n in range(3):
+        a.write("tone", f"text {n}")
+        b.write("tone", f"text {n}")
+        del provider.calls[:], plain.calls[:]
+        sent = [asyncio.run(one.sync()).blocks_sent for one in (a, b)]
+        assert provider.calls == plain.calls and sent[0] == sent[1]
+    assert under(cloud, words) == [root]
+
+
+def test_a_change_of_the_ring_replaces_the_pin_once_the_new_one_stands(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    provider = pins_only(cloud)
+    a, words = make(tmp_path, provider)
+    asyncio.run(a.sync())
+    (old,) = under(cloud, words)
+    asyncio.run(a.rotate())
+    (new,) = under(cloud, words)
+    assert new != old
+    calls = provider.calls
+    last = len(calls) - 1 - calls[::-1].index("unpin")
+    assert "pin" in calls[last - 2 : last] and calls.count("unpin") == 1
+    b = restore(tmp_path, "b", pins_only(cloud), words)
+    assert b.replica.ring == a.replica.ring or body(b, "tone") == "x"
+
+
+@pytest.mark.parametrize("call", range(1, 14))
+def test_a_call_that_fails_anywhere_is_made_up_for(tmp_path: Path, call: int) -> None:
+    cloud = SimCloud()
+    provider = pins_only(cloud)
+    a, words = make(tmp_path, provider)
+    asyncio.run(a.sync())
+    provider.fail_call(call)
+    with contextlib.suppress(ProviderError):
+        asyncio.run(a.rotate())
+    assert under(cloud, words)
+    provider._failing.clear()
+    asyncio.run(a.sync())
+    asyncio.run(a.sync())
+    b = restore(tmp_path, "b", pins_only(cloud), words)
+    assert b.replica.ring is not None and a.replica.ring is not None
+    assert b.replica.ring.join(a.replica.ring) == b.replica.ring
+
+
+def test_devices_without_the_wallet_bring_it_to_what_was_made_before(tmp_path: Path) -> None:
+    """A vault from a program that pinned no records: any device that keeps them does it at its next sync."""
+    cloud = SimCloud()
+    a, words = make(tmp_path, pins_only(cloud))
+    asyncio.run(a.sync())
+    cloud.pins = [pin for pin in cloud.pins if pin.name != pin_name(words.head_public)]
+    with a.replica.transaction():
+        a.replica.db.connection.execute("DELETE FROM meta WHERE name='anchor pins'")
+    a.close()
+    provider = pins_only(cloud)
+    a = Memory.load("m", provider=provider, home=tmp_path / "a")
+    assert not a.unlocked
+    asyncio.run(a.sync())
+    assert len(under(cloud, words)) == 1
+    assert body(restore(tmp_path, "b", pins_only(cloud), words), "tone") == "x"
+
+
+def test_every_device_that_knows_makes_the_same_root(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a, words = make(tmp_path, pins_only(cloud))
+    asyncio.run(a.sync())
+    one = under(cloud, words)
+    # The wallet alone: it learns the words' record, and signs its own after the one that stands there.
+    provider = pins_only(cloud)
+    b = restore(tmp_path, "b", provider, WALLET)
+    assert len(under(cloud, words)) == 1 and under(cloud, words) != one
+    asyncio.run(a.sync())
+    asyncio.run(b.sync())
+    stands = under(cloud, words)
+    del provider.calls[:]
+    for memory in (a, b, a):
+        asyncio.run(memory.sync())
+    assert under(cloud, words) == stands
+    c = restore(tmp_path, "c", pins_only(cloud), words)
+    assert c.replica.ring is not None and {a.device, b.device} <= c.replica.ring.view.members.keys()
+
+
+def test_words_twice_and_both_devices_pin_under_the_name_of_the_vault(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a, words = make(tmp_path, pins_only(cloud))
+    asyncio.run(a.sync())
+    b = restore(tmp_path, "b", pins_only(cloud), words)
+    c = restore(tmp_path, "c", pins_only(cloud), words)
+    for memory in (b, c):
+        assert memory.replica.config.vault == msgspec.structs.replace(
+            memory.replica.config.vault, anchor=WALLET.head_public.hex(), admin=WALLET.admin_public.hex()
+        )
+    c.write("from-c", "text")
+    for memory in (c, b, a):
+        asyncio.run(memory.sync())
+    assert body(a, "from-c") == body(b, "from-c") == "text"
+    assert len(under(cloud, words)) == 1
+
+
+def test_a_second_wallet_unlocks_where_it_came_in(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a, words = make(tmp_path, pins_only(cloud))
+    enrol_wallet(a)
+    asyncio.run(a.sync())
+    restore(tmp_path, "b", pins_only(cloud), OTHER).close()
+    b = Memory.load("m", provider=pins_only(cloud), home=tmp_path / "b")
+    b.unlock(OTHER)
+    asyncio.run(b.revoke(a.device))
+    with pytest.raises(WrongWalletError):
+        b.unlock(RootKeys.from_random(b"\x05" * 64, "default", 1))
+    c = restore(tmp_path, "c", pins_only(cloud), words)
+    assert c.replica.ring is not None and a.device in c.replica.ring.view.revoked
+
+
+# -- providers of other kinds --------------------------------------------------------------------------------------------
+
+
+class PinsAtUpload(SimProvider):
+    """An upload is a pin, and nothing else is: Pinata, Filebase, w3up."""
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        answered = await super().put_car(root, blocks, name=name)
+        self.cloud.pins.append(Pin(answered, name, self.cloud.handle(), self.clock.ms))
+        return answered
+
+
+def test_where_an_upload_is_a_pin(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    can = msgspec.structs.replace(PINS, pin=False, has=False, partial_car=False)
+    a, words = make(tmp_path, PinsAtUpload(cloud, capabilities=can))
+    asyncio.run(a.sync())
+    asyncio.run(a.rotate())
+    assert len(under(cloud, words)) == 1
+    b = restore(tmp_path, "b", PinsAtUpload(cloud, capabilities=can), words)
+    assert body(b, "tone") == "x"
+
+
+class LaysOut(PinsAtUpload):
+    """It takes files and makes folders of its own: another root for the same content."""
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        given = dict(blocks)
+        self.cloud.blocks.update(given)
+        node = decode_node(given[root])
+        links = [link for link in node.links if link.name != "zzz"]
+        made = directory([*links, Link("zzz", self._extra(), 3)])
+        self.cloud.blocks.update(made.blocks)
+        return await super().put_car(made.cid, list(made.blocks), name=name)
+
+    def _extra(self) -> CID:
+        cid = raw_cid(sha256(b"its").digest())
+        self.cloud.blocks[cid] = b"its"
+        return cid
+
+
+def test_where_files_are_laid_out_in_another_way(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    can = msgspec.structs.replace(PINS, pin=False, has=False, partial_car=False, keeps_root=False)
+    provider = LaysOut(cloud, capabilities=can)
+    a, words = make(tmp_path, provider)
+    asyncio.run(a.sync())
+    asyncio.run(a.rotate())
+    stands = [pin for pin in cloud.pins if pin.name == pin_name(words.head_public)]
+    asyncio.run(a.sync())
+    assert len(stands) == 1
+    assert [pin for pin in cloud.pins if pin.name == pin_name(words.head_public)] == stands
+    b = restore(tmp_path, "b", LaysOut(cloud, capabilities=can), words)
+    assert body(b, "tone") == "x"
+
+
+def test_a_service_that_only_pins_lists_it_too(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    node = SimProvider(cloud, name="node", capabilities=msgspec.structs.replace(FULL, list=False))
+    can = Capabilities(put=False, pin=True, list=True, unpin=True, blocks=True)
+    service = SimProvider(cloud, name="service", capabilities=can)
+    made = Memory.create(
+        "m",
+        "encrypted-ipfs",
+        provider=[node, service],
+        unlock=WALLET,
+        unprotected_keys=True,
+        home=tmp_path / "a",
+    )
+    assert made.recovery_words is not None
+    words = RootKeys.from_recovery(from_words(" ".join(made.recovery_words)))
+    made.write("tone", "x")
+    asyncio.run(made.sync())
+    assert len(under(cloud, words)) == 1
+    other = SimProvider(SimCloud(), name="other", capabilities=msgspec.structs.replace(FULL, list=False))
+    b = asyncio.run(
+        Memory.restore(
+            "m",
+            provider=[other, SimProvider(cloud, name="service", capabilities=can)],
+            unlock=words,
+            unprotected_keys=True,
+            home=tmp_path / "b",
+        )
+    )
+    assert body(b, "tone") == "x"
+
+
+def test_where_names_are_kept_nothing_is_pinned_for_them(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a, words = make(tmp_path, SimProvider(cloud))
+    asyncio.run(a.sync())
+    assert not under(cloud, words)
+
+
+@pytest.mark.parametrize("who", ["made it", "came by the wallet"])
+@pytest.mark.parametrize("names", [False, True])
+def test_a_move_takes_them_along(tmp_path: Path, who: str, names: bool) -> None:
+    old, new = SimCloud(), SimCloud()
+    a, words = make(tmp_path, pins_only(old, "old"))
+    enrol_wallet(a)
+    asyncio.run(a.sync())
+    if who != "made it":
+        a = restore(tmp_path, "b", pins_only(old, "old"), WALLET)
+        a.close()
+        a = Memory.load("m", provider=pins_only(old, "old"), home=tmp_path / "b")
+        # As a device that was there before records were learned.
+        with a.replica.transaction():
+            a.replica.db.connection.execute("DELETE FROM meta WHERE name IN ('names', 'anchor pins')")
+    target = SimProvider(new, name="new", capabilities=FULL if names else PINS)
+    asyncio.run(a.move(target))
+    for name, key in (("c", words), ("d", OTHER)):
+        there = SimProvider(new, name="new", capabilities=FULL if names else PINS)
+        assert body(restore(tmp_path, name, there, key), "tone") == "x"
+
+
+def test_gc_shows_them_and_why_they_stay(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    clock = MockClock()
+    world = World(lambda: clock.ms, SeededRandom("gc"))
+    a = Memory.create(
+        "m",
+        "encrypted-ipfs",
+        provider=pins_only(cloud),
+        unlock=WALLET,
+        unprotected_keys=True,
+        home=tmp_path / "a",
+        world=world,
+    )
+    assert a.recovery_words is not None
+    words = RootKeys.from_recovery(from_words(" ".join(a.recovery_words)))
+    for n in range(3):
+        a.write("tone", f"text {n}")
+        asyncio.run(a.sync())
+        clock.advance(40 * 86_400)
+    for _ in range(2):
+        (root,) = under(cloud, words)
+        collection = asyncio.run(a.gc(keep_roots=0, keep_days=0))
+        (verdict,) = [one for one in collection.providers["pins"] if one.root == str(root)]
+        assert verdict.keep and verdict.why == "an anchor's key ring stays for ever"
+        cloud.collect()
+    asyncio.run(a.sync())
+    assert under(cloud, words) == [root]
+    assert body(restore(tmp_path, "b", pins_only(cloud), words), "tone") == "text 2"
+    # What was lost there is found missing by gc, and comes again with the next sync.
+    cloud.pins = [pin for pin in cloud.pins if pin.name != pin_name(words.head_public)]
+    asyncio.run(a.gc(dry_run=True))
+    asyncio.run(a.sync())
+    assert len(under(cloud, words)) == 1
+
+
+# -- who else may have put something there -------------------------------------------------------------------------------
+
+
+EVIL = RootKeys.from_random(b"\x66" * 64, "default", 1)
+
+
+def evil_twin(home: Path, cloud: SimCloud, victim: RootKeys) -> Memory:
+    """A vault of an attacker that has the victim's key enrolled as an admin, with the anchor of the true one."""
+    evil = Memory.create(
+        "m",
+        "encrypted-ipfs",
+        provider=pins_only(cloud),
+        unlock=EVIL,
+        unprotected_keys=True,
+        recovery=False,
+        home=home / "evil",
+    )
+    evil.write("tone", "believe me")
+    ring = evil.replica.ring
+    assert ring is not None
+    since = evil.replica.store.frame.hlc
+    itself = ring_ops.Device(victim.admin_public, victim.box_public, "victim", victim.head_public)
+    ring = ring_ops.enrol(ring, EVIL.admin, itself, "admin", since=since)
+    claimed = ring_ops.Device(EVIL.admin_public, EVIL.box_public, "wallet", WALLET.head_public)
+    ring = ring_ops.enrol(ring, EVIL.admin, claimed, "admin", since=next_hlc(since, 0))
+    with evil.replica.transaction():
+        evil.replica.set_ring(ring)
+    asyncio.run(evil.sync())
+    return evil
+
+
+def plant(cloud: SimCloud, tree: Tree, *names: str) -> None:
+    """Pin a root as whoever runs the provider can, as the newest."""
+    cloud.blocks.update(tree.blocks)
+    cloud.pins += [Pin(tree.cid, name, cloud.handle(), 2**50) for name in names]
+
+
+@pytest.mark.parametrize("true_one", [True, False])
+def test_a_vault_that_enrols_a_strangers_key_is_never_joined(tmp_path: Path, true_one: bool) -> None:
+    """An attacker enrols the victim's public keys in a vault of its own, and lists that everywhere: by the words the victim
+    comes to the vault that the words themselves once signed for, or to none."""
+    cloud = SimCloud()
+    a, words = make(tmp_path, pins_only(cloud))
+    asyncio.run(a.sync())
+    genuine = [dict(cloud.blocks), list(cloud.pins)]
+    evil = evil_twin(tmp_path, cloud, words)
+    assert evil.replica.ring is not None
+    root = evil.status().root
+    assert root is not None
+    if not true_one:
+        cloud.pins = [pin for pin in cloud.pins if pin not in genuine[1]]
+    both = [pin_name(words.head_public), pin_name(WALLET.head_public)]
+    cloud.pins += [Pin(parse_cid(root), name, cloud.handle(), 2**50) for name in both]
+    keyring = evil.replica.ring.serialise()
+    leads = f"/ipfs/{ring_tree(keyring).cid}"
+    until = 2**62
+    own, main = ipns_name(words.head_public), ipns_name(WALLET.head_public)
+    forged = {
+        own: make_record(EVIL.head_seed, f"/ipns/{main}", 9, until),
+        main: make_record(EVIL.head_seed, leads, 9, until),
+    }
+    names = Names(a.replica, (), SyncReport())
+    true = {name: names.known(name).encoded for name in (own, main)}  # type: ignore[union-attr]
+    for records in (
+        forged,
+        {**true, main: forged[main]},
+        true,  # true records beside another ring
+        {own: true[own]},
+        {ipns_name(EVIL.head_public): make_record(EVIL.head_seed, leads, 9, until)},
+    ):
+        plant(cloud, AnchorRoot(keyring, records).tree(), *both)
+    plant(cloud, ring_tree(keyring), *both)
+    if true_one:
+        b = restore(tmp_path, "b", pins_only(cloud), words)
+        assert body(b, "tone") == "x"
+        assert b.replica.vault_tag == a.replica.vault_tag
+        b.write("role", "mine")
+        asyncio.run(b.sync())
+        assert b.replica.ring is not None
+        assert member_id(EVIL.admin_public) not in b.replica.ring.view.members
+        asyncio.run(evil.sync())
+        assert evil.read("role") is None
+    else:
+        with pytest.raises(NoVaultError):
+            restore(tmp_path, "b", pins_only(cloud), words)
+        assert not (tmp_path / "b" / "m" / "ipfsmem.json").exists()
+
+
+def test_an_old_list_takes_no_revoke_back(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a, words = make(tmp_path, pins_only(cloud))
+    asyncio.run(a.sync())
+    lost = restore(tmp_path, "lost", pins_only(cloud), WALLET)
+    asyncio.run(a.sync())
+    old = SimProvider(cloud, name="pins", capabilities=PINS)
+    old.freeze_pins()
+    asyncio.run(a.revoke(lost.device))
+    b = restore(tmp_path, "b", old, words)  # brand-new, and shown the past only
+    b.write("role", "text")
+    asyncio.run(b.sync())
+    old.faults.pins = None
+    for memory in (a, b, a, b):
+        asyncio.run(memory.sync())
+    for memory in (a, b):
+        assert memory.replica.ring is not None
+        assert lost.device in memory.replica.ring.view.revoked
+        assert body(memory, "role") == "text"
+
+
+def test_rubbish_in_the_list_is_passed_over(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a, words = make(tmp_path, pins_only(cloud))
+    asyncio.run(a.sync())
+    (true,) = under(cloud, words)
+    name = pin_name(words.head_public)
+    assert a.replica.ring is not None
+    keyring = a.replica.ring.serialise()
+    own = ipns_name(words.head_public) + ".ipns"
+    rubbish = (
+        {},
+        {"keyring.json": b"{}"},
+        {"keyring.json": bytes(300_000)},
+        {"keyring.json": keyring},
+        {"keyring.json": keyring, own: b""},
+        {"keyring.json": keyring, own: bytes(11_000)},
+        {"keyring.json": keyring, "x.ipns": b"x"},
+        {"keyring.json": keyring, **{f"{n}.ipns": b"x" for n in range(9)}},
+        {"keyring.json/x": b"x", own: b"x"},
+        {"keyring.json": keyring, own + "/x": b"x"},
+        {"keyring.json": keyring, own: make_record(words.head_seed, "/ipns/" + own[:-5], 1, 2**62)},
+        {"keyring.json": keyring, own: make_record(words.head_seed, f"/ipfs/{true}", 1, 2**62)[:-1]},
+        {"keyring.json": keyring, own: make_record(words.head_seed, f"/ipfs/{raw_cid(bytes(32))}", 1, 2**62)},
+    )
+    for files in rubbish:
+        plant(cloud, build_tree(files), name)
+    gone = build_tree({"keyring.json": b"gone", own: b"gone"})
+    cloud.pins.append(Pin(gone.cid, name, cloud.handle(), 2**50))
+    cloud.pins.append(Pin(raw_cid(sha256(b"its").digest()), name, cloud.handle(), 2**50))
+    b = restore(tmp_path, "b", pins_only(cloud), words)
+    assert body(b, "tone") == "x"
+    # What nobody verified is not taken away from whoever put it there; what was replaced is.
+    assert true not in under(cloud, words) and len(under(cloud, words)) == len(rubbish) + 3
+
+
+def test_a_list_that_cannot_be_read_is_no_proof_that_there_is_nothing(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a, words = make(tmp_path, pins_only(cloud))
+    asyncio.run(a.sync())
+    down = pins_only(cloud, "down")
+    down.faults.offline = True
+    empty = pins_only(SimCloud(), "empty")
+    for key in (words, WALLET):
+        with pytest.raises(ProviderError, match="no route"):
+            asyncio.run(
+                Memory.restore(
+                    "m", provider=[empty, down], unlock=key, unprotected_keys=True, home=tmp_path / "b"
+                )
+            )
+    b = asyncio.run(
+        Memory.restore(
+            "m",
+            provider=[down, pins_only(cloud, "up")],
+            unlock=words,
+            unprotected_keys=True,
+            home=tmp_path / "b",
+        )
+    )
+    assert body(b, "tone") == "x"
