@@ -35,6 +35,7 @@ from ipfsmem.storage.late import late_values
 from ipfsmem.storage.memories import Listed, Memories, Reading
 from ipfsmem.storage.working_copy import WorkingCopy, working_folder
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
+from ipfsmem.sync.names import oldest_put, what_is_forgotten
 from ipfsmem.sync.provider import Provider
 
 list_ = list  # `LocalMemory.list` hides the builtin inside the class
@@ -58,6 +59,8 @@ class Status(msgspec.Struct, frozen=True):
     members: list[str]
     #: What a person should know about the plain files: left alone, missing, not there.
     notices: list[str] = []
+    #: When the name record was put that waits longest to be put again (milliseconds); None when none was.
+    names_put: int | None = None
 
 
 class Late(msgspec.Struct, frozen=True):
@@ -118,6 +121,7 @@ class LocalMemory:
         shown, not_fetched = self._memories.counts()
         ring = self.replica.ring
         root = self.replica.db.get_meta("root")
+        forgotten = what_is_forgotten(self.replica, self._providers) if self.mode in VAULT_MODES else ""
         return Status(
             self.namespace,
             self.mode,
@@ -132,7 +136,12 @@ class LocalMemory:
             list_(self.replica.config.providers) or [provider.name for provider in self._providers],
             self.replica.config.vault,
             [f"{p.id} {p.role} {p.label}" for p in ring.view.members.values()] if ring else [],
-            [*(self._files.notices() if self._files is not None else []), *self._late_notices()],
+            [
+                *(self._files.notices() if self._files is not None else []),
+                *self._late_notices(),
+                *([forgotten] if forgotten else []),
+            ],
+            oldest_put(self.replica, self._providers),
         )
 
     def _late_notices(self) -> list_[str]:

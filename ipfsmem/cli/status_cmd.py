@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.here import Here, ours
-from ipfsmem.cli.printing import clean, count, facts, style
+from ipfsmem.cli.printing import clean, count, facts, moment, style
 
 #: Who can read what, said at `init` and here (SECURITY.md has the long form).
 READERS = {
@@ -45,6 +45,7 @@ def command(here: Here) -> None:
             ("events", f"{found.events:,}"),
             ("published", published),
             ("provider", clean(", ".join(found.providers)) or ("none chosen" if vault else "")),
+            ("names put", f"{moment(found.names_put)} UTC, the oldest" if found.names_put else ""),
             ("readers", READERS.get(found.mode, "")),
             ("wallet", wallet),
             ("vault tag", vault.tag if vault else ""),

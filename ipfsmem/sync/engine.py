@@ -28,7 +28,7 @@ from ipfsmem.sync.joining import (
     take_over_orphans,
 )
 from ipfsmem.sync.moving import Moved, move_roots
-from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, half_spent
+from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, half_spent, member_names
 from ipfsmem.sync.placing import bring_out_anchors, move_former, place
 from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.publish import Layout, build_ring_root, prepare
@@ -158,10 +158,8 @@ def _administer(run: Run, root: RootKeys) -> None:
 
 async def _keep_others_alive(run: Run) -> None:
     """Put the records of the vault's other devices again: they may be switched off for longer than a network remembers."""
-    ring = run.replica.ring
-    if ring is not None:
-        members = {ipns_name(person.sign) for person in ring.view.members.values()}
-        await run.names.help_out(sorted(members - {ipns_name(run.replica.device.sign_public)}))
+    others = member_names(run.replica) - {ipns_name(run.replica.device.sign_public)}
+    await run.names.help_out(sorted(others))
 
 
 async def publish(run: Run, layout: Layout) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from hashlib import sha256
 
 import msgspec
@@ -52,6 +53,27 @@ def half_spent(record: Record, now: int, life_ms: int) -> bool:
     return record.validity - now * 1_000_000 < life_ms * 1_000_000 // 2
 
 
+def what_is_forgotten(replica: Replica, providers: Sequence[Provider]) -> str:
+    """What a person should know when no provider leads other devices to the newest root for good (format section 7)."""
+    leading = [p.capabilities for p in providers if p.capabilities.names or p.capabilities.list]
+    if not providers or any(can.durable for can in leading):
+        return ""
+    if not leading:
+        return (
+            "no provider here keeps names or lists roots, so other devices cannot find what is published: add one that "
+            "does, or write the root and the providers down"
+        )
+    at = oldest_put(replica, providers)
+    when = "they were not put yet"
+    if at is not None:
+        when = f"the oldest was put {datetime.fromtimestamp(at // 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    return (
+        f"networks forget names 48 hours after they were put last ({when}), and no provider here keeps them or lists "
+        "roots: keep `ipfsmem sync --every 1h` running on one device, or add such a provider; the root and the "
+        "providers, written down, lead back to it too"
+    )
+
+
 class _Kept(msgspec.Struct):
     """The greatest record of each name."""
 
@@ -64,10 +86,26 @@ def _last_puts(replica: Replica) -> dict[str, dict[str, int]]:
     return msgspec.json.decode(kept, type=dict[str, dict[str, int]]) if kept else {}
 
 
+def member_names(replica: Replica) -> set[str]:
+    """The names of all devices that belong to the vault."""
+    ring = replica.ring
+    return {ipns_name(person.sign) for person in ring.view.members.values()} if ring is not None else set()
+
+
+def anchor_names(replica: Replica) -> set[str]:
+    """The names of the vault's anchor and of those of all members that have one."""
+    vault, ring = replica.config.vault, replica.ring
+    own = {bytes.fromhex(vault.anchor)} if vault is not None else set()
+    return {ipns_name(public) for public in (*own, *(ring.view.anchors() if ring is not None else ()))}
+
+
 def oldest_put(replica: Replica, channels: Iterable[Provider]) -> int | None:
     """When the record was put that waits longest to be put again at one of `channels`; milliseconds, None for never."""
     puts = _last_puts(replica)
-    return min((at for channel in channels for at in puts.get(channel.name, {}).values()), default=None)
+    names = member_names(replica) | anchor_names(replica)
+    return min(
+        (at for c in channels for name, at in puts.get(c.name, {}).items() if name in names), default=None
+    )
 
 
 class Names:

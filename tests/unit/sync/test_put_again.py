@@ -249,9 +249,51 @@ def test_the_oldest_put(lab: Lab) -> None:
     assert oldest_put(a.replica, [SimProvider(name="unknown")]) is None
 
 
+def test_a_revoked_device_is_no_longer_looked_after(lab: Lab) -> None:
+    a, b, c = lab.three()
+    a._root = ROOT
+    provider = lab.provider("a")
+    asyncio.run(a.revoke(c.device))
+    a._root = None
+    before = puts(provider, own(c)), puts(provider, own(b))
+    lab.clock.advance(DAY / 2)
+    lab.sync(a)
+    assert (puts(provider, own(c)), puts(provider, own(b))) == (before[0], before[1] + 1)
+    assert oldest_put(a.replica, [provider]) == lab.clock.ms  # its date is not the one that counts
+
+
 def test_forgotten_everywhere_the_next_sync_brings_it_back(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     lab.cloud.names.clear()
     asyncio.run(a.sync())
     assert set(lab.cloud.names) == {own(a), ANCHOR}
+
+
+def test_status_says_when_networks_alone_know_the_names(lab: Lab) -> None:
+    """Format section 7: without a channel that stays up by itself a person is told, with the date."""
+    a = lab.create("a")
+    stores = SimProvider(SimCloud(), capabilities=Capabilities(blocks=True, pin=True), clock=lab.clock)
+    network = router(lab.clock)
+    a._providers = [stores, network]
+    (notice,) = a.status().notices
+    assert "48 hours" in notice and "not put yet" in notice
+    lab.sync(a)
+    (notice,) = a.status().notices
+    assert "48 hours" in notice and "2026-01-01 00:00 UTC" in notice and a.status().names_put == lab.clock.ms
+    lab.clock.advance(DAY)
+    (notice,) = a.status().notices
+    assert "2026-01-01 00:00 UTC" in notice
+    lab.sync(a)
+    (notice,) = a.status().notices
+    assert "2026-01-02 00:00 UTC" in notice
+    for stays in (Capabilities(names=True), Capabilities(list=True), Capabilities(put=False, names=True)):
+        a._providers = [stores, network, SimProvider(name="stays", capabilities=stays)]
+        assert a.status().notices == []
+    a._providers = [stores, network, SimProvider(capabilities=Capabilities(list=True, durable=False))]
+    assert len(a.status().notices) == 1
+    a._providers = [stores]
+    (notice,) = a.status().notices
+    assert "cannot find" in notice and "48" not in notice
+    a._providers = []
+    assert a.status().notices == []
