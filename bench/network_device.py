@@ -137,9 +137,33 @@ def _work(job: dict[str, Any], wire: Wire) -> dict[str, Any]:
         with Memory.load(NAMESPACE, provider=chosen, **own) as memory:
             memory.import_(Path(job["folder"]))
             asyncio.run(_sync(memory, chosen))
+    elif what == "tree":
+        _write_tree(own, Path(job["out"]))
     elif what == "change":
         return _changes(job, wire, own, providers)
     return wire.numbers()
+
+
+def _write_tree(own: Any, out: Path) -> None:
+    """The files of the published root, as any reader of the network would find them."""
+    from ipfsmem.content.cid import parse_cid
+    from ipfsmem.content.fetch import drive
+    from ipfsmem.content.reader import Reader
+    from ipfsmem.memory import Memory
+    from ipfsmem.replica.many import read_blocks
+
+    def get(cids: list[CID]) -> dict[CID, bytes]:
+        found = read_blocks(db, [cid.digest for cid in cids])
+        return {cid: found[cid.digest] for cid in cids if cid.digest in found}
+
+    with Memory.load(NAMESPACE, **own) as memory:
+        db = memory.replica.db
+        root = (db.get_meta("root") or b"").decode()
+        files = drive(Reader().read_tree(parse_cid(root)), get)
+    for name, data in files.items():
+        path = out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
 
 def _changes(job: dict[str, Any], wire: Wire, own: Any, providers: Any) -> dict[str, Any]:

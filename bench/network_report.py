@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -49,14 +50,14 @@ class Report:
                 line.name, line.kind, _seconds(line.publish), _size(line.sent), _number(line.publish_requests),
                 _seconds(line.fetch), _size(line.received), _number(line.fetch_requests),
             ]
-            for line in self.lines
+            for line in _medians(self.lines)
         ]  # fmt: skip
         change = [
             [
                 name, kind, _seconds(got.get("seconds")), _size(got.get("sent")), _size(got.get("received")),
                 _number(got.get("requests")),
             ]
-            for name, kind, got in self.changes
+            for name, kind, got in _median_changes(self.changes)
         ]  # fmt: skip
         late = [
             [row.name, f"{row.size:,}", _seconds(row.seconds), _number(row.requests), row.note]
@@ -91,14 +92,14 @@ class Report:
             *_busy(),
             f"## {side[0]}",
             "",
-            "Each once, in one run, on the same files. Our times are whole processes: start, Argon2id for the passphrase of the "
+            "In one run, on the same files; medians of three for our peer, the Go peer and S3, once for the others. Our times are whole processes: start, Argon2id for the passphrase of the "
             "keys, then either import, sign, seal and publish, or find the vault by the wallet alone, fetch, check every block and "
             "signature, store, and enrol the device. Our bytes and requests are all of HTTP, with headers. The js-ipfs node's own "
-            "`add -r` and `get` are the one request that its command makes of the running node, with no program to start, and the "
-            "body of that request or answer; a node keeps no names, signatures or history for it. restic is a whole process; its "
-            "bytes are what its objects take in the bucket. Between our `filebase` provider and the S3 server stands the stand-in "
-            "that adds the CIDs, which parses each CAR and passes it on; restic speaks to the server directly. The Go peer holds "
-            "everything in memory.",
+            "`add -r` and `get` take and give the very tree that we publish, as files: one request of the running node each, with "
+            "no program to start, and the body of that request or answer. restic is a whole process; its bytes are what its "
+            "objects take in the bucket. It compresses and packs; our format does neither on purpose (an object's size is that of "
+            "its bucket, and tells little), which costs bytes. Between our `filebase` provider and the S3 server stands the "
+            "stand-in that adds the CIDs; restic speaks to the server directly. The Go peer holds everything in memory.",
             "",
             *side[1],
             "",
@@ -118,6 +119,34 @@ class Report:
         if self.skipped:
             text += ["", "## Skipped", "", *(f"- {line}" for line in self.skipped)]
         path.write_text("\n".join(text) + "\n", "utf-8")
+
+
+def _medians(lines: list[Line]) -> list[Line]:
+    """One line for each side: the median of each figure over the rounds."""
+    sides: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        sides.setdefault((line.name, line.kind), []).append(line)
+    return [
+        Line(*side, *(_median([msgspec.structs.astuple(line)[i] for line in rounds]) for i in range(2, 8)))
+        for side, rounds in sides.items()
+    ]
+
+
+def _median_changes(
+    changes: list[tuple[str, str, dict[str, float]]],
+) -> list[tuple[str, str, dict[str, float]]]:
+    sides: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for name, kind, got in changes:
+        sides.setdefault((name, kind), []).append(got)
+    return [
+        (*side, {what: median(got[what] for got in rounds) for what in rounds[0]})
+        for side, rounds in sides.items()
+    ]
+
+
+def _median(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
 
 
 def _size(value: float | None) -> str:
