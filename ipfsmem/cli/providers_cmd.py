@@ -9,7 +9,7 @@ import click
 
 from ipfsmem.cli.here import Here, agreed, ours, public_options, retention_options
 from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, short, size, style, table
-from ipfsmem.errors import ProviderError
+from ipfsmem.errors import ConfigError, ProviderError, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.sync.provider import Capabilities
@@ -122,6 +122,7 @@ def move_command(
     Nothing is taken away from where it was; a move that was cut off may simply be run again.
     """
     with here.memory() as memory:
+        _check_source(source, target, memory.status().providers)
         public_ok = agreed(memory, yes_public)
         with Meter(silent=here.json) as meter:
             moved = asyncio.run(
@@ -146,6 +147,17 @@ def move_command(
     for root in moved.incomplete:
         click.echo(style("incomplete: ", fg="yellow") + f"{root} (a block of it is nowhere any more)")
     _now(here, found)
+
+
+def _check_source(source: str | None, target: str, known: list[str]) -> None:
+    """A mistyped --from would leave nothing, and say nothing of it."""
+    if source is not None and source not in known:
+        raise ConfigError(
+            f"{source} is not a provider of this memory",
+            hint=f"Its providers: {', '.join(known) or 'none'}. Or move without --from, to leave all of them.",
+        )
+    if source == target:
+        raise UsageError("a move goes from one provider to another, not to the same")
 
 
 def _can(capabilities: Capabilities) -> list[str]:

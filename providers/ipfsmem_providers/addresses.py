@@ -35,8 +35,14 @@ _REFUSED: Final = tuple(
         "64:ff9b:1::/48",
         "100::/64",
         "2001::/23",
+        "3fff::/20",  # documentation; younger than Python's tables
         "fec0::/10",
     )
+)
+
+_OWN: Final = (
+    "Addresses of this machine and its network, and unusual ports, are only used when you configure them yourself, "
+    "for instance with --provider gateway:URL."
 )
 
 Lookup = Callable[[str, int], Coroutine[Any, Any, list[tuple[Any, ...]]]]
@@ -77,7 +83,7 @@ def check_url(url: str | URL, *, https_only: bool = False) -> URL:
     if parsed.user is not None or parsed.password is not None:
         raise ProviderRefused(f"a URL from outside carries a user name ({host})")
     if port not in PORTS:
-        raise ProviderRefused(f"a URL from outside names port {port} of {host}")
+        raise ProviderRefused(f"a URL from outside names port {port} of {host}", hint=_OWN)
     if _is_ip(host) and not is_public(host):
         raise refused(host, host)
     return parsed
@@ -87,7 +93,7 @@ def refused(host: str, address: str) -> ProviderRefused:
     """The error for an address that is not public."""
     return ProviderRefused(
         f"{host} leads to {address}, which is not a public address",
-        hint="Addresses of this machine and its network are only used when you configure them yourself.",
+        hint=_OWN,
     )
 
 

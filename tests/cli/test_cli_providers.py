@@ -48,6 +48,16 @@ def test_moved_the_wallet_finds_it_at_the_new_place(
     assert other.ok("read", "tone", "--body").out == "direct\n"
 
 
+def test_a_move_from_where_it_never_was_is_refused(sealed: Cli, stick: Path, tmp_path: Path) -> None:
+    usb = tmp_path / "usb"
+    usb.mkdir()
+    found = sealed.fails(3, "providers", "move", str(usb), "--from", "/no/such")
+    assert "/no/such is not a provider" in found.err and str(stick) in found.err
+    sealed.fails(2, "providers", "move", str(stick), "--from", str(stick))
+    assert [one["spec"] for one in sealed.ok("providers", "list", "--json").json] == [str(stick)]
+    assert not list(usb.iterdir())
+
+
 def test_trying_one_out_needs_no_memory(bare: Cli, tmp_path: Path) -> None:
     assert bare.ok("providers", "test", str(tmp_path)).out.count("✓") >= 6
     assert not bare.home.exists()

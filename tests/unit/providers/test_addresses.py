@@ -57,6 +57,7 @@ REFUSED = [
     "100::1",
     "2001::1",
     "2001:db8::1",
+    "3fff::1",
     "2002:7f00:1::",
     "2002:a00:1::1",
     "fc00::1",
@@ -114,6 +115,13 @@ def test_allowed(address: str) -> None:
 def test_urls_that_their_text_rules_out(url: str) -> None:
     with pytest.raises(ProviderRefused):
         addresses.check_url(url)
+
+
+def test_whose_own_server_it_was_learns_how_to_say_so() -> None:
+    for url in ("http://127.0.0.1/ipfs/x", "http://example.com:18787/ipfs/x"):
+        with pytest.raises(ProviderRefused) as caught:
+            addresses.check_url(url)
+        assert "--provider gateway:" in caught.value.hint
 
 
 def test_urls_that_may_be_asked() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import types
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
@@ -316,6 +317,24 @@ def test_a_redirect_to_another_trusted_origin_carries_no_headers_of_the_call(sit
         [answer] = run(http, http.request("GET", site.url, headers=own, redirects=1))
         assert answer.text == "other"
         assert "Authorization" not in other.seen[0][2] and other.seen[0][2]["Accept"] == "a/b"
+
+
+def test_a_redirect_out_of_https_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trusted or not: what was asked for in secret is not asked for again in the open."""
+    asked: list[str] = []
+
+    async def send(self: Http, call: Any, url: Any, *rest: Any) -> Any:
+        asked.append(str(url))
+        return types.SimpleNamespace(
+            status=302, url=url, headers={"Location": "http://a.example/x"}, close=lambda: None
+        )
+
+    monkeypatch.setattr(Http, "_send", send)
+    http = client("https://a.example")
+    http.trust("http://a.example")
+    error = fails(http, http.request("GET", "https://a.example/x", redirects=3))
+    assert isinstance(error, ProviderRefused) and "from https" in str(error)
+    assert asked == ["https://a.example/x"]
 
 
 def test_a_redirect_to_a_private_address_is_refused(site: Site) -> None:

@@ -1,0 +1,28 @@
+"""A name whose time is over, as after a year without its device: what it points at counts, and that it is old is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.content.cid import ipns_name
+from ipfsmem.sync.names import DEVICE_LIFE_MS
+from tests.device_lab import Lab, kinds, lab_in, says, texts
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+def test_a_record_that_has_run_out_is_used_and_said_to_be_old(lab: Lab) -> None:
+    a, b, _ = lab.three()
+    a.write("k", "the last words of this device")
+    assert "expired" not in kinds(lab.sync(a))
+    lab.clock.advance(DEVICE_LIFE_MS / 1000 + 3600)
+    report = lab.sync(b)
+    assert texts(b)["k"] == texts(a)["k"]
+    assert ipns_name(a.replica.device.sign_public) in says(report, "expired")
