@@ -32,6 +32,7 @@ from ipfsmem.errors import (
     LimitError,
     NotFoundError,
     ProviderError,
+    ProviderUnavailable,
     SealError,
     UsageError,
 )
@@ -117,6 +118,14 @@ async def read_foreign(source: str, providers: Sequence[Provider], *, now_ms: in
 
     Raises UsageError, ConfigError, NotFoundError, FormatError, LimitError, ProviderError.
     """
+    try:
+        return await _read_source(source, providers, now_ms)
+    except ProviderUnavailable as error:
+        # Its own hint is about a memory of one's own.
+        raise ProviderUnavailable(str(error), hint="Try again later, or another --provider.") from None
+
+
+async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) -> Foreign:
     wanted = parse_source(source)
     if wanted.kind == "url":
         reader = open_reader(configuration.settings().providers.get("web"))

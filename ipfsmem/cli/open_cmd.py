@@ -38,7 +38,7 @@ def command(here: Here, source: str, key: str | None, provider: tuple[str, ...],
             reading = memory.read(key)
             if reading is None:
                 raise NotFoundError(
-                    f"there is no memory {key} in it", hint=f"See what there is: ipfsmem open {source}"
+                    f"there is no memory {key} in it", hint="See what there is: the same command without it."
                 )
             read_cmd.tell(here, reading, only_body=False)
         else:

@@ -22,6 +22,7 @@ from ipfsmem.errors import (
     LimitError,
     NotFoundError,
     ProviderRefused,
+    ProviderUnavailable,
     UsageError,
 )
 from ipfsmem.memory import Memory
@@ -203,6 +204,15 @@ def test_a_block_that_is_missing_or_wrong_is_an_error(cloud: SimCloud) -> None:
     cloud.blocks = {cid: (b"other" if cid == leaf else data) for cid, data in cloud.blocks.items()}
     with pytest.raises((NotFoundError, BlockError), match="does not match"):
         Memory.load(manifest_uri=str(root), provider=provider)
+
+
+def test_an_outage_says_nothing_of_a_memory_of_one_s_own(cloud: SimCloud) -> None:
+    root = publish(cloud, FILES)
+    provider = SimProvider(cloud)
+    provider.faults.offline = True
+    with pytest.raises(ProviderUnavailable) as caught:
+        Memory.load(manifest_uri=str(root), provider=provider)
+    assert "on this device" not in caught.value.hint and "--provider" in caught.value.hint
 
 
 def test_there_must_be_something_to_read_through(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
