@@ -8,25 +8,25 @@
     KUBO_ALIAS       name of a key of the node whose IPNS name follows the newest root, for people
 
 Settings of the same names in lower case win over the environment. Publishing sends only the blocks that the node
-lacks, in one `dag/import`, and pins the root; its blocks and its listing under a name are in kubo_pins.py, records in
-kubo_names.py. The files that the user sees in the node (MFS) are not touched. js-ipfs nodes work too.
+lacks, in one `dag/import`, and pins the root. Single blocks are in kubo_blocks.py, listing under a name in
+kubo_pins.py, records in kubo_names.py. The files that the user sees in the node (MFS) are not touched. js-ipfs nodes
+work too.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from ipfsmem.content.car import CarParser
-from ipfsmem.content.cid import CID, IDENTITY, parse_cid
-from ipfsmem.content.limits import BLOCK_MAX, OWN
-from ipfsmem.content.verify import verify_block
-from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.limits import OWN
+from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderRefused
 from ipfsmem.sync.provider import Block, Capabilities, Pin
 from ipfsmem_providers.http_body import Multipart, SpooledCar
+from ipfsmem_providers.kubo_blocks import Blocks
 from ipfsmem_providers.kubo_names import Alias, Names
 from ipfsmem_providers.kubo_pins import Pins
 from ipfsmem_providers.kubo_rpc import CommandFailed, KuboRpc, node_authorization
@@ -35,10 +35,6 @@ from ipfsmem_providers.provider_settings import choice, seconds, setting
 _CAPABILITIES: Final = Capabilities(
     has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True
 )
-_AT_ONCE: Final = 32
-#: So many of the first blocks are asked for before the rest; see `has`.
-_FIRST: Final = 64
-_REFS_MAX: Final = 1024 * 1024 * 1024
 _IMPORT_MAX: Final = 1024 * 1024
 
 
@@ -55,11 +51,6 @@ class _Import(msgspec.Struct):
     root: _Root | None = msgspec.field(name="Root", default=None)
 
 
-class _Ref(msgspec.Struct):
-    ref: str = msgspec.field(name="Ref", default="")
-    error: str = msgspec.field(name="Err", default="")
-
-
 class KuboProvider:
     """A node as a provider. See ipfsmem.sync.provider for what the methods promise."""
 
@@ -71,10 +62,11 @@ class KuboProvider:
         self._network = choice(settings, "KUBO_NETWORK", ("off", "on")) == "on"
         self._patience = seconds(settings, "KUBO_PATIENCE", 60.0)
         self._pins = Pins(self._rpc, self._patience)
-        self._names = Names(self._rpc, self._pins, self._local_blocks, self._import, self._patience)
+        self._name = f"kubo:{self._rpc.http.redact(self._rpc.url)}"
+        self._blocks = Blocks(self._rpc, self._name, self._patience)
+        self._names = Names(self._rpc, self._pins, self._blocks.get, self._import, self._patience)
         alias = setting(settings, "KUBO_ALIAS")
         self._alias = Alias(self._rpc, alias, self._patience) if alias else None
-        self._name = f"kubo:{self._rpc.http.redact(self._rpc.url)}"
 
     @property
     def name(self) -> str:
@@ -92,49 +84,21 @@ class KuboProvider:
             return await self._send(root, car)
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """One request a block, without the network.
-
-        Blocks are asked for in the order in which an import stores them, so when none of the first 64 is there, the
-        rest is taken as missing too: a first publish would else ask ten thousand times.
-        """
-        wanted = list(dict.fromkeys(cids))
-        if not wanted:
-            return set()
-        if await self._rpc.is_js():  # it waits for the network, whatever `offline` says
-            there = await self._stored()
-            return {cid for cid in wanted if cid.multihash in there}
-        found: set[CID] = set()
-
-        async def look(cid: CID) -> None:
-            try:
-                await self._rpc.call(
-                    "block/stat", {"arg": str(cid), "offline": "true"}, what="tell what is stored"
-                )
-                found.add(cid)
-            except CommandFailed as error:
-                if not error.absent:
-                    raise
-            except ProviderRefused:
-                return  # a kind of CID that it does not know, so it has no such block
-
-        await _each(wanted[:_FIRST], look)
-        if found:
-            await _each(wanted[_FIRST:], look)
-        return found
+        """One request a block, without the network; see kubo_blocks.py."""
+        return await self._blocks.has(cids)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Checked blocks that the node holds; with KUBO_NETWORK=on also what it finds in time."""
-        wanted = list(dict.fromkeys(cids))
-        found = await self._local_blocks(wanted)
-        missing = [cid for cid in wanted if cid not in found]
+        found = await self._blocks.get(cids)
+        missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
         if missing and self._network:
-            await self._fetch(missing, found, {"timeout": f"{max(1, int(self._patience))}s"})
+            await self._blocks.find(missing, found)
         return found
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """The checked blocks of a tree, depth first. Nothing when the node lacks the root."""
-        if await self._rpc.is_js() and root.multihash not in await self._stored():
-            return
+        if await self._rpc.is_js() and not await self._blocks.get([root]):
+            return  # it would look for it in the network
         params = {"arg": str(root), "progress": "false"}
         if not self._network:
             params["offline"] = "true"
@@ -218,72 +182,3 @@ class KuboProvider:
         if not pinned:
             self._pins.imported(root)
         return root if root in answered else answered[0]
-
-    async def _local_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        wanted = list(cids)
-        found = {cid: cid.digest for cid in wanted if cid.hash_code == IDENTITY}
-        wanted = [cid for cid in wanted if cid not in found]
-        if not wanted:
-            return found
-        if await self._rpc.is_js():
-            there = await self._stored()
-            wanted = [cid for cid in wanted if cid.multihash in there]
-        await self._fetch(wanted, found, {"offline": "true"})
-        return found
-
-    async def _fetch(self, wanted: list[CID], found: dict[CID, bytes], how: Mapping[str, str]) -> None:
-        problems: list[ProviderError] = []
-
-        async def get(cid: CID) -> None:
-            if problems and not found:
-                return  # nothing works: ten thousand more failures would not tell more
-            try:
-                answer = await self._rpc.call(
-                    "block/get", {"arg": str(cid), **how}, what="get a block", max_bytes=BLOCK_MAX,
-                    stall=self._patience + 30,
-                )  # fmt: skip
-                verify_block(cid, answer.body)
-            except CommandFailed as error:
-                if not error.absent and not error.timed_out:
-                    problems.append(error)
-            except (BlockError, LimitError) as error:
-                problems.append(ProviderRefused(f"{self._name} answered other bytes: {error}"))
-            except ProviderError as error:
-                problems.append(error)
-            else:
-                found[cid] = answer.body
-
-        await _each(wanted, get)
-        if problems and not found:
-            raise problems[0]
-
-    async def _stored(self) -> set[bytes]:
-        """Multihashes of all blocks of a js-ipfs node, which cannot be asked for one without waiting for it."""
-        found = set()
-        async for line in self._rpc.lines("refs/local", _Ref, what="list its blocks", max_bytes=_REFS_MAX):
-            try:
-                found.add(parse_cid(line.ref).multihash)
-            except FormatError:
-                continue
-        return found
-
-
-async def _each(cids: Sequence[CID], work: Any) -> None:
-    """Do `work` for each, some at a time. The first error ends it and is raised as it is."""
-    queue = iter(cids)
-    problems: list[Exception] = []
-
-    async def worker() -> None:
-        for cid in queue:
-            if problems:
-                return
-            try:
-                await work(cid)
-            except ProviderError as error:
-                problems.append(error)
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(_AT_ONCE, len(cids))):
-            group.create_task(worker())
-    if problems:
-        raise problems[0]

@@ -33,6 +33,7 @@ _NETWORK_VERSION: Final = (0, 40)
 _GREATER: Final = "existing ipns record has sequence"
 #: Records kept of one name are few; more were put there by somebody else and are not read.
 _READ_MAX: Final = 16
+_REMEMBERED: Final = 1000
 _log = logging.getLogger("ipfsmem.providers")
 
 Read = Callable[[list[CID]], Awaitable[dict[CID, bytes]]]
@@ -57,6 +58,8 @@ class Names:
         self._read = read
         self._write = write
         self._patience = patience
+        #: Records of a name that were read: what a CID stands for never changes.
+        self._verified: dict[tuple[str, CID], ipns.Record] = {}
 
     async def put(self, name: str, record: bytes, now: int) -> None:
         """Keep a record unless a greater one is kept, and offer it to the network."""
@@ -73,16 +76,17 @@ class Names:
         if best is None or best.encoded != record:
             await self._write(cid, [(cid, record)])
             try:
-                await self._pins.add(cid, _label(name), now)
+                await self._pins.replace(cid, _label(name), now, kept)
             except ProviderUnavailable:
                 # Another device may have put a greater one at the same moment, and taken ours away.
                 newest = ipns.select((await self._kept(name)).values())
                 if newest is None or ipns.order(newest) < ipns.order(offered):
                     raise
                 return
-        for pin in kept:
-            if pin.cid != cid:
-                await self._pins.drop(pin)
+        else:
+            for pin in kept:
+                if pin.cid != cid:
+                    await self._pins.drop(pin)
         if await self._rpc.at_least(*_NETWORK_VERSION):
             await self._put_network(name, record)
 
@@ -102,13 +106,17 @@ class Names:
 
     async def _kept(self, name: str) -> dict[Pin, ipns.Record]:
         pins = (await self._pins.named(_label(name)))[:_READ_MAX]
-        blocks = await self._read([pin.cid for pin in pins]) if pins else {}
-        found = {}
-        for pin in pins:
+        found = {pin: self._verified[name, pin.cid] for pin in pins if (name, pin.cid) in self._verified}
+        unread = [pin for pin in pins if pin not in found]
+        blocks = await self._read([pin.cid for pin in unread]) if unread else {}
+        if len(self._verified) > _REMEMBERED:
+            self._verified.clear()
+        for pin in unread:
             try:
                 found[pin] = ipns.verify_record(name, blocks.get(pin.cid, b""))
             except (FormatError, LimitError, SealError):
                 continue  # who may pin at this node may pin anything
+            self._verified[name, pin.cid] = found[pin]
         return found
 
     async def _put_network(self, name: str, record: bytes) -> None:

@@ -9,7 +9,7 @@ moves blocks.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -67,26 +67,38 @@ class Pins:
 
     async def add(self, root: CID, name: str, now: int) -> Pin:
         """The pin of a root under a name, made at `now` (milliseconds) if there is none."""
-        known = await self._find(root, name)
-        if known is not None:
-            return known
+        return (await self._add(root, name, now))[0]
+
+    async def replace(self, root: CID, name: str, now: int, old: Iterable[Pin]) -> Pin:
+        """The same, and the name is taken off the `old` pins afterwards."""
+        made, listed = await self._add(root, name, now)
+        for pin in old:
+            if pin.cid != root:
+                await self._take_off(pin, listed.get(pin.cid, ""))
+        return made
+
+    async def _add(self, root: CID, name: str, now: int) -> tuple[Pin, dict[CID, str]]:
+        """The pin, and what the node lists under that name."""
+        before = ""
         if root in self._fresh:
             self._fresh.discard(root)
-            before = ""
         else:
+            known, listed = await self._find(root, name)
+            if known is not None:
+                return known, listed
             before = (await self._all()).get(root, "")
         text = _join([*_split(before), f"{_quoted(name)}@{now}"])
         if len(text.encode()) > _NAME_MAX:
             raise ProviderRefused(f"{root} has so many names at this node that {name!r} finds no room")
         await self._set(root, text)
-        made = await self._find(root, name)
+        made, listed = await self._find(root, name)
         for _ in range(_TRIES):
             if made is not None or not await self.is_pinned(root):
                 break
             # Older nodes keep the first name, js-ipfs the first metadata.
             await self._remove(root)
             await self._set(root, text)
-            made = await self._find(root, name)
+            made, listed = await self._find(root, name)
         if made is None and not await self._rpc.is_js() and not await self._rpc.at_least(0, 29):
             raise ProviderRefused(
                 f"{await self._rpc.version()} does not keep the names of pins",
@@ -96,7 +108,7 @@ class Pins:
             raise self._rpc.http.unavailable(
                 f"kubo: somebody else pinned or unpinned {root} at the same time"
             )
-        return made
+        return made, listed
 
     async def named(self, name: str) -> list[Pin]:
         """Pins with exactly this name, newest first."""
@@ -109,7 +121,10 @@ class Pins:
 
     async def drop(self, pin: Pin) -> None:
         """Take one name off a root, and the pin with its last name. Not there any more is success."""
-        text = (await self._all(pin.name)).get(pin.cid, "")
+        await self._take_off(pin, (await self._all(pin.name)).get(pin.cid, ""))
+
+    async def _take_off(self, pin: Pin, text: str) -> None:
+        """`text`: the entries of the root as they are listed."""
         if _time(text, pin.name) is None:
             return
         wanted = _quoted(pin.name)
@@ -123,9 +138,11 @@ class Pins:
             await self._remove(pin.cid)
             await self._set(pin.cid, _join(rest))
 
-    async def _find(self, root: CID, name: str) -> Pin | None:
-        created = _time((await self._all(name)).get(root, ""), name)
-        return None if created is None else Pin(root, name, str(root), created)
+    async def _find(self, root: CID, name: str) -> tuple[Pin | None, dict[CID, str]]:
+        """The pin of a root under a name, and all that the node lists under that name."""
+        listed = await self._all(name)
+        created = _time(listed.get(root, ""), name)
+        return (None if created is None else Pin(root, name, str(root), created)), listed
 
     async def _set(self, root: CID, text: str) -> None:
         """Pin a root with this text as its name. The node fetches what it lacks, for as long as patience lasts."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ipfsmem_providers.http import Http
 from ipfsmem_providers.pinning_service import PinningServiceProvider
 
 from ipfsmem.content.cid import parse_cid, raw_cid
@@ -263,6 +266,72 @@ def test_a_memory_through_the_node_from_one_device_to_another(node: Node, tmp_pa
     for device_ in (one, two):
         assert device_.read("note_7").file.body == "changed on two"  # type: ignore[union-attr]
         assert device_.read("note_8").file.body == "changed on one"  # type: ignore[union-attr]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The commands that reached the node, in order."""
+    commands: list[str] = []
+    stream = Http.stream
+
+    def counted(self: Http, method: str, url: str, **more: Any) -> Any:
+        commands.append(url.partition("/api/v0/")[2])
+        return stream(self, method, url, **more)
+
+    monkeypatch.setattr(Http, "stream", counted)
+    return commands
+
+
+def test_the_list_of_all_blocks_is_for_what_did_not_come(node: Node, asked: list[str]) -> None:
+    """It grows with the whole node, so neither what is there nor what is wholly new is looked up in it."""
+
+    async def body() -> None:
+        provider = node.open()
+        blocks = [block(f"listed {number}") for number in range(50)]
+        cids = [cid for cid, _ in blocks]
+        assert await provider.has(cids) == set()
+        await provider.put_car(cids[0], blocks, name="n")
+        assert await node.open().has(cids[:30]) == set(cids[:30])
+        assert await node.open().get_blocks(cids) == dict(blocks)
+        assert [item async for item in node.open().get_dag(cids[0])] == blocks[:1]
+        assert "refs/local" not in asked
+        missing = block("nobody has this")[0]
+        assert await provider.has([missing, *cids]) == set(cids)
+        assert await provider.get_blocks([*cids, missing]) == dict(blocks)
+        assert asked.count("refs/local") == (2 if node.is_js else 0)
+
+    run(body())
+
+
+def test_requests_for_one_change_and_for_a_new_device(node: Node, asked: list[str], tmp_path: Path) -> None:
+    """So many for 20 memories, and for 300 no more."""
+    counts = []
+    for size in (20, 300):
+        wallet = Unlock(RawKeySigner(bytes(30) + size.to_bytes(2, "big")))
+
+        def device(name: str, wallet: Unlock = wallet, home: Path = tmp_path / str(size)) -> Memory:
+            return Memory.load(
+                "m", "encrypted-ipfs", provider=[node.open()], unlock=wallet, unprotected_keys=True,
+                home=home / name, create=True,
+            )  # fmt: skip
+
+        one = device("one")
+        for number in range(size):
+            one.write(f"note_{number}", f"text {number}")
+        asyncio.run(one.sync())
+        one.write("note_7", "changed")
+        asked.clear()
+        asyncio.run(one.sync())
+        change = Counter(asked)
+        asked.clear()
+        two = device("two")
+        assert two.read("note_7").file.body == "changed"  # type: ignore[union-attr]
+        fetch = Counter(asked)
+        assert change["dag/import"] == 2 and fetch["dag/export"] == 1
+        assert change["refs/local"] == fetch["refs/local"] == 0
+        counts.append((change.total(), fetch.total()))
+    assert counts[0] == counts[1]
+    assert counts[0][0] <= 32 and counts[0][1] <= 54
 
 
 def test_a_pinning_service_beside_the_node(node: Node, tmp_path: Path) -> None:

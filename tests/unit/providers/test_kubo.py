@@ -6,7 +6,9 @@ import asyncio
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +16,12 @@ from ipfsmem_providers.http_policy import Retry, Timeouts, Timing
 from ipfsmem_providers.kubo import KuboProvider
 from ipfsmem_providers.kubo_rpc import KuboRpc, node_authorization
 
-from ipfsmem.content.cid import raw_cid
+from ipfsmem.content.cid import ipns_name, raw_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.seal.signers import RawKeySigner
 from ipfsmem.sync.provider import Block, Provider, open_provider
 from ipfsmem.testing import MockClock
 from tests.servers.kubo import FakeKubo
@@ -133,8 +138,82 @@ def test_a_publish_is_a_handful_of_requests(url: str, kubo: FakeKubo) -> None:
         await provider.pin(TREE.cid, "n")
 
     run(body())
-    assert kubo.requests[:2] == ["pin/ls", "dag/import"]
-    assert len(kubo.requests) <= (5 if kubo.number >= (0, 35) else 9)  # older ones keep the first name
+    again = ["pin/ls", "pin/rm", "pin/add", "pin/ls"] * (
+        kubo.number < (0, 35)
+    )  # older ones keep the first name
+    assert kubo.requests == ["pin/ls", "dag/import", "pin/add", "pin/ls", *again]
+
+
+def test_a_record_costs_a_handful_of_requests(url: str, kubo: FakeKubo) -> None:
+    """The pins of a name are listed twice: before, and to see that the new one stands. No record is read twice."""
+    network = int(kubo.number >= (0, 40))
+    renamed = kubo.number >= (0, 35)  # older ones keep a pin's first name, so it is made anew
+
+    async def body() -> None:
+        await opened(url).put_name(NAME, record(1))
+        provider = opened(url)
+        kubo.requests.clear()
+        assert await provider.get_name(NAME) == record(1)
+        assert await provider.get_name(NAME) == record(1)
+        assert Counter(kubo.requests) == +Counter(
+            {"version": 1, "pin/ls": 2, "block/get": 1, "name/get": 2 * network}
+        )
+        kubo.requests.clear()
+        await provider.put_name(NAME, record(2))
+        expected = ["pin/ls", "pin/ls", "dag/import", "pin/add", "pin/ls"]
+        if not renamed:
+            expected += ["pin/ls", "pin/rm", "pin/add", "pin/ls"]
+        assert kubo.requests == [*expected, "pin/rm", *["name/put"] * network]
+
+    run(body())
+    assert list(kubo.pins) == [raw_cid(hashlib.sha256(record(2)).digest())]
+
+
+def test_a_record_read_under_one_name_is_no_record_of_another(url: str) -> None:
+    """What was verified once is not read again, for that name only."""
+
+    async def body() -> None:
+        provider = opened(url)
+        await provider.put_name(NAME, record(1))
+        cid = raw_cid(hashlib.sha256(record(1)).digest())
+        other = ipns_name(b"\x05" * 32)
+        await provider.pin(cid, f"ipns:{other}")
+        assert await provider.get_name(NAME) == record(1)
+        assert await provider.get_name(other) is None
+
+    run(body())
+
+
+def _memory(home: Path, url: str) -> Memory:
+    return Memory.load(
+        "m", "encrypted-ipfs", provider=[opened(url)], unlock=Unlock(RawKeySigner(bytes(31) + b"\x21")),
+        unprotected_keys=True, home=home, create=True,
+    )  # fmt: skip
+
+
+def test_requests_do_not_grow_with_the_memory(tmp_path: Path) -> None:
+    """One change, and all on a new device: so many requests for 20 memories, and for 400 no more."""
+    counts = []
+    for size in (20, 400):
+        kubo = FakeKubo()
+        with serve(kubo.app) as url, _memory(tmp_path / f"one{size}", url) as one:
+            for number in range(size):
+                one.write(f"note_{number}", f"text {number}")
+            asyncio.run(one.sync())
+            one.write("note_7", "changed")
+            kubo.requests.clear()
+            asyncio.run(one.sync())
+            change = Counter(kubo.requests)
+            kubo.requests.clear()
+            with _memory(tmp_path / f"two{size}", url) as two:
+                assert two.read("note_7").file.body == "changed"  # type: ignore[union-attr]
+                assert len(two.list()) == size
+            fetch = Counter(kubo.requests)
+        assert change["dag/import"] == 2  # what changed, and the record
+        assert fetch["dag/export"] == 1
+        counts.append((change.total(), fetch.total()))
+    assert counts[0] == counts[1]
+    assert counts[0][0] <= 32 and counts[0][1] <= 54
 
 
 def test_a_first_publish_does_not_ask_for_every_block(url: str, kubo: FakeKubo) -> None:
