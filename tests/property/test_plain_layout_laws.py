@@ -1,0 +1,246 @@
+"""A published root of mode `ipfs` is the same whether it was patched from what is remembered, or built of nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.bundle.index import IndexItem, render_index
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.content import unixfs
+from ipfsmem.content.cid import CID
+from ipfsmem.content.fetch import drive
+from ipfsmem.content.reader import Reader
+from ipfsmem.content.tree import build_tree
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.replica.events import Timeline
+from ipfsmem.replica.folders import state_folder
+from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.storage import flat_folder
+from ipfsmem.storage.layouts import PlainLayout
+from ipfsmem.storage.memories import Memories
+
+WALLET = Unlock(RawKeySigner(b"\x07" * 32))
+REMEMBERED = ("shown/", "flat/")
+
+numbers = st.integers(0, 30)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), numbers, st.integers(0, 3)),
+        st.tuples(st.just("many"), numbers, st.integers(0, 3)),
+        st.tuples(st.just("beside"), numbers, st.integers(4, 6)),
+        st.tuples(st.just("forget"), numbers, st.just(0)),
+        st.tuples(st.just("note"), numbers, st.just(0)),
+        st.tuples(st.just("build"), numbers, st.just(0)),
+        st.tuples(st.just("reopen"), numbers, st.just(0)),
+        st.tuples(st.just("damage"), numbers, st.integers(0, 1)),
+    ),
+    max_size=10,
+)
+
+
+def text(n: int, version: int) -> bytes:
+    kind = ("user", "feedback", "nobody knows", "")[(n + version) % 4]
+    return b"---\nname: Name %d\ndescription: of %d\ntype: %b\n---\n\ntext %d\n" % (
+        n,
+        version,
+        kind.encode(),
+        n,
+    )
+
+
+class Plain:
+    """One device, and its layout with all that it remembers."""
+
+    def __init__(self, base: Path) -> None:
+        self.memory = Memory.create("x", "ipfs", public_ok=True, unlock=WALLET, home=base)
+        self.replica = self.memory.replica
+        self.reopen()
+
+    def reopen(self) -> None:
+        """What a new process knows: rows, and nothing else."""
+        self.memories = Memories(self.replica)
+
+    def build(self) -> CID:
+        with self.replica.transaction():
+            self.replica.store.checkpoint(folders=True)
+            return PlainLayout(self.memories, Timeline(self.replica)).build(self.replica, b"head", b"ring")
+
+    def step(self, kind: str, n: int, m: int) -> None:
+        key = f"key_{n}"
+        if kind == "write":
+            self.memories.write(key, text(n, m))
+        elif kind == "many":
+            for i in range(n + 40):
+                self.memories.write(f"key_{i}", text(i, m))
+        elif kind == "beside":
+            self.memory.import_(
+                b'{"format":"memory/0.1","files":{"%b.md":%b}}' % (key.encode(), as_json(text(n, m)))
+            )
+        elif kind == "forget":
+            self.memories.forget(key)
+        elif kind == "note":
+            self.memory.note("counted", n=n)
+        elif kind == "build":
+            self.build()
+        elif kind == "reopen":
+            self.reopen()
+        else:
+            self.damage(n, m)
+
+    def damage(self, n: int, m: int) -> None:
+        """A disk that lost one remembered row, or flipped a bit of it; or a block below the flat folder."""
+        with self.replica.transaction():
+            run = self.replica.db.connection
+            found = [row[0] for row in run.execute("SELECT name FROM meta WHERE name > 'a' ORDER BY name")]
+            rows = [name for name in found if name.startswith(REMEMBERED)]
+            if rows and m:
+                run.execute("UPDATE meta SET value=value||x'00' WHERE name=?", (rows[n % len(rows)],))
+            elif rows:
+                run.execute("DELETE FROM meta WHERE name=?", (rows[n % len(rows)],))
+
+    def forget_all(self) -> None:
+        with self.replica.transaction():
+            for prefix in REMEMBERED:
+                self.replica.db.connection.execute(
+                    "DELETE FROM meta WHERE name >= ? AND name < ?", (prefix, prefix[:-1] + "0")
+                )
+            self.replica.db.connection.execute("DELETE FROM folders WHERE path >= 'p' AND path < 'q'")
+            # Its shards are not here any more either.
+            state_folder(self.replica.db, self.replica.codec.extension, None)
+        self.reopen()
+
+    def check(self) -> None:
+        patched = self.build()
+        files = self.read(patched)
+        self.forget_all()
+        assert self.build() == patched
+        # The folder is what any other writer of UnixFS would have made of these files.
+        assert build_tree(files).cid == patched
+        texts = {
+            path.removeprefix("memory/"): data for path, data in files.items() if "/.ipfsmem/" not in path
+        }
+        index = texts.pop("MEMORY.md").decode()
+        for name in [name for name in texts if name.startswith("timeline/")]:
+            del texts[name]
+        copies = {file: key for key, found, _ in self.memory.conflicts() for file in found}
+        shown = {name: data for name, data in texts.items() if name not in copies}
+        assert shown == {f"{key}.md": data for key, data in self.memory.files().items()}
+        assert index == render_index(
+            [item(name.removesuffix(".md"), data) for name, data in shown.items()],
+            [item(copies[name], data, name) for name, data in texts.items() if name in copies],
+        )
+        assert index == self.memories.index() == self.memory.index()
+
+    def read(self, root: CID) -> dict[str, bytes]:
+        blocks = self.replica.db
+        return drive(
+            Reader().read_tree(root),
+            lambda cids: {cid: data for cid in cids if (data := blocks.block(cid.digest)) is not None},
+        )
+
+
+def as_json(data: bytes) -> bytes:
+    import json
+
+    return json.dumps(data.decode()).encode()
+
+
+def item(key: str, data: bytes, file: str | None = None) -> IndexItem:
+    header = parse_memory(data)
+    return IndexItem(key, header.name, header.description, header.type, file)
+
+
+@pytest.fixture
+def small_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HAMTs from a dozen files on."""
+    monkeypatch.setattr(unixfs, "SHARD_ABOVE", 700)
+    monkeypatch.setattr(flat_folder, "SHARD_ABOVE", 700)
+
+
+@pytest.mark.usefixtures("small_folders")
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps)
+def test_a_patched_root_is_the_one_built_anew(script: list[tuple[Any, int, int]]) -> None:
+    with tempfile.TemporaryDirectory() as base:
+        plain = Plain(Path(base))
+        with plain.memory:
+            for step in script:
+                plain.step(*step)
+            plain.check()
+
+
+@pytest.mark.usefixtures("small_folders")
+def test_shards_that_the_disk_lost_are_made_again(tmp_path: Path) -> None:
+    plain = Plain(tmp_path)
+    with plain.memory:
+        plain.step("many", 30, 1)
+        root = plain.build()
+        files = plain.read(root)
+        with plain.replica.transaction():
+            run = plain.replica.db.connection
+            kept = {bytes(row[0]) for row in run.execute("SELECT digest FROM objects")}
+            kept |= {bytes(row[0]) for row in run.execute("SELECT file FROM nodes")}
+            for (digest,) in run.execute("SELECT digest FROM blocks").fetchall():
+                if digest not in kept:
+                    run.execute("DELETE FROM blocks WHERE digest=?", (digest,))
+            state_folder(plain.replica.db, plain.replica.codec.extension, None)
+        assert plain.build() == root
+        assert plain.read(root) == files
+
+
+def test_one_change_reads_the_texts_of_one_leaf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Plain(tmp_path)
+    with plain.memory:
+        for n in range(400):
+            plain.memories.write(f"key_{n}", text(n, 0))
+        plain.build()
+        plain.memories.write("key_7", text(7, 1))
+        plain.reopen()
+        read: list[str] = []
+        real = plain.replica.store.body
+        monkeypatch.setattr(
+            plain.replica.store, "body", lambda name, value: (read.append(name), real(name, value))[1]
+        )
+        plain.build()
+        assert "m/key_7" in read and len(read) <= 64
+
+
+def test_other_code_makes_everything_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Plain(tmp_path)
+    with plain.memory:
+        plain.memories.write("one", text(1, 1))
+        before = plain.build()
+        monkeypatch.setattr("ipfsmem.storage.shown._code", lambda: b"another version")
+        monkeypatch.setattr("ipfsmem.storage.shown.index_line", lambda item: ("Project", "- a line\n"))
+        plain.reopen()
+        root = plain.build()
+        assert root != before
+        assert plain.read(root)["memory/MEMORY.md"] == b"# Agent Memory\n\n## Project\n- a line\n"
+
+
+def test_a_text_that_comes_later_gets_its_line(tmp_path: Path) -> None:
+    plain = Plain(tmp_path)
+    with plain.memory:
+        plain.memories.write("one", text(1, 1))
+        plain.memories.write("two", text(2, 1))
+        plain.build()
+        (value,) = plain.replica.store.entry("m/one").values()
+        assert value.loc is not None
+        digest = bytes.fromhex(value.loc.sha)
+        plain.forget_all()
+        with plain.replica.transaction():
+            plain.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (digest,))
+        plain.build()
+        assert "- [one](one.md) — not fetched" in plain.memories.index()
+        with plain.replica.transaction():
+            plain.replica.db.add_blocks([(digest, text(1, 1))])
+        assert "- [Name 1](one.md) — of 1" in plain.memories.index()
+        plain.reopen()
+        assert "- [Name 1](one.md) — of 1" in plain.read(plain.build())["memory/MEMORY.md"].decode()
