@@ -59,6 +59,8 @@ class CarFiles:
 
     async def content(self, cid: CID) -> bytes:
         """The bytes of one file."""
+        if cid.codec == RAW:
+            return await self._block(cid)
         return await self._read(Reader(self._limits).read_file(cid))
 
     async def _size(self, cid: CID) -> int:

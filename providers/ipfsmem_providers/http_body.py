@@ -22,6 +22,8 @@ from ipfsmem.sync.provider import Block
 
 CAR_TYPE: Final = "application/vnd.ipld.car"
 _PIECE: Final = 256 * 1024
+#: Pieces of a form are sent from so many bytes on.
+_TOGETHER: Final = 64 * 1024
 _IN_MEMORY: Final = 8 * 1024 * 1024
 
 
@@ -103,7 +105,8 @@ class SpooledCar:
                 raise StorageError("a temporary file ended before its end")
             position += len(piece)
             yield piece
-            await asyncio.sleep(0)
+            if position < end:
+                await asyncio.sleep(0)
 
     def close(self) -> None:
         """Remove the temporary file."""
@@ -159,13 +162,25 @@ class Multipart:
         return self
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """All of it, from the start."""
+        """All of it, from the start. Small pieces go together: a folder has three for each of its files."""
+        held: list[bytes] = []
+        size = 0
         for part in (*self._parts, self._end()):
             if isinstance(part, bytes):
-                yield part
+                held.append(part)
+                size += len(part)
             else:
                 async for piece in part.pieces():
-                    yield piece
+                    held.append(piece)
+                    size += len(piece)
+                    if size >= _TOGETHER:
+                        yield b"".join(held)
+                        held, size = [], 0
+            if size >= _TOGETHER:
+                yield b"".join(held)
+                held, size = [], 0
+        if held:
+            yield b"".join(held)
 
     def _head(self, disposition: str, content_type: str) -> None:
         kind = f"Content-Type: {content_type}\r\n" if content_type else ""

@@ -12,8 +12,9 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import aiohttp
 from aiohttp import web
+from aiohttp.helpers import parse_mimetype
+from aiohttp.multipart import parse_content_disposition
 
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, parse_cid, pb_cid
@@ -398,15 +399,22 @@ class Pinata:
 
 
 async def _form(request: web.Request) -> tuple[dict[str, str], list[tuple[str, bytes]]]:
+    """The parts of a form. Split by hand: aiohttp's reader takes longer for a folder of thousands than the client does."""
+    boundary = parse_mimetype(request.headers["Content-Type"]).parameters["boundary"]
     fields: dict[str, str] = {}
     files: list[tuple[str, bytes]] = []
-    async for part in await request.multipart():
-        assert isinstance(part, aiohttp.BodyPartReader)
-        data = bytes(await part.read(decode=True))
-        if part.name == "file":
-            files.append((part.filename or "file", data))
+    start, *parts = (b"\r\n" + await request.read()).split(f"\r\n--{boundary}".encode())
+    if start or not parts or not parts[-1].startswith(b"--"):
+        raise _error(400, "INVALID_REQUEST", "a form that does not end")
+    for part in parts[:-1]:
+        head, _, data = part.partition(b"\r\n\r\n")
+        lines = (line.partition(b":") for line in head.strip().split(b"\r\n"))
+        about = {name.lower(): value.strip().decode() for name, _, value in lines}
+        _, options = parse_content_disposition(about[b"content-disposition"])
+        if options["name"] == "file":
+            files.append((options.get("filename") or "file", data))
         else:
-            fields[str(part.name)] = data.decode()
+            fields[options["name"]] = data.decode()
     return fields, files
 
 

@@ -172,6 +172,27 @@ def test_a_wrong_block_is_not_spooled() -> None:
         asyncio.run(SpooledCar.write(BLOCKS[0][0], [(BLOCKS[0][0], b"other")]))
 
 
+def test_small_files_of_a_form_go_together() -> None:
+    form = Multipart("bound")
+    for number in range(1_000):
+        form.file("file", f"{number}", b"%03d" % number * 100)
+
+    async def pieces(form: Multipart) -> list[bytes]:
+        return [piece async for piece in form.pieces()]
+
+    sent = asyncio.run(pieces(form))
+    assert len(b"".join(sent)) == form.size
+    assert len(sent) == 1 + form.size // 65_536 == 7
+
+    async def with_cars() -> None:
+        with await SpooledCar.write(BLOCKS[0][0], BLOCKS) as car:
+            sent = await pieces(Multipart("bound").file("file", "a", car).file("file", "b", car))
+            assert b"".join(sent).count(car_bytes([BLOCKS[0][0]], BLOCKS)) == 2
+            assert max(map(len, sent)) < 400_000  # nothing is gathered without end
+
+    asyncio.run(with_cars())
+
+
 def test_a_form_is_read_by_a_real_reader() -> None:
     import email.parser
     import email.policy
