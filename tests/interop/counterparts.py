@@ -160,14 +160,21 @@ def npm_folder(folder: str) -> Path:
 
 
 @contextlib.contextmanager
-def server(command: Sequence[str | Path]) -> Iterator[str]:
-    """The first line that a program prints, usually a URL; it is ended afterwards."""
-    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True)
+def process(command: Sequence[str | Path]) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The first line that a program prints, usually a URL, and its process; it is ended afterwards."""
+    started = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True)
     try:
-        assert process.stdout is not None
-        line = process.stdout.readline().strip()
+        assert started.stdout is not None
+        line = started.stdout.readline().strip()
         assert line, f"{Path(command[0]).name} ended without a word"
-        yield line
+        yield line, started
     finally:
-        process.terminate()
-        process.wait(10)
+        started.terminate()
+        started.wait(10)
+
+
+@contextlib.contextmanager
+def server(command: Sequence[str | Path]) -> Iterator[str]:
+    """The same for who needs the line alone."""
+    with process(command) as (line, _):
+        yield line

@@ -1,0 +1,118 @@
+"""Servers that are real processes, killed while they are being used: the next one goes on, or the next try does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from ipfsmem_providers.gateways import Gateways
+from ipfsmem_providers.http import Http
+from ipfsmem_providers.http_body import SpooledCar
+from ipfsmem_providers.http_policy import ONCE
+
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.sync.provider import Provider, open_provider
+from tests.interop import counterparts, trees
+
+TOKEN = "a token of enough length"
+#: More than the pipes between two processes hold.
+TREE = build_tree({f"memory/file{n}.md": trees.chacha20(f"killed {n}", 500_000) for n in range(60)})
+BLOCKS = dict(TREE.blocks)
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A real `ipfsmem serve`: its URL and its process."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ipfsmem.cli", "serve", str(folder), "--create", "--port", "0", "--json"],
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "IPFSMEM_SERVE_TOKEN": TOKEN},
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())["url"], process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()  # type: ignore[union-attr]
+
+
+def after(direction: str, size: int, work: Callable[[], object]) -> Callable[[str, int], None]:
+    """A progress hook that does `work` once, when so many bytes have gone that way."""
+    passed = [0]
+
+    def progress(way: str, count: int) -> None:
+        before = passed[0]
+        passed[0] += count if way == direction else 0
+        if before < size <= passed[0]:
+            work()
+
+    return progress
+
+
+def put(provider: Provider) -> None:
+    async def body() -> None:
+        try:
+            assert await provider.put_car(TREE.cid, TREE.blocks, name="n") == TREE.cid
+            assert await provider.has(list(BLOCKS)) == set(BLOCKS)
+            await provider.pin(TREE.cid, "n")
+            assert [pin.cid for pin in await provider.pins("n")] == [TREE.cid]
+            assert dict([block async for block in provider.get_dag(TREE.cid)]) == BLOCKS
+        finally:
+            await provider.close()
+
+    asyncio.run(body())
+
+
+def test_a_peer_is_killed_while_it_takes_a_tree(tmp_path: Path) -> None:
+    """All of it or nothing: what had come is not listed, and the next try finds a sound folder."""
+    settings = {"peer_token": TOKEN, "retry": ONCE}
+    with served(tmp_path / "folder") as (url, process):
+        dying = open_provider(
+            f"peer:{url}", {**settings, "progress": after("sent", 12_000_000, process.kill)}
+        )
+        with pytest.raises(ProviderUnavailable):
+            put(dying)
+        assert process.wait(10) < 0
+    folder = open_provider(str(tmp_path / "folder"))
+    assert asyncio.run(folder.pins("n")) == [] and asyncio.run(folder.has(list(BLOCKS))) == set()
+    with served(tmp_path / "folder") as (url, _):
+        put(open_provider(f"peer:{url}", settings))
+
+
+@pytest.mark.interop
+def test_a_gateway_is_killed_while_it_sends_a_tree(tmp_path: Path) -> None:
+    """boxo's gateway dies in the middle of a CAR; the blocks that came are kept, the other gateway gives the rest."""
+    with (
+        served(tmp_path / "folder") as (url, _),
+        counterparts.process([counterparts.gopeer_program(), "serve"]) as (go, process),
+    ):
+        put(open_provider(f"peer:{url}", {"peer_token": TOKEN}))
+
+        async def upload() -> None:
+            http = Http("go", trusted=[go])
+            with await SpooledCar.write(TREE.cid, TREE.blocks) as car:
+                await http.request("POST", f"{go}/car", body=car)
+            await http.close()
+
+        asyncio.run(upload())
+        both = Gateways(
+            f"{go},{url}", {"progress": after("received", 6_000_000, process.kill), "retry": ONCE}
+        )
+
+        async def read() -> list[tuple[object, bytes]]:
+            try:
+                return [block async for block in both.get_dag(TREE.cid)]
+            finally:
+                await both.close()
+
+        found = asyncio.run(read())
+        assert process.wait(10) < 0
+        assert dict(found) == BLOCKS and len(found) == len(BLOCKS)
