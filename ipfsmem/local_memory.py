@@ -166,7 +166,8 @@ class LocalMemory:
             return [Late(*found) for found in late_values(self.replica.store, ring.view.cutoffs)]
 
     def _unpublished(self) -> bool:
-        frame = self.replica.store.frame
+        with self.replica.reading():  # another process may have written
+            frame = self.replica.store.frame
         mine = frame.seen.get(self.device)
         return (
             frame.ctx.get(self.device, 0) > (mine.n if mine else 0)

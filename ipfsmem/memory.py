@@ -646,6 +646,7 @@ class Memory(LocalMemory):
     async def flush(self) -> SyncReport | None:
         """Publish now what is waiting; None when nothing is. In `autosync` also tries again what failed there for good,
         so that it is raised."""
+        self.scan()
         background = self._background
         if background is None:
             return await self.sync() if self._unpublished() else None

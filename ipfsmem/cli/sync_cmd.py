@@ -1,43 +1,184 @@
-"""`ipfsmem sync`: pull, join, publish, and say in one paragraph what happened."""
+"""`ipfsmem sync`: pull, join, publish, and say in one paragraph what happened; with `--every` again and again."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import contextlib
+import re
+import signal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ipfsmem.cli.here import Here, agreed, ours, provider_option, public_options
-from ipfsmem.cli.printing import Meter, clean, count, seconds, size, style
+from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
+from ipfsmem.errors import IpfsmemError, UsageError
 
 if TYPE_CHECKING:
-    from ipfsmem.sync.report import SyncReport
+    from ipfsmem.memory import Memory
+    from ipfsmem.sync.background import Attempt
+    from ipfsmem.sync.report import Notice, SyncReport
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+#: After a change here, and after a failure, so many seconds pass unless `--every` is less.
+IDLE = 30.0
+
+
+def _duration(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Seconds of `30s`, `5m`, `12h`, `1d` or a plain number; at least one."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,6})([smhd]?)", text.strip(), re.ASCII)
+    if match is None or not int(match[1]):
+        raise click.BadParameter(f"{text!r} is no time: say 30s, 5m, 12h or 1d", ctx, param)
+    return float(int(match[1]) * _UNITS[match[2]])
 
 
 @ours("sync")
 @provider_option("Where to")
+@click.option(
+    "--every",
+    callback=_duration,
+    metavar="TIME",
+    help="Keep running and sync every 30s, 5m, 1h, until Ctrl-C.",
+)
 @public_options
 @wallet_options
 def command(
-    here: Here, provider: tuple[str, ...], yes_public: bool, allow: tuple[str, ...], wallet: Wallet
+    here: Here,
+    provider: tuple[str, ...],
+    every: float | None,
+    yes_public: bool,
+    allow: tuple[str, ...],
+    wallet: Wallet,
 ) -> None:
     """Pull what other devices published, join it, publish what is new.
 
     With a wallet it also does what only a wallet can: it enrols this device, gives keys to new members and moves the
     anchor (the same as `ipfsmem keys unlock`).
 
+    With --every it goes on until Ctrl-C or SIGTERM, prints a line for each sync that did something, waits outages out,
+    and publishes what still waits before it ends.
+
     Mode ipfs publishes in the clear: the first sync asks whether that is meant, and what looks like a secret stops it.
     """
+    if every is not None and wallet.named:
+        raise UsageError(
+            "--every does not keep a wallet unlocked for hours",
+            hint="Unlock once with: ipfsmem keys unlock. Then: ipfsmem sync --every TIME.",
+        )
     unlock = wallet.unlock(here.passphrase_given()) if wallet.named else None
     with here.memory(provider=provider, unlock=unlock) as memory:
         public_ok = agreed(memory, yes_public)
+        if every is not None:
+            with contextlib.suppress(KeyboardInterrupt):  # where signals cannot be handled in a loop
+                asyncio.run(_keep_in_sync(here, memory, every, public_ok, allow))
+            return
         with Meter(silent=here.json) as meter:
             report = asyncio.run(memory.sync(public_ok=public_ok, allow=allow, progress=meter))
     if here.json:
         here.emit(report)
         return
     tell(report)
+
+
+async def _keep_in_sync(
+    here: Here, memory: Memory, every: float, public_ok: bool, allow: tuple[str, ...]
+) -> None:
+    ended, lines = asyncio.Event(), _Lines(here, memory)
+    loop = asyncio.get_running_loop()
+    handled: list[signal.Signals] = []
+
+    def end() -> None:
+        while handled:  # a second Ctrl-C ends it at once
+            loop.remove_signal_handler(handled.pop())
+        ended.set()
+
+    def told(attempt: Attempt) -> None:
+        try:
+            lines.tell(attempt)
+        except BaseException:
+            ended.set()  # nobody reads any more
+            raise
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.add_signal_handler(number, end)
+            handled.append(number)
+    try:
+        async with memory.autosync(
+            idle=min(IDLE, every), every=every, public_ok=public_ok, allow=allow, told=told
+        ):
+            await ended.wait()
+    finally:
+        end()
+
+
+class _Lines:
+    """What is printed of syncs that go on: what they did, and each problem when it is new."""
+
+    def __init__(self, here: Here, memory: Memory) -> None:
+        self._json = here.json
+        self._now = memory.replica.world.now
+        self._first = True
+        self._notices: list[Notice] = []
+        self._problem = ""
+
+    def tell(self, attempt: Attempt) -> None:
+        if self._json:
+            click.echo(self._as_json(attempt))
+        elif attempt.report is not None:
+            self._worked(attempt.report)
+        elif attempt.error is not None:
+            self._failed(attempt.error, attempt)
+        self._first = False
+
+    def _worked(self, report: SyncReport) -> None:
+        if self._first or self._problem or _did_something(report):
+            self._line(paragraph(report))
+        for notice in report.notices:
+            if notice not in self._notices:
+                self._line(style(f"{notice.kind}: ", fg="yellow") + clean(notice.text))
+        self._notices, self._problem = list(report.notices), ""
+
+    def _failed(self, error: Exception, attempt: Attempt) -> None:
+        found = _error(error)
+        text = clean(f"{found['kind']}: {found['message']}")
+        new = text != self._problem
+        if not new and not attempt.passes:
+            return
+        again = f"; next try in {attempt.again_in:,.0f} s" if attempt.again_in is not None else ""
+        self._line(style(text, fg="yellow") + again, err=True)
+        if new and found["hint"]:
+            self._line(clean(found["hint"]), err=True)
+        self._problem = text
+
+    def _line(self, text: str, *, err: bool = False) -> None:
+        click.echo(f"{moment(self._now())}  {' '.join(text.split())}", err=err)
+
+    def _as_json(self, attempt: Attempt) -> str:
+        from msgspec.json import encode
+
+        result = {"report": attempt.report} if attempt.error is None else {"error": _error(attempt.error)}
+        return encode({"at": self._now(), **result, "again_in": attempt.again_in}).decode()
+
+
+def _did_something(report: SyncReport) -> bool:
+    return bool(report.entries_changed or report.published or report.new_identity or report.blocks_sent)
+
+
+def _error(error: Exception) -> dict[str, Any]:
+    """As errors are printed everywhere."""
+    if isinstance(error, IpfsmemError):
+        return {
+            "kind": type(error).__name__,
+            "message": str(error),
+            "hint": error.hint,
+            "exit_code": error.exit_code,
+        }
+    text = f"unexpected {type(error).__name__}: {error}"
+    return {"kind": "Unexpected", "message": text, "hint": "", "exit_code": 70}
 
 
 def tell(report: SyncReport) -> None:

@@ -75,6 +75,7 @@ class Background:
             self._settle(error)
             raise
         self._settle(None)
+        self._tell(report, None)
         return report
 
     async def stop(self, *, finish: bool) -> None:
@@ -132,7 +133,10 @@ class Background:
         finally:
             self._busy = False
         self._settle(failure)
-        due = self._pace.due()
+        self._tell(report, failure)
+
+    def _tell(self, report: SyncReport | None, failure: Exception | None) -> None:
+        due = None if self._stopping else self._pace.due()
         again_in = None if due is None else max(0.0, due - self._loop.time())
         if self._told is not None:
             self._told(Attempt(report, failure, again_in))

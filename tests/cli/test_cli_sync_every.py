@@ -1,0 +1,192 @@
+"""`ipfsmem sync --every`: a process that keeps in sync, talks in lines and ends cleanly."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli_lab import KEY, Cli
+
+PATIENCE = 30.0
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ends by signals")
+
+
+class Keeping:
+    """`ipfsmem sync --every ...` in a process of its own; both streams as one run of lines."""
+
+    def __init__(self, cli: Cli, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ipfsmem.cli", "sync", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "IPFSMEM_HOME": str(cli.home)},
+        )
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line.decode().rstrip("\n"))
+
+    def line(self, wanted: Callable[[str], object]) -> str:
+        """The next line that is wanted; others before it are left out."""
+        while True:
+            found = self._lines.get(timeout=PATIENCE)
+            if wanted(found):
+                return found
+
+    def json(self, wanted: Callable[[Any], object]) -> Any:
+        return json.loads(self.line(lambda line: wanted(json.loads(line))))
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, list[str]]:
+        """Exit code, and the lines that were not read yet."""
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE)
+        self._thread.join(PATIENCE)
+        rest = []
+        while not self._lines.empty():
+            rest.append(self._lines.get())
+        return code, rest
+
+
+@pytest.fixture
+def keep() -> Iterator[Callable[..., Keeping]]:
+    running: list[Keeping] = []
+
+    def begin(cli: Cli, *arguments: str) -> Keeping:
+        running.append(Keeping(cli, *arguments))
+        return running[-1]
+
+    yield begin
+    for each in running:
+        each.process.kill()
+        each.process.wait()
+
+
+def test_others_changes_arrive_and_quiet_syncs_say_nothing(
+    sealed: Cli, second: Cli, keep: Callable[..., Keeping]
+) -> None:
+    sealed.ok("sync")
+    second.ok("sync")
+    kept = keep(second, "--every", "1s")
+    first = kept.line(lambda line: True)
+    assert "Nothing new to pull." in first and first[:2] == "20"
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    line = kept.line(lambda line: True)
+    assert "Pulled 1 change from 1 head" in line
+    assert second.ok("read", "tone", "--body").out == "direct\n"
+    assert kept.end() == (0, [])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_waits_is_published_at_the_end(
+    sealed: Cli, keep: Callable[..., Keeping], number: signal.Signals
+) -> None:
+    sealed.ok("sync")
+    kept = keep(sealed, "--every", "1h")
+    kept.line(lambda line: "Nothing new" in line)
+    sealed.ok("write", "tone", "--body", "direct")
+    assert sealed.ok("status", "--json").json["unpublished"]
+    code, rest = kept.end(number)
+    assert code == 0 and len(rest) == 1 and "Published bafy" in rest[0]
+    assert not sealed.ok("status", "--json").json["unpublished"]
+
+
+def test_an_outage_is_said_with_its_back_off_and_waited_out(
+    sealed: Cli, stick: Path, keep: Callable[..., Keeping]
+) -> None:
+    sealed.ok("sync")
+    away = stick.rename(stick.with_name("away"))
+    sealed.ok("write", "tone", "--body", "direct")
+    kept = keep(sealed, "--every", "1s")
+    assert kept.line(lambda line: "ProviderUnavailable" in line).endswith("; next try in 1 s")
+    assert kept.line(lambda line: "ProviderUnavailable" in line).endswith("; next try in 2 s")
+    away.rename(stick)
+    assert "Published bafy" in kept.line(lambda line: "Published" in line)
+    assert kept.end()[0] == 0
+
+
+def test_still_away_at_the_end_is_an_error(sealed: Cli, stick: Path, keep: Callable[..., Keeping]) -> None:
+    sealed.ok("sync")
+    shutil.rmtree(stick)
+    sealed.ok("write", "tone", "--body", "direct")
+    kept = keep(sealed, "--every", "1h")
+    kept.line(lambda line: "next try in 30 s" in line)
+    code, rest = kept.end()
+    assert code == 41 and "Traceback" not in str(rest)
+    assert rest[-2].startswith("ipfsmem: ") and "Plug the stick in" in rest[-1]
+
+
+def test_one_json_object_a_line(sealed: Cli, stick: Path, keep: Callable[..., Keeping]) -> None:
+    sealed.ok("sync")
+    kept = keep(sealed, "--every", "1s", "--json")
+    first = kept.json(lambda found: True)
+    assert first["report"]["root"].startswith("bafy") and 0 < first["again_in"] <= 1 and first["at"] > 1.7e12
+    sealed.ok("write", "tone", "--body", "direct")
+    assert kept.json(lambda found: found["report"]["published"])["report"]["blocks_sent"] > 0
+    away = stick.rename(stick.with_name("away"))
+    failed = kept.json(lambda found: "error" in found)
+    assert failed["error"]["kind"] == "ProviderUnavailable" and failed["error"]["exit_code"] == 41
+    away.rename(stick)
+    kept.json(lambda found: "report" in found)
+    code, rest = kept.end()
+    assert code == 0 and all(json.loads(line) for line in rest)
+
+
+def test_a_reader_that_goes_away_ends_it(sealed: Cli) -> None:
+    reading, writing = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ipfsmem.cli", "sync", "--every", "1s", "--json"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "IPFSMEM_HOME": str(sealed.home)},
+    )
+    os.close(writing)
+    os.read(reading, 1)
+    os.close(reading)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 141 and b"Traceback" not in said
+
+
+def test_a_problem_that_needs_a_person_is_said_once(
+    bare: Cli, stick: Path, keep: Callable[..., Keeping]
+) -> None:
+    bare.ok("init", "--mode", "ipfs", "--label", "first", "--yes-public", key=KEY)
+    bare.ok("sync")
+    bare.ok("write", "aws", "--body", "AKIA" + "ABCDEFGHIJKLMNOP")
+    kept = keep(bare, "--every", "1s")
+    assert "SecretsError" in kept.line(lambda line: "Error" in line)
+    bare.ok("write", "other", "--body", "x")
+    bare.ok("write", "aws", "--body", "gone")
+    assert "Published" in kept.line(lambda line: "SecretsError" not in line and "Published" in line)
+    assert kept.end()[0] == 0
+
+
+def test_wrong_calls(cli: Cli, tmp_path: Path) -> None:
+    for wrong in ("0", "0m", "-5m", "soon", "5 m", "1.5h", "1w", "", "99999999d", "٣m"):
+        assert "is no time" in cli.fails(2, "sync", "--every", wrong).err, wrong
+    assert "not published" in cli.fails(2, "sync", "--every", "5m").err
+
+
+def test_no_wallet_stays_unlocked(sealed: Cli) -> None:
+    assert "keys unlock" in sealed.fails(2, "sync", "--every", "5m", key=KEY).err
+
+
+def test_no_provider(sealed: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sealed.ok("providers", "remove", str(stick))
+    monkeypatch.delenv("IPFSMEM_PROVIDER")
+    assert "no provider" in sealed.fails(3, "sync", "--every", "5m").err
