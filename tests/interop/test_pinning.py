@@ -1,8 +1,9 @@
 """The Pinning Service API on both sides: our client with a mock service that is not ours, our service before the judge.
 
 What the judge gets wrong: it takes for granted that what it asks for is pinned at once, whether or not anybody has
-it. So it runs twice, with its contents in the store, where all nine checks pass, and without, where its check of
-names fails as the list shows pinned requests only. It asks for the schemas on the network; judge.mjs gives it a copy.
+it. So it runs with its contents in the store, where all nine checks pass, also at a real `ipfsmem serve`, and without,
+where its check of names fails as the list shows pinned requests only. It asks for the schemas on the network; judge.mjs
+gives it a copy.
 What the mock gets wrong: one request a CID, never done unless its name starts with `pinned-`, limits and pages that are
 ignored.
 """
@@ -11,15 +12,18 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ipfsmem_providers.http_policy import Retry
+from ipfsmem_providers.peer import PeerProvider
 from ipfsmem_providers.pinning_service import PinningServiceProvider
 from ipfsmem_providers.psa_client import FAILED, PINNED, QUEUED
 
@@ -136,6 +140,24 @@ def test_our_service_before_the_judge(tmp_path: Path) -> None:
         summary, failed = judge(url, tmp_path)
     assert (summary, failed) == ("9/9 successful", set())
     assert cloud.pins == []  # it took everything away that it had pinned
+
+
+@pytest.mark.slow
+def test_the_judge_at_the_program_that_people_start(tmp_path: Path) -> None:
+    """`ipfsmem serve` as a process of its own, its folder filled through the peer that it is as well."""
+    kept = tmp_path / "kept"
+    blocks = []
+    for number in range(20_000):
+        data = f"7,{number}".encode()
+        blocks.append((raw_cid(hashlib.sha256(data).digest()), data))
+    program = [sys.executable, "-m", "ipfsmem.cli", "serve", kept, "--create", "--port", "0", "--json"]
+    with server([*program, "--token", TOKEN]) as line:
+        said = json.loads(line)
+        store = PeerProvider(said["url"], {"peer_token": TOKEN})
+        asyncio.run(store.put_car(blocks[0][0], blocks, name="n"))
+        summary, failed = judge(said["psa"], tmp_path)
+    assert (summary, failed) == ("9/9 successful", set())
+    assert not list(kept.glob("pins/*")) and not list(kept.glob("psa/*")), "it took everything away again"
 
 
 @pytest.mark.slow
