@@ -59,6 +59,9 @@ class PlainFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.aside = path / HIDDEN / "aside"
+        # As text: joining Paths is most of the work on ten thousand files.
+        self._root = f"{path}{os.sep}"
+        self._beside = f"{self.aside}{os.sep}"
         self._count = 0
         #: Subfolders with texts, found at the last look: they are not looked into.
         self.unread: list[str] = []
@@ -131,16 +134,16 @@ class PlainFolder:
             return  # gone while looking
         found[name] = _stat(known) if stat.S_ISREG(known.st_mode) else None
 
-    def _at(self, file: str) -> Path:
+    def _at(self, file: str) -> str:
         """The path of a file. Raises NotPlainError when it would lead through a link."""
         if file.startswith(TIMELINE + "/") and (self.path / TIMELINE).is_symlink():
             raise NotPlainError(f"{TIMELINE} is a link")
-        return self.path / file
+        return self._root + file
 
     def stat(self, file: str) -> Stat | None:
         """The stat of one file; None when there is no regular file of that name."""
         try:
-            known = (self.path / file).lstat()
+            known = os.lstat(self._root + file)
         except OSError:
             return None
         return _stat(known) if stat.S_ISREG(known.st_mode) else None
@@ -157,46 +160,61 @@ class PlainFolder:
         except OSError as error:
             raise NotPlainError(reason(error)) from None
 
-    def _read(self, path: Path, limit: int) -> tuple[bytes, Stat]:
+    def names(self) -> set[str]:
+        """What stands in the folder itself, of any kind, at this moment."""
+        with storage_errors(self.path, "read"), os.scandir(self.path) as entries:
+            return {entry.name for entry in entries}
+
+    def _read(self, path: Path | str, limit: int) -> tuple[bytes, Stat]:
         # Without O_NONBLOCK a pipe under this name would hold us for ever.
         fd = os.open(path, os.O_RDONLY | _BINARY | _NOFOLLOW | _NONBLOCK)
-        with os.fdopen(fd, "rb") as stream:
+        try:
             before = os.fstat(fd)
             if not stat.S_ISREG(before.st_mode):
                 raise NotPlainError("it is not a regular file")
-            data = stream.read(limit + 1)
+            data = _read_up_to(fd, limit + 1, before.st_size)
             after = os.fstat(fd)
+        finally:
+            os.close(fd)
         if len(data) > limit:
             raise NotPlainError(f"it is longer than {limit} bytes")
-        changing = _stat(before) != _stat(after) or len(data) != after.st_size
-        return data, UNSURE if changing else trusted(_stat(after))
+        known = _stat(after)
+        changing = _stat(before) != known or len(data) != after.st_size
+        return data, UNSURE if changing else trusted(known)
 
     # -- putting -----------------------------------------------------------------------------------------------
 
     def stage(self, file: str, data: bytes, *, durable: bool = True) -> Path:
         """Write `data` beside, ready to be put in place. Raises StorageError."""
-        self._count += 1
-        path = self.aside / f"{os.getpid()}-{time.time_ns():x}-{self._count}.{name_tag(file)}"
-        with storage_errors(self.path / file, "write"):
+        path = self._new_name(file)
+        with storage_errors(self._root + file, "write"):
             mode = 0o600
             with contextlib.suppress(OSError):
-                mode = stat.S_IMODE((self.path / file).lstat().st_mode) & 0o777
+                mode = stat.S_IMODE(os.lstat(self._root + file).st_mode) & 0o777
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
-            with os.fdopen(fd, "wb") as stream:
+            try:
                 if mode != 0o600 and hasattr(os, "fchmod"):
                     os.fchmod(fd, mode)
-                stream.write(data)
+                _write_all(fd, data)
                 if durable:
-                    stream.flush()
                     os.fsync(fd)
-        return path
+            finally:
+                os.close(fd)
+        return Path(path)
+
+    def _new_name(self, file: str) -> str:
+        self._count += 1
+        return f"{self._beside}{os.getpid()}-{time.time_ns():x}-{self._count}.{name_tag(file)}"
 
     def create(self, staged: Path, file: str) -> bool:
         """Put a staged file where none stands. False, and nothing done, when one does."""
         path = self._at(file)
         with storage_errors(path, "write"):
             if file.startswith(TIMELINE + "/"):
-                make_directory(path.parent)
+                make_directory(self.path / TIMELINE)
+            placed = _rename_new(staged, path)
+            if placed is not None:
+                return placed
             try:
                 os.link(staged, path)
             except FileExistsError:
@@ -214,7 +232,7 @@ class PlainFolder:
     def replace(self, staged: Path, file: str) -> Path | None:
         """Put a staged file in the place of one that stands there. Returns where that one is now, None when there was
         none (and nothing was done)."""
-        path = self._at(file)
+        path = Path(self._at(file))
         with storage_errors(path, "write"):
             try:
                 if _exchange(staged, path):
@@ -233,11 +251,10 @@ class PlainFolder:
 
     def take_away(self, file: str) -> Path | None:
         """Take a file out of the folder; returns where it is now."""
-        self._count += 1
-        aside = self.aside / f"{os.getpid()}-{time.time_ns():x}-{self._count}.{name_tag(file)}"
+        aside = Path(self._new_name(file))
         with storage_errors(self.path / file, "remove"):
             try:
-                self._at(file).rename(aside)
+                Path(self._at(file)).rename(aside)
             except FileNotFoundError:
                 return None
         return aside
@@ -247,9 +264,7 @@ class PlainFolder:
         with storage_errors(self.path / file, "write"):
             fd = os.open(self._at(file), os.O_WRONLY | os.O_APPEND | _BINARY | _NOFOLLOW)
             try:
-                view = memoryview(data)
-                while view:
-                    view = view[os.write(fd, view) :]
+                _write_all(fd, data)
                 os.fsync(fd)
             finally:
                 os.close(fd)
@@ -272,7 +287,7 @@ class PlainFolder:
     def read_aside(self, name: str, limit: int) -> tuple[bytes, Stat] | None:
         """The bytes of a file set aside; None when it is gone or no file of ours to read."""
         try:
-            return self._read(self.aside / name, limit)
+            return self._read(self._beside + name, limit)
         except (OSError, NotPlainError):
             return None
 
@@ -287,6 +302,25 @@ class PlainFolder:
         """Let go of a file that was set aside."""
         with contextlib.suppress(OSError):
             (self.aside / name).unlink()
+
+
+def _read_up_to(fd: int, most: int, expected: int) -> bytes:
+    """At most `most` bytes, which are probably `expected`: room for more is not made before it is needed."""
+    data = os.read(fd, min(most, expected + 1))
+    if len(data) == expected:
+        return data  # one byte more was asked for, so this is the end
+    parts, size = [data], len(data)
+    while data and size < most:
+        data = os.read(fd, min(most - size, 1 << 20))
+        parts.append(data)
+        size += len(data)
+    return b"".join(parts)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def flush_all(many: int) -> bool:
@@ -315,31 +349,51 @@ def _stat(known: os.stat_result) -> Stat:
     return Stat(known.st_mtime_ns, known.st_ctime_ns, known.st_size, known.st_ino)
 
 
+#: What the system's call for two names is asked to do: never to overwrite, or to exchange them. Linux, macOS.
+_NEW, _SWAP = (1, 4), (2, 2)
+
+
 @lru_cache(maxsize=1)
-def _exchanger() -> Callable[[bytes, bytes], int] | None:
-    """The system's call that exchanges two names in one step."""
+def _exchanger() -> Callable[[bytes, bytes, tuple[int, int]], int] | None:
+    """The system's call that renames in ways that POSIX does not have, in one step."""
     try:
         library = ctypes.CDLL(None, use_errno=True)
         if hasattr(library, "renameat2"):  # Linux
-            return lambda a, b: int(library.renameat2(-100, a, -100, b, 2))
+            return lambda a, b, how: int(library.renameat2(-100, a, -100, b, how[0]))
         if hasattr(library, "renamex_np"):  # macOS
-            return lambda a, b: int(library.renamex_np(a, b, 2))
+            return lambda a, b, how: int(library.renamex_np(a, b, how[1]))
     except (OSError, AttributeError, TypeError):
         pass
     return None
 
 
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two names. False where the system or the disk cannot."""
+def _rename(one: Path, other: Path | str, how: tuple[int, int]) -> int | None:
+    """The error number of such a rename, 0 when it was done, None where the system or the disk cannot."""
     call = _exchanger()
     if call is None:
-        return False
-    if call(os.fsencode(one), os.fsencode(other)) == 0:
-        return True
+        return None
+    if call(os.fsencode(one), os.fsencode(other), how) == 0:
+        return 0
     error = ctypes.get_errno()
-    if error in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM):
+    return None if error in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM) else error
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names. False where the system or the disk cannot."""
+    error = _rename(one, other, _SWAP)
+    if error:
+        raise OSError(error, os.strerror(error), str(other))
+    return error == 0
+
+
+def _rename_new(one: Path, other: str) -> bool | None:
+    """Rename where nothing stands; False when something does. None where the system or the disk cannot."""
+    error = _rename(one, other, _NEW)
+    if error == errno.EEXIST:
         return False
-    raise OSError(error, os.strerror(error), str(other))
+    if error:
+        raise OSError(error, os.strerror(error), other)
+    return None if error is None else True
 
 
 __all__ = [

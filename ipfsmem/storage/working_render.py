@@ -92,8 +92,9 @@ class Rendering:
         self._own = own
         self._now = replica.world.now()
         self._durable = True
+        #: Names in the folder, while very many files are staged.
+        self._standing: set[str] | None = None
         self._touched = False
-        self._young: list[str] = []
         self.untaken = False
 
     # -- memories ----------------------------------------------------------------------------------------------
@@ -172,7 +173,11 @@ class Rendering:
             elif known.dots != want.dots:
                 self._renders.put(msgspec.structs.replace(known, dots=want.dots))
         self._durable = not flush_all(len(todo))
+        if not self._durable:
+            # What appears from now on, `create` finds.
+            self._standing = self._folder.names()
         works = [work for file, want, known in todo if (work := self._stage(file, want, known)) is not None]
+        self._standing = None
         if not self._durable:
             sync_all()
         for work in works:
@@ -194,7 +199,8 @@ class Rendering:
 
     def _stage(self, file: str, want: _Want, row: Render | None) -> _Work | None:
         try:
-            if not self._is_as_seen(file, want.text, row, want):
+            new = self._standing is not None and file not in self._standing
+            if not new and not self._is_as_seen(file, want.text, row, want):
                 return None
             data = want.load()
             if data is None:
@@ -221,7 +227,7 @@ class Rendering:
 
     def _place(self, work: _Work) -> None:
         file, want, row = work.file, work.want, work.row
-        placed = self._folder.stat(file) is None and self._folder.create(work.staged, file)
+        placed = (row is None or self._folder.stat(file) is None) and self._folder.create(work.staged, file)
         if not placed:
             old = self._folder.replace(work.staged, file) if row is not None else None
             if old is None:

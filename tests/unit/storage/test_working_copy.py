@@ -572,6 +572,7 @@ def test_a_disk_that_is_full_delays_files_and_loses_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(plain_folder.os, "link", full)
         patch.setattr(plain_folder, "_exchange", full)
+        patch.setattr(plain_folder, "_rename_new", full)
         lab.memory.write_text("a", b"b\n")
         lab.memory.write_text("c", b"c\n")
         assert any("disk is full" in notice for notice in lab.memory._files.notices())  # type: ignore[union-attr]
