@@ -66,13 +66,15 @@ def app(
     hosts: frozenset[str] = LOCAL_HOSTS,
     car_max: int = CAR_MAX,
     limits: Limits = OWN,
+    closed: str = "",
 ) -> web.Application:
     """The server over `store`, which keeps blocks, pins and names. Without a token it takes no writes.
 
-    `hosts`: names under which it may be asked. `limits`: of a CAR that is taken or a tree that is sent.
+    `hosts`: names under which it may be asked. `limits`: of a CAR that is taken or a tree that is sent. Pins whose
+    names begin with `closed` are listed to who has the token only: people chose those names, they can be guessed.
     """
     server = web.Application(middlewares=[guard(hosts)], client_max_size=_JSON_MAX)
-    handlers = _Blocks(store, token, car_max, limits)
+    handlers = _Blocks(store, token, car_max, limits, closed)
     server.router.add_get("/ipfs/{cid}", handlers.get_content)  # HEAD too
     server.router.add_get("/ipns/{name}", handlers.get_ipns)
     server.router.add_get("/routing/v1/ipns/{name}", handlers.get_record)
@@ -88,11 +90,12 @@ def app(
 
 
 class _Blocks:
-    def __init__(self, store: Provider, token: str, car_max: int, limits: Limits) -> None:
+    def __init__(self, store: Provider, token: str, car_max: int, limits: Limits, closed: str) -> None:
         self._store = store
         self._token = token
         self._car_max = car_max
         self._limits = limits
+        self._closed = closed
         self._collecting: asyncio.Future[int] | None = None
 
     async def get_content(self, request: web.Request) -> web.StreamResponse:
@@ -252,7 +255,10 @@ class _Blocks:
         parser.close()
 
     async def pins(self, request: web.Request) -> web.StreamResponse:
-        found = await self._store.pins(_name(request))
+        name = _name(request)
+        if self._closed and name.startswith(self._closed):
+            need_token(request, self._token)
+        found = await self._store.pins(name)
         return json({"pins": [_shown(pin) for pin in found]})
 
     async def pin(self, request: web.Request) -> web.StreamResponse:

@@ -89,14 +89,15 @@ class PinRequests:
         self._folder = folder
         self._known: dict[str, PinRequest] = {}
         self._stamps: dict[str, _Stamp] = {}
+        self._newest: int | None = None  #: time of the newest request; None before the first look
 
     def add(self, cid: str, name: str, origins: Iterable[str], meta: dict[str, str], now: int) -> PinRequest:
         """Note a request. Its time is made one millisecond later than the newest's when that is needed, so that
         pages that go by time neither repeat nor lose one. StorageError when it cannot be kept."""
-        newest = max((request.created for request in self.all()), default=0)
-        request = PinRequest(
-            secrets.token_hex(16), cid, name, max(now, newest + 1), QUEUED, tuple(origins), meta
-        )
+        if self._newest is None:
+            self._newest = max((request.created for request in self.all()), default=0)
+        created = max(now, self._newest + 1)
+        request = PinRequest(secrets.token_hex(16), cid, name, created, QUEUED, tuple(origins), meta)
         if self._folder is not None:
             make_directory(self._folder)
         self._keep(request)
@@ -133,6 +134,7 @@ class PinRequests:
     def _keep(self, request: PinRequest) -> None:
         if self._folder is None:
             self._known[request.id] = request
+            self._newest = max(self._newest or 0, request.created)
             return
         write_atomic(self._folder / f"{request.id}.json", msgspec.json.encode(request))
         self._read(request.id)
@@ -158,18 +160,26 @@ class PinRequests:
         path = self._folder / f"{request_id}.json"
         try:
             status = path.lstat()
-            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if self._stamps.get(request_id) == stamp:
-                return
+        except FileNotFoundError:
+            self._forget(request_id)
+            return
+        except OSError as error:  # it may be there: not to be taken for gone
+            raise StorageError(f"the pin {path} cannot be read: {reason(error)}") from error
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if self._stamps.get(request_id) == stamp:
+            return
+        try:
             data = read_file(path, _FILE_MAX)
             request = read_json(data or b"", type=PinRequest)
             if request.id != request_id or request.status not in STATUSES:
                 raise FormatError(f"{path} is another request's")
             parse_cid(request.cid)
-        except (OSError, StorageError, FormatError, msgspec.DecodeError, UnicodeDecodeError):
+        except (StorageError, FormatError, msgspec.DecodeError, UnicodeDecodeError):
             self._forget(request_id)
             return
         self._known[request_id], self._stamps[request_id] = request, stamp
+        if self._newest is not None:
+            self._newest = max(self._newest, request.created)
 
     def _forget(self, request_id: str) -> None:
         self._known.pop(request_id, None)

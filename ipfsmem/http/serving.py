@@ -30,7 +30,7 @@ def app(
 
     `requests` is the list of the Pinning Service API, in memory unless given.
     """
-    server = blocks.app(store, token=token, hosts=hosts)
+    server = blocks.app(store, token=token, hosts=hosts, closed=PSA_NAMES)
     if token:
         server.add_subapp(
             PSA_PATH, psa.app(store, token=token, requests=requests, hosts=hosts, under=PSA_NAMES)

@@ -216,6 +216,10 @@ def test_who_is_let_in(tmp_path: Path) -> None:
             assert ask(url, path, token=TOKEN + "x")[0] == 401
             assert ask(url, path, Host="evil.example")[0] == 421
         assert ask(url, "/collect", "POST", token="")[0] == 401
+        assert ask(url, "/pins?name=psa:photos", token="")[0] == 401, (
+            "names that people choose can be guessed"
+        )
+        assert ask(url, "/pins?name=psa:photos")[0] == 200 == ask(url, "/pins?name=photos", token="")[0]
         assert ask(url, f"/ipfs/{TREE.cid}?format=raw", Host="evil.example")[0] == 421
         with pytest.raises(ProviderRefused, match="401"):
             asyncio.run(peer(url, "another token").put_car(TREE.cid, TREE.blocks, name="n"))
@@ -248,6 +252,20 @@ def test_a_folder_that_cannot_be_written_is_read(tmp_path: Path) -> None:
         finally:
             kept.chmod(0o755)
             (kept / "packs").chmod(0o755)
+
+
+def test_ctrl_c_in_the_middle_of_an_upload_leaves_nothing_half_written(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    with served(kept, "--create") as url:
+        place = urlsplit(url)
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+        connection.putrequest("POST", f"/car?root={TREE.cid}&name=n")
+        connection.putheader("Authorization", f"Bearer {TOKEN}")
+        connection.putheader("Content-Length", "100000")
+        connection.endheaders(b"half of it")
+        assert ask(url, "/pins?name=n")[0] == 200
+    connection.close()
+    assert not list(kept.rglob("*"))
 
 
 def test_bad_calls_are_one_line(tmp_path: Path) -> None:
