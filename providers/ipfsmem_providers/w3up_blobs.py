@@ -8,8 +8,9 @@ service where a blob is, which needs no setting and no account elsewhere. What l
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -21,7 +22,7 @@ from ipfsmem_providers import ucan
 from ipfsmem_providers.http import Http
 from ipfsmem_providers.ucan import Message, Receipt, Signer
 from ipfsmem_providers.w3up_rpc import Answer, Service
-from ipfsmem_providers.w3up_shards import Blob, runs
+from ipfsmem_providers.w3up_shards import Blob, Slice, runs
 
 T = TypeVar("T")
 
@@ -160,43 +161,64 @@ class Blobs:
             return None
         return answer.body
 
-    async def read(self, shard: bytes, slices: Sequence[tuple[int, int, bytes]]) -> dict[bytes, bytes]:
+    async def read(self, shard: bytes, slices: Sequence[Slice]) -> dict[bytes, bytes]:
         """Parts of a blob, given as (offset, length, SHA-256): those that are there and right, by their digest."""
         found = {digest: b"" for _, length, digest in slices if length == 0 and digest == _EMPTY}
         slices = [item for item in slices if item[1] > 0]
         url = (await self.locate([shard])).get(shard) if slices else None
         if url is None:
             return found
-        for group in runs(slices):
-            if any(digest not in found for _, _, digest in group):
-                async with self._slots:
-                    if not await self._read_run(self._known(url), group, slices, found):
-                        break
+        first, *others = runs(slices)
+        if await self._read_run(self._known(url), first, slices, found):
+            others = [group for group in others if any(digest not in found for _, _, digest in group)]
+            await together(self._read_run(self._known(url), group, slices, found) for group in others)
         return found
 
     async def _read_run(
-        self,
-        url: str,
-        group: Sequence[tuple[int, int, bytes]],
-        slices: Sequence[tuple[int, int, bytes]],
-        found: dict[bytes, bytes],
+        self, url: str, group: Sequence[Slice], slices: Sequence[Slice], found: dict[bytes, bytes]
     ) -> bool:
-        """Read the parts that lie close together; whether it is worth going on with this blob."""
-        start = group[0][0]
+        """Read the parts that lie close together; whether the blob is there."""
+        there = False
+        async with self._slots, contextlib.aclosing(self._parts(url, group, slices)) as parts:
+            async for digest, data in parts:
+                there = True
+                if digest and hashlib.sha256(data).digest() == digest:
+                    found[digest] = data
+        return there
+
+    async def stream(
+        self, shard: bytes, slices: Sequence[Slice]
+    ) -> AsyncGenerator[tuple[bytes, bytes], None]:
+        """Parts of a blob as (SHA-256, bytes), unchecked, in the order in which they lie there, in one request."""
+        slices = [item for item in slices if item[1] > 0]
+        url = (await self.locate([shard])).get(shard) if slices else None
+        if url is not None:
+            async with contextlib.aclosing(self._parts(self._known(url), slices, slices)) as parts:
+                async for digest, data in parts:
+                    if digest:
+                        yield digest, data
+
+    async def _parts(
+        self, url: str, group: Sequence[Slice], slices: Sequence[Slice]
+    ) -> AsyncGenerator[tuple[bytes, bytes], None]:
+        """What one request brings of `group`: first a pair of nothing when the blob is there, then the parts.
+
+        Who knows no ranges sends all of it from the start, and then all of `slices` come out of that.
+        """
+        start = min(offset for offset, _, _ in group)
         end = max(offset + length for offset, length, _ in group)
-        wanted = {"Range": f"bytes={start}-{max(start, end - 1)}"}
-        # Who knows no ranges sends all of it from the start, and then all parts come out of that.
         async with self._http.stream(
             "GET",
             url,
-            headers=wanted,
+            headers={"Range": f"bytes={start}-{max(start, end - 1)}"},
             allow=_ABSENT | {416},
             max_bytes=1 << 40,
             redirects=2,
             what="read blocks",
         ) as answer:
             if answer.status not in (200, 206):
-                return False
+                return
+            yield b"", b""
             ordered = sorted(group if answer.status == 206 else slices)
             at = _first_byte(answer.headers.get("Content-Range"), start) if answer.status == 206 else 0
             buffer = bytearray()
@@ -210,16 +232,13 @@ class Blobs:
                         continue
                     if offset + length > at + len(buffer):
                         break
-                    data = bytes(buffer[offset - at : offset - at + length])
-                    if hashlib.sha256(data).digest() == digest:
-                        found[digest] = data
+                    yield digest, bytes(buffer[offset - at : offset - at + length])
                     following += 1
                 if following == len(ordered):
-                    break
+                    return
                 drop = max(0, min(ordered[following][0] - at, len(buffer)))
                 del buffer[:drop]
                 at += drop
-        return True
 
     async def locate(self, digests: Collection[bytes]) -> dict[bytes, str]:
         """Where blobs can be read; those that nobody knows of are left out.

@@ -1,7 +1,7 @@
 """IPNS records in the upload list of a space, so that a wallet alone finds its memory there.
 
 A record is an upload whose root is the record's own CID, with two shards that are CARs inside their own CIDs: one is a
-tag of the name, the other holds the record. It takes no blob, no PUT and no index: reading a name is reading the list.
+tag of the name, the other holds the record. It takes no blob, no PUT and no index: reading a name is reading the list, and one reading tells all names of a sync.
 A greater record is listed before lesser ones go, so there is always one. Records are made and judged elsewhere.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Mapping
 
 from ipfsmem.content.car import car_bytes, read_car
 from ipfsmem.content.cid import CID, IDENTITY, raw_cid, varint
@@ -36,7 +37,10 @@ class Names:
             offered = ipns.verify_record(name, record)
         except (FormatError, SealError) as error:
             raise ProviderRefused(f"not a record of {name}: {error}") from error
-        records = await self._records(name)
+        # What was read a moment ago will do: a greater record that came since stays beside this one and wins.
+        listed, _ = await self._uploads.recent(("put", name, record), own=True)
+        records = self._records(name, listed)
+        self._uploads.asked(name)
         best = ipns.select(records.values())
         if best is None or ipns.order(best) < ipns.order(offered):
             root = raw_cid(hashlib.sha256(record).digest())
@@ -52,14 +56,17 @@ class Names:
             name = ipns.canonical_name(name)
         except FormatError as error:
             raise ProviderRefused(str(error)) from error
-        best = ipns.select((await self._records(name)).values())
+        listed, just_now = await self._uploads.recent(name, own=True)
+        best = ipns.select(self._records(name, listed).values())
+        if best is None and not just_now:
+            best = ipns.select(self._records(name, await self._uploads.again()).values())
         return best.encoded if best else None
 
-    async def _records(self, name: str) -> dict[CID, ipns.Record]:
+    def _records(self, name: str, listed: Mapping[CID, Upload]) -> dict[CID, ipns.Record]:
         """Valid records of a name, by the roots that they are listed under."""
         tag = tag_of(_KIND + name)
         found = {}
-        for root, upload in (await self._uploads.refresh()).items():
+        for root, upload in listed.items():
             if tag in upload.tags:
                 with contextlib.suppress(FormatError, SealError):
                     found[root] = ipns.verify_record(name, _record(upload))

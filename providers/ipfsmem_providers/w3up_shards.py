@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
-from typing import IO, Final, NamedTuple, Self
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from typing import IO, Final, NamedTuple, Self, TypeAlias
 
 import libipld
 import msgspec
@@ -29,11 +29,23 @@ INDEX: Final = "index/sharded/dag@0.1"
 SHARD_BYTES: Final = 133_169_152
 #: Blocks in a shard, so that an index stays small.
 SHARD_BLOCKS: Final = 20_000
+#: A shard of at most so many bytes is small: it is read whole, without its index, and merged with others in time.
+SMALL_BYTES: Final = 1024 * 1024
 #: Largest index that is read, in bytes; SHARD_BLOCKS take one.
 INDEX_BYTES: Final = 32 * 1024 * 1024
+#: A gap between wanted parts of a shard, in bytes, that costs less than a request.
+_NARROW: Final = 4 * 1024
+#: Requests that parts of one shard are worth, with one more for each so many parts.
+_REQUESTS: Final = 16
 _PIECE: Final = 256 * 1024
 _IN_MEMORY: Final = 8 * 1024 * 1024
 _SHA256: Final = b"\x12\x20"
+
+
+#: A part of a shard: offset, length, SHA-256 of the block.
+Slice: TypeAlias = tuple[int, int, bytes]
+#: What lies where in one shard: multihash -> offset, length.
+Slices: TypeAlias = dict[bytes, tuple[int, int]]
 
 
 class Position(NamedTuple):
@@ -112,7 +124,7 @@ class Shard(Blob):
 
     def __init__(self, root: CID) -> None:
         super().__init__()
-        self.slices: dict[bytes, tuple[int, int]] = {}  #: multihash -> offset, length
+        self.slices: Slices = {}  #: multihash -> offset, length
         self.append(header([root]))
 
     def add(self, cid: CID, data: bytes) -> None:
@@ -213,14 +225,19 @@ def _read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
 
 def _sections(data: bytes) -> Iterable[Block]:
     """Sections of a CAR whose whole digest was checked; an index's blocks may be longer than those of trees."""
+    for cid, start, length in _places(data):
+        yield cid, data[start : start + length]
+
+
+def _places(data: bytes) -> Iterable[tuple[CID, int, int]]:
     size, at = read_varint(data, 0)
     at += size
     while at < len(data):
         size, at = read_varint(data, at)
         cid, start = read_cid(data, at)
         if at + size > len(data) or start > at + size:
-            raise FormatError("an index ends inside a block")
-        yield cid, data[start : at + size]
+            raise FormatError("a CAR ends inside a block")
+        yield cid, start, at + size - start
         at += size
 
 
@@ -238,17 +255,35 @@ def _block(data: bytes) -> Block:
     return CID(1, DAG_CBOR, _SHA256 + hashlib.sha256(data).digest()), data
 
 
-def runs(
-    positions: Sequence[tuple[int, int, bytes]], gap: int = 64 * 1024
-) -> list[list[tuple[int, int, bytes]]]:
-    """Group (offset, length, digest) so that what lies close together is read in one request."""
-    groups: list[list[tuple[int, int, bytes]]] = []
-    end = 0
-    for item in sorted(positions):
-        if groups and item[0] - end <= gap:
-            groups[-1].append(item)
-        else:
-            groups.append([item])
-            end = 0
-        end = max(end, item[0] + item[1])
+def runs(slices: Iterable[Slice]) -> list[list[Slice]]:
+    """Group parts of a shard by the requests that read them: few, and with little between the parts.
+
+    One when more than half of the bytes from first to last are wanted. Else the widest gaps are left out, and of those
+    as many as some requests more are worth; a narrow gap costs less than a request and is read along.
+    """
+    ordered = sorted(slices)
+    groups: list[list[Slice]] = []
+    if not ordered:
+        return groups
+    gaps: list[tuple[int, int]] = []  # how wide, and before which part
+    end = wanted = 0
+    for number, (offset, length, _) in enumerate(ordered):
+        if number and offset - end > _NARROW:
+            gaps.append((offset - end, number))
+        wanted += max(0, offset + length - max(end, offset))
+        end = max(end, offset + length)
+    if wanted * 2 > end - ordered[0][0]:
+        return [ordered]
+    most = _REQUESTS + len(ordered) // _REQUESTS
+    splits = sorted(number for _, number in sorted(gaps, reverse=True)[: most - 1])
+    for start, stop in zip([0, *splits], [*splits, len(ordered)], strict=True):
+        groups.append(ordered[start:stop])
     return groups
+
+
+def read_shard(data: bytes) -> list[tuple[CID, int, int]]:
+    """Blocks of a shard whose whole digest was checked: CID, offset, length. FormatError when it is no CAR."""
+    try:
+        return [(cid, start, length) for cid, start, length in _places(data)]
+    except (ValueError, IndexError) as error:
+        raise FormatError(f"a shard cannot be read: {error}") from None

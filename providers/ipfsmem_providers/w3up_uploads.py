@@ -3,13 +3,16 @@
 A w3up service knows no names. A name is one more shard in the list of an upload: a CAR that is its own CID (identity
 hash, 59 bytes or fewer) and whose only root is a tag of the name. It takes no room, needs no request, and no reader of
 the upload minds it. An upload whose root is DAG-CBOR is the index of shards (w3up_shards.py), kept in the list so that
-a new device finds it. This module reads and changes the list; blobs are not its business.
+a new device finds it; a mark beside it, made like a tag, says which index is worth reading first. This module reads
+and changes the list; blobs are not its business.
 """
 
 from __future__ import annotations
 
+import asyncio
+import enum
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -28,12 +31,26 @@ _PAGE: Final = 1000
 #: Uploads of one space that are looked at.
 _MOST: Final = 100_000
 _SHA256: Final = b"\x12\x20"
+#: In front of a mark; then one byte of kind, then the digest of the shard if it speaks of one small one.
+_MARK: Final = b"ipfsmem index "
+_MARK_MAX: Final = 96
+#: Seconds for which one reading of the list answers different questions.
+_MOMENT: Final = 15.0
+
+
+class Kind(enum.Enum):
+    """What an index is for: one small shard, large ones, or small ones that were merged and serve older roots."""
+
+    SMALL = b"s"
+    LARGE = b"l"
+    PAST = b"p"
 
 
 class Upload(msgspec.Struct, frozen=True):
     """One entry: `shards` are digests of CARs, `tags` CIDs that stand for names, `created` milliseconds.
 
-    `inline` are CARs inside their CIDs that are more than a tag (w3up_names.py).
+    `inline` are CARs inside their CIDs that are more than a tag (w3up_names.py). `kind` and `small`, the digest of the
+    one shard, are what the mark of an index says.
     """
 
     root: CID
@@ -42,6 +59,8 @@ class Upload(msgspec.Struct, frozen=True):
     inline: frozenset[CID]
     created: int
     changed: str
+    kind: Kind | None = None
+    small: bytes = b""
 
     @property
     def is_pin(self) -> bool:
@@ -61,17 +80,71 @@ def tag_of(name: str) -> CID:
     return CID(1, CAR_CODEC, bytes((IDENTITY, len(car))) + car)
 
 
+def mark_of(kind: Kind, shard: bytes = b"") -> CID:
+    """The shard that marks an index."""
+    mark = _MARK + kind.value + shard
+    car = header([CID(1, RAW, bytes((IDENTITY, len(mark))) + mark)])
+    return CID(1, CAR_CODEC, bytes((IDENTITY, len(car))) + car)
+
+
+def _marks(links: Iterable[CID]) -> dict[CID, tuple[Kind, bytes]]:
+    found = {}
+    for link in links:
+        if link.hash_code == IDENTITY and len(link.digest) <= _MARK_MAX:
+            _, mark, rest = link.digest.partition(_MARK)
+            if mark:
+                for kind in Kind:
+                    for shard in (b"", rest[1:33]):
+                        if link == mark_of(kind, shard):
+                            found[link] = kind, shard
+    return found
+
+
 class Uploads:
     """The list of one space, read anew by `refresh`."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self.known: dict[CID, Upload] = {}
+        self._read: float | None = None  #: when, by the monotonic clock
+        self._writes = 0  #: changes made here
+        self._written = 0  #: how many of them the list surely shows
+        self._again = False  #: the list was read because something was not in it
+        self._asked: set[Hashable] = set()
+        self._lock = asyncio.Lock()
+
+    async def recent(self, question: Hashable, *, own: bool = False) -> tuple[dict[CID, Upload], bool]:
+        """The list as it was a moment ago, for one of the several questions of a sync, and whether it was read just now.
+
+        It is read when it is older, when this question was asked of it before (so the asker wants news), and, unless
+        `own` says that what was added here may be told from memory, after a change made here. Whoever does not find
+        what it needs in a list read a moment ago asks `refresh` or `again`.
+        """
+        async with self._lock:
+            old = self._read is None or self._service.now() - self._read > _MOMENT
+            read = old or question in self._asked or (self._written < self._writes and not own)
+            if read:
+                await self.refresh()
+            self._asked.add(question)
+            return self.known, read
+
+    async def again(self) -> dict[CID, Upload]:
+        """For names that the list did not have: read anew, once for all that a sync misses."""
+        async with self._lock:
+            if not self._again:
+                await self.refresh()
+                self._again = True
+            return self.known
+
+    def asked(self, question: Hashable) -> None:
+        """Let `recent` read anew for this question."""
+        self._asked.add(question)
 
     async def refresh(self) -> dict[CID, Upload]:
         """Read the whole list: a request for each thousand uploads, and more where shards are listed apart."""
         rows: list[Mapping[str, Any]] = []
         cursor = None
+        began, writes = self._service.now(), self._writes
         while True:
             details = {"size": _PAGE, **({"cursor": cursor} if cursor else {})}
             (answer,) = await self._service.invoke([("upload/list", details)], what="list uploads")
@@ -92,6 +165,10 @@ class Uploads:
             links = row.get("shards", shards.get(root))
             fresh[root] = self.known[root] if links is None else _upload(row, links)
         self.known = fresh
+        # What was added while the list was being read may not be in it.
+        self._read, self._written = (began if writes == self._writes else None), writes
+        self._again = False
+        self._asked.clear()
         return fresh
 
     async def one(self, root: CID) -> Upload | None:
@@ -109,10 +186,31 @@ class Uploads:
     async def add(self, entries: Sequence[tuple[CID, Iterable[CID]]]) -> None:
         """Put roots with shards on the list, in one request; what a root has already stays."""
         calls = [("upload/add", {"root": root, "shards": list(shards)}) for root, shards in entries]
+        self._writes += 1
         await self._service.invoke(calls, what="list a root")
+        for root, shards in entries:
+            self.learn(root, shards)
+
+    def learn(self, root: CID, shards: Iterable[CID]) -> None:
+        """Note what was just listed; when, only the service knows."""
+        self._writes += 1
+        added, known = _upload({"root": root}, list(shards)), self.known.get(root)
+        if known is not None:
+            added = Upload(
+                root,
+                known.shards | added.shards,
+                known.tags | added.tags,
+                known.inline | added.inline,
+                known.created,
+                "",
+                added.kind or known.kind,
+                added.small or known.small,
+            )
+        self.known[root] = added
 
     async def remove(self, roots: Sequence[CID]) -> None:
         """Take roots off the list; not there any more is success."""
+        self._writes += 1
         await self._service.invoke(
             [("upload/remove", {"root": root}) for root in roots], what="unlist a root", allow={"gone"}
         )
@@ -147,6 +245,9 @@ class Uploads:
 
 def _upload(row: Mapping[str, Any], links: Any) -> Upload:
     cids = [link for link in links or () if isinstance(link, CID)] if isinstance(links, list) else []
+    marks = _marks(cids)
+    cids = [cid for cid in cids if cid not in marks]
+    kind, small = next(iter(marks.values()), (None, b""))
     return Upload(
         row["root"],
         frozenset(cid.digest for cid in cids if cid.multihash[:2] == _SHA256),
@@ -154,6 +255,8 @@ def _upload(row: Mapping[str, Any], links: Any) -> Upload:
         frozenset(cid for cid in cids if cid.hash_code == IDENTITY and len(cid.digest) > _TAG_MAX),
         _milliseconds(row.get("insertedAt")),
         _changed(row),
+        kind,
+        small,
     )
 
 

@@ -16,15 +16,18 @@ Settings of the same names in lower case win over the environment. What a delega
 cannot do; at least `space/blob/add` and `upload/add` are needed.
 
 A publish sends one CAR shard with new blocks, its index, and an entry in the upload list that names that shard only:
-what it costs does not grow with the past. So a root's blocks lie in the shards of several uploads. When a root is
-unpinned, shards that others need move to the entry of one of them; those that none needs are removed. Which are
-needed is found by walking the trees that stay; where that cannot be read, nothing is removed.
+what it costs does not grow with the past. So a root's blocks lie in the shards of several uploads. When there are many
+small ones, a publish carries what its tree needs of them along in its own shard, and one index takes the place of
+theirs; they serve older roots until those go. When a root is unpinned, shards that others need move to the entry of one
+of them; those that none needs are removed. Which are needed is found by walking the trees that stay; where that cannot
+be read, nothing is removed.
 
 The old token service of web3.storage is not spoken to: it ended in January 2024.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -32,7 +35,7 @@ from typing import Any, Final
 from yarl import URL
 
 from ipfsmem.content.cid import CID
-from ipfsmem.errors import ConfigError, FormatError, ProviderRefused
+from ipfsmem.errors import ConfigError, FormatError, ProviderError, ProviderRefused
 from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers import ucan
 from ipfsmem_providers.gateways import Gateways
@@ -40,11 +43,21 @@ from ipfsmem_providers.http import Http
 from ipfsmem_providers.provider_settings import choice, setting
 from ipfsmem_providers.ucan import Proof, Signer
 from ipfsmem_providers.w3up_blobs import Blobs
+from ipfsmem_providers.w3up_merge import Merge, carry, plan
 from ipfsmem_providers.w3up_names import Names
 from ipfsmem_providers.w3up_rpc import Service
-from ipfsmem_providers.w3up_shards import SHARD_BYTES, Blob, Shard, make_index, shard_cid, shards
+from ipfsmem_providers.w3up_shards import (
+    SHARD_BYTES,
+    SMALL_BYTES,
+    Blob,
+    Shard,
+    Slices,
+    make_index,
+    shard_cid,
+    shards,
+)
 from ipfsmem_providers.w3up_tree import Contents
-from ipfsmem_providers.w3up_uploads import Upload, Uploads, tag_of
+from ipfsmem_providers.w3up_uploads import Kind, Upload, Uploads, mark_of, tag_of
 
 _ENDED: Final = (
     "WEB3_STORAGE_TOKEN is a token of web3.storage's old API, which takes no uploads since 9 January 2024; its "
@@ -55,6 +68,8 @@ _WHERE_TO: Final = (
     "speaks w3up, such as one you host: web3storage:<its URL>, with W3UP_PRINCIPAL and W3UP_PROOF."
 )
 _NAME_MAX: Final = 255
+#: Small shards that a publish leaves as they are; one more, and it puts what it needs of them into its own.
+_MANY: Final = 32
 _SHARD_LEAST: Final = 4096
 
 
@@ -92,6 +107,7 @@ class Web3Storage:
         self._last: tuple[CID, CID] | None = None  #: what put_car listed, which pin need not do again
         gateway = setting(settings, "W3UP_GATEWAY")
         self._gateway = Gateways(gateway.split(","), settings) if gateway else None
+        self._many = _MANY
         self._shard_bytes = _size(setting(settings, "W3UP_SHARD_BYTES"))
         read = choice(settings, "W3UP_READ", ("on", "off")) == "on" and self._may("upload/list")
         self._reads = read and (bool(template) or self._may("space/blob/get/0/1"))
@@ -99,6 +115,7 @@ class Web3Storage:
             has=self._reads,
             partial_car=True,
             blocks=self._reads or self._gateway is not None,
+            dag=self._reads,
             pin=True,
             list=self._may("upload/list"),
             unpin=self._may("upload/list") and self._may("upload/remove"),
@@ -118,8 +135,11 @@ class Web3Storage:
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
         """Send shards with the blocks and their index, then list the root. Shards that are there are not sent."""
         tag = _tag(name)
-        sent: dict[bytes, dict[bytes, tuple[int, int]]] = {}
+        sent: dict[bytes, Slices] = {}
         waiting: Shard | None = None
+        merge = await self._merge()
+        if merge is not None:
+            blocks = carry(root, blocks, merge.small.values())
         filled = shards(root, blocks, most_bytes=self._shard_bytes)
         try:
             async for shard in filled:
@@ -129,7 +149,7 @@ class Web3Storage:
                     with full:
                         await self._blobs.add([full])
             if waiting is not None:
-                await self._send_last(root, waiting, sent)
+                await self._send_last(root, waiting, sent, merge)
         finally:
             await filled.aclose()
             if waiting is not None:
@@ -137,34 +157,35 @@ class Web3Storage:
         await self._uploads.add([(root, [tag, *(shard_cid(digest) for digest in sent)])])
         self._contents.learn(sent)
         self._last = (root, tag)
+        if merge is not None and waiting is not None:
+            await self._clear(merge)
         return root
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
         """Those that lie in a shard of this space's list."""
         self._need(self._reads, "say which blocks it has")
-        known = await self._uploads.refresh()
-        if all(
-            cid in known and known[cid].tags for cid in cids
-        ):  # whole trees that were listed when complete
-            return set(cids)
-        await self._contents.update(known.values())
-        return {cid for cid in cids if self._contents.find(cid)}
+        known, just_now = await self._uploads.recent(("has", frozenset(cids)))
+        # Whole trees were listed when they were complete.
+        if not all(cid in known and known[cid].is_pin for cid in cids):
+            await self._look(cids, just_now)
+            return {cid for cid in cids if self._contents.find(cid)}
+        return set(cids)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Blocks out of the shards, then from the gateways if any; all of them were checked."""
         self._need(self._capabilities.blocks, "serve blocks")
         found: dict[CID, bytes] = {}
         if self._reads:
-            if any(not self._contents.find(cid) for cid in cids):
-                await self._contents.update((await self._uploads.refresh()).values())
+            await self._find(cids)
             found = await self._contents.blocks(cids)
         if self._gateway is not None:
             found |= await self._gateway.get_blocks([cid for cid in cids if cid not in found])
         return found
 
     def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """Not here: raises ProviderRefused."""
-        raise unsupported(self, "send a whole tree at once")
+        """The tree out of its shards, each read once; its blocks were checked."""
+        self._need(self._reads, "send a whole tree at once")
+        return self._tree(root)
 
     async def pin(self, root: CID, name: str) -> Pin:
         """List `root` under `name`. Its time is the one of the upload, whatever names it has."""
@@ -186,7 +207,7 @@ class Web3Storage:
         """Roots with this name, newest first."""
         self._need(self._capabilities.list, "list pins")
         tag = _tag(name)
-        known = await self._uploads.refresh()
+        known, _ = await self._uploads.recent(("pins", tag))
         found = [
             _pin(root, name, upload) for root, upload in known.items() if upload.is_pin and tag in upload.tags
         ]
@@ -236,20 +257,62 @@ class Web3Storage:
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
+    async def _find(self, cids: Sequence[CID]) -> None:
+        """Learn where blocks lie, as far as that is to be known; asks for nothing when it is known."""
+        if all(self._contents.find(cid) for cid in cids):
+            return
+        _, just_now = await self._uploads.recent(("blocks", frozenset(cids)))
+        await self._look(cids, just_now)
+
+    async def _look(self, cids: Collection[CID], just_now: bool) -> None:
+        """Look in the list as it is known, and in a new one when that does not do and was not read just now."""
+        self._contents.show(self._uploads.known.values())
+        if not await self._contents.look(cids) and not just_now:
+            self._contents.show((await self._uploads.refresh()).values())
+            await self._contents.look(cids)
+
+    async def _tree(self, root: CID) -> AsyncIterator[Block]:
+        await self._find([root])
+        async with contextlib.aclosing(self._contents.tree(root)) as blocks:
+            async for block in blocks:
+                yield block
+
+    async def _merge(self) -> Merge | None:
+        """What this publish is to put into its own shard beside new blocks; never a reason for it to fail."""
+        if not (self._reads and self._may("upload/remove")):
+            return None
+        try:
+            return await plan(self._contents, self._uploads.known, self._many)
+        except ProviderError:
+            return None
+
+    async def _clear(self, merge: Merge) -> None:
+        """Let go of indexes that another one has replaced. When this is cut off, the next publish does it."""
+        with contextlib.suppress(ProviderError):
+            await self._uploads.remove([item.root for item in merge.replaced])
+            if self._may("space/blob/remove"):
+                await self._blobs.remove({digest for item in merge.replaced for digest in item.shards})
+
     async def _send_last(
-        self, root: CID, shard: Shard, sent: Mapping[bytes, Mapping[bytes, tuple[int, int]]]
+        self, root: CID, shard: Shard, sent: Mapping[bytes, Slices], merge: Merge | None
     ) -> None:
         """The last shard, the index of all, and the index's entry: blocks are findable before the root is listed."""
-        index = make_index(root, sent)
-        with Blob.of(index.car) as blob:
-            await self._blobs.add([shard, blob])
-            calls: list[tuple[str, Mapping[str, Any]]] = [
-                ("upload/add", {"root": index.root, "shards": [blob.cid]})
-            ]
-            if self._may("space/index/add"):
-                # What gateways find blocks by; services without one are none the worse.
-                calls.append(("space/index/add", {"index": blob.cid}))
+        small = len(sent) == 1 and shard.size <= SMALL_BYTES
+        made = [(make_index(root, sent), mark_of(*((Kind.SMALL, shard.digest) if small else (Kind.LARGE,))))]
+        if merge is not None and merge.slices:
+            made.append((make_index(root, merge.slices), mark_of(Kind.PAST)))
+        with contextlib.ExitStack() as stack:
+            blobs = [stack.enter_context(Blob.of(index.car)) for index, _ in made]
+            await self._blobs.add([shard, *blobs])
+            calls: list[tuple[str, Mapping[str, Any]]] = []
+            for blob, (index, mark) in zip(blobs, made, strict=True):
+                calls.append(("upload/add", {"root": index.root, "shards": [blob.cid, mark]}))
+                if self._may("space/index/add"):
+                    # What gateways find blocks by; services without one are none the worse.
+                    calls.append(("space/index/add", {"index": blob.cid}))
             await self._service.invoke(calls, what="announce an index", allow={"HandlerNotFound"})
+        for blob, (index, mark) in zip(blobs, made, strict=True):
+            self._uploads.learn(index.root, [blob.cid, mark])
 
     async def _needed(self, others: Sequence[Upload]) -> set[bytes]:
         """Shards that hold blocks of roots that stay. Everything, when that cannot be found out and some stay."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 from collections.abc import Iterable
 
 import pytest
@@ -109,12 +110,36 @@ def test_damaged_indexes_are_refused() -> None:
             pass
 
 
+def sizes(parts: list[tuple[int, int, bytes]]) -> list[tuple[int, int]]:
+    """Each request: where it starts and how many bytes it reads."""
+    return [(group[0][0], max(o + n for o, n, _ in group) - group[0][0]) for group in runs(parts)]
+
+
 def test_what_lies_close_together_is_read_at_once() -> None:
-    parts = [(1000, 10, b"c"), (0, 100, b"a"), (100, 50, b"b"), (5000, 1, b"d")]
-    assert [[name for _, _, name in group] for group in runs(parts, gap=100)] == [
-        [b"a", b"b"],
-        [b"c"],
-        [b"d"],
-    ]
-    assert [len(group) for group in runs(parts, gap=5000)] == [4]
+    parts = [(9000, 10, b"c"), (0, 100, b"a"), (100, 50, b"b"), (50_000, 1, b"d"), (4000, 90, b"e")]
+    assert [[name for _, _, name in group] for group in runs(parts)] == [[b"a", b"b", b"e"], [b"c"], [b"d"]]
     assert runs([]) == []
+    assert sizes([(0, 10, b"a"), (0, 10, b"a"), (9000, 10, b"b")]) == [(0, 10), (9000, 10)]
+
+
+def test_of_a_shard_that_is_mostly_wanted_everything_is_read_at_once() -> None:
+    parts = [(n * 10_000, 5_100, b"%d" % n) for n in range(200)]
+    assert sizes(parts) == [(0, 199 * 10_000 + 5_100)]
+    assert len(runs([(at, 4_900, name) for at, _, name in parts])) > 16
+
+
+@given(st.lists(st.tuples(st.integers(0, 1 << 22), st.integers(1, 5000)), min_size=1, max_size=200))
+@settings(max_examples=100, deadline=None)
+def test_requests_are_few_and_read_little_that_is_not_wanted(places: list[tuple[int, int]]) -> None:
+    parts = [(at, size, b"%d" % number) for number, (at, size) in enumerate(places)]
+    groups = runs(parts)
+    assert sorted(part for group in groups for part in group) == sorted(parts)
+    assert len(groups) <= 16 + len(parts) // 16
+    spans = sizes(parts)
+    assert all(start + length < after for (start, length), (after, _) in itertools.pairwise(spans))
+    read = sum(length for _, length in spans)
+    if len(groups) < 16 and len(groups) > 1:  # every wide gap is left out
+        assert read <= sum(size for _, size in places) + 4096 * len(parts)
+    if len(groups) == 1 and read > 4096 * len(parts) + sum(size for _, size in places):
+        held = {byte for at, size in places for byte in range(at, at + size)}
+        assert len(held) * 2 > read

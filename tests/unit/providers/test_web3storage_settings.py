@@ -146,7 +146,7 @@ def test_capabilities_follow_the_delegation() -> None:
             and able.keeps_root
             and able.pin
             and able.names == able.list
-            and not able.dag
+            and able.dag == able.has
         )
         assert able.has <= able.blocks
         return able.blocks, able.list, able.unpin
