@@ -4,6 +4,7 @@ of something loses anything."""
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import http.client
 import random
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import pytest
 from ipfsmem_providers.peer import PeerProvider
 
 from ipfsmem.content.car import car_bytes
+from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, raw_cid
+from ipfsmem.content.dagpb import Link, encode_node
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.http import serving
@@ -194,3 +197,21 @@ def test_what_is_damaged_is_told_to_who_may_write_only(stick: Stick, url: str) -
             await told.close()
 
         asyncio.run(body())
+
+
+def test_a_folder_that_stands_inside_its_cid_is_followed(stick: Stick) -> None:
+    """Other tools pin such trees (identity CIDs); before, one of them stopped every collection in the folder."""
+    leaf = b"what only the inline folder leads to"
+    cid = raw_cid(hashlib.sha256(leaf).digest())
+    inner = encode_node([Link("leaf", cid, len(leaf))], b"\x08\x01")
+    inline = CID(1, DAG_PB, bytes((IDENTITY, len(inner))) + inner)
+    outer = encode_node([Link("inner", inline, len(inner))], b"\x08\x01")
+    root = CID(1, DAG_PB, b"\x12\x20" + hashlib.sha256(outer).digest())
+    asyncio.run(stick.open().put_car(root, [(root, outer), (cid, leaf)], name="n"))
+    stick.pin(root), stick.pin(inline)
+    stick.put(OLD)
+    for _ in range(3):
+        stick.later(1.1)
+        stick.collect()
+    assert not stick.whole(OLD)
+    assert asyncio.run(stick.open().get_blocks([root, cid])) == {root: outer, cid: leaf}
