@@ -58,6 +58,7 @@ from ipfsmem.sync.provider import Capabilities, Provider
 from ipfsmem.sync.publish import Layout
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
+from ipfsmem.sync.unready import Unready
 
 T = TypeVar("T")
 list_ = list  # `Memory.list` hides the builtin inside the class
@@ -76,13 +77,17 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class ProviderInfo(msgspec.Struct, frozen=True):
-    """A provider of a memory: how it was named, what it can do, the root placed there last and when (milliseconds)."""
+    """A provider of a memory: how it was named, what it can do, the root placed there last and when (milliseconds).
+
+    `problem`: why it cannot be used, such as a token that is not set; nothing is known of what it can do then.
+    """
 
     spec: str
     name: str
     capabilities: Capabilities
     root: str | None
     at: int | None
+    problem: str = ""
 
 
 class Memory(LocalMemory):
@@ -143,7 +148,9 @@ class Memory(LocalMemory):
             try:
                 if mode is not None and memory.mode != mode:
                     raise ConfigError(f"the memory {namespace} is in mode {memory.mode}, not {mode}")
-                memory._use(provider or memory.replica.config.providers or known.provider)
+                memory._use(
+                    provider or memory.replica.config.providers or known.provider, standing=not provider
+                )
                 if unlock is not None:
                     memory.unlock(unlock)
                 memory._open_files()
@@ -495,7 +502,7 @@ class Memory(LocalMemory):
     def providers(self) -> list_[ProviderInfo]:
         """The providers in use, what each can do, and what this device placed there last."""
         specs = self.replica.config.providers
-        opened = self._opened.open(specs)
+        opened = self._opened.open(specs, standing=True)
         named = zip(specs, opened, strict=True) if specs else ((p.name, p) for p in self._providers)
         found = []
         for spec, provider in named:
@@ -504,7 +511,8 @@ class Memory(LocalMemory):
                 (provider.name,),
             ).fetchone()
             root, at = row if row is not None else (None, None)
-            found.append(ProviderInfo(spec, provider.name, provider.capabilities, root, at))
+            problem = provider.problem if isinstance(provider, Unready) else ""
+            found.append(ProviderInfo(spec, provider.name, provider.capabilities, root, at, problem))
         return found
 
     def add_provider(self, spec: str) -> None:
@@ -517,11 +525,12 @@ class Memory(LocalMemory):
         known = [*self.replica.config.providers]
         if spec not in known:
             raise ConfigError(
-                f"{spec} is not a provider of this memory", hint=f"Its providers: {', '.join(known)}"
+                f"{spec} is not a provider of this memory",
+                hint=f"Its providers: {', '.join(known) or 'none'}",
             )
         known.remove(spec)
         self._remember(known)
-        self._providers = self._opened.open(known)
+        self._providers = self._opened.open(known, standing=True)
 
     async def move(
         self,
@@ -553,7 +562,7 @@ class Memory(LocalMemory):
         if isinstance(target, str):
             stay = [spec for spec in self.replica.config.providers if source is not None and spec != source]
             self._remember([*stay, target])
-            self._providers = self._opened.open([*stay, target])
+            self._providers = self._opened.open([*stay, target], standing=True)
         else:
             self._providers = [opened]
         return moved
@@ -657,8 +666,8 @@ class Memory(LocalMemory):
         if self._background is not None:
             self._background.wrote()
 
-    def _use(self, provider: Where) -> None:
-        opened = self._opened.open(_each(provider))
+    def _use(self, provider: Where, *, standing: bool = False) -> None:
+        opened = self._opened.open(_each(provider), standing=standing)
         if opened:
             self._providers = opened
 

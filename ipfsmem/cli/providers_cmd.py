@@ -37,6 +37,7 @@ def list_command(here: Here) -> None:
                     "capabilities": one.capabilities,
                     "root": one.root,
                     "at": one.at,
+                    "problem": one.problem,
                 }
                 for one in found
             ]
@@ -48,7 +49,7 @@ def list_command(here: Here) -> None:
             (
                 one.name.partition(":")[0],
                 one.spec,
-                " ".join(_can(one.capabilities)),
+                clean(one.problem) or " ".join(_can(one.capabilities)),
                 short(one.root) if one.root else "nothing yet",
                 moment(one.at),
             )

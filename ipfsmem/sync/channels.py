@@ -12,7 +12,9 @@ from typing import Any
 import msgspec
 
 from ipfsmem import config as configuration
+from ipfsmem.errors import ConfigError
 from ipfsmem.sync.provider import Provider, open_provider
+from ipfsmem.sync.unready import Unready
 
 #: Closings that nobody waits for: an event loop itself holds its tasks only weakly.
 _CLOSING: set[asyncio.Task[None]] = set()
@@ -30,22 +32,30 @@ class Channels:
     def __init__(self) -> None:
         self._own: list[_Own] = []
 
-    def open(self, given: Iterable[str | Provider]) -> list[Provider]:
+    def open(self, given: Iterable[str | Provider], *, standing: bool = False) -> list[Provider]:
         """Providers for specs, with the settings of their kinds from the settings file; an open one stands for itself.
 
-        What was opened here with the same settings is used again. Raises ConfigError.
+        What was opened here with the same settings is used again. Raises ConfigError; but for `standing` ones, which
+        were chosen before, one that cannot be opened now is like one that is down.
         """
         each = list(given)
         if not any(isinstance(one, str) for one in each):
             return [one for one in each if not isinstance(one, str)]
         known = configuration.settings()
-        return [self._open(one, known.of_provider(one)) if isinstance(one, str) else one for one in each]
+        return [
+            self._open(one, known.of_provider(one), standing) if isinstance(one, str) else one for one in each
+        ]
 
-    def _open(self, spec: str, settings: Mapping[str, Any]) -> Provider:
+    def _open(self, spec: str, settings: Mapping[str, Any], standing: bool) -> Provider:
         for own in self._own:
             if own.spec == spec and own.settings == settings:
                 return own.provider
-        made = open_provider(spec, settings)
+        try:
+            made = open_provider(spec, settings)
+        except ConfigError as error:
+            if not standing:
+                raise
+            return Unready(spec, error)
         self._own.append(_Own(spec, settings, made))
         return made
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
+
+import pytest
 
 from tests.cli_lab import KEY, Cli
 
@@ -70,3 +73,26 @@ def test_trying_one_out(sealed: Cli, tmp_path: Path) -> None:
     assert found["failed"] == 0 and {"ok"} >= {s["outcome"] for s in found["steps"]} - {"cannot"}
     assert "✓" in sealed.ok("providers", "test", str(usb)).out
     assert sealed("providers", "test", str(tmp_path / "not-there")).code in (40, 41)
+
+
+def test_a_provider_whose_token_is_gone_holds_nothing_local_up(
+    sealed: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PINATA_JWT", "a.token.of-somebody")
+    sealed.ok("providers", "add", "pinata")
+    monkeypatch.delenv("PINATA_JWT")
+    sealed.ok("write", "tone", "--body", "direct")
+    assert sealed.ok("read", "tone", "--body").out == "direct\n"
+    sealed.ok("status")
+    synced = sealed.ok(
+        "sync", "--json"
+    ).json  # the folder takes it, and no other address is asked for anything
+    assert synced["published"] and "PINATA_JWT is not set" in json.dumps(synced["notices"])
+    listed = sealed.ok("providers", "list", "--json").json
+    assert [one["problem"] for one in listed] == ["", "PINATA_JWT is not set"]
+    assert "PINATA_JWT is not set" in sealed.ok("providers", "list").out
+    sealed.fails(3, "providers", "add", "pinata")
+    sealed.fails(3, "sync", "--provider", "pinata")
+    sealed.ok("providers", "remove", str(stick))
+    assert "PINATA_JWT is not set" in sealed.fails(42, "sync").err
+    assert "nowhere" in sealed.ok("providers", "remove", "pinata").out
