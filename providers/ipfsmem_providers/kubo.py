@@ -64,7 +64,7 @@ class KuboProvider:
         self._pins = Pins(self._rpc, self._patience)
         self._name = f"kubo:{self._rpc.http.redact(self._rpc.url)}"
         self._blocks = Blocks(self._rpc, self._name, self._patience)
-        self._names = Names(self._rpc, self._pins, self._blocks.get, self._import, self._patience)
+        self._names = Names(self._rpc, self._pins, self._blocks.get, self.put_car, self._patience)
         alias = setting(settings, "KUBO_ALIAS")
         self._alias = Alias(self._rpc, alias, self._patience) if alias else None
 
@@ -81,7 +81,7 @@ class KuboProvider:
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
         """Import a CAR and pin its root: from then on the node collects none of its blocks."""
         with await SpooledCar.write(root, blocks) as car:
-            return await self._send(root, car)
+            return await self._send(root, car, name)
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
         """One request a block, without the network; see kubo_blocks.py."""
@@ -156,18 +156,16 @@ class KuboProvider:
     def _now(self) -> int:
         return int(self._rpc.http.timing.wall() * 1000)
 
-    async def _import(self, root: CID, blocks: list[Block]) -> CID:
-        with await SpooledCar.write(root, blocks) as car:
-            return await self._send(root, car)
-
-    async def _send(self, root: CID, car: SpooledCar) -> CID:
-        pinned = await self._pins.is_pinned(root)
-        form = Multipart().file("file", f"{root}.car", car, car.content_type)
-        params = {"pin-roots": "true", "stats": "false", "allow-big-block": "true"}
+    async def _send(self, root: CID, car: SpooledCar, name: str) -> CID:
+        if await self._rpc.is_js():
+            # It reads the whole tree for each pin, so there is one, with its name at once.
+            before = await self._pins.text_of(root)
+            [line async for line in self._lines_of_import(root, car, pin="false")]
+            await self._pins.name_at_once(root, before or "", name, self._now())
+            return root
+        pinned = await self._pins.text_of(root) is not None
         answered: list[CID] = []
-        async for line in self._rpc.lines(
-            "dag/import", _Import, params, body=form, what="import a CAR", max_bytes=_IMPORT_MAX
-        ):
+        async for line in self._lines_of_import(root, car, pin="true"):
             if line.root is None:
                 continue
             if line.root.error:
@@ -182,3 +180,10 @@ class KuboProvider:
         if not pinned:
             self._pins.imported(root)
         return root if root in answered else answered[0]
+
+    def _lines_of_import(self, root: CID, car: SpooledCar, pin: str) -> AsyncIterator[_Import]:
+        form = Multipart().file("file", f"{root}.car", car, car.content_type)
+        params = {"pin-roots": pin, "stats": "false", "allow-big-block": "true"}
+        return self._rpc.lines(
+            "dag/import", _Import, params, body=form, what="import a CAR", max_bytes=_IMPORT_MAX
+        )

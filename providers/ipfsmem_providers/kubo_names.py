@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, Protocol
 
 import msgspec
 
@@ -37,7 +37,12 @@ _REMEMBERED: Final = 1000
 _log = logging.getLogger("ipfsmem.providers")
 
 Read = Callable[[list[CID]], Awaitable[dict[CID, bytes]]]
-Write = Callable[[CID, list[Block]], Awaitable[object]]
+
+
+class Write(Protocol):
+    """`put_car` of a provider."""
+
+    async def __call__(self, root: CID, blocks: Iterable[Block], *, name: str) -> object: ...
 
 
 class _Key(msgspec.Struct):
@@ -74,7 +79,7 @@ class Names:
             return
         cid = raw_cid(hashlib.sha256(record).digest())
         if best is None or best.encoded != record:
-            await self._write(cid, [(cid, record)])
+            await self._write(cid, [(cid, record)], name=_label(name))
             try:
                 await self._pins.replace(cid, _label(name), now, kept)
             except ProviderUnavailable:

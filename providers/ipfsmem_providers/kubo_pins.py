@@ -49,15 +49,21 @@ class Pins:
         self._patience = patience
         self._fresh: set[CID] = set()  #: imported just now and not pinned before, so without a name
 
-    async def is_pinned(self, root: CID) -> bool:
-        """Whether a root is pinned, under any name."""
+    async def text_of(self, root: CID) -> str | None:
+        """The entries of a pinned root, None when it is not pinned. Kubo does not tell them here: "" is unknown."""
         try:
-            await self._rpc.call("pin/ls", {"arg": str(root), "type": "recursive"}, what="look at a pin")
+            answer = await self._rpc.call(
+                "pin/ls", {"arg": str(root), "type": "recursive"}, what="look at a pin"
+            )
         except CommandFailed as error:
             if error.absent:
-                return False
+                return None
             raise
-        return True
+        return "".join(map(_text, (answer.decode(_Line).keys or {}).values()))
+
+    async def name_at_once(self, root: CID, before: str, name: str, now: int) -> None:
+        """Pin a root of `before` entries under one name more; `add` sees afterwards whether that came about."""
+        await self._set(root, before if _time(before, name) is not None else _more(root, before, name, now))
 
     def imported(self, root: CID) -> None:
         """Say that a root was pinned just now by an import, without a name."""
@@ -87,13 +93,11 @@ class Pins:
             if known is not None:
                 return known, listed
             before = (await self._all()).get(root, "")
-        text = _join([*_split(before), f"{_quoted(name)}@{now}"])
-        if len(text.encode()) > _NAME_MAX:
-            raise ProviderRefused(f"{root} has so many names at this node that {name!r} finds no room")
+        text = _more(root, before, name, now)
         await self._set(root, text)
         made, listed = await self._find(root, name)
         for _ in range(_TRIES):
-            if made is not None or not await self.is_pinned(root):
+            if made is not None or await self.text_of(root) is None:
                 break
             # Older nodes keep the first name, js-ipfs the first metadata.
             await self._remove(root)
@@ -155,7 +159,7 @@ class Pins:
         try:
             await self._rpc.call("pin/rm", {"arg": str(root)}, what="unpin")
         except CommandFailed as error:
-            if not error.absent and await self.is_pinned(root):
+            if not error.absent and await self.text_of(root) is not None:
                 raise
 
     async def _all(self, name: str = "") -> dict[CID, str]:
@@ -190,6 +194,13 @@ def _split(text: str) -> list[str]:
 
 def _join(entries: list[str]) -> str:
     return ",".join(entries)
+
+
+def _more(root: CID, before: str, name: str, now: int) -> str:
+    text = _join([*_split(before), f"{_quoted(name)}@{now}"])
+    if len(text.encode()) > _NAME_MAX:
+        raise ProviderRefused(f"{root} has so many names at this node that {name!r} finds no room")
+    return text
 
 
 def _name(entry: str) -> str | None:

@@ -149,7 +149,7 @@ def test_names_with_everything_in_them(node: Node) -> None:
         provider = node.open()
         item = block("odd names")
         names = ["a,b", "a", "b@1", "100%", "%2C", "a b", "ipfsmem-0", "ipfsmem-01", '"<&>']
-        await provider.put_car(item[0], [item], name="n")
+        await provider.put_car(item[0], [item], name=names[0])
         for name in names:
             await provider.pin(item[0], name)
         for name in names:
@@ -266,6 +266,25 @@ def test_a_memory_through_the_node_from_one_device_to_another(node: Node, tmp_pa
     for device_ in (one, two):
         assert device_.read("note_7").file.body == "changed on two"  # type: ignore[union-attr]
         assert device_.read("note_8").file.body == "changed on one"  # type: ignore[union-attr]
+
+
+def test_a_tree_with_a_hole_is_not_listed(node: Node) -> None:
+    """A block was collected since `has`: the call fails in time, can be made again, and nothing shows in between."""
+
+    async def body() -> None:
+        provider = node.open(kubo_patience="1")
+        holed = build_tree({"a.md": b"a block that goes", "b.md": b"a block that stays"})
+        blocks = [item for item in holed.blocks if item[1] != b"a block that goes"]
+        assert len(blocks) < len(holed.blocks)
+        with pytest.raises(ProviderUnavailable):
+            await provider.put_car(holed.cid, blocks, name="n")
+        assert await provider.pins("n") == []
+        assert str(holed.cid) not in node.pinned()
+        assert await provider.put_car(holed.cid, holed.blocks, name="n") == holed.cid
+        await provider.pin(holed.cid, "n")
+        assert [pin.cid for pin in await provider.pins("n")] == [holed.cid]
+
+    run(body())
 
 
 @pytest.fixture
