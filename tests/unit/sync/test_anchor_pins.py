@@ -16,12 +16,12 @@ from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.dagpb import Link, decode_node
 from ipfsmem.content.tree import Tree, build_tree
 from ipfsmem.content.unixfs import directory
-from ipfsmem.errors import NoVaultError, ProviderError, WrongWalletError
+from ipfsmem.errors import NoVaultError, ProviderError, ProviderRefused, WrongWalletError
 from ipfsmem.memory import Memory
 from ipfsmem.replica.replica import World
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.statements import member_id
+from ipfsmem.seal.statements import Role, member_id
 from ipfsmem.seal.words import from_words
 from ipfsmem.sync.anchor_pins import AnchorRoot, ring_tree
 from ipfsmem.sync.ipns import make_record
@@ -56,14 +56,14 @@ def restore(home: Path, name: str, provider: SimProvider, unlock: RootKeys) -> M
     )
 
 
-def enrol_wallet(memory: Memory, wallet: RootKeys = OTHER) -> None:
+def enrol_wallet(memory: Memory, wallet: RootKeys = OTHER, role: Role = "admin") -> None:
     """A second wallet, as format section 4 has it: an admin with an anchor, whose record it signs while it is at hand."""
     replica = memory.replica
     assert replica.ring is not None and memory._root is not None
     itself = ring_ops.Device(wallet.admin_public, wallet.box_public, "second wallet", wallet.head_public)
     with replica.transaction():
         since = replica.store.frame.hlc
-        replica.set_ring(ring_ops.enrol(replica.ring, memory._root.admin, itself, "admin", since=since))
+        replica.set_ring(ring_ops.enrol(replica.ring, memory._root.admin, itself, role, since=since))
         names = Names(replica, (), SyncReport())
         leads = f"/ipns/{ipns_name(memory._root.head_public)}"
         names.sign(wallet.head_seed, wallet.head_public, leads, ANCHOR_LIFE_MS)
@@ -195,6 +195,11 @@ def test_devices_without_the_wallet_bring_it_to_what_was_made_before(tmp_path: P
     assert not a.unlocked
     asyncio.run(a.sync())
     assert len(under(cloud, words)) == 1
+    # One that does not know that it stands there looks, and sends nothing.
+    with a.replica.transaction():
+        a.replica.db.connection.execute("DELETE FROM meta WHERE name='anchor pins'")
+    del provider.calls[:]
+    assert asyncio.run(a.sync()).blocks_sent == 0 and "put_car" not in provider.calls
     assert body(restore(tmp_path, "b", pins_only(cloud), words), "tone") == "x"
 
 
@@ -365,6 +370,24 @@ def test_a_move_takes_them_along(tmp_path: Path, who: str, names: bool) -> None:
         assert body(restore(tmp_path, name, there, key), "tone") == "x"
 
 
+def test_a_move_is_not_done_before_they_stand_there(tmp_path: Path) -> None:
+    class Picky(SimProvider):
+        async def pin(self, root: CID, name: str) -> Pin:
+            if name == pin_name(words.head_public) and picky:
+                raise ProviderRefused("no more names on this plan")
+            return await super().pin(root, name)
+
+    picky = True
+    a, words = make(tmp_path, pins_only(SimCloud(), "old"))
+    asyncio.run(a.sync())
+    new = Picky(SimCloud(), name="new", capabilities=PINS)
+    with pytest.raises(ProviderRefused, match="does not list anchor"):
+        asyncio.run(a.move(new))
+    picky = False
+    asyncio.run(a.move(new))
+    assert len(under(new.cloud, words)) == 1
+
+
 def test_gc_shows_them_and_why_they_stay(tmp_path: Path) -> None:
     cloud = SimCloud()
     clock = MockClock()
@@ -384,6 +407,7 @@ def test_gc_shows_them_and_why_they_stay(tmp_path: Path) -> None:
         a.write("tone", f"text {n}")
         asyncio.run(a.sync())
         clock.advance(40 * 86_400)
+    a._root = None
     for _ in range(2):
         (root,) = under(cloud, words)
         collection = asyncio.run(a.gc(keep_roots=0, keep_days=0))
@@ -392,12 +416,12 @@ def test_gc_shows_them_and_why_they_stay(tmp_path: Path) -> None:
         cloud.collect()
     asyncio.run(a.sync())
     assert under(cloud, words) == [root]
-    assert body(restore(tmp_path, "b", pins_only(cloud), words), "tone") == "text 2"
     # What was lost there is found missing by gc, and comes again with the next sync.
     cloud.pins = [pin for pin in cloud.pins if pin.name != pin_name(words.head_public)]
     asyncio.run(a.gc(dry_run=True))
     asyncio.run(a.sync())
-    assert len(under(cloud, words)) == 1
+    assert under(cloud, words) == [root]
+    assert body(restore(tmp_path, "b", pins_only(cloud), words), "tone") == "text 2"
 
 
 # -- who else may have put something there -------------------------------------------------------------------------------
@@ -540,8 +564,35 @@ def test_rubbish_in_the_list_is_passed_over(tmp_path: Path) -> None:
     cloud.pins.append(Pin(raw_cid(sha256(b"its").digest()), name, cloud.handle(), 2**50))
     b = restore(tmp_path, "b", pins_only(cloud), words)
     assert body(b, "tone") == "x"
+    for files in rubbish:
+        if len(files) != 1 or keyring not in files.values():  # the ring alone is what the true record names
+            assert not b.replica.db.has_block(build_tree(files).cid.digest)
     # What nobody verified is not taken away from whoever put it there; what was replaced is.
     assert true not in under(cloud, words) and len(under(cloud, words)) == len(rubbish) + 3
+
+
+def test_heads_of_before_it_was_enrolled_open_by_the_ring_that_its_record_names(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a, _ = make(tmp_path, pins_only(cloud))
+    asyncio.run(a.sync())
+    before = list(cloud.pins)
+    enrol_wallet(a)
+    asyncio.run(a.rotate())
+    provider = pins_only(cloud)
+    provider.faults.pins = [*before, *(pin for pin in cloud.pins if pin.cid in under(cloud, OTHER))]
+    assert body(restore(tmp_path, "b", provider, OTHER), "tone") == "x"
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_a_wallet_that_is_no_admin_is_told_so(tmp_path: Path, names: bool) -> None:
+    cloud = SimCloud()
+    can = FULL if names else PINS
+    a, _ = make(tmp_path, SimProvider(cloud, capabilities=can))
+    enrol_wallet(a, role="writer")
+    asyncio.run(a.sync())
+    assert not under(cloud, OTHER)
+    with pytest.raises(WrongWalletError if names else NoVaultError):
+        restore(tmp_path, "b", SimProvider(cloud, capabilities=can), OTHER)
 
 
 def test_a_list_that_cannot_be_read_is_no_proof_that_there_is_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""The 24 words and an account of a service that keeps no names: that is enough to get a memory back, and to use it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.memory import Memory
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.words import from_words
+from ipfsmem.sync.names import pin_name
+from tests.unit.providers.services_lab import account
+
+
+@pytest.mark.parametrize(
+    "kind", ["pinata-car", "pinata-free", "pinata-legacy", "filebase-s3", "filebase-rpc"]
+)
+def test_the_words_and_one_account(tmp_path: Path, kind: str) -> None:
+    with account(kind) as there:
+        assert not there.open().capabilities.names
+        a = Memory.create(
+            "m", "encrypted-ipfs", provider=there.open(), unprotected_keys=True, home=tmp_path / "a"
+        )
+        assert a.recovery_words is not None
+        words = RootKeys.from_recovery(from_words(" ".join(a.recovery_words)))
+        a.write("tone", "x")
+        asyncio.run(a.sync())
+        a.unlock()
+        asyncio.run(a.rotate())
+        a.write("role", "y")
+        asyncio.run(a.sync())
+        assert len(asyncio.run(there.open().pins(pin_name(words.head_public)))) == 1
+        b = asyncio.run(
+            Memory.restore(
+                "m", provider=there.open(), unlock=words, unprotected_keys=True, home=tmp_path / "b"
+            )
+        )
+        assert b.files() == a.files()
+        b.write("from-b", "z")
+        asyncio.run(b.sync())
+        asyncio.run(a.sync())
+        assert a.files() == b.files() and "from-b" in a.files()
+        assert len(asyncio.run(there.open().pins(pin_name(words.head_public)))) == 1
