@@ -210,9 +210,13 @@ class Memories:
             shown, others = self.overview.look(keep=keep)
             lines = [(one.key, one.section, one.line) for one in shown]
             for name, entry in others.items():
-                item = self._listed(name, entry, {}) if name.startswith("m/") else None
-                if item is not None:
-                    lines.append((item.key, *index_line(_index_item(item.key, item.file))))
+                if not name.startswith("m/"):
+                    continue
+                line = self.overview.line(name, *entry.values()) if len(entry) == 1 else None
+                if line is None and (item := self._listed(name, entry, {})) is not None:
+                    line = index_line(_index_item(item.key, item.file))
+                if line is not None:
+                    lines.append((name[2:], *line))
             attention = []
             for view, _ in self.conflicts():
                 for copy in view.conflicts:

@@ -15,11 +15,10 @@ from ipfsmem.bundle import header, index, memory_file
 from ipfsmem.bundle.index import IndexItem, index_line
 from ipfsmem.bundle.memory_file import MemoryFile, head
 from ipfsmem.causal.tree import Node, Tree
-from ipfsmem.causal.value import Entry, decode_entry
+from ipfsmem.causal.value import Entry, Value, decode_entry
 from ipfsmem.content import hamt
 from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.store import Store
 from ipfsmem.storage.code_mark import code_mark
 
 _ROW = "shown/"
@@ -62,6 +61,8 @@ class Overview:
         self._replica = replica
         #: By prefix, with the hash of the leaf.
         self._leaves: dict[str, tuple[bytes, _Leaf]] = {}
+        #: Section and line by the hash of a text that was read, until its leaf has them.
+        self._lines: dict[str, tuple[str, str]] = {}
         #: Prefixes whose row is not written yet.
         self._made: set[str] = set()
 
@@ -84,6 +85,9 @@ class Overview:
                 others.pop(name, None)
                 if changed is not None:
                     others[name] = decode_entry(name, changed)
+        if len(self._lines) > 2 * len(others) + 100:
+            bodies = {value.body for entry in others.values() for value in entry.values()}
+            self._lines = {body: line for body, line in self._lines.items() if body in bodies}
         return shown, others
 
     def _walk(self, tree: Tree, keep: bool) -> Iterator[_Leaf]:
@@ -98,7 +102,7 @@ class Overview:
                 if node.children is not None:
                     stack.extend((prefix + d, child, node, d) for d, child in node.children.items())
                     continue
-                leaf, whole = _leaf(self._replica.store, node)
+                leaf, whole = self._made_of(node)
                 if not whole:
                     yield leaf
                     continue
@@ -108,6 +112,42 @@ class Overview:
         self._leaves = leaves
         if keep:
             self._keep()
+
+    def line(self, name: str, value: Value) -> tuple[str, str] | None:
+        """Section and line of a memory with this one text; None when it is not at hand."""
+        if value.body is None:
+            return None
+        known = self._lines.get(value.body)
+        if known is None:
+            data = self._replica.store.body(name, value)
+            if data is None:
+                return None
+            file = head_of(data)
+            known = index_line(IndexItem(name[2:], file.name, file.description, file.type))
+            self._lines[value.body] = known
+        return known
+
+    def _made_of(self, node: Node) -> tuple[_Leaf, bool]:
+        """What a leaf shows, and whether all texts were at hand that it depends on."""
+        assert node.entries is not None
+        leaf, whole = _Leaf([], {}), True
+        for name, text in node.entries.items():
+            entry = decode_entry(name, text)
+            if not name.startswith("m/") or len(entry) != 1:
+                leaf.others[name] = text
+                continue
+            ((dot, value),) = entry.items()
+            if value.body is None:
+                continue  # forgotten: shows nothing
+            loc, line = value.loc, self.line(name, value)
+            if line is None or loc is None or loc.ek or loc.sha != value.body:
+                leaf.others[name] = text
+                whole = whole and line is not None
+                continue
+            self._lines.pop(value.body, None)
+            slot = hamt.name_hash(file_name(name[2:]))
+            leaf.shown.append(Shown(name[2:], dot, bytes.fromhex(loc.sha), loc.size, slot, *line))
+        return leaf, whole
 
     def _remembered(self, prefix: str, digest: bytes) -> _Leaf | None:
         known = self._leaves.get(prefix)
@@ -146,31 +186,6 @@ def head_of(data: bytes) -> MemoryFile:
         return head(data)
     except FormatError:
         return MemoryFile({}, "")
-
-
-def _leaf(store: Store, node: Node) -> tuple[_Leaf, bool]:
-    """What a leaf shows, and whether all texts were at hand that it depends on."""
-    assert node.entries is not None
-    leaf, whole = _Leaf([], {}), True
-    for name, text in node.entries.items():
-        entry = decode_entry(name, text)
-        if not name.startswith("m/") or len(entry) != 1:
-            leaf.others[name] = text
-            continue
-        ((dot, value),) = entry.items()
-        if value.body is None:
-            continue  # forgotten: shows nothing
-        loc = value.loc
-        data = store.body(name, value)
-        if data is None or loc is None or loc.ek or loc.sha != value.body or loc.size != len(data):
-            leaf.others[name] = text
-            whole = whole and data is not None
-            continue
-        file = head_of(data)
-        section, line = index_line(IndexItem(name[2:], file.name, file.description, file.type))
-        slot = hamt.name_hash(file_name(name[2:]))
-        leaf.shown.append(Shown(name[2:], dot, bytes.fromhex(loc.sha), loc.size, slot, section, line))
-    return leaf, whole
 
 
 def _code() -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -615,3 +616,60 @@ def test_two_processes_on_one_memory(lab: Lab) -> None:
     assert len(lab.memory.list()) == 2 == len(other.list())
     assert set(lab.files()) == {"a.md", "b.md", "MEMORY.md"}
     other.close()
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_files_that_appear_while_very_many_are_written_are_taken_in(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, exchanges: bool
+) -> None:
+    from ipfsmem.storage import plain_folder
+
+    if not exchanges:
+        monkeypatch.setattr(plain_folder, "_exchanger", lambda: None)
+    folder: Any = lab.memory._files.folder  # type: ignore[union-attr]
+    real = folder.stage
+    struck: list[str] = []
+
+    def stage(file: str, data: bytes, **more: Any) -> Path:
+        if file.startswith("key_") and not struck:
+            struck.append(file)
+            (lab.dir / file).write_bytes(b"somebody else was first\n")
+        path: Path = real(file, data, **more)
+        return path
+
+    monkeypatch.setattr(folder, "stage", stage)
+    with lab.memory.replica.transaction():
+        for n in range(40):
+            lab.memory._memories.write(f"key_{n}", b"text %d\n" % n)
+    lab.memory.render()
+    assert struck
+    texts = lab.texts()
+    assert b"somebody else was first\n" in texts and {b"text %d\n" % n for n in range(40)} <= texts
+    lab.look()
+    assert len([name for name in lab.files() if name.startswith("key_")]) == 41  # one conflict copy
+    assert not [name for name in lab.memory._files.folder.asides() if not name.startswith("old-")]  # type: ignore[union-attr]
+
+
+def test_a_rename_never_overwrites(tmp_path: Path) -> None:
+    from ipfsmem.storage import plain_folder
+
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_bytes(b"one")
+    other.write_bytes(b"other")
+    assert plain_folder._rename_new(one, str(other)) in (False, None)
+    assert (one.read_bytes(), other.read_bytes()) == (b"one", b"other")
+    other.unlink()
+    if plain_folder._rename_new(one, str(other)) is not None:
+        assert not one.exists() and other.read_bytes() == b"one"
+
+
+def test_files_longer_than_they_say_are_read_to_their_end(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ipfsmem.storage import plain_folder
+
+    (lab.dir / "grown.md").write_bytes(b"first half, " + b"second half\n")
+    real = plain_folder.os.read
+    monkeypatch.setattr(plain_folder.os, "read", lambda fd, most: real(fd, min(most, 5)))
+    lab.look()
+    assert lab.memory.read("grown").data == b"first half, second half\n"  # type: ignore[union-attr]
+    with pytest.raises(plain_folder.NotPlainError, match="longer than 10 bytes"):
+        lab.memory._files.folder.read("grown.md", 10)  # type: ignore[union-attr]
