@@ -20,9 +20,8 @@ from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, P
 from ipfsmem_providers.kubo_rpc import CommandFailed, KuboRpc
 
 _AT_ONCE: Final = 32
-#: So many of the first blocks are asked for before the rest; see `has`. At js-ipfs those of one moment.
-_FIRST: Final = 64
-_FIRST_JS: Final = _AT_ONCE
+#: So many of the first blocks are asked for before the rest, in one go; see `has`.
+_FIRST: Final = _AT_ONCE
 #: What a js-ipfs node gets to read a block of its own: when most likely it has none, and when most likely it has it.
 _GLANCE: Final = "500ms"
 _MOMENT: Final = "1s"
@@ -46,18 +45,17 @@ class Blocks:
     async def has(self, cids: Collection[CID]) -> set[CID]:
         """Those that the node holds, asked one by one.
 
-        Blocks are asked for in the order in which an import stores them, so when none of the first 64 is there, the
+        Blocks are asked for in the order in which an import stores them, so when none of the first 32 is there, the
         rest is taken as missing too: a first publish would else ask ten thousand times.
         """
         wanted = list(dict.fromkeys(cids))
         if not wanted:
             return set()
-        if not await self._rpc.is_js():
-            found = await self._asked(wanted[:_FIRST])
-            return found | await self._asked(wanted[_FIRST:]) if found else found
-        found = await self._asked(wanted[:_FIRST_JS])
+        found = await self._asked(wanted[:_FIRST])
         if not found or len(found) == len(wanted):
             return found
+        if not await self._rpc.is_js():
+            return found | await self._asked(wanted[_FIRST:])
         there = await self._listed()  # what did not come may have come late
         return found | {cid for cid in wanted if cid.multihash in there}
 

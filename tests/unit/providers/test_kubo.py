@@ -222,11 +222,11 @@ def test_a_first_publish_does_not_ask_for_every_block(url: str, kubo: FakeKubo) 
     async def body() -> None:
         provider = opened(url)
         assert await provider.has(cids) == set()
-        assert kubo.requests.count("block/stat") == 64
+        assert kubo.requests.count("block/stat") == 32
         item = block("7")
         await provider.put_car(item[0], [item], name="n")
         assert await provider.has(cids) == {item[0]}
-        assert kubo.requests.count("block/stat") == 64 + 2000
+        assert kubo.requests.count("block/stat") == 32 + 2000
 
     run(body())
 
