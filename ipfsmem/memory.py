@@ -54,7 +54,7 @@ from ipfsmem.sync.engine import collect, move, sync
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.pace import Pace
 from ipfsmem.sync.probe import Step, probe
-from ipfsmem.sync.provider import Capabilities, Provider
+from ipfsmem.sync.provider import Capabilities, Provider, lasting_spec
 from ipfsmem.sync.publish import Layout
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
@@ -523,6 +523,7 @@ class Memory(LocalMemory):
     def remove_provider(self, spec: str) -> None:
         """Do not publish there any more. What is there stays there. Raises ConfigError when it is not one of ours."""
         known = [*self.replica.config.providers]
+        spec = spec if spec in known else lasting_spec(spec)
         if spec not in known:
             raise ConfigError(
                 f"{spec} is not a provider of this memory",
@@ -560,7 +561,8 @@ class Memory(LocalMemory):
             progress=progress,
         )
         if isinstance(target, str):
-            stay = [spec for spec in self.replica.config.providers if source is not None and spec != source]
+            left = (source, lasting_spec(source or ""))
+            stay = [spec for spec in self.replica.config.providers if source is not None and spec not in left]
             self._remember([*stay, target])
             self._providers = self._opened.open([*stay, target], standing=True)
         else:
@@ -568,9 +570,7 @@ class Memory(LocalMemory):
         return moved
 
     def _remember(self, specs: list_[str]) -> None:
-        self.replica.save_config(
-            msgspec.structs.replace(self.replica.config, providers=tuple(dict.fromkeys(specs)))
-        )
+        self.replica.save_config(msgspec.structs.replace(self.replica.config, providers=_specs(specs)))
 
     def _channels(self) -> list_[Provider]:
         if self.mode not in VAULT_MODES:
@@ -625,10 +625,12 @@ class Memory(LocalMemory):
         Raises UsageError, ConfigError, PublicError at once where no sync could work.
         """
         allow = frozenset(allow)
+        pace = Pace(idle, most, every, asyncio.get_running_loop().time())
+        if self._background is not None:
+            raise UsageError("this memory is kept in sync already")
         if self.mode != "none":
             self._channels()
             self._agree(public_ok)
-        pace = Pace(idle, most, every, asyncio.get_running_loop().time())
         background = Background(lambda: self.sync(allow=allow), pace, told)
         self._background = background
         background.begin()
@@ -685,7 +687,7 @@ def _each(provider: Where) -> list[str | Provider]:
 
 def _specs(provider: Where) -> tuple[str, ...]:
     """What the configuration remembers; an open provider cannot be written down."""
-    return tuple(one for one in _each(provider) if isinstance(one, str))
+    return tuple(dict.fromkeys(lasting_spec(one) for one in _each(provider) if isinstance(one, str)))
 
 
 def _new_root(unlock: Unlock | RootKeys | None, world: World) -> tuple[RootKeys, VaultConfig, bytes | None]:

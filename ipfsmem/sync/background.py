@@ -126,9 +126,8 @@ class Background:
         failure: Exception | None = None
         try:
             report = await self._sync()
-        except (
-            Exception
-        ) as error:  # whatever it is: the next sync must come, and somebody must hear of this one
+        except Exception as error:
+            # Whatever it is: the next sync must come, and somebody must hear of this one.
             failure = error
         finally:
             self._busy = False

@@ -399,6 +399,22 @@ def test_where_no_sync_could_work_it_says_so_at_once(tmp_path: Path) -> None:
             run(enter(public, public_ok=True, every=0))
 
 
+def test_one_at_a_time(lab: Lab) -> None:
+    a = lab.create("a")
+
+    async def work() -> None:
+        async with a.autosync(**NEVER):  # type: ignore[arg-type]
+            with pytest.raises(UsageError, match="already"):
+                async with a.autosync(**NEVER):  # type: ignore[arg-type]
+                    raise AssertionError("not reached")
+            a.write("tone", "the first one goes on")
+            assert a._background is not None
+        async with a.autosync(**NEVER):  # type: ignore[arg-type]
+            assert not a.status().unpublished
+
+    run(work())
+
+
 def test_mode_none_accepts_it_and_does_nothing() -> None:
     async def work() -> None:
         async with Memory.load(mode="none").autosync(**FAST) as memory:  # type: ignore[arg-type]
