@@ -1,8 +1,10 @@
 """A stand-in for Filebase: S3 with CIDs in the metadata, the node's RPC, the Pinning Service API, Names, a gateway.
 
 S3 is a real server when one is given (SeaweedFS, which checks every signature): this then only looks on and adds the
-CID. Without one, objects are kept here and signatures are checked with botocore. Driven with the service's own client
-in tests/interop/test_filebase_sdk.py. CARs are imported with our own strict reader.
+CID. An upload is passed on while it comes, and of a CAR nothing but the header is read then: its blocks are checked when
+the gateway is first asked for one, which is later than the service would. Without a real server, objects are kept here in
+memory, signatures are checked with botocore, and CARs are read strictly before the answer, as they are by RPC. Driven with
+the service's own client in tests/interop/test_filebase_sdk.py.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
@@ -19,14 +22,15 @@ import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict
 
-from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.unixfs import file_bytes
 from ipfsmem.errors import FormatError
 from tests.servers import gateway_of
+from tests.servers.car_store import Arriving, CarStore
 from tests.servers.faults import Faults
 
 KEY, SECRET, BUCKET = "FILEBASEKEY123456789", "filebase-secret-of-the-tests", "memories"
+_PIECE = 256 * 1024
 _HOP: frozenset[str] = frozenset(
     ("connection", "transfer-encoding", "content-length", "keep-alive", "server", "date")
 )
@@ -39,7 +43,7 @@ class Filebase:
         """`upstream` is the URL of an S3 server with the same key and secret."""
         self.faults = Faults()
         self.upstream = upstream
-        self.blocks: dict[CID, bytes] = {}
+        self.blocks = CarStore()
         self.objects: dict[str, tuple[bytes, str, dict[str, str]]] = {}  #: without upstream
         self.cids: dict[str, str] = {}  #: CID of each object, by `bucket/key`
         self.looks: dict[str, int] = {}
@@ -78,17 +82,12 @@ class Filebase:
 
     async def s3(self, request: web.Request) -> web.StreamResponse:
         self.seen.append(f"{request.method} {request.path}")
-        body = await request.read()
         place = f"{request.match_info['bucket']}{request.match_info['key']}"
+        if request.method == "PUT" and request.match_info["key"].strip("/"):
+            return await self._put(request, place)
+        body = await request.read()
         answer = await self._forward(request, body) if self.upstream else self._own(request, body)
-        if request.method == "PUT" and answer.status == 200 and request.match_info["key"].strip("/"):
-            self.cids.pop(place, None)
-            self.looks[place] = self.pending
-            if not self.plain:
-                self.cids[place] = self._import(body, request.headers.get("x-amz-meta-import") == "car")
-                if not self.pending:
-                    answer.headers["x-amz-meta-cid"] = self.cids[place]
-        elif request.method in ("HEAD", "GET") and answer.status == 200 and place in self.cids:
+        if request.method in ("HEAD", "GET") and answer.status == 200 and place in self.cids:
             self.looks[place] -= 1
             if self.looks[place] < 0:
                 answer.headers["x-amz-meta-cid"] = self.cids[place]
@@ -96,20 +95,41 @@ class Filebase:
             self.cids.pop(place, None)
         return answer
 
-    def _import(self, body: bytes, car: bool) -> str:
-        if not car:
-            root, blocks = file_bytes(body)
-            self.blocks |= dict(blocks)
-            return str(root.cid)
+    async def _put(self, request: web.Request, place: str) -> web.Response:
+        """An object; with a real server behind, it is sent there while it arrives."""
+        car = request.headers.get("x-amz-meta-import") == "car"
+        arriving = self.blocks.arriving(strict=not self.upstream) if car else None
         try:
-            reader = read_car(body)
-            self.blocks |= dict(reader)
-            [cid] = reader.roots
-        except (FormatError, ValueError) as error:
+            if self.upstream and arriving is not None:
+                answer, body = await self._forward(request, _past(request, arriving)), b""
+            else:
+                body = await request.read()
+                answer = await self._forward(request, body) if self.upstream else self._own(request, body)
+            if answer.status == 200:
+                self.cids.pop(place, None)
+                self.looks[place] = self.pending
+                if not self.plain:
+                    if arriving is not None and not self.upstream:
+                        arriving.feed(body)
+                    self.cids[place] = self._import(body, arriving)
+                    arriving = None
+                    if not self.pending:
+                        answer.headers["x-amz-meta-cid"] = self.cids[place]
+        except FormatError as error:
             raise _xml(400, "InvalidCar", str(error)) from None
-        return str(self.wrong_root or cid)
+        finally:
+            if arriving is not None:
+                arriving.drop()
+        return answer
 
-    async def _forward(self, request: web.Request, body: bytes) -> web.Response:
+    def _import(self, body: bytes, arriving: Arriving | None) -> str:
+        if arriving is None:
+            root, blocks = file_bytes(body)
+            self.blocks.update(dict(blocks))
+            return str(root.cid)
+        return str(self.wrong_root or arriving.keep())
+
+    async def _forward(self, request: web.Request, body: bytes | AsyncIterator[bytes]) -> web.Response:
         """The same request to the real server, the Host that was signed included."""
         headers = CIMultiDict(
             (k, v) for k, v in request.headers.items() if k.lower() not in ("expect", "connection")
@@ -179,23 +199,24 @@ class Filebase:
     async def dag_import(self, request: web.Request) -> web.Response:
         self._token(request, KEY, SECRET, BUCKET)
         part = await (await request.multipart()).next()
-        data = bytes(await part.read(decode=True)) if isinstance(part, aiohttp.BodyPartReader) else b""
+        assert isinstance(part, aiohttp.BodyPartReader)
+        arriving: Arriving | None = self.blocks.arriving(strict=True)
+        assert arriving is not None
         try:
-            reader = read_car(data)
-            blocks = dict(reader)
+            while piece := await part.read_chunk(_PIECE):
+                arriving.feed(piece)
+            root, arriving = arriving.keep(), None
         except FormatError as error:
             return web.json_response({"Message": str(error), "Code": 0, "Type": "error"}, status=500)
-        self.blocks |= blocks
-        lines = []
-        for cid in reader.roots:
-            missing = self._missing(cid)
-            error_text = f"ipld: could not find {missing}" if missing else ""
-            if not missing:
-                self.node_pins.add(cid)
-            lines.append(
-                json.dumps({"Root": {"Cid": {"/": str(self.wrong_root or cid)}, "PinErrorMsg": error_text}})
-            )
-        return web.Response(text="".join(line + "\n" for line in lines), content_type="application/json")
+        finally:
+            if arriving is not None:
+                arriving.drop()
+        missing = self._missing(root)
+        if not missing:
+            self.node_pins.add(root)
+        error_text = f"ipld: could not find {missing}" if missing else ""
+        line = json.dumps({"Root": {"Cid": {"/": str(self.wrong_root or root)}, "PinErrorMsg": error_text}})
+        return web.Response(text=line + "\n", content_type="application/json")
 
     def _missing(self, root: CID) -> CID | None:
         from ipfsmem.content.cid import DAG_PB
@@ -330,14 +351,20 @@ class Filebase:
 
     # -- gateway -----------------------------------------------------------------------------------------------
 
-    async def gateway(self, request: web.Request) -> web.Response:
+    async def gateway(self, request: web.Request) -> web.StreamResponse:
         self.seen.append(f"GET {request.path}?{request.query_string}")
         assert "Authorization" not in request.headers
-        return gateway_of.answer(request, self.blocks, roots=self._roots, rooted=self.rooted)
+        return await gateway_of.answer(request, self.blocks, roots=self._roots, rooted=self.rooted)
 
     def _roots(self) -> set[CID]:
         pinned = {parse_cid(row["pin"]["cid"]) for row in self.pins.values()}
         return pinned | {parse_cid(cid) for cid in self.cids.values()} | self.node_pins
+
+
+async def _past(request: web.Request, arriving: Arriving) -> AsyncIterator[bytes]:
+    async for piece in request.content.iter_any():
+        arriving.feed(piece)
+        yield piece
 
 
 def check_signature(request: web.Request, body: bytes) -> None:

@@ -1,22 +1,23 @@
 """A trustless gateway over a dictionary of blocks, for stand-ins: raw blocks, CARs, and paths.
 
-With `rooted` it does what dedicated gateways do: it serves what is pinned as a root, and the rest only by path under it.
+A CAR is sent while its tree is walked. With `rooted` it does what dedicated gateways do: it serves what is pinned as a root, and the rest only by path under it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from aiohttp import web
 
-from ipfsmem.content.car import car_bytes
+from ipfsmem.content.car import header, section
 from ipfsmem.content.cid import CID, DAG_PB, parse_cid
-from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode_unixfs
+from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, Link, decode_node, decode_unixfs
 from ipfsmem.content.fetch import drive, from_mapping
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import FormatError, NotFoundError
 
 Blocks = Mapping[CID, bytes]
+_PIECE = 256 * 1024
 
 
 def below(blocks: Blocks, root: CID, *, entity: bool = False) -> Iterator[tuple[CID, bytes]]:
@@ -31,15 +32,15 @@ def below(blocks: Blocks, root: CID, *, entity: bool = False) -> Iterator[tuple[
         if cid.codec == DAG_PB:
             node = decode_node(blocks[cid])
             kind = decode_unixfs(node.data or b"").type
-            links = node.links
+            links: Sequence[Link] = node.links
             if entity and kind in (TYPE_DIRECTORY, TYPE_HAMT):
                 links = [link for link in links if kind == TYPE_HAMT and len(link.name) == 2]
             stack += [link.cid for link in reversed(links)]
 
 
-def answer(
+async def answer(
     request: web.Request, blocks: Blocks, *, roots: Callable[[], set[CID]], rooted: bool
-) -> web.Response:
+) -> web.StreamResponse:
     """The answer to `GET /ipfs/{cid}[/{path}]`."""
     text, _, path = request.match_info["tail"].partition("/")
     try:
@@ -64,8 +65,29 @@ def answer(
         return web.Response(body=blocks[cid], content_type="application/vnd.ipld.raw")
     if request.query.get("format") == "car":
         scope = request.query.get("dag-scope", "all")
-        sent = {step: blocks[step] for step in walked[:-1]}
-        sent |= {cid: blocks[cid]} if scope == "block" else dict(below(blocks, cid, entity=scope == "entity"))
-        return web.Response(body=car_bytes([root], sent.items()), content_type="application/vnd.ipld.car")
+        return await _car(request, root, _scope(blocks, walked, scope))
     data = drive(Reader().read_file(cid), from_mapping(blocks))
     return web.Response(body=data, content_type="application/octet-stream")
+
+
+def _scope(blocks: Blocks, walked: list[CID], scope: str) -> Iterator[tuple[CID, bytes]]:
+    """The blocks on a path, then those that are asked for of what stands at its end."""
+    *way, cid = walked
+    sent = dict.fromkeys(way)
+    yield from ((step, blocks[step]) for step in sent)
+    end = [(cid, blocks[cid])] if scope == "block" else below(blocks, cid, entity=scope == "entity")
+    yield from (block for block in end if block[0] not in sent)
+
+
+async def _car(request: web.Request, root: CID, found: Iterator[tuple[CID, bytes]]) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "application/vnd.ipld.car"})
+    await response.prepare(request)
+    piece = bytearray(header([root]))
+    for cid, data in found:
+        piece += section(cid, data)
+        if len(piece) >= _PIECE:
+            await response.write(bytes(piece))
+            piece.clear()
+    await response.write(bytes(piece))
+    await response.write_eof()
+    return response

@@ -383,12 +383,12 @@ class Pinata:
 
     # -- gateway -----------------------------------------------------------------------------------------------
 
-    async def gateway(self, request: web.Request) -> web.Response:
+    async def gateway(self, request: web.Request) -> web.StreamResponse:
         self.seen.append(f"GET {request.path}?{request.query_string}")
         given = request.headers.get("x-pinata-gateway-token") or request.query.get("pinataGatewayToken")
         if given != GATEWAY_TOKEN:
             return web.Response(status=401, text="no access")
-        return gateway_of.answer(request, self.blocks, roots=self._roots, rooted=self.rooted)
+        return await gateway_of.answer(request, self.blocks, roots=self._roots, rooted=self.rooted)
 
     def _roots(self) -> set[CID]:
         return {
