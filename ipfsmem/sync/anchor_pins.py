@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
@@ -241,6 +241,11 @@ async def pinned_anchors(run: Run, provider: Provider) -> list[Pin]:
     with run.replica.transaction():
         run.replica.db.set_meta(_NOTED, msgspec.json.encode(noted))
     return found
+
+
+def known_roots(run: Run) -> list[CID]:
+    """What this device pinned for anchors last: kept here, so that it can tell them from others where nothing can be read."""
+    return [parse_cid(root) for each in _noted(run).values() for root in each.values()]
 
 
 async def check_anchor_pins(run: Run, provider: Provider) -> None:

@@ -7,7 +7,7 @@ import msgspec
 from ipfsmem.content.cid import parse_cid, raw_cid
 from ipfsmem.errors import ProviderError
 from ipfsmem.replica.collect import Collected, collect
-from ipfsmem.sync.anchor_pins import pinned_anchors
+from ipfsmem.sync.anchor_pins import known_roots, pinned_anchors
 from ipfsmem.sync.names import pin_name
 from ipfsmem.sync.provider import MAX_BATCH, Collecting, Provider
 from ipfsmem.sync.retention import Pinned, Verdict, judge
@@ -115,7 +115,9 @@ async def collect_roots(run: Run, *, dry_run: bool, keep_roots: int, keep_days: 
     here = judge_here(run, keep_roots, keep_days)
     stay = [parse_cid(verdict.root) for verdict in here if verdict.keep]
     with run.replica.transaction():
-        collected = collect(run.replica.store, [*stay, *run.names.roots()], dry_run=dry_run)
+        collected = collect(
+            run.replica.store, [*stay, *run.names.roots(), *known_roots(run)], dry_run=dry_run
+        )
         if not dry_run:
             gone = [(verdict.root,) for verdict in here if not verdict.keep]
             run.replica.db.connection.executemany("DELETE FROM heads WHERE root=?", gone)

@@ -226,6 +226,29 @@ def test_trace_39_the_words_alone_find_the_vault_and_may_sign(lab: Lab) -> None:
     assert a.device in c.replica.ring.view.revoked
 
 
+def test_trace_39_the_words_alone_find_the_vault_where_no_names_are_kept(lab: Lab) -> None:
+    """The same with an account at a service that keeps a pin list and nothing else."""
+    for name in "abc":
+        provider = lab.provider(name)
+        provider._capabilities = msgspec.structs.replace(provider.capabilities, names=False)
+    a = lab.create("a", recovery=True)
+    assert a.recovery_words is not None
+    words = RootKeys.from_recovery(from_words(" ".join(a.recovery_words)))
+    a.write("tone", "x")
+    lab.sync(a)
+    a._root = None
+    b = lab.restore("b", unlock=words)
+    assert body(b, "tone") == "x"
+    b.write("role", "by the one with the words")
+    lab.settle(b, a)
+    same(a, b)
+    b.unlock(words)
+    asyncio.run(b.revoke(a.device))
+    c = lab.restore("c")
+    assert texts(c) == texts(b) and c.replica.ring is not None
+    assert a.device in c.replica.ring.view.revoked
+
+
 def test_trace_40_an_old_root_opens_for_a_member_of_that_time(lab: Lab) -> None:
     """ "Shredded" data opens again with an old root and a member's box key. -> said plainly; no promise."""
     a, b, m = lab.three()

@@ -342,6 +342,19 @@ def test_a_service_that_only_pins_lists_it_too(tmp_path: Path) -> None:
     assert body(b, "tone") == "x"
 
 
+def test_where_nothing_can_be_read_back_the_old_one_still_goes(tmp_path: Path) -> None:
+    """Pinata without a gateway: a list, and no block."""
+    cloud = SimCloud()
+    can = msgspec.structs.replace(PINS, blocks=False, dag=False)
+    a, words = make(tmp_path, SimProvider(cloud, capabilities=can))
+    asyncio.run(a.sync())
+    for _ in range(2):
+        before = under(cloud, words)
+        asyncio.run(a.gc(keep_roots=0, keep_days=0))
+        asyncio.run(a.rotate())
+        assert len(under(cloud, words)) == 1 and under(cloud, words) != before
+
+
 def test_where_names_are_kept_nothing_is_pinned_for_them(tmp_path: Path) -> None:
     cloud = SimCloud()
     a, words = make(tmp_path, SimProvider(cloud))
@@ -368,6 +381,20 @@ def test_a_move_takes_them_along(tmp_path: Path, who: str, names: bool) -> None:
     for name, key in (("c", words), ("d", OTHER)):
         there = SimProvider(new, name="new", capabilities=FULL if names else PINS)
         assert body(restore(tmp_path, name, there, key), "tone") == "x"
+
+
+def test_a_move_from_where_names_are_kept(tmp_path: Path) -> None:
+    old, new = SimCloud(), SimCloud()
+    a, words = make(tmp_path, SimProvider(old, name="old"))
+    asyncio.run(a.sync())
+    b = restore(tmp_path, "b", SimProvider(old, name="old"), WALLET)
+    b._root = None
+    asyncio.run(b.move(pins_only(new, "new")))
+    c = restore(tmp_path, "c", pins_only(new, "new"), words)
+    assert body(c, "tone") == "x"
+    d = SimProvider(SimCloud(), name="names again")
+    asyncio.run(c.move(d))
+    assert body(restore(tmp_path, "d", SimProvider(d.cloud, name="names again"), words), "tone") == "x"
 
 
 def test_a_move_is_not_done_before_they_stand_there(tmp_path: Path) -> None:
