@@ -517,7 +517,10 @@ class Memory(LocalMemory):
 
     def add_provider(self, spec: str) -> None:
         """Publish there too from the next sync on. Raises ConfigError when there is no such provider."""
-        self._providers = [*self._providers, *self._opened.open([spec])]
+        spec = lasting_spec(spec)
+        (opened,) = self._opened.open([spec])
+        if spec not in self.replica.config.providers:
+            self._providers = [*self._providers, opened]
         self._remember([*self.replica.config.providers, spec])
 
     def remove_provider(self, spec: str) -> None:

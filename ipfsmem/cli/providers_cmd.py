@@ -152,12 +152,16 @@ def move_command(
 
 def _check_source(source: str | None, target: str, known: list[str]) -> None:
     """A mistyped --from would leave nothing, and say nothing of it."""
-    if source is not None and source not in known:
+    from ipfsmem.sync.provider import lasting_spec
+
+    if source is None:
+        return
+    if source not in known and lasting_spec(source) not in known:
         raise ConfigError(
             f"{source} is not a provider of this memory",
             hint=f"Its providers: {', '.join(known) or 'none'}. Or move without --from, to leave all of them.",
         )
-    if source == target:
+    if lasting_spec(source) == lasting_spec(target):
         raise UsageError("a move goes from one provider to another, not to the same")
 
 

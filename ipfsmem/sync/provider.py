@@ -209,6 +209,9 @@ def open_reader(settings: Mapping[str, Any] | None = None) -> FileReader:
     raise ConfigError("URLs of web servers cannot be read", hint="Install ipfsmem again.")
 
 
+_PATHS: Final = ("/", "./", "../", "~", ".\\", "..\\")
+
+
 def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provider:
     """Open the provider that `spec` names: `<kind>`, `<kind>:<rest>`, or the path of a folder.
 
@@ -238,8 +241,32 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
     return opener(rest, settings or {})
 
 
+def lasting_spec(spec: str) -> str:
+    """A spec that means the same in every working directory, for what is written down: folders by their whole path.
+
+    One folder gets one spec, however it was named. What `open_provider` takes for no folder stays as it is.
+    """
+    kind, colon, rest = spec.partition(":")
+    if colon and kind == "directory" and rest:
+        path = rest
+    elif spec.startswith(_PATHS) or spec in (".", ".."):
+        path = spec
+    elif _is_folder(spec):
+        from importlib.metadata import entry_points
+
+        if kind in entry_points(group=ENTRY_POINTS).names:
+            return spec
+        path = spec
+    else:
+        return spec
+    try:
+        return str(Path(path).expanduser().absolute())
+    except (OSError, RuntimeError, ValueError):  # no home, no working directory
+        return spec
+
+
 def _is_folder(spec: str) -> bool:
-    if spec.startswith(("/", "./", "../", "~", ".\\", "..\\")) or spec in (".", ".."):
+    if spec.startswith(_PATHS) or spec in (".", ".."):
         return True
     try:
         return bool(spec) and Path(spec).is_dir()  # also C:\folder, which partition() above took for a kind

@@ -96,3 +96,25 @@ def test_a_provider_whose_token_is_gone_holds_nothing_local_up(
     sealed.ok("providers", "remove", str(stick))
     assert "PINATA_JWT is not set" in sealed.fails(42, "sync").err
     assert "nowhere" in sealed.ok("providers", "remove", "pinata").out
+
+
+def test_a_folder_is_the_same_from_everywhere(
+    sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However it was named: a memory that only syncs where the user stood is one that is lost in a scheduled job."""
+    (tmp_path / "here" / "usb").mkdir(parents=True)
+    (tmp_path / "there").mkdir()
+    usb = str(tmp_path / "here" / "usb")
+    monkeypatch.chdir(tmp_path / "here")
+    for spec in ("./usb", "usb", "directory:usb", f"{usb}/", f"directory:{usb}"):
+        assert sealed.ok("providers", "add", spec, "--json").json == [str(stick), usb]
+    monkeypatch.chdir(tmp_path / "there")
+    sealed.ok("write", "tone", "--body", "direct")
+    root = sealed.ok("sync", "--json").json["root"]
+    assert [one["root"] for one in sealed.ok("providers", "list", "--json").json] == [root, root]
+    monkeypatch.chdir(tmp_path / "here")
+    sealed.fails(2, "providers", "move", usb, "--from", "./usb")
+    assert sealed.ok("providers", "remove", "./usb", "--json").json == [str(stick)]
+    other = Cli(tmp_path / "other", sealed._monkeypatch)
+    other.ok("init", "--unprotected-keys", "--provider", "./usb", key=KEY)
+    assert [one["spec"] for one in other.ok("providers", "list", "--json").json] == [usb]

@@ -76,7 +76,7 @@ def test_they_reach_the_provider_and_not_the_memory(file: Path, tmp_path: Path) 
 def test_every_way_of_opening_passes_them_on(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import ipfsmem.memory
+    from ipfsmem.sync import channels
 
     given: list[tuple[str, dict[str, Any]]] = []
 
@@ -84,13 +84,14 @@ def test_every_way_of_opening_passes_them_on(
         given.append((spec, dict(settings or {})))
         return SimProvider()
 
-    monkeypatch.setattr(ipfsmem.memory, "open_provider", opener)
+    monkeypatch.setattr(channels, "open_provider", opener)
     pinata = ("pinata", {"pinata_jwt": "s3cret-token"})
     memory = Memory.create("x", "encrypted-ipfs", provider="pinata", unprotected_keys=True, home=tmp_path)
     memory.add_provider("directory:/stick")
     asyncio.run(memory.test_provider("pinata"))
-    assert [one.spec for one in memory.providers()] == ["pinata", "directory:/stick"]
+    assert [one.spec for one in memory.providers()] == ["pinata", "/stick"]
     memory.close()
     Memory.load("x", home=tmp_path).close()
-    directory = ("directory:/stick", {"create": True})
-    assert given == [pinata, directory, pinata, pinata, directory, pinata, directory]
+    directory = ("/stick", {"create": True})  # written down, and opened, as the folder that it is
+    # What is open is used again; a trial, and another load, open their own.
+    assert given == [pinata, directory, pinata, pinata, directory]

@@ -16,6 +16,7 @@ from ipfsmem.errors import ConfigError, NoVaultError, UsageError
 from ipfsmem.http import blocks as serving
 from ipfsmem.memory import Memory
 from ipfsmem.sync import channels
+from ipfsmem.sync.provider import lasting_spec
 from ipfsmem.testing import SimCloud, SimProvider
 from tests.device_lab import ROOT
 from tests.servers.threaded import serve
@@ -198,3 +199,16 @@ def test_nothing_is_left_open_over_http(program: str, tmp_path: Path) -> None:
             env={"PEER_TOKEN": TOKEN, "PATH": "", "IPFSMEM_CONFIG": str(tmp_path / "none.toml")},
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_is_written_down_means_the_same_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "stick").mkdir()
+    (tmp_path / "pinata").mkdir()
+    for spec in ("stick", "./stick", "stick/", "directory:stick", f"directory:{tmp_path}/stick/"):
+        assert lasting_spec(spec) == str(tmp_path / "stick")
+    assert lasting_spec("./gone") == str(tmp_path / "gone") and not lasting_spec("~/x").startswith("~")
+    for spec in ("pinata", "kubo:http://127.0.0.1:5001", "nonsense", "directory:", "", "gateway:https://a"):
+        assert lasting_spec(spec) == spec
