@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from ipfsmem.content.cid import ipns_name
-from ipfsmem.errors import MembershipError, NoVaultError
+from ipfsmem.errors import IpfsmemError, MembershipError, NoVaultError
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
@@ -52,8 +52,13 @@ async def sync(
         if root is not None:
             _administer(run, root)
         await bring_out_anchors(run)
-        await publish(run, layout)
-        await _keep_others_alive(run)
+        try:
+            await publish(run, layout)
+        except IpfsmemError:
+            # What stops publishing may last for days; networks forget in two.
+            await run.names.help_out(sorted(member_names(replica)))
+            raise
+        await run.names.help_out(sorted(member_names(replica) - {ipns_name(replica.device.sign_public)}))
     run.report.seconds = round(time.monotonic() - started, 3)
     return run.report
 
@@ -154,12 +159,6 @@ def _administer(run: Run, root: RootKeys) -> None:
             run.names.sign(root.head_seed, root.head_public, f"/ipfs/{anchor_root}", ANCHOR_LIFE_MS)
         run.names.keep()
     run.anchored = replica.ring
-
-
-async def _keep_others_alive(run: Run) -> None:
-    """Put the records of the vault's other devices again: they may be switched off for longer than a network remembers."""
-    others = member_names(run.replica) - {ipns_name(run.replica.device.sign_public)}
-    await run.names.help_out(sorted(others))
 
 
 async def publish(run: Run, layout: Layout) -> None:

@@ -202,7 +202,10 @@ class Names:
         self._remember()
 
     async def help_out(self, names: Iterable[str]) -> None:
-        """The same for names that others look after. A channel that fails is not asked again, and that is no failure."""
+        """The same for names that others look after: their devices may be off for longer than a network remembers.
+
+        A channel that fails is not asked again, and that is no failure.
+        """
         failed: set[str] = set()
         for name in names:
             answering = [c for c in self._channels if c.name not in failed and (c.name, name) in self._there]

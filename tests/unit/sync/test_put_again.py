@@ -249,6 +249,23 @@ def test_the_oldest_put(lab: Lab) -> None:
     assert oldest_put(a.replica, [SimProvider(name="unknown")]) is None
 
 
+def test_what_cannot_be_published_does_not_let_names_be_forgotten(lab: Lab) -> None:
+    """A full account, or a text that looks like a secret, may stop publishing for days."""
+    a, b, _ = lab.three()
+    network = router(lab.clock)
+    a._providers = [lab.provider("a"), network]
+    lab.sync(a)
+    newest = {name: found[-1] for name, found in network.cloud.names.items()}
+    a.write("tone", "too much")
+    lab.provider("a").faults.reset_after = 0
+    lab.clock.advance(DAY)
+    network.cloud.names.clear()
+    with pytest.raises(ProviderUnavailable):
+        lab.sync(a)
+    assert {name: found[-1] for name, found in network.cloud.names.items()} == newest
+    assert own(a) in newest and own(b) in newest
+
+
 def test_a_revoked_device_is_no_longer_looked_after(lab: Lab) -> None:
     a, b, c = lab.three()
     a._root = ROOT
