@@ -44,7 +44,8 @@ async def plan(contents: Contents, known: Mapping[CID, Upload], most: int) -> Me
     if len(ours) <= most:
         return None
     contents.show(known.values())
-    past = [item for item in known.values() if item.kind is Kind.PAST]
+    # More than one too many: a publish was cut off before it cleared away what it had replaced.
+    past = [item for item in known.values() if item.kind is Kind.PAST and len(ours) > most + 1]
     await contents.read(past)
     done = {shard for item in past for shard in contents.about(item)}
     left = sorted((item for item in ours if item.small not in done), key=lambda item: item.small)

@@ -8,6 +8,7 @@ names it. Everything read is checked by its hash. Nothing here changes the space
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from typing import Final
@@ -33,7 +34,8 @@ _BATCH: Final = 2_000
 _WALK: Final = 1_000_000
 #: Bytes of small shards that are held.
 _HELD: Final = 16 * SMALL_BYTES
-#: Indexes that are read first, when not all may be needed; then twice as many, and so on.
+#: Indexes that are read first, when not all may be needed, unless one came with what is sought; then twice as many, and
+#: so on.
 _WAVE: Final = 4
 
 
@@ -75,7 +77,7 @@ class Contents:
         """
         async with self._lock:
             unread = None
-            wave = _WAVE
+            wave = 1 if any(cid in self._roots for cid in cids) else _WAVE
             while any(not self.find(cid) for cid in cids):
                 if unread is None:
                     unread = self._ordered(cids)
@@ -235,37 +237,54 @@ class Contents:
         """The blocks of a tree, checked, parents first; as far as they can be found.
 
         Each shard is passed over once, the small ones first: they are newer, and what is older hangs below them.
-        A publish stores parents before children, so one pass over a shard finds all that is reached through it.
+        A publish of ours stores parents before children, so one pass over a shard finds all that is reached through
+        it; of what others stored in another order some is held until it is wanted.
         """
         wanted: dict[bytes, list[CID]] = {root.digest: [root]}
         seen = {root}
+        spare: dict[bytes, bytes] = {}
+        room = _HELD
         passed: set[bytes] = set()
         failed: set[bytes] = set()
         more = True
         while wanted:
-            more = more and await self.look([cid for cids in wanted.values() for cid in cids])
-            shard, slices = self._next(wanted, failed)
-            if shard is None:
-                return
-            # A directory stands for all that is below it, most of which lies beside it.
-            folders = any(cid.codec != RAW for _, _, digest in slices for cid in wanted[digest])
-            whole = shard not in passed and (
-                folders or sum(length for _, length, _ in slices) * 2 > self._ends[shard]
-            )
-            passed.add(shard)
-            failed.add(shard)
-            async for digest, data in self._pass(shard, slices, whole):
-                if digest not in wanted or hashlib.sha256(data).digest() != digest:
-                    continue
-                failed.discard(shard)
-                for cid in wanted.pop(digest):
-                    yield cid, data
-                    for child in links_of(cid, data):
-                        if child not in seen:
-                            seen.add(child)
-                            wanted.setdefault(child.digest, []).append(child)
-                if not wanted:
+            ready = [(digest, spare[digest]) for digest in wanted if digest in spare]
+            if ready:
+                shard, parts = None, _each(ready)
+            else:
+                more = more and await self.look([cid for cids in wanted.values() for cid in cids])
+                shard, slices = self._next(wanted, failed)
+                if shard is None:
                     return
+                # A directory stands for all that is below it, most of which lies beside it.
+                folders = any(cid.codec != RAW for _, _, digest in slices for cid in wanted[digest])
+                whole = shard not in passed and (
+                    folders or sum(length for _, length, _ in slices) * 2 > self._ends[shard]
+                )
+                passed.add(shard)
+                failed.add(shard)
+                parts = self._pass(shard, slices, whole)
+            async with contextlib.aclosing(parts):
+                async for digest, data in parts:
+                    if digest not in wanted:
+                        if room > len(data) and shard is not None and digest not in spare:
+                            spare[digest] = data
+                            room -= len(data)
+                        continue
+                    if digest in spare:
+                        room += len(spare.pop(digest))
+                    if hashlib.sha256(data).digest() != digest:
+                        continue
+                    if shard is not None:
+                        failed.discard(shard)
+                    for cid in wanted.pop(digest):
+                        yield cid, data
+                        for child in links_of(cid, data):
+                            if child not in seen:
+                                seen.add(child)
+                                wanted.setdefault(child.digest, []).append(child)
+                    if not wanted:
+                        return
 
     def _next(
         self, wanted: Mapping[bytes, Sequence[CID]], failed: Collection[bytes]
@@ -295,8 +314,9 @@ class Contents:
                 for place in places
                 if place.shard == shard and place.offset >= start
             ]
-            async for part in self._blobs.stream(shard, every):
-                yield part
+            async with contextlib.aclosing(self._blobs.stream(shard, every)) as parts:
+                async for part in parts:
+                    yield part
         else:
             for part in (await self._blobs.read(shard, slices)).items():
                 yield part
@@ -338,6 +358,11 @@ class Contents:
             except FormatError:
                 return False
         return len(read) == len(missing)
+
+
+async def _each(parts: Iterable[tuple[bytes, bytes]]) -> AsyncGenerator[tuple[bytes, bytes], None]:
+    for part in parts:
+        yield part
 
 
 def links_of(cid: CID, data: bytes) -> tuple[CID, ...]:

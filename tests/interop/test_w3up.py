@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import hashlib
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from ipfsmem_providers import ucan
 from ipfsmem_providers.http import Http
 from ipfsmem_providers.ucan import Signer
 from ipfsmem_providers.w3up_rpc import Service
+from ipfsmem_providers.w3up_uploads import Kind, Upload
 from ipfsmem_providers.web3storage import Web3Storage
 
 from ipfsmem.content.cid import CID, raw_cid
+from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.tree import Tree, build_tree
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
@@ -315,6 +321,244 @@ def test_reading_at_a_place_that_settings_name(server: Server, space: Space) -> 
     run(body())
 
 
+def edited(count: int, changes: int) -> dict[str, bytes]:
+    """The same tree after so many changes, each of another file."""
+    made = files(count)
+    for number in range(changes):
+        made[sorted(made)[number * 7 % count]] = b"change %d" % number
+    return made
+
+
+async def dag(provider: Web3Storage, root: CID) -> list[Block]:
+    return [item async for item in provider.get_dag(root)]
+
+
+def check_whole(got: list[Block], tree: Tree) -> None:
+    """Every block once, each after one that links to it."""
+    assert dict(got) == dict(tree.blocks) and len(got) == len(dict(got))
+    seen = {tree.cid}
+    for cid, data in got:
+        assert cid in seen
+        if cid.codec == 0x70:
+            seen |= {link.cid for link in decode_node(data).links}
+
+
+def test_a_tree_is_read_in_one_pass_over_its_shards(server: Server, space: Space) -> None:
+    async def body() -> None:
+        trees = [build_tree(edited(4000, number)) for number in range(4)]
+        provider = space.open()
+        known: set[CID] = set()
+        for tree in trees:
+            await publish(provider, tree, known)
+            known |= set(cids(tree))
+        assert len(space.blobs()) == 8
+        for tree in trees:
+            reader = space.open()
+            before = server.stats()
+            check_whole(await dag(reader, tree.cid), tree)
+            after = server.stats()
+            size = sum(len(data) + 45 for _, data in tree.blocks)
+            index = 50 * len(tree.blocks)
+            assert after["get_bytes"] - before["get_bytes"] < size + index + 80_000
+            # Three small shards, the large one and its index; the end of the large one, and then what lies before it.
+            assert after["gets"] - before["gets"] <= 6
+            assert await reader.get_blocks(cids(tree)[::7]) == dict(tree.blocks[::7])
+        assert await dag(space.open(), block("nowhere")[0]) == []
+
+    run(body())
+
+
+def test_a_tree_whose_shards_are_partly_gone_ends_early(server: Server, space: Space) -> None:
+    async def body() -> None:
+        first, second = build_tree(files(300)), build_tree(files(300, "two"))
+        provider = space.open(w3up_shard_bytes="30000")
+        await publish(provider, first)
+        await publish(provider, second, cids(first))
+        listed = await provider._uploads.refresh()
+        await provider._blobs.remove([sorted(listed[first.cid].shards)[0]])
+        reader = space.open()
+        got = await dag(reader, second.cid)
+        assert got[0][0] == second.cid and 0 < len(got) < len(second.blocks)
+        assert dict(got).items() <= dict(second.blocks).items()
+        left = [cid for cid in cids(second) if cid not in dict(got)]
+        assert await reader.get_blocks(left) == {}
+        await publish(provider, second)  # whole
+        check_whole(await dag(space.open(), second.cid), second)
+
+    run(body())
+
+
+def test_a_few_blocks_of_a_large_shard_cost_little(server: Server, space: Space) -> None:
+    async def body() -> None:
+        items = [block(os.urandom(10_000)) for _ in range(400)]
+        await space.open().put_car(items[0][0], items, name="n")
+        reader = space.open()
+        await reader.get_blocks([items[0][0]])
+        for wanted in (items[::80], items[::40]):
+            before = server.stats()
+            assert await reader.get_blocks([cid for cid, _ in wanted]) == dict(wanted)
+            after = server.stats()
+            assert after["get_bytes"] - before["get_bytes"] == 10_000 * len(wanted)
+            assert after["gets"] - before["gets"] == len(wanted)
+        before = server.stats()
+        wanted = items[:300:2] + items[1:200:2]
+        assert await reader.get_blocks([cid for cid, _ in wanted]) == dict(wanted)
+        assert server.stats()["gets"] - before["gets"] == 1
+
+    run(body())
+
+
+# -- many small publishes ------------------------------------------------------------------------------------------
+
+
+def indexes(listed: Mapping[CID, Upload]) -> list[Kind | None]:
+    return sorted((item.kind for item in listed.values() if item.is_index), key=str)
+
+
+def test_many_small_publishes_leave_few_shards_to_ask_for(server: Server, space: Space) -> None:
+    async def body() -> None:
+        trees = [build_tree(edited(3000, number)) for number in range(21)]
+        known: set[CID] = set()
+        worst = 0
+        for tree in trees:
+            provider = space.open()  # each time a process of its own
+            provider._many = 5
+            await provider.pins("mine")  # as every sync has read the list
+            before = server.stats()
+            await publish(provider, tree, known)
+            after = server.stats()
+            known |= set(cids(tree))
+            worst = max(
+                worst, sum(after[what] - before[what] for what in ("rpc", "receipts", "gets", "puts"))
+            )
+            kinds = indexes(await provider._uploads.refresh())
+            assert kinds.count(Kind.SMALL) <= 6 and kinds.count(Kind.LARGE) == 1
+        assert kinds.count(Kind.PAST) == 3
+        # A merge: six shards are found and read (19), three blobs go out (9), and so on; the service reads two indexes.
+        assert worst == 34
+        for number, most in ((20, 8), (19, 8), (11, 21), (3, 21), (0, 21)):
+            before = server.stats()
+            check_whole(await dag(space.open(), trees[number].cid), trees[number])
+            # At most six small shards (one of them merged), the large one and its index; more for older roots.
+            assert server.stats()["gets"] - before["gets"] <= most, number
+        collector = space.open()
+        for pin in (await collector.pins("mine"))[1:]:
+            await collector.unpin(pin)
+        # The large shard, at most six small ones, their indexes: what only served older roots is gone.
+        assert len(space.blobs()) <= 14
+        kinds = indexes(await provider._uploads.refresh())
+        assert Kind.PAST not in kinds
+        check_whole(await dag(space.open(), trees[20].cid), trees[20])
+
+    run(body())
+
+
+def test_a_merge_that_was_cut_off_is_finished_by_the_next_publish(server: Server, space: Space) -> None:
+    async def body() -> None:
+        trees = [build_tree(edited(1500, number)) for number in range(12)]
+        known: set[CID] = set()
+        for number, tree in enumerate(trees):
+            provider = space.open()
+            provider._many = 5
+            await provider.pins("mine")
+            denied = (
+                {"upload/remove": {"name": "ServiceUnavailable", "message": "later"}} if number == 6 else {}
+            )
+            with server.fault(deny=denied):
+                await publish(provider, tree, known)
+            known |= set(cids(tree))
+            kinds = indexes(await provider._uploads.refresh())
+            assert kinds.count(Kind.SMALL) == [1, 2, 3, 4, 5, 6, 7, 2, 3, 4, 5, 6][number], number
+            assert kinds.count(Kind.PAST) == (number >= 6)
+        for tree in trees:
+            check_whole(await dag(space.open(), tree.cid), tree)
+
+    run(body())
+
+
+def test_without_the_right_to_remove_nothing_is_merged(space: Space) -> None:
+    async def body() -> None:
+        trees = [build_tree(edited(300, number)) for number in range(9)]
+        known: set[CID] = set()
+        provider = space.open(abilities=("space/blob/*", "upload/add", "upload/list"))
+        provider._many = 3
+        for tree in trees:
+            await publish(provider, tree, known)
+            known |= set(cids(tree))
+            await provider.pins("mine")
+        assert indexes(await provider._uploads.refresh()) == [Kind.SMALL] * 9
+        check_whole(await dag(space.open(), trees[-1].cid), trees[-1])
+
+    run(body())
+
+
+class CutOff(BaseException):
+    """The process ends here."""
+
+
+def cut(provider: Web3Storage, after: int) -> None:
+    """Let the process end at one of its requests."""
+    real, left = provider._http.stream, [after]
+
+    def stream(*args: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise CutOff
+        return real(*args, **options)
+
+    provider._http.stream = stream  # type: ignore[method-assign]
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["publish", "publish", "publish", "publish", "unpin", "fork"]),
+        st.integers(0, 1),
+        st.one_of(st.none(), st.none(), st.integers(0, 40)),
+    ),
+    min_size=8,
+    max_size=14,
+)
+
+
+@given(STEPS)
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_pinned_can_be_read_whatever_was_cut_off(
+    server: Server, steps: list[tuple[str, int, int | None]]
+) -> None:
+    """Two devices publish, merge and unpin, and end at any request: each root that is listed is whole."""
+    space = server.space()
+    trees: dict[CID, Tree] = {}
+
+    async def body() -> None:
+        texts = [edited(60, 0), edited(60, 0)]
+        for number, (what, who, end) in enumerate(steps):
+            provider = space.open()
+            provider._many = 2
+            pins = await provider.pins("mine")
+            if end is not None:
+                cut(provider, end)
+            with contextlib.suppress(CutOff):
+                if what == "unpin":
+                    if len(pins) > 2:
+                        await provider.unpin(pins[number % len(pins)])
+                else:
+                    if what == "fork":  # the device has joined what the other one wrote
+                        texts[who] = texts[who] | texts[1 - who]
+                    texts[who] = texts[who] | {f"o/{number % 16:x}/{number * 7 % 60:05d}.md": b"%d" % number}
+                    tree = build_tree(texts[who])
+                    trees[tree.cid] = tree
+                    there = {cid for pin in pins for cid in cids(trees[pin.cid])}
+                    await publish(provider, tree, there)
+            if what == "unpin" or number == len(steps) - 1:
+                reader = space.open()
+                for pin in await reader.pins("mine"):
+                    check_whole(await dag(reader, pin.cid), trees[pin.cid])
+        for pin in (await reader.pins("mine"))[:3]:
+            assert await space.open().get_blocks(cids(trees[pin.cid])) == dict(trees[pin.cid].blocks)
+
+    run(body())
+
+
 # -- letting go ----------------------------------------------------------------------------------------------------
 
 
@@ -594,6 +838,40 @@ def test_an_error_inside_the_service_may_pass(server: Server, space: Space) -> N
 
 
 # -- a whole memory ------------------------------------------------------------------------------------------------
+
+
+def test_what_one_change_and_a_first_fetch_cost(server: Server, space: Space, tmp_path: Path) -> None:
+    """Each time with a provider that is opened anew and so remembers nothing, as a command does."""
+    given: Any = {"unlock": Unlock(RawKeySigner(b"\x22" * 32)), "unprotected_keys": True}
+
+    def spent(work: Callable[[], None]) -> dict[str, int]:
+        before = server.stats()
+        work()
+        return {what: count - before[what] for what, count in server.stats().items()}
+
+    def change(text: str) -> None:
+        with Memory.load("alex", provider=space.open(), home=tmp_path / "a") as memory:
+            memory.write("k7", text)
+            asyncio.run(memory.sync())
+
+    def fetch() -> None:
+        Memory.load("alex", "encrypted-ipfs", provider=space.open(), home=tmp_path / "b", **given).close()
+
+    with Memory.create(
+        "alex", "encrypted-ipfs", provider=space.open(), home=tmp_path / "a", **given
+    ) as memory:
+        for number in range(400):
+            memory.write(f"k{number}", f"text {number} " * 150, name=f"K{number}", type="user")
+        asyncio.run(memory.sync())
+    stored = sum(space.blobs().values())
+    for turn in range(3):
+        cost = spent(functools.partial(change, f"text {turn}"))
+        assert (cost["puts"], cost["receipts"]) == (2, 2)
+        assert cost["rpc"] <= 13
+        assert cost["gets"] == 1  # the service's own look at the index
+    cost = spent(fetch)
+    assert cost["get_bytes"] <= stored * 1.02 + 3 * 40_000
+    assert cost["gets"] <= 9
 
 
 def test_a_memory_comes_back_from_the_wallet_alone(server: Server, space: Space, tmp_path: Path) -> None:
