@@ -18,7 +18,7 @@ class Collection(msgspec.Struct, frozen=True):
     """What a collection let go: a verdict for each root, at each provider and here, and the blocks here.
 
     `freed`: bytes that are free at a provider which is told to let go of blocks, or will be a day later. `problems`: why
-    one that was told did not.
+    one that was told did not, or could not be asked.
     """
 
     providers: dict[str, list[Verdict]]
@@ -107,11 +107,18 @@ async def whole_at(run: Run, provider: Provider) -> bool:
 
 async def collect_roots(run: Run, *, dry_run: bool, keep_roots: int, keep_days: int) -> Collection:
     """Unpin superseded roots and drop the blocks that only they needed (format section 7). After a pull."""
-    verdicts = {
-        provider.name: await _unpin(run, provider, dry_run, keep_roots, keep_days)
-        for provider in run.providers
-        if provider.capabilities.list and provider.capabilities.unpin
-    }
+    verdicts: dict[str, list[Verdict]] = {}
+    problems: dict[str, str] = {}
+    failure: ProviderError | None = None
+    for provider in run.providers:
+        if provider.capabilities.list and provider.capabilities.unpin:
+            try:
+                verdicts[provider.name] = await _unpin(run, provider, dry_run, keep_roots, keep_days)
+            except ProviderError as error:
+                failure = failure or error
+                problems[provider.name] = str(error)
+    if failure is not None and not verdicts:
+        raise failure
     here = judge_here(run, keep_roots, keep_days)
     stay = [parse_cid(verdict.root) for verdict in here if verdict.keep]
     with run.replica.transaction():
@@ -122,10 +129,9 @@ async def collect_roots(run: Run, *, dry_run: bool, keep_roots: int, keep_days: 
             gone = [(verdict.root,) for verdict in here if not verdict.keep]
             run.replica.db.connection.executemany("DELETE FROM heads WHERE root=?", gone)
     freed: dict[str, int] = {}
-    problems: dict[str, str] = {}
     if not dry_run:
         for provider in run.providers:
-            if isinstance(provider, Collecting):
+            if isinstance(provider, Collecting) and provider.name not in problems:
                 try:
                     freed[provider.name] = await provider.collect()
                 except ProviderError as error:

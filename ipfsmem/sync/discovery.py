@@ -55,6 +55,8 @@ async def discover(run: Run) -> None:
 
 
 async def _open_pins(run: Run) -> None:
+    """Every root that a list shows. One that nobody can give now does not hide the others; raises when all are so."""
+    failure: ProviderError | None = None
     for provider in run.providers:
         if not provider.capabilities.list:
             continue
@@ -64,7 +66,16 @@ async def _open_pins(run: Run) -> None:
             run.report.say("channel-down", f"the pin list of {provider.name} could not be read: {error}")
             continue
         for pin in pins:
-            await _open(run, pin.cid, f"pin list of {provider.name}", anchor=False)
+            try:
+                await _open(run, pin.cid, f"pin list of {provider.name}", anchor=False)
+            except ProviderError as error:
+                run.opened.discard(pin.cid)
+                failure = failure or error
+                run.report.say(
+                    "channel-down", f"a root of the pin list of {provider.name} could not be read: {error}"
+                )
+    if failure is not None and not run.heads:
+        raise failure
 
 
 def _member_names(run: Run) -> list[str]:

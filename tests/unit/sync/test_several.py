@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from ipfsmem.content.cid import CID
 from ipfsmem.errors import IpfsmemError, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.opening import Unlock
 from ipfsmem.seal.signers import RawKeySigner
 from ipfsmem.sync.provider import Capabilities, Provider
 from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.testing.simulator import FULL
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x08"))
 
@@ -134,3 +137,46 @@ def test_what_was_committed_but_did_not_arrive_still_waits(tmp_path: Path) -> No
 
 async def _fails(name: str, record: bytes) -> None:
     raise ProviderUnavailable("not now")
+
+
+LISTS = msgspec.structs.replace(FULL, names=False, dag=False)
+
+
+def test_a_list_whose_roots_cannot_be_read_hides_no_newer_one_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two providers without names, the second added later: it holds the newest root only, and that is enough."""
+    first, second = SimCloud(), SimCloud()
+    a = device(tmp_path, "a", [SimProvider(first, name="one", capabilities=LISTS)])
+    a.write("k", "old")
+    asyncio.run(a.sync())
+    both: list[str | Provider] = [
+        SimProvider(cloud, name=name, capabilities=LISTS) for cloud, name in ((first, "one"), (second, "two"))
+    ]
+    a.write("k", "new")
+    asyncio.run(a.sync(provider=both))
+
+    async def down(cids: object) -> dict[CID, bytes]:
+        raise ProviderUnavailable("the gateway of one is down")
+
+    half = SimProvider(first, name="one", capabilities=LISTS)
+    monkeypatch.setattr(half, "get_blocks", down)
+    b = device(tmp_path, "b", [half, SimProvider(second, name="two", capabilities=LISTS)])
+    assert b.read("k").file.body == "new"  # type: ignore[union-attr]
+    assert b.restored is not None and "channel-down" in {notice.kind for notice in b.restored.notices}
+    # With that one alone nothing can be known, and no second memory is made.
+    with pytest.raises(ProviderUnavailable):
+        device(tmp_path, "c", [half])
+
+
+def test_gc_with_one_that_is_down_goes_on_at_the_other(tmp_path: Path) -> None:
+    first, second = SimProvider(SimCloud(), name="one"), SimProvider(SimCloud(), name="two")
+    a = device(tmp_path, "a", [first, second])
+    a.write("k", "text")
+    asyncio.run(a.sync())
+    first.faults.offline = True
+    done = asyncio.run(a.gc(dry_run=True))
+    assert list(done.providers) == ["two"] and list(done.problems) == ["one"]
+    second.faults.offline = True
+    with pytest.raises(ProviderUnavailable):
+        asyncio.run(a.gc(dry_run=True))
