@@ -15,7 +15,7 @@ from typing import Final
 
 from ipfsmem.content.cid import CID, DAG_PB, RAW
 from ipfsmem.content.dagpb import decode_node
-from ipfsmem.errors import FormatError
+from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.sync.provider import Block
 from ipfsmem_providers.w3up_blobs import Blobs, together
 from ipfsmem_providers.w3up_shards import (
@@ -99,7 +99,7 @@ class Contents:
     def _is_read(self, source: Upload) -> bool:
         if source.small:
             return source.small in self._counts or source.small not in self._listed
-        return _only(source) in self._indexes
+        return source.index in self._indexes
 
     def _ordered(self, cids: Collection[CID]) -> list[Upload]:
         times = [self._roots[cid] for cid in cids if cid in self._roots and not self.find(cid)]
@@ -112,31 +112,34 @@ class Contents:
 
     async def _learn(self, sources: Sequence[Upload]) -> None:
         if sources:
-            await self._blobs.locate([item.small or _only(item) for item in sources])
+            await self._blobs.locate([item.small or item.index for item in sources])
             await together(self._learn_one(item) for item in sources)
 
     async def _learn_one(self, source: Upload) -> None:
         if source.small and await self._learn_small(source.small):
             return
-        data = await self._blobs.whole(_only(source), INDEX_BYTES)
+        data = await self._blobs.whole(source.index, INDEX_BYTES)
         if data is None:  # perhaps later
             return
         try:
             found = read_index(data)
         except FormatError:  # an upload of somebody else's that only looked like an index
             found = {}
-        self._indexes[_only(source)] = frozenset(found)
+        self._indexes[source.index] = frozenset(found)
         for shard, slices in found.items():
             self._add(shard, slices)
 
     async def _learn_small(self, shard: bytes) -> bool:
         """A small shard costs as much to read as its index, and then its blocks are here too."""
-        data = await self._blobs.whole(shard, SMALL_BYTES)
-        if data is None:
-            return False
         try:
-            places = read_shard(data)
-        except FormatError:
+            data = await self._blobs.whole(shard, SMALL_BYTES)
+            places = read_shard(data) if data is not None else []
+        except (
+            FormatError,
+            ProviderRefused,
+        ):  # somebody marked what is not small, or no shard: its index is left
+            return False
+        if data is None:
             return False
         self._hold(shard, data)
         first: dict[bytes, tuple[int, int]] = {}
@@ -179,7 +182,7 @@ class Contents:
 
     def about(self, index: Upload) -> frozenset[bytes]:
         """The shards that an index speaks of; none when it was not read or is no index."""
-        return frozenset((index.small,)) if index.small else self._indexes.get(_only(index), frozenset())
+        return frozenset((index.small,)) if index.small else self._indexes.get(index.index, frozenset())
 
     async def hold(self, shards: Iterable[bytes]) -> None:
         """Have small shards at hand, as far as they can be read and there is room."""
@@ -373,7 +376,3 @@ def links_of(cid: CID, data: bytes) -> tuple[CID, ...]:
         return tuple(link.cid for link in decode_node(data).links)
     except FormatError:
         return ()
-
-
-def _only(index: Upload) -> bytes:
-    return next(iter(index.shards))

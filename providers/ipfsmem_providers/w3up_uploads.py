@@ -31,7 +31,7 @@ _PAGE: Final = 1000
 #: Uploads of one space that are looked at.
 _MOST: Final = 100_000
 _SHA256: Final = b"\x12\x20"
-#: In front of a mark; then one byte of kind, then the digest of the shard if it speaks of one small one.
+#: In front of a mark; then one byte of kind, then a digest or nothing.
 _MARK: Final = b"ipfsmem index "
 _MARK_MAX: Final = 96
 #: Seconds for which one reading of the list answers different questions.
@@ -39,7 +39,11 @@ _MOMENT: Final = 15.0
 
 
 class Kind(enum.Enum):
-    """What an index is for: one small shard, large ones, or small ones that were merged and serve older roots."""
+    """What an index is for: one small shard, large ones, or small ones that were merged and serve older roots.
+
+    The mark of the first kind names the shard. That of the last names the index, for beside it the indexes that it
+    replaces are listed: gateways know those, and they go when it goes.
+    """
 
     SMALL = b"s"
     LARGE = b"l"
@@ -49,8 +53,7 @@ class Kind(enum.Enum):
 class Upload(msgspec.Struct, frozen=True):
     """One entry: `shards` are digests of CARs, `tags` CIDs that stand for names, `created` milliseconds.
 
-    `inline` are CARs inside their CIDs that are more than a tag (w3up_names.py). `kind` and `small`, the digest of the
-    one shard, are what the mark of an index says.
+    `inline` are CARs inside their CIDs that are more than a tag (w3up_names.py). `kind` and `marked`, a digest, are what the mark of an index says.
     """
 
     root: CID
@@ -60,7 +63,7 @@ class Upload(msgspec.Struct, frozen=True):
     created: int
     changed: str
     kind: Kind | None = None
-    small: bytes = b""
+    marked: bytes = b""
 
     @property
     def is_pin(self) -> bool:
@@ -70,7 +73,18 @@ class Upload(msgspec.Struct, frozen=True):
     @property
     def is_index(self) -> bool:
         """Whether it says what is in shards. Somebody else's may look like it; it is checked when read."""
-        return self.root.codec == DAG_CBOR and len(self.shards) == 1 and not self.tags
+        one = len(self.shards) == 1 or (self.kind is Kind.PAST and self.marked in self.shards)
+        return self.root.codec == DAG_CBOR and one and not self.tags
+
+    @property
+    def small(self) -> bytes:
+        """The one small shard that an index speaks of; empty when it speaks of others."""
+        return self.marked if self.kind is Kind.SMALL else b""
+
+    @property
+    def index(self) -> bytes:
+        """The digest of the index, when this is one."""
+        return self.marked if self.kind is Kind.PAST else next(iter(self.shards), b"")
 
 
 def tag_of(name: str) -> CID:
@@ -80,9 +94,9 @@ def tag_of(name: str) -> CID:
     return CID(1, CAR_CODEC, bytes((IDENTITY, len(car))) + car)
 
 
-def mark_of(kind: Kind, shard: bytes = b"") -> CID:
+def mark_of(kind: Kind, digest: bytes = b"") -> CID:
     """The shard that marks an index."""
-    mark = _MARK + kind.value + shard
+    mark = _MARK + kind.value + digest
     car = header([CID(1, RAW, bytes((IDENTITY, len(mark))) + mark)])
     return CID(1, CAR_CODEC, bytes((IDENTITY, len(car))) + car)
 
@@ -94,9 +108,9 @@ def _marks(links: Iterable[CID]) -> dict[CID, tuple[Kind, bytes]]:
             _, mark, rest = link.digest.partition(_MARK)
             if mark:
                 for kind in Kind:
-                    for shard in (b"", rest[1:33]):
-                        if link == mark_of(kind, shard):
-                            found[link] = kind, shard
+                    for digest in (b"", rest[1:33]):
+                        if link == mark_of(kind, digest):
+                            found[link] = kind, digest
     return found
 
 
@@ -204,7 +218,7 @@ class Uploads:
                 known.created,
                 "",
                 added.kind or known.kind,
-                added.small or known.small,
+                added.marked or known.marked,
             )
         self.known[root] = added
 
@@ -247,7 +261,7 @@ def _upload(row: Mapping[str, Any], links: Any) -> Upload:
     cids = [link for link in links or () if isinstance(link, CID)] if isinstance(links, list) else []
     marks = _marks(cids)
     cids = [cid for cid in cids if cid not in marks]
-    kind, small = next(iter(marks.values()), (None, b""))
+    kind, marked = next(iter(marks.values()), (None, b""))
     return Upload(
         row["root"],
         frozenset(cid.digest for cid in cids if cid.multihash[:2] == _SHA256),
@@ -256,7 +270,7 @@ def _upload(row: Mapping[str, Any], links: Any) -> Upload:
         _milliseconds(row.get("insertedAt")),
         _changed(row),
         kind,
-        small,
+        marked,
     )
 
 

@@ -287,32 +287,36 @@ class Web3Storage:
             return None
 
     async def _clear(self, merge: Merge) -> None:
-        """Let go of indexes that another one has replaced. When this is cut off, the next publish does it."""
+        """Take indexes off the list that another one has replaced. When this is cut off, the next publish does it."""
         with contextlib.suppress(ProviderError):
             await self._uploads.remove([item.root for item in merge.replaced])
-            if self._may("space/blob/remove"):
-                await self._blobs.remove({digest for item in merge.replaced for digest in item.shards})
 
     async def _send_last(
         self, root: CID, shard: Shard, sent: Mapping[bytes, Slices], merge: Merge | None
     ) -> None:
         """The last shard, the index of all, and the index's entry: blocks are findable before the root is listed."""
         small = len(sent) == 1 and shard.size <= SMALL_BYTES
-        made = [(make_index(root, sent), mark_of(*((Kind.SMALL, shard.digest) if small else (Kind.LARGE,))))]
-        if merge is not None and merge.slices:
-            made.append((make_index(root, merge.slices), mark_of(Kind.PAST)))
         with contextlib.ExitStack() as stack:
-            blobs = [stack.enter_context(Blob.of(index.car)) for index, _ in made]
+            index = make_index(root, sent)
+            blob = stack.enter_context(Blob.of(index.car))
+            mark = mark_of(Kind.SMALL, shard.digest) if small else mark_of(Kind.LARGE)
+            blobs, entries = [blob], [(index.root, [blob.cid, mark])]
+            if merge is not None and merge.slices:
+                past = make_index(root, merge.slices)
+                blob = stack.enter_context(Blob.of(past.car))
+                blobs.append(blob)
+                old = [shard_cid(item.index) for item in merge.replaced if item.small in merge.slices]
+                entries.append((past.root, [blob.cid, mark_of(Kind.PAST, blob.digest), *old]))
             await self._blobs.add([shard, *blobs])
-            calls: list[tuple[str, Mapping[str, Any]]] = []
-            for blob, (index, mark) in zip(blobs, made, strict=True):
-                calls.append(("upload/add", {"root": index.root, "shards": [blob.cid, mark]}))
-                if self._may("space/index/add"):
-                    # What gateways find blocks by; services without one are none the worse.
-                    calls.append(("space/index/add", {"index": blob.cid}))
-            await self._service.invoke(calls, what="announce an index", allow={"HandlerNotFound"})
-        for blob, (index, mark) in zip(blobs, made, strict=True):
-            self._uploads.learn(index.root, [blob.cid, mark])
+        calls: list[tuple[str, Mapping[str, Any]]] = []
+        for blob, (entry, links) in zip(blobs, entries, strict=True):
+            calls.append(("upload/add", {"root": entry, "shards": links}))
+            if self._may("space/index/add"):
+                # What gateways find blocks by; services without one are none the worse.
+                calls.append(("space/index/add", {"index": blob.cid}))
+        await self._service.invoke(calls, what="announce an index", allow={"HandlerNotFound"})
+        for entry, links in entries:
+            self._uploads.learn(entry, links)
 
     async def _needed(self, others: Sequence[Upload]) -> set[bytes]:
         """Shards that hold blocks of roots that stay. Everything, when that cannot be found out and some stay."""

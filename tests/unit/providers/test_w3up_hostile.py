@@ -14,7 +14,7 @@ from ipfsmem_providers import dag_cbor, ucan
 from ipfsmem_providers.http_policy import Retry
 from ipfsmem_providers.ucan import Ability, Signer
 from ipfsmem_providers.w3up_shards import make_index, shard_cid
-from ipfsmem_providers.w3up_uploads import tag_of
+from ipfsmem_providers.w3up_uploads import Kind, mark_of, tag_of
 from ipfsmem_providers.web3storage import Web3Storage
 
 from ipfsmem.content.car import car_bytes, header, read_car, section
@@ -307,6 +307,22 @@ def test_blocks_are_right_or_not_there(liar: Liar, blob: bytes) -> None:
     async def body() -> None:
         found = await provider(liar).get_blocks([ROOT])
         assert found == ({ROOT: DATA} if blob[: len(SHARD)] == SHARD else {})
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("more", [b"", b"nonsense", bytes(2 << 20)])
+def test_a_shard_that_is_marked_small_and_is_not(liar: Liar, more: bytes) -> None:
+    blob = SHARD + more
+    stored(liar, blob, PLACE, blob, f"{liar.url}/blob/shard")
+    (answer, forks, blocks) = liar.handlers["upload/list"](None)
+    answer["ok"]["results"][1]["shards"].append(mark_of(Kind.SMALL, hashlib.sha256(blob).digest()))
+    liar.handlers["upload/list"] = lambda _: (answer, forks, blocks)
+
+    async def body() -> None:
+        reader = provider(liar)
+        assert await reader.get_blocks([ROOT]) == {ROOT: DATA}
+        assert [item async for item in reader.get_dag(ROOT)] == [(ROOT, DATA)]
 
     asyncio.run(body())
 
