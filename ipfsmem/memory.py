@@ -469,7 +469,7 @@ class Memory(LocalMemory):
             self.render()
         for suspect in check.found:
             report.say("secret", f"{suspect}: sealed and published, but should it be in a memory?")
-        report.conflicts = len(self.conflicts())
+        report.conflicts = len(self._memories.conflicts())
         return report
 
     async def gc(
