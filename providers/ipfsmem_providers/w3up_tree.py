@@ -104,9 +104,11 @@ class Contents:
     def _ordered(self, cids: Collection[CID]) -> list[Upload]:
         times = [self._roots[cid] for cid in cids if cid in self._roots and not self.find(cid)]
 
-        def order(item: Upload) -> tuple[bool, int]:
-            near = min((abs(item.created - time) for time in times), default=-item.created)
-            return item.kind is Kind.PAST, near
+        def order(item: Upload) -> tuple[bool, bool, int]:
+            # An index is listed just before its root.
+            before = [time - item.created for time in times if item.created <= time]
+            near = min(before) if before else -item.created
+            return item.kind is Kind.PAST, bool(times) and not before, near
 
         return sorted(self._unread(), key=order)
 

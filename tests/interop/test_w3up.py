@@ -388,6 +388,24 @@ def test_a_tree_whose_shards_are_partly_gone_ends_early(server: Server, space: S
     run(body())
 
 
+def test_the_index_of_a_root_that_is_sought_is_read_first(server: Server, space: Space) -> None:
+    async def body() -> None:
+        trees = [build_tree({"a": b"%d" % number}) for number in range(12)]
+        for tree in trees:
+            await publish(space.open(), tree)
+            await asyncio.sleep(0.002)
+        for tree in trees:
+            reader = space.open()
+            before = server.stats()
+            assert await reader.get_blocks([tree.cid]) == dict([tree.blocks[-1]])
+            assert await reader.get_blocks(cids(tree)) == dict(tree.blocks)
+            after = server.stats()
+            assert after["gets"] - before["gets"] == 1  # the small shard, which is here then
+            assert after["receipts"] - before["receipts"] == 2
+
+    run(body())
+
+
 def test_a_few_blocks_of_a_large_shard_cost_little(server: Server, space: Space) -> None:
     async def body() -> None:
         items = [block(os.urandom(10_000)) for _ in range(400)]
