@@ -219,7 +219,7 @@ ROWS = (
     Row("peer", _peer, ALL),
     Row("kubo", _node, ALL),
     Row("kubo (name/put)", _kubo, ALL),
-    Row("web3storage", _w3up, ALL - {"fetch tree"}),
+    Row("web3storage", _w3up, ALL),
     Row("pinata (CAR)", _service("pinata-car"), TREE_SERVICE),
     Row("pinata (folder)", _service("pinata-free"), TREE_SERVICE),
     Row("pinata (legacy)", _service("pinata-legacy"), TREE_SERVICE),
