@@ -46,24 +46,23 @@ class Gateways:
         """`urls` are configured ones, so they may be on this machine.
 
         Settings: `concurrency` (requests at once, 32), `routing` (URLs of routing servers, to find more gateways),
-        `gateway_token` with `gateway_token_header`, `public_only` (a stranger named these URLs: they are reached at
-        public addresses only), and those of Http. ConfigError without a URL.
+        `gateway_token` with `gateway_token_header` and `gateway_token_for` (the one gateway that gets it; the first
+        of `urls` when nothing is said), `public_only` (a stranger named these URLs: they are reached at public
+        addresses only and get no token), and those of Http. ConfigError without a URL.
         """
         settings = settings or {}
         given = urls_of(urls, "gateway")
         self._concurrency = int(settings.get("concurrency") or _AT_ONCE)
-        token = str(settings.get("gateway_token") or "")
-        header = str(settings.get("gateway_token_header") or "Authorization")
-        auth = {header: f"Bearer {token}" if header == "Authorization" else token} if token else {}
         self._http = Http(
             "gateway",
             trusted=() if settings.get("public_only") else given,
-            auth={} if settings.get("public_only") else auth,
             settings=settings,
             retry=_RETRY,
             concurrency=self._concurrency,
         )
-        self._gateways = [GatewayClient(self._http, url) for url in given]
+        #: The way to the one gateway that gets the token; all others are other operators' and are asked without.
+        self._member = _with_token(given, settings, self._concurrency)
+        self._gateways = [GatewayClient(self._way(url), url) for url in given]
         self._routing = (
             RoutingClient(settings["routing"], settings=settings) if settings.get("routing") else None
         )
@@ -165,8 +164,14 @@ class Gateways:
     async def close(self) -> None:
         """Close connections."""
         await self._http.close()
+        if self._member is not None:
+            await self._member.close()
         if self._routing is not None:
             await self._routing.close()
+
+    def _way(self, url: str) -> Http:
+        """The session for a configured gateway: with the token at its one origin."""
+        return self._member if self._member is not None and self._member.is_trusted(url) else self._http
 
     def _ordered(self) -> list[GatewayClient]:
         """Those that work before those that do not, then the order given: the provider's own gateway comes first."""
@@ -218,6 +223,30 @@ class Gateways:
         new = [GatewayClient(self._http, url) for url in urls if base_of(url) not in known][:_FOUND_MAX]
         self._gateways += new
         return new
+
+
+def _with_token(given: list[str], settings: Mapping[str, Any], concurrency: int) -> Http | None:
+    """A session that carries the token to the origin it belongs to, and to no other; None without a token."""
+    token = str(settings.get("gateway_token") or "")
+    if not token or settings.get("public_only"):
+        return None
+    header = str(settings.get("gateway_token_header") or "Authorization")
+    named = str(settings.get("gateway_token_for") or "")
+    owner = urls_of(named, "gateway")[0] if named else given[0]
+    member = Http(
+        "gateway",
+        trusted=[owner],
+        auth={header: f"Bearer {token}" if header == "Authorization" else token},
+        settings=settings,
+        retry=_RETRY,
+        concurrency=concurrency,
+    )
+    if not any(member.is_trusted(url) for url in given):
+        raise ConfigError(
+            f"gateway_token_for names {member.redact(owner)}, which is not one of the gateways",
+            hint="Name it in the list too: gateway:https://its.example,https://another.example",
+        )
+    return member
 
 
 def _last(gateway: GatewayClient) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -11,14 +12,18 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from ipfsmem_providers import addresses
 from ipfsmem_providers.gateway_client import base_of
 from ipfsmem_providers.gateways import Gateways
+from ipfsmem_providers.http_policy import ONCE, Timeouts
+from ipfsmem_providers.routing_client import RoutingClient
+from yarl import URL
 
 from ipfsmem.content.car import car_bytes, header, section
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.limits import BLOCK_MAX, Limits
 from ipfsmem.content.tree import build_tree
-from ipfsmem.errors import ConfigError, ProviderRefused, ProviderUnavailable
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block, Pin, Provider, open_provider
@@ -422,34 +427,162 @@ def test_a_token_of_a_gateway_is_sent_and_not_told() -> None:
     assert seen == ["gateway-token"] and "gateway-token" not in str(caught.value)
 
 
-def test_gateways_that_routing_names(two: Two) -> None:
-    """They are strangers: those on this machine or network are never asked."""
-    one, _, _, _ = two
-    one.raw = status(404)
-    hit: list[str] = []
+class Seen:
+    """A gateway that writes down what header came with each request."""
 
-    async def providers(request: web.Request) -> web.Response:
-        port = str(request.url.port)
-        addrs = [
-            f"/ip4/127.0.0.1/tcp/{port}/https", "/dns4/gateway.invalid/tcp/443/https", "/dns/localhost/tcp/443/tls/http",
-        ]  # fmt: skip
-        peer = {"Schema": "peer", "ID": "x", "Addrs": addrs, "Protocols": ["transport-ipfs-gateway-http"]}
-        return web.json_response({"Providers": [peer]})
+    def __init__(self) -> None:
+        self.gateway = Gateway()
+        self.tokens: list[str | None] = []
+        self.moved = ""  #: where requests are sent on to
 
-    async def any_other(request: web.Request) -> web.Response:
-        hit.append(request.path)
-        return web.Response()
+    def app(self) -> web.Application:
+        @web.middleware
+        async def look(request: web.Request, handler: Callable[..., Any]) -> web.StreamResponse:
+            self.tokens.append(request.headers.get("Authorization"))
+            if self.moved:
+                return web.Response(status=302, headers={"Location": self.moved + str(request.rel_url)})
+            answer: web.StreamResponse = await handler(request)
+            return answer
 
-    def make() -> web.Application:
-        app = web.Application()
-        app.router.add_get("/routing/v1/providers/{cid}", providers)
-        app.router.add_route("*", "/{path:.*}", any_other)
+        app = self.gateway.app()
+        app.middlewares.append(look)
         return app
 
-    with serve(make) as routing, serve(one.app) as url:
-        provider = Gateways(url, {"routing": routing, "timing": Clockwork().timing})
-        cid = next(iter(BLOCKS))
-        with pytest.raises((ProviderRefused, ProviderUnavailable)):
-            run(provider, provider.get_blocks([cid]))
-        assert set(provider.urls) == {url, "https://gateway.invalid", "https://localhost"}
-    assert hit == []
+
+@pytest.fixture
+def seen() -> Iterator[tuple[list[Seen], list[str]]]:
+    with ExitStack() as stack:
+        servers = [Seen(), Seen()]
+        yield servers, [stack.enter_context(serve(server.app)) for server in servers]
+
+
+async def everything(provider: Gateways) -> None:
+    await provider.get_blocks([*BLOCKS, stranger(1)[0]])
+    await dag(provider, stranger(1)[0])
+    await provider.get_name(NAME)
+
+
+@pytest.mark.parametrize("named", [None, 0, 1])
+def test_a_token_goes_to_the_one_gateway_it_belongs_to(
+    seen: tuple[list[Seen], list[str]], named: int | None
+) -> None:
+    servers, urls = seen
+    settings = {"gateway_token": "secret-token"}
+    if named is not None:
+        settings["gateway_token_for"] = urls[named] + "/ipfs/"
+    provider = Gateways(urls, {**settings, "timing": Clockwork().timing})
+    run(provider, everything(provider))
+    owner, other = servers[named or 0], servers[1 - (named or 0)]
+    assert owner.tokens and set(owner.tokens) == {"Bearer secret-token"}
+    assert other.tokens and set(other.tokens) == {None}
+
+
+def test_a_token_does_not_go_where_a_redirect_leads(seen: tuple[list[Seen], list[str]]) -> None:
+    """Neither along from its own gateway to another, nor where another names the path at its own."""
+    servers, urls = seen
+    servers[0].moved = urls[1]
+    settings = {"gateway_token": "secret-token", "retry": ONCE, "timing": Clockwork().timing}
+    provider = Gateways(urls, settings)
+    run(provider, everything(provider))
+    assert set(servers[0].tokens) == {"Bearer secret-token"} and set(servers[1].tokens) == {None}
+    for server in servers:
+        server.tokens.clear()
+    servers[0].moved, servers[1].moved = "", urls[0]
+    provider = Gateways(urls[::-1], {**settings, "gateway_token_for": urls[1]})
+    run(provider, everything(provider))
+    assert set(servers[1].tokens) == {"Bearer secret-token"} and None in servers[0].tokens
+    assert "Bearer secret-token" not in servers[0].tokens
+
+
+def test_a_token_is_not_sent_to_gateways_that_routing_finds(
+    seen: tuple[list[Seen], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers, urls = seen
+    servers[0].gateway.blocks.clear()
+
+    async def found(*_: object) -> list[str]:
+        return [urls[1]]
+
+    monkeypatch.setattr(RoutingClient, "gateways", found)
+    monkeypatch.setattr(addresses, "is_public", lambda _: True)  # so that the stranger is asked at all
+    monkeypatch.setattr(addresses, "PORTS", {URL(url).port for url in urls})
+    provider = Gateways(urls[0], {"gateway_token": "secret-token", "routing": "http://127.0.0.1:1"})
+    assert run(provider, provider.get_blocks(list(BLOCKS))) == BLOCKS
+    assert set(servers[0].tokens) == {"Bearer secret-token"} and set(servers[1].tokens) == {None}
+
+
+def test_a_token_for_a_gateway_that_is_not_listed() -> None:
+    settings = {"gateway_token": "secret-token", "gateway_token_for": "https://c.example"}
+    with pytest.raises(ConfigError, match=r"c\.example"):
+        Gateways("https://a.example,https://b.example", settings)
+
+
+@pytest.mark.parametrize("host", ["/ip4/127.0.0.1", "/ip6/::1", "/dns4/localhost", "/dns/localhost"])
+@pytest.mark.parametrize("ruled", [True, False])
+def test_gateways_that_routing_names_on_this_machine_are_not_asked(
+    two: Two, monkeypatch: pytest.MonkeyPatch, host: str, ruled: bool
+) -> None:
+    """They are strangers. A listener counts connections; without the rule about addresses there are some."""
+    one, _, _, _ = two
+    one.raw = status(404)
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(listener) for listener in _listeners(host)]
+        port = listeners[0].getsockname()[1]
+
+        async def providers(request: web.Request) -> web.Response:
+            peer = {
+                "Schema": "peer", "ID": "x", "Addrs": [f"{host}/tcp/{port}/https"],
+                "Protocols": ["transport-ipfs-gateway-http"],
+            }  # fmt: skip
+            return web.json_response({"Providers": [peer]})
+
+        def make() -> web.Application:
+            app = web.Application()
+            app.router.add_get("/routing/v1/providers/{cid}", providers)
+            return app
+
+        monkeypatch.setattr(
+            addresses, "PORTS", {port}
+        )  # the rule about ports would hide the one about addresses
+        if not ruled:
+            monkeypatch.setattr(addresses, "is_public", lambda _: True)
+        routing, url = stack.enter_context(serve(make)), stack.enter_context(serve(one.app))
+        settings = {"routing": routing, "retry": ONCE, "timing": Clockwork().timing}
+        settings["timeouts"] = Timeouts(connect=1, stall=0.5)
+        provider = Gateways(url, settings)
+        asked = provider.get_blocks([next(iter(BLOCKS))])
+        if ruled and host.startswith("/ip"):  # not so much as taken for a gateway
+            assert run(provider, asked) == {} and provider.urls == [url]
+        else:
+            with pytest.raises(ProviderError, match="not a public" if ruled else "no progress"):
+                run(provider, asked)
+            assert len(provider.urls) == 2
+        assert any(map(_came, listeners)) is not ruled
+
+
+def _listeners(host: str) -> list[socket.socket]:
+    """Sockets of this machine that take connections and say nothing: a name may lead to either family."""
+    families = {"/ip4/127.0.0.1": [socket.AF_INET], "/ip6/::1": [socket.AF_INET6]}
+    port, made = 0, []
+    for family in families.get(host, [socket.AF_INET, socket.AF_INET6]):
+        try:
+            one = socket.socket(family)
+            made.append(one)
+            one.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", port))
+        except OSError:
+            made.pop().close()
+            if not made and host == "/ip6/::1":
+                pytest.skip("no IPv6 on this machine")
+            continue
+        one.listen()
+        one.setblocking(False)
+        port = one.getsockname()[1]
+    return made
+
+
+def _came(listener: socket.socket) -> bool:
+    try:
+        listener.accept()[0].close()
+    except BlockingIOError:
+        return False
+    return True
