@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from yarl import URL
@@ -41,13 +40,12 @@ from ipfsmem_providers import ucan
 from ipfsmem_providers.gateways import Gateways
 from ipfsmem_providers.http import Http
 from ipfsmem_providers.provider_settings import choice, setting
-from ipfsmem_providers.ucan import Proof, Signer
 from ipfsmem_providers.w3up_blobs import Blobs
 from ipfsmem_providers.w3up_merge import Merge, carry, plan
 from ipfsmem_providers.w3up_names import Names
 from ipfsmem_providers.w3up_rpc import Service
+from ipfsmem_providers.w3up_settings import check_delegation, identity, service_url, shard_size
 from ipfsmem_providers.w3up_shards import (
-    SHARD_BYTES,
     SMALL_BYTES,
     Blob,
     Shard,
@@ -59,18 +57,9 @@ from ipfsmem_providers.w3up_shards import (
 from ipfsmem_providers.w3up_tree import Contents
 from ipfsmem_providers.w3up_uploads import Kind, Upload, Uploads, mark_of, tag_of
 
-_ENDED: Final = (
-    "WEB3_STORAGE_TOKEN is a token of web3.storage's old API, which takes no uploads since 9 January 2024; its "
-    "successors w3up and Storacha stopped their hosted service in April and May 2026. Nothing was sent there."
-)
-_WHERE_TO: Final = (
-    "Use pinata, filebase, a Pinning Service, your own Kubo, or a folder (ipfsmem providers list). For a service that "
-    "speaks w3up, such as one you host: web3storage:<its URL>, with W3UP_PRINCIPAL and W3UP_PROOF."
-)
 _NAME_MAX: Final = 255
 #: Small shards that a publish leaves as they are; one more, and it puts what it needs of them into its own.
 _MANY: Final = 32
-_SHARD_LEAST: Final = 4096
 
 
 class Web3Storage:
@@ -79,12 +68,12 @@ class Web3Storage:
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
         """`rest` is the service's URL. No network is touched. Raises ConfigError for settings that cannot do."""
         settings = settings or {}
-        self._url = _service_url(rest, settings)
-        signer, proof, space = _identity(settings)
+        self._url = service_url(rest, settings)
+        signer, proof, space = identity(settings)
         secrets = (setting(settings, "W3UP_PRINCIPAL"), setting(settings, "W3UP_PROOF"))
         self._http = Http("web3storage", trusted=[self._url], secrets=secrets, settings=settings)
         if proof is not None:
-            _check(proof, signer, space, self._http.timing.wall())
+            check_delegation(proof, signer, space, self._http.timing.wall())
         self._proof, self._space = proof, space
         did = setting(settings, "W3UP_SERVICE_DID") or f"did:web:{URL(self._url).host}"
         try:
@@ -108,7 +97,7 @@ class Web3Storage:
         gateway = setting(settings, "W3UP_GATEWAY")
         self._gateway = Gateways(gateway.split(","), settings) if gateway else None
         self._many = _MANY
-        self._shard_bytes = _size(setting(settings, "W3UP_SHARD_BYTES"))
+        self._shard_bytes = shard_size(setting(settings, "W3UP_SHARD_BYTES"))
         read = choice(settings, "W3UP_READ", ("on", "off")) == "on" and self._may("upload/list")
         self._reads = read and (bool(template) or self._may("space/blob/get/0/1"))
         self._capabilities = Capabilities(
@@ -368,81 +357,3 @@ def _tag(name: str) -> CID:
 
 def _pin(root: CID, name: str, upload: Upload | None) -> Pin:
     return Pin(root, name, str(root), upload.created if upload else 0)
-
-
-# -- settings ------------------------------------------------------------------------------------------------------
-
-
-def _service_url(rest: str, settings: Mapping[str, Any]) -> str:
-    token = setting(settings, "WEB3_STORAGE_TOKEN")
-    try:
-        url = URL(rest)
-    except ValueError:
-        raise ConfigError(f"web3storage: {rest!r} is no URL") from None
-    if url.host == "api.web3.storage" or (token and not (rest and setting(settings, "W3UP_PRINCIPAL"))):
-        raise ConfigError(_ENDED, hint=_WHERE_TO)
-    if not rest:
-        raise ConfigError("web3storage needs the URL of a service that speaks w3up", hint=_WHERE_TO)
-    if url.scheme not in ("http", "https") or not url.host:
-        raise ConfigError(f"web3storage: {rest!r} is no http or https URL")
-    return rest
-
-
-def _identity(settings: Mapping[str, Any]) -> tuple[Signer, Proof | None, str]:
-    """The key, the delegation, and the space; no error repeats a secret."""
-    text = setting(settings, "W3UP_PRINCIPAL")
-    if not text:
-        raise ConfigError("web3storage needs a key in W3UP_PRINCIPAL", hint="Mg..., as w3up tools print it.")
-    try:
-        signer = ucan.parse_signer(text)
-    except FormatError as error:
-        raise ConfigError(f"W3UP_PRINCIPAL cannot be used: {error}") from None
-    given = setting(settings, "W3UP_PROOF")
-    space = setting(settings, "W3UP_SPACE")
-    if not given:
-        if space not in ("", signer.did):
-            raise ConfigError(f"web3storage needs a delegation from {space} to {signer.did} in W3UP_PROOF")
-        return signer, None, signer.did
-    try:
-        proof = ucan.read_proof(_proof_data(given))
-    except FormatError as error:
-        raise ConfigError(f"W3UP_PROOF cannot be used: {error}") from None
-    spaces = {item.resource for item in proof.token.abilities if item.resource.startswith("did:key:")}
-    if not space:
-        if len(spaces) != 1:
-            raise ConfigError(f"the delegation in W3UP_PROOF speaks of {len(spaces)} spaces: set W3UP_SPACE")
-        (space,) = spaces
-    return signer, proof, space
-
-
-def _proof_data(given: str) -> str | bytes:
-    try:
-        path = Path(given).expanduser()
-        if len(given) > 4096 or not path.is_file():
-            return given
-        data = path.read_bytes()
-    except (OSError, ValueError, RuntimeError):
-        return given
-    try:
-        text = data.decode("ascii").strip()
-    except UnicodeDecodeError:
-        return data
-    return text
-
-
-def _check(proof: Proof, signer: Signer, space: str, now: float) -> None:
-    needed = ("space/blob/add", "upload/add")
-    wrong = ucan.check_proof(proof, signer, space, needed, now)
-    if wrong:
-        raise ConfigError(
-            f"the delegation in W3UP_PROOF will not do: {'; '.join(wrong)}",
-            hint=f"Have one made for {signer.did}, for instance with: storacha delegation create {signer.did} --base64",
-        )
-
-
-def _size(text: str) -> int:
-    if not text:
-        return SHARD_BYTES
-    if not text.isascii() or not text.isdigit() or not _SHARD_LEAST <= int(text) <= 1 << 40:
-        raise ConfigError(f"W3UP_SHARD_BYTES is {text!r}, not a number of bytes from {_SHARD_LEAST}")
-    return int(text)
