@@ -36,6 +36,7 @@ _CLOSED: Final = frozenset((400, 403, *ABSENT))
 _PLACES_MAX: Final = 500_000
 _ROOTS_KEPT: Final = 64
 _ROOTS_ASKED: Final = 4
+_PLACES_ASKED: Final = 3
 _RETRY: Final = Retry(attempts=3)
 
 
@@ -58,10 +59,12 @@ class OwnGateway:
         *,
         headers: Mapping[str, str] | None = None,
         settings: Mapping[str, Any] | None = None,
+        rooted: bool = False,
     ) -> None:
         """`url` is the own gateway ("" without one), `others` are asked afterwards; `headers` only go to the own.
 
-        ConfigError when one is no URL.
+        `rooted`: it serves what is below a pinned root by path only, so paths are asked for first. Otherwise that is
+        noticed. ConfigError when one is no URL.
         """
         self._service = service
         self._url = base_of(urls_of([url], "gateway")[0]) if url else ""
@@ -80,7 +83,7 @@ class OwnGateway:
         #: Roots that were read, the newest last; ordered like a set.
         self._roots: dict[CID, None] = {}
         self._files = StoredFiles(self._path)
-        self._rooted = False  #: it was seen to serve blocks by path only
+        self._rooted = rooted  #: or it was seen to serve blocks by path only
 
     @property
     def reads(self) -> bool:
@@ -185,14 +188,35 @@ class OwnGateway:
             if place.part:
                 async with asked.setdefault(place, asyncio.Lock()):
                     if cid not in found:
-                        await self._parts(place, wanted, found)
+                        await self._parts(cid, place, wanted, found)
             else:
-                data = await self._raw(cid, _address(place))
+                data = await self._by_path(cid, place)
             if not by_path and (data is not None or cid in found):
                 self._rooted = True
+        if data is None and by_path and cid not in found:
+            data = await self._raw(cid, str(cid))
         if data is not None:
             self._learn(cid, data)
             found[cid] = data
+
+    def _standing(self, place: Place) -> list[Place]:
+        """Where a block may stand: the place, and that path under newer roots, as the root may be unpinned by now."""
+        roots = dict.fromkeys([place.root, *list(self._roots)[::-1]])
+        return [place._replace(root=root) for root in roots if root in self._roots][:_PLACES_ASKED]
+
+    async def _by_path(self, cid: CID, place: Place) -> bytes | None:
+        for one in self._standing(place):
+            data = await self._path(one.root, one.path, True)
+            if data is None:
+                continue
+            try:
+                verify_block(cid, data)
+            except (BlockError, LimitError) as error:
+                if one == place:
+                    raise ProviderRefused(f"{self._url} answered other bytes: {error}") from None
+                continue  # something else stands at this path by now
+            return data
+        return None
 
     async def _as_files(
         self, cids: Iterable[CID], found: dict[CID, bytes], problems: list[ProviderError]
@@ -226,10 +250,18 @@ class OwnGateway:
             headers={"Accept": RAW_TYPE} if raw else None, allow=_CLOSED, max_bytes=BLOCK_MAX, redirects=3,
             what="get a file",
         )  # fmt: skip
+        if answer.status == 403:
+            self._roots.pop(root, None)  # it is not pinned any more
         return answer.body if answer.status == 200 else None
 
-    async def _parts(self, place: Place, wanted: set[CID], found: dict[CID, bytes]) -> None:
+    async def _parts(self, cid: CID, place: Place, wanted: set[CID], found: dict[CID, bytes]) -> None:
         """A folder's or file's own blocks in one CAR; all that are wanted of them are kept."""
+        for one in self._standing(place):
+            await self._some_parts(one, wanted, found)
+            if cid in found:
+                return
+
+    async def _some_parts(self, place: Place, wanted: set[CID], found: dict[CID, bytes]) -> None:
         try:
             async with self._http.stream(
                 "GET", f"{self._url}/ipfs/{_address(place)}?format=car&dag-scope=entity",
@@ -249,7 +281,7 @@ class OwnGateway:
             raise ProviderRefused(f"{self._url} answered a bad CAR: {error}") from None
 
     def _learn(self, cid: CID, data: bytes) -> None:
-        """Remember where the children of a block stand."""
+        """Remember where the children of a block stand: where they were seen last, as roots are unpinned over time."""
         if cid.codec != DAG_PB:
             return
         if len(self._places) > _PLACES_MAX:
@@ -270,7 +302,7 @@ class OwnGateway:
                     place = Place(here.root, (*here.path, link.name[2:]))
                 else:
                     place = Place(here.root, here.path, True)
-                self._places.setdefault(link.cid, place)
+                self._places[link.cid] = place
 
 
 _GIVE_UP: Final = 4

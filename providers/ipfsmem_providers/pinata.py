@@ -88,6 +88,7 @@ class PinataProvider:
             settings.get("gateways") or (),
             headers={_TOKEN_HEADER: token} if token else None,
             settings={key: value for key, value in settings.items() if key != "per_minute"},
+            rooted=True,  # dedicated gateways are, unless an access control opens them
         )
         #: Whether the plan takes CARs; None until something tells.
         self._cars: bool | None = None if self._upload == "auto" else self._upload == "car"

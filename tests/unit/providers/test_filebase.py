@@ -279,6 +279,13 @@ def test_pins_by_rpc_that_cannot_be_read_are_passed_over(rpc: Account) -> None:
     assert (pin.cid, pin.handle) == (tree().cid, "1")
 
 
+def test_an_open_gateway_is_read_by_cids(at: Account) -> None:
+    put(at)
+    assert asyncio.run(files_under(at.open(), tree().cid)) == FILES
+    asked = [line for line in at.server.seen if line.startswith("GET /ipfs/")]
+    assert asked and not any("/s/" in line or "format=car" in line for line in asked)
+
+
 def test_an_import_that_names_no_root(rpc: Account) -> None:
     rpc.server.faults.answer("POST", "import", 200, '\n{"Stats":{}}\nnoise\n')
     assert "without naming a root" in str(refused(rpc, ProviderUnavailable))

@@ -15,6 +15,7 @@ from ipfsmem_providers.pinata_plan import HOW_KEY
 
 from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import CID
+from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.tree import build_tree
@@ -427,15 +428,69 @@ def test_a_dedicated_gateway_is_read_by_paths(at: Account) -> None:
     assert len(asked) < 1 + 1 + 256 + 2 * 30
 
 
-def test_an_open_gateway_is_read_by_cids(at: Account) -> None:
-    at.server.rooted = False
+@pytest.mark.parametrize("rooted", [True, False])
+def test_paths_are_asked_for_first(rooted: bool, at: Account) -> None:
+    """Dedicated gateways turn a block inside a tree down by its CID; those that are open serve it by its path too."""
+    at.server.rooted = rooted
 
     async def body() -> None:
         await at.open().put_car(tree().cid, tree().blocks, name=NAME)
+        at.server.seen.clear()
         assert await files_under(at.open(), tree().cid) == FILES
 
     asyncio.run(body())
-    assert not any("/s/" in line or "format=car" in line for line in at.server.seen)
+    asked = [line for line in at.server.seen if line.startswith("GET /ipfs/")]
+    assert asked[0].startswith(f"GET /ipfs/{tree().cid}?")
+    assert all(line.startswith(f"GET /ipfs/{tree().cid}/") for line in asked[1:])
+    assert (
+        len(asked) == len(set(asked)) == 1 + 4 + 6 + 1
+    )  # the root, folders, files, and the chunks of a large one
+
+
+@pytest.mark.parametrize("kind", ["pinata-car", "filebase-s3"])
+def test_a_root_that_was_unpinned_while_it_was_read(kind: str) -> None:
+    """What was seen under it is read under the root that came after it."""
+    with account(kind) as at:
+        at.server.rooted = True
+        one, two = tree(), tree(head_ipm=b"two", keyring_json=b"{2}")
+
+        async def body() -> None:
+            writer, reader = at.open(), at.open()
+            await writer.put_car(one.cid, one.blocks, name=NAME)
+            top = decode_node((await reader.get_blocks([one.cid]))[one.cid])
+            folder = next(link.cid for link in top.links if link.name == "o")
+            assert folder in await reader.get_blocks([folder])
+            await writer.put_car(two.cid, two.blocks, name=NAME)
+            [old] = [pin for pin in await writer.pins(NAME) if pin.cid == one.cid]
+            await writer.unpin(old)
+            assert two.cid in await reader.get_blocks([two.cid])
+            rest = [cid for cid, _ in two.blocks if cid not in (two.cid, folder)]
+            while rest:  # as far as what is known by now leads
+                found = await reader.get_blocks(rest)
+                assert found and all(dict(two.blocks)[cid] == data for cid, data in found.items())
+                rest = [cid for cid in rest if cid not in found]
+
+        asyncio.run(body())
+
+
+def test_a_block_that_stands_elsewhere_under_the_root_that_came_after(at: Account) -> None:
+    one, two = build_tree({"keyring.json": b"ring"}), build_tree({"memory/.ipfsmem/keyring.json": b"ring"})
+
+    async def body() -> None:
+        writer, reader = at.open(), at.open()
+        await writer.put_car(one.cid, one.blocks, name=NAME)
+        assert len(await reader.get_blocks([one.cid])) == 1
+        await writer.put_car(two.cid, two.blocks, name=NAME)
+        await writer.unpin((await writer.pins(NAME))[-1])
+
+        async def get(cids: list[CID]) -> dict[CID, bytes]:
+            return await reader.get_blocks(cids)
+
+        assert await drive_async(Reader().read_tree(two.cid), get) == {
+            "memory/.ipfsmem/keyring.json": b"ring"
+        }
+
+    asyncio.run(body())
 
 
 def test_other_gateways_get_no_token(at: Account) -> None:
