@@ -139,7 +139,7 @@ def ours(
             shared.append(
                 click.option(
                     "--passphrase-fd",
-                    type=int,
+                    type=Whole(0),
                     metavar="N",
                     help="Read the passphrase of this device's keys from file descriptor N.",
                 )
@@ -164,6 +164,26 @@ def _outer(ctx: click.Context) -> dict[str, Any]:
     while ctx.parent is not None:
         ctx = ctx.parent
     return ctx.obj if isinstance(ctx.obj, dict) else {}
+
+
+class Whole(click.IntRange):
+    """A whole number within bounds, refused in words that say them."""
+
+    def __init__(self, least: int, most: int | None = None) -> None:
+        super().__init__(least, most)
+        self._least, self._most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number. Raises click's error for anything else."""
+        least, most = self._least, self._most
+        bounds = f"of {least} or more" if most is None else f"from {least} to {most}"
+        try:
+            number = int(value)
+        except (ValueError, TypeError):
+            self.fail(f"{value!r} is no whole number; it takes one {bounds}.", param, ctx)
+        if number < least or (most is not None and number > most):
+            self.fail(f"{number} will not do; it takes a whole number {bounds}.", param, ctx)
+        return number
 
 
 def provider_option(purpose: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -255,7 +275,7 @@ def retention_options(newest: str) -> Callable[[Callable[..., None]], Callable[.
         options = (("--keep-roots", 30, newest), ("--keep-days", 90, "One a week for N days."))
         for name, default, text in reversed(options):
             function = click.option(
-                name, type=click.IntRange(min=1), default=default, show_default=True, metavar="N", help=text
+                name, type=Whole(1), default=default, show_default=True, metavar="N", help=text
             )(function)
         return function
 

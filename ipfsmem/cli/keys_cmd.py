@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli import secrets_in
-from ipfsmem.cli.here import Here, ours, provider_option
+from ipfsmem.cli.here import Here, Whole, ours, provider_option
 from ipfsmem.cli.printing import Meter, count, facts, style, table
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import Wallet, owner, read_raw_key, root_options
@@ -152,7 +152,7 @@ def _known(memory: Memory, text: str) -> str:
 )
 @click.option("--key-number", default=1, show_default=True, metavar="N", help="Which key of the vault.")
 @click.option(
-    "--signature-passphrase-fd", type=int, metavar="N", help="A passphrase for the derivation, from N."
+    "--signature-passphrase-fd", type=Whole(0), metavar="N", help="A passphrase for the derivation, from N."
 )
 def derive_command(here: Here, vault: str, key_number: int, signature_passphrase_fd: int | None) -> None:
     """Read a raw private key (64 hex digits) from standard input and print the public values of FORMAT.md section 2.3.

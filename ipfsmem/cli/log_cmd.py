@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, Whole, ours
 from ipfsmem.cli.printing import is_terminal, moment, table
 
 
 @ours("log")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
+@click.option("--limit", type=Whole(1), metavar="N", help="Only the newest N.")
 def command(here: Here, limit: int | None) -> None:
     """List published roots, newest first: when this device saw each, which device made it, and as which commit.
 

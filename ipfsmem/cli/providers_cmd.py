@@ -100,6 +100,9 @@ def test_command(here: Here, spec: str) -> None:
             text = clean(step.text) or ("not offered" if step.outcome == "cannot" else "")
             time = style(seconds(step.seconds).rjust(7), dim=True)
             click.echo(f"{style(mark, fg=colour, bold=True)} {clean(step.what).ljust(width)} {time}  {text}")
+        hint = next((step.hint for step in failed if step.hint), "")
+        if hint:
+            click.echo(clean(hint), err=True)
     if failed:
         click.get_current_context().exit(ProviderError.exit_code)
 

@@ -7,7 +7,7 @@ import contextlib
 
 import click
 
-from ipfsmem.cli.here import Here, ours, provider_option
+from ipfsmem.cli.here import Here, Whole, ours, provider_option
 from ipfsmem.cli.init_cmd import device_passphrase
 from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.sync_cmd import tell
@@ -16,7 +16,7 @@ from ipfsmem.cli.wallets import recovery_root
 
 @ours("recover")
 @provider_option("Where the memory is kept")
-@click.option("--words-fd", type=int, metavar="N", help="The words, from file descriptor N.")
+@click.option("--words-fd", type=Whole(0), metavar="N", help="The words, from file descriptor N.")
 @click.option("--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase.")
 @click.option("--label", help="What other devices call this one (default: the host's name).")
 def command(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from ipfsmem.cli.here import Here, ours
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.cli.here import Here, Whole, ours
+from ipfsmem.errors import ConfigError, NotFoundError, UsageError
 
 #: Shortest token that is not guessed by trying.
 MIN_TOKEN = 16
@@ -22,7 +22,9 @@ PSA_FOLDER = "psa"
 @ours("serve", secrets=False)
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen there.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8787, show_default=True, help="0: a free one.")
+@click.option(
+    "--port", type=Whole(0, 65535), metavar="N", default=8787, show_default=True, help="0: a free one."
+)
 @click.option(
     "--name", "names", multiple=True, metavar="HOST", help="A name others ask by; lets other machines in."
 )
@@ -46,6 +48,13 @@ def command(
         raise UsageError(f"{folder} is not a folder")
     if not create and not folder.is_dir():
         raise NotFoundError(f"there is no folder {folder}", hint="Make it with --create.")
+    from ipfsmem.http.guard import is_loopback
+
+    if not names and not is_loopback(host):
+        raise ConfigError(
+            f"{host} can be reached from other machines, and nobody said that it may",
+            hint=f"Let them in by the name they ask by: --host {host} --name HOST. Or stay on 127.0.0.1.",
+        )
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
         asyncio.run(_serve(here, folder, host, port, names, token or "", create))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, Whole, ours
 from ipfsmem.cli.printing import is_terminal, table
 from ipfsmem.errors import UsageError
 
@@ -16,7 +16,7 @@ from ipfsmem.errors import UsageError
 @click.option("--since", metavar="DAY", help="From this UTC day on, for instance 2026-04-14.")
 @click.option("--until", metavar="DAY", help="Up to this UTC day, included.")
 @click.option("--type", "kind", help="Only events of this type.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the last N.")
+@click.option("--limit", type=Whole(1), metavar="N", help="Only the last N.")
 def command(here: Here, since: str | None, until: str | None, kind: str | None, limit: int | None) -> None:
     """Show the events of all devices, oldest first."""
     days = None

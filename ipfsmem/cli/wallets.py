@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ipfsmem.cli import secrets_in
+from ipfsmem.cli.here import Whole
 from ipfsmem.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
@@ -138,14 +139,16 @@ _OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
     ),
     click.option(
         "--wallet-passphrase-fd",
-        type=int,
+        type=Whole(0),
         metavar="N",
         help="Its passphrase, from file descriptor N (or IPFSMEM_WALLET_PASSPHRASE; else the device's own).",
     ),
     click.option(
         "--mnemonic", is_flag=True, help="The wallet: a seed phrase, typed in (or IPFSMEM_MNEMONIC)."
     ),
-    click.option("--mnemonic-fd", type=int, metavar="N", help="The seed phrase, from file descriptor N."),
+    click.option(
+        "--mnemonic-fd", type=Whole(0), metavar="N", help="The seed phrase, from file descriptor N."
+    ),
     click.option(
         "--account-path",
         default="m/44'/60'/0'/0/0",
@@ -154,7 +157,10 @@ _OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         help="Which account of the seed phrase.",
     ),
     click.option(
-        "--raw-key-fd", type=int, metavar="N", help="The wallet: a private key in hex, from descriptor N."
+        "--raw-key-fd",
+        type=Whole(0),
+        metavar="N",
+        help="The wallet: a private key in hex, from descriptor N.",
     ),
     click.option("--i-know-raw-keys", is_flag=True, help="Needed with --raw-key-fd."),
     click.option(
@@ -167,7 +173,7 @@ _OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         help="The vault's keys also need a passphrase, typed in (or IPFSMEM_SIGNATURE_PASSPHRASE).",
     ),
     click.option(
-        "--signature-passphrase-fd", type=int, metavar="N", help="The same, from file descriptor N."
+        "--signature-passphrase-fd", type=Whole(0), metavar="N", help="The same, from file descriptor N."
     ),
 ]
 
@@ -191,7 +197,7 @@ def recovery_root(words_fd: int | None) -> RootKeys:
 def root_options(function: Callable[..., None]) -> Callable[..., None]:
     """A wallet or the recovery words: what only an owner can do. Handed on as `wallet`, `words` and `words_fd`."""
     function = click.option(
-        "--words-fd", type=int, metavar="N", help="The recovery words, from descriptor N."
+        "--words-fd", type=Whole(0), metavar="N", help="The recovery words, from descriptor N."
     )(function)
     function = click.option(
         "--words", is_flag=True, help="The recovery words instead of a wallet, typed in."

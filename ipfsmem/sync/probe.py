@@ -30,6 +30,7 @@ class Step(msgspec.Struct, frozen=True):
     outcome: Outcome
     text: str
     seconds: float
+    hint: str = ""  #: what to do about a failure, where its error says so
 
 
 class _Failed(Exception):
@@ -48,13 +49,13 @@ async def probe(provider: Provider, *, now_ms: int, random: Callable[[int], byte
     async def attempt(what: str, able: bool, work: Callable[[], Awaitable[str]]) -> None:
         started = time.monotonic()
         outcome: Outcome = "cannot"
-        text = ""
+        text = hint = ""
         if able:
             try:
                 outcome, text = "ok", await work()
             except (IpfsmemError, _Failed) as error:
-                outcome, text = "failed", str(error)
-        steps.append(Step(what, outcome, text, round(time.monotonic() - started, 3)))
+                outcome, text, hint = "failed", str(error), getattr(error, "hint", "")
+        steps.append(Step(what, outcome, text, round(time.monotonic() - started, 3), hint))
 
     async def upload() -> str:
         answered = await provider.put_car(tree.cid, tree.blocks, name=name)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ipfsmem_providers.directory import DirectoryProvider
 
+from ipfsmem.http import blocks
 from tests.cli_lab import KEY, Cli
+from tests.servers.threaded import serve
 
 
 def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> None:
@@ -118,3 +122,23 @@ def test_a_folder_is_the_same_from_everywhere(
     other = Cli(tmp_path / "other", sealed._monkeypatch)
     other.ok("init", "--unprotected-keys", "--provider", "./usb", key=KEY)
     assert [one["spec"] for one in other.ok("providers", "list", "--json").json] == [usb]
+
+
+@pytest.fixture
+def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A peer that anybody may read and this device may not write: its token is another one."""
+    monkeypatch.setenv("PEER_TOKEN", "a token that is not the server's")
+    (tmp_path / "theirs").mkdir()
+    with serve(lambda: blocks.app(DirectoryProvider(tmp_path / "theirs"), token="the server's token")) as url:
+        yield f"peer:{url}"
+
+
+def test_what_to_do_stands_under_what_failed(bare: Cli, closed: str) -> None:
+    said = bare("providers", "test", closed)
+    (line,) = said.out.splitlines()
+    assert said.code == 40 and line.startswith("✗ upload") and "401" in line
+    assert said.err == "The token is wrong or missing. Check the provider's settings.\n"
+    steps = bare("providers", "test", closed, "--json").json["steps"]
+    assert [step["hint"] for step in steps] == [
+        "The token is wrong or missing. Check the provider's settings."
+    ]

@@ -28,6 +28,7 @@ from ipfsmem.opening import Unlock
 from ipfsmem.replica.replica import World
 from ipfsmem.seal.signers import RawKeySigner
 from ipfsmem.sync.provider import Provider, open_provider
+from tests.cli_lab import Cli
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
 TOKEN = "a token of enough length"
@@ -228,6 +229,22 @@ def test_who_is_let_in(tmp_path: Path) -> None:
             assert ask(url, path)[0] == 403
         assert ask(url, "/collect", "POST")[0] == 403
     assert not (kept / "packs").exists()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])
+def test_other_machines_are_let_in_by_name_only(bare: Cli, tmp_path: Path, host: str) -> None:
+    said = bare.fails(3, "serve", str(tmp_path / "kept"), "--create", "--host", host, "--port", "0")
+    assert host in said.err and f"--host {host} --name HOST" in said.err
+    assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize(
+    ("port", "why"),
+    [("70000", "70000 will not do"), ("-1", "-1 will not do"), ("http", "'http' is no whole number")],
+)
+def test_a_port_is_a_number_and_the_error_says_which(bare: Cli, tmp_path: Path, port: str, why: str) -> None:
+    said = bare.fails(2, "serve", str(tmp_path), "--port", port).err
+    assert why in said and "from 0 to 65535" in said and "range" not in said
 
 
 @pytest.mark.skipif(os.name == "nt", reason="other rights there")
