@@ -38,10 +38,13 @@ from ipfsmem.opening import (
     open_replica,
 )
 from ipfsmem.opening_foreign import read_foreign
+from ipfsmem.recovery import NewWords, enrol_words, may_make_words, why_not_everywhere, words_of
+from ipfsmem.recovery_sheet import RecoverySheet, make_sheet
 from ipfsmem.replica.making import discard, finish, making
 from ipfsmem.replica.replica import Replica, World
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.statements import member_id
 from ipfsmem.seal.words import to_words
 from ipfsmem.storage.importing import import_files
 from ipfsmem.storage.layouts import PlainLayout, SealedLayout
@@ -429,6 +432,32 @@ class Memory(LocalMemory):
             self.replica.set_ring(ring_ops.rotate(ring, root.admin, self.replica.world.random(32)))
         return await self.sync(progress=progress)
 
+    async def new_words(self, *, progress: Progress = no_progress) -> NewWords:
+        """Make 24 new recovery words beside those that work already, and publish what lets them in. Needs a root.
+
+        Show them, and only then `revoke` older ones, and only when `problem` is empty. Once they are enrolled no
+        failure of a provider is raised: it is the `problem`, and the next sync brings them out. Raises before that
+        whatever `sync` raises, MembershipError when what is unlocked is no root, WrongWalletError.
+        """
+        root = self._unlocked()
+        may_make_words(self.replica.ring, root)
+        await self.sync(progress=progress)
+        may_make_words(self.replica.ring, root)
+        older = words_of(self.replica.ring)
+        secret = self.replica.world.random(32)
+        words = RootKeys.from_recovery(secret)
+        enrol_words(self.replica, root, words)
+        report, vault = None, self.replica.config.vault
+        assert vault is not None
+        try:
+            report = await self.sync(progress=progress)
+            problem = await why_not_everywhere(
+                words, vault.tag, self._channels(), report.notices, self.replica.world
+            )
+        except IpfsmemError as error:
+            problem = str(error)
+        return NewWords(member_id(words.admin_public), to_words(secret), older, problem, report)
+
     def _unlocked(self) -> RootKeys:
         if self._root is None:
             raise MembershipError(
@@ -514,6 +543,20 @@ class Memory(LocalMemory):
             problem = provider.problem if isinstance(provider, Unready) else ""
             found.append(ProviderInfo(spec, provider.name, provider.capabilities, root, at, problem))
         return found
+
+    def recovery_sheet(self) -> RecoverySheet:
+        """What to print and keep on paper to get this memory back. No secret is in it; local.
+
+        Raises UsageError in a mode without a vault.
+        """
+        vault = self.replica.config.vault
+        if vault is None:
+            raise UsageError(
+                f"a memory in mode {self.mode} has no vault, so nothing brings it back from elsewhere",
+                hint="Keep a copy of it: ipfsmem export --out FILE.",
+            )
+        places = [(info.spec, info.root, info.at) for info in self.providers()]
+        return make_sheet(self.namespace, self.replica, vault, places, configuration.settings().providers)
 
     def add_provider(self, spec: str) -> None:
         """Publish there too from the next sync on. Raises ConfigError when there is no such provider."""

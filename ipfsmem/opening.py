@@ -232,11 +232,16 @@ def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
 
     Raises WrongWalletError when the ring does not have this key as a root or an admin.
     """
+    me = member_id(root.admin_public)
     try:
         view = keyring.unlock(root.box_secret).view
     except OpenError:
+        # Revokes are sealed; what every epoch says of those who are out is not.
+        if any(me in epoch.not_ for epoch in keyring.epochs):
+            raise no_longer(root) from None
         raise WrongWalletError("the ring that this key leads to does not open with it") from None
-    me = member_id(root.admin_public)
+    if me in view.revoked:
+        raise no_longer(root)
     if not view.may_administer(me) or view.sign_key(me) != root.admin_public:
         raise WrongWalletError("the ring that this key leads to does not know it as a root or an admin")
     first = view.people.get(member_id(keyring.roots[0]))
@@ -297,14 +302,26 @@ def kept_root(replica: Replica) -> RootKeys | None:
 
 
 def check_root(config: NamespaceConfig, root: RootKeys, ring: Ring | None = None) -> None:
-    """Refuse a wallet that is neither the one this memory was made with nor one of those that `ring` has as an admin.
-    Recovery words are judged by the ring when they do something."""
+    """Refuse a wallet that is neither the one this memory was made with nor one of those that `ring` has as an admin,
+    and what was revoked. Other recovery words are judged by the ring when they do something."""
+    me = member_id(root.admin_public)
+    if ring is not None and me in ring.view.revoked:
+        raise no_longer(root)
     if config.vault is None or root.kind == "recovery":
         return
-    me = member_id(root.admin_public)
     if ring is not None and ring.view.may_administer(me) and ring.view.sign_key(me) == root.admin_public:
         return
     require_admin(root, bytes.fromhex(config.vault.admin))
+
+
+def no_longer(root: RootKeys) -> WrongWalletError:
+    """The refusal of a key that was an owner's once."""
+    if root.kind == "recovery":
+        return WrongWalletError(
+            "these recovery words were revoked: they do not open this memory any more",
+            hint="Use the words that were made after them, or the wallet.",
+        )
+    return WrongWalletError("this wallet was revoked: it does not open this memory any more")
 
 
 def check_mode(mode: str, *, passphrase: str | None, unprotected: bool) -> None:

@@ -273,7 +273,10 @@ def _entitled(view: Authority) -> list[Person]:
 def _require_admin(view: Authority, signer: Signer25519) -> None:
     me = member_id(signer.public)
     if me in view.shut_out:
-        raise MembershipError(f"{me} was revoked")
+        raise MembershipError(
+            f"{me} was revoked: these recovery words, or this wallet, do not open this memory any more",
+            hint="Use words that were made later, or another wallet of this memory.",
+        )
     if not view.may_administer(me) or view.sign_key(me) != signer.public:
         raise MembershipError(
             f"{me} is not an admin of this memory: unlock with its wallet or recovery words"

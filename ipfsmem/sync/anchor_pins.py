@@ -133,13 +133,18 @@ async def learn_unknown(run: Run) -> None:
 
 
 def further_anchors(run: Run) -> list[bytes]:
-    """The anchors of the recovery key and of other wallets: of all who may administer, but that of the vault."""
+    """The anchors of recovery keys and of other wallets: of all who may administer, but that of the vault.
+
+    Of revoked ones too: what stood there would lead to a ring in which they count. The newest says that they are out.
+    """
     ring = run.replica.ring
     if ring is None:
         return []
     view = ring.view
     found = {
-        person.anchor for person in view.members.values() if person.anchor and view.may_administer(person.id)
+        person.anchor
+        for person in view.people.values()
+        if person.anchor and person.role == "admin" and person.successor_of is None
     }
     return sorted(found - {run.anchor})
 

@@ -17,7 +17,7 @@ FLOOR = {
     "bundle": 1, "content": 1, "seal": 1, "causal": 1,
     "replica": 2,
     "storage": 3, "sync": 3,
-    "local_memory": 4, "opening": 4, "opening_foreign": 4, "doctor": 4, "memory": 4,
+    "local_memory": 4, "opening": 4, "opening_foreign": 4, "doctor": 4, "memory": 4, "recovery": 4, "recovery_sheet": 4,
     "cli": 5, "http": 5, "demo": 5, "testing": 5,
 }  # fmt: skip
 GROUND = {"causal": {"bundle", "seal"}, "bundle": set(), "content": set(), "seal": set()}
@@ -27,6 +27,10 @@ SAME_FLOOR = {
     ("memory", "opening_foreign"),
     ("memory", "doctor"),
     ("memory", "local_memory"),
+    ("memory", "recovery"),
+    ("memory", "recovery_sheet"),
+    ("recovery", "opening"),
+    ("recovery_sheet", "recovery"),
     ("local_memory", "doctor"),
     ("local_memory", "opening"),
     ("cli", "demo"),

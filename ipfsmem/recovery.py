@@ -1,0 +1,120 @@
+"""Recovery words after `init`: who may make new ones, their place in the ring, and the proof that they lead back.
+
+The words of `init` are a root of the vault. Later ones are an admin that a root enrolled, with an anchor of its own,
+as a second wallet is (format section 4): they bring the memory back in the same ways, and unlike a root they can be
+revoked. Nothing here keeps a word or shows one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from ipfsmem.config import NamespaceConfig
+from ipfsmem.content.cid import ipns_name
+from ipfsmem.errors import IpfsmemError, MembershipError
+from ipfsmem.opening import create_replica, find_vault, no_longer
+from ipfsmem.replica.replica import Replica, World
+from ipfsmem.seal import ring_ops
+from ipfsmem.seal.authority import Person
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.ring import Ring
+from ipfsmem.seal.statements import member_id
+from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names
+from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.report import Notice, SyncReport
+
+#: How the label of every recovery key begins; those made later go on with a date.
+LABEL: Final = "recovery words"
+#: Notices of a sync after which it is not certain that all providers show what it published.
+_NOT_EVERYWHERE: Final = {"provider-down", "channel-down", "cannot-publish", "not-a-writer"}
+
+
+class Words(msgspec.Struct, frozen=True):
+    """Recovery words that work, by what the ring says of them. `root`: those of `init`, which nobody can revoke."""
+
+    id: str
+    label: str
+    root: bool
+
+
+class NewWords(msgspec.Struct, frozen=True):
+    """24 new words, shown once and kept nowhere; `id` is their member's.
+
+    `older`: all that worked before them and still do. `problem`: why it is not certain that the new ones are published
+    everywhere; empty when they are, and then a look with nothing but these words found the memory.
+    """
+
+    id: str
+    words: list[str]
+    older: list[Words]
+    problem: str
+    report: SyncReport | None
+
+
+def words_of(ring: Ring | None) -> list[Words]:
+    """The recovery words that this ring lets in, those of `init` first, then by date."""
+    if ring is None:
+        return []
+    view = ring.view
+    first = member_id(view.roots[0])
+    people = [p for p in view.members.values() if p.id != first and _are_words(p, view.facts.root_ids)]
+    people.sort(key=lambda person: (person.id not in view.facts.root_ids, person.since, person.id))
+    return [Words(p.id, p.label, p.id in view.facts.root_ids) for p in people]
+
+
+def _are_words(person: Person, roots: Iterable[str]) -> bool:
+    return person.id in roots or (person.role == "admin" and person.label.startswith(LABEL))
+
+
+def may_make_words(ring: Ring | None, root: RootKeys) -> None:
+    """Refuse keys that cannot enrol an admin, before anything is made. Raises MembershipError, WrongWalletError."""
+    if ring is None or root.admin_public in ring.view.roots:
+        return
+    me = member_id(root.admin_public)
+    if me in ring.view.revoked | ring.view.shut_out:
+        raise no_longer(root)
+    who = "these recovery words" if root.kind == "recovery" else "this wallet"
+    if not ring.view.may_administer(me):
+        raise MembershipError(f"{who} do not belong to this memory", hint="Check them: every word counts.")
+    raise MembershipError(
+        f"new words can only be made with a root of this memory, and {who} came later",
+        hint="Use the wallet that made it, the words shown at init, or the device of a memory without a wallet.",
+    )
+
+
+def enrol_words(replica: Replica, root: RootKeys, words: RootKeys) -> None:
+    """Enrol a recovery key, and sign the anchor that leads from it to the one that `root` moves (one transaction)."""
+    with replica.transaction():
+        ring = replica.ring
+        assert ring is not None
+        made = datetime.fromtimestamp(replica.world.now() / 1000, UTC).date()
+        public = ring_ops.Device(
+            words.admin_public, words.box_public, f"{LABEL} of {made.isoformat()}", words.head_public
+        )
+        since = replica.store.frame.hlc
+        replica.set_ring(ring_ops.enrol(ring, root.admin, public, "admin", since=since))
+        names = Names(replica, (), SyncReport())
+        leads = f"/ipns/{ipns_name(root.head_public)}"
+        names.sign(words.head_seed, words.head_public, leads, ANCHOR_LIFE_MS)
+        names.keep()
+
+
+async def why_not_everywhere(
+    words: RootKeys, vault: str, providers: Sequence[Provider], notices: Iterable[Notice], world: World
+) -> str:
+    """Look as a new device would, with nothing but these words. Why that may fail somewhere; empty when it cannot."""
+    for notice in notices:
+        if notice.kind in _NOT_EVERYWHERE:
+            return notice.text
+    scratch = create_replica(None, NamespaceConfig("none", "scratch"), world, passphrase=None)
+    try:
+        found, _ = await find_vault(words, providers, scratch)
+    except IpfsmemError as error:
+        return f"a look with the new words alone did not find the memory: {error}"
+    finally:
+        scratch.close()
+    return "" if found.tag == vault else f"the new words lead to vault {found.tag}"

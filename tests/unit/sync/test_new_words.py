@@ -1,0 +1,266 @@
+"""Recovery words made after `init`: they bring the memory back through names alone and pin lists alone, until revoked."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ipfsmem.content.cid import CID
+from ipfsmem.errors import (
+    ConfigError,
+    IpfsmemError,
+    LimitError,
+    MembershipError,
+    ProviderError,
+    UsageError,
+    WrongWalletError,
+)
+from ipfsmem.memory import Memory
+from ipfsmem.recovery import NewWords, words_of
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.words import from_words
+from ipfsmem.sync.names import pin_name
+from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.testing.simulator import FULL
+
+WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
+CHANNELS = {
+    "names": msgspec.structs.replace(FULL, list=False),
+    "pins": msgspec.structs.replace(FULL, names=False),
+}
+
+
+@pytest.fixture(params=["names", "pins"])
+def channel(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+def at(cloud: SimCloud, channel: str = "names", name: str = "cloud") -> SimProvider:
+    return SimProvider(cloud, name=name, capabilities=CHANNELS[channel])
+
+
+def keys(words: list[str] | None) -> RootKeys:
+    assert words is not None
+    return RootKeys.from_recovery(from_words(" ".join(words)))
+
+
+def make(home: Path, provider: SimProvider, mode: str = "encrypted-ipfs", recovery: bool = True) -> Memory:
+    memory = Memory.create(
+        "m",
+        mode,  # type: ignore[arg-type]
+        provider=provider,
+        unlock=WALLET,
+        recovery=recovery,
+        unprotected_keys=True,
+        public_ok=True,
+        home=home / "a",
+    )
+    memory.write("tone", "x")
+    asyncio.run(memory.sync())
+    return memory
+
+
+def more(memory: Memory) -> NewWords:
+    made = asyncio.run(memory.new_words())
+    assert made.problem == "" and len(made.words) == 24
+    return made
+
+
+def restore(home: Path, name: str, provider: SimProvider, unlock: RootKeys) -> Memory:
+    return asyncio.run(
+        Memory.restore("m", provider=provider, unlock=unlock, unprotected_keys=True, home=home / name)
+    )
+
+
+def body(memory: Memory, key: str) -> str:
+    reading = memory.read(key)
+    assert reading is not None
+    return reading.file.body.rstrip("\n")
+
+
+@pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
+def test_new_words_bring_it_back_and_both_devices_go_on(tmp_path: Path, channel: str, mode: str) -> None:
+    cloud = SimCloud()
+    a = make(tmp_path, at(cloud, channel), mode)
+    made = more(a)
+    b = restore(tmp_path, "b", at(cloud, channel), keys(made.words))
+    assert body(b, "tone") == "x"
+    b.write("role", "by the new words")
+    asyncio.run(b.sync())
+    asyncio.run(a.sync())
+    assert body(a, "role") == "by the new words"
+    # The words of init still work, and so do the new ones once more.
+    assert body(restore(tmp_path, "c", at(cloud, channel), keys(a.recovery_words)), "role")
+    assert body(restore(tmp_path, "d", at(cloud, channel), keys(made.words)), "role")
+
+
+def test_a_memory_that_never_had_words(tmp_path: Path, channel: str) -> None:
+    cloud = SimCloud()
+    a = make(tmp_path, at(cloud, channel), recovery=False)
+    made = more(a)
+    assert made.older == []
+    assert body(restore(tmp_path, "b", at(cloud, channel), keys(made.words)), "tone") == "x"
+
+
+@pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
+@pytest.mark.parametrize("used", [False, True], ids=["never used", "used before"])
+def test_revoked_words_are_told_so(tmp_path: Path, channel: str, mode: str, used: bool) -> None:
+    cloud = SimCloud()
+    a = make(tmp_path, at(cloud, channel), mode)
+    old = more(a)
+    if used:
+        restore(tmp_path, "b", at(cloud, channel), keys(old.words)).close()
+    new = more(a)
+    assert [(one.id, one.root) for one in new.older][1:] == [(old.id, False)]
+    asyncio.run(a.revoke(old.id))
+    assert [one.id for one in words_of(a.replica.ring)][1:] == [new.id]
+    with pytest.raises(
+        (WrongWalletError, MembershipError), match=r"words were revoked|was revoked: these recovery words"
+    ):
+        restore(tmp_path, "c", at(cloud, channel), keys(old.words))
+    assert not (tmp_path / "c" / "m").exists() or not list((tmp_path / "c" / "m").glob("*.json"))
+    d = restore(tmp_path, "d", at(cloud, channel), keys(new.words))
+    assert body(d, "tone") == "x"
+    with pytest.raises(WrongWalletError, match="revoked"):
+        d.unlock(keys(old.words))
+    # What the old words let in stays in: its device goes on.
+    if used:
+        b = Memory.load("m", provider=at(cloud, channel), home=tmp_path / "b")
+        b.write("role", "by b")
+        asyncio.run(b.sync())
+        asyncio.run(d.sync())
+        assert body(d, "role") == "by b"
+
+
+def test_the_pin_of_revoked_words_shows_the_newest_ring(tmp_path: Path) -> None:
+    """What stood there led to a ring in which they count: that root goes."""
+    cloud = SimCloud()
+    a = make(tmp_path, at(cloud, "pins"))
+    old = more(a)
+
+    def under() -> list[CID]:
+        return [pin.cid for pin in cloud.pins if pin.name == pin_name(keys(old.words).head_public)]
+
+    (before,) = under()
+    asyncio.run(a.revoke(old.id))
+    (after,) = under()
+    assert after != before
+    with pytest.raises(WrongWalletError, match="these recovery words were revoked"):
+        restore(tmp_path, "b", at(cloud, "pins"), keys(old.words))
+
+
+def test_the_words_of_init_make_new_ones_without_the_wallet(tmp_path: Path, channel: str) -> None:
+    """They cannot move the vault's anchor: what they enrol is led back by their own."""
+    cloud = SimCloud()
+    a = make(tmp_path, at(cloud, channel))
+    first = keys(a.recovery_words)
+    a.close()
+    b = restore(tmp_path, "b", at(cloud, channel), first)
+    made = more(b)
+    assert body(restore(tmp_path, "c", at(cloud, channel), keys(made.words)), "tone") == "x"
+    asyncio.run(b.revoke(made.id))
+    with pytest.raises((WrongWalletError, MembershipError), match="revoked"):
+        restore(tmp_path, "d", at(cloud, channel), keys(made.words))
+
+
+def test_only_a_root_makes_words(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a = make(tmp_path, at(cloud))
+    later = more(a)
+    b = restore(tmp_path, "b", at(cloud), keys(later.words))
+    provider = b._providers[0]
+    assert isinstance(provider, SimProvider)
+    del provider.calls[:]
+    with pytest.raises(MembershipError, match="these recovery words came later"):
+        asyncio.run(b.new_words())
+    b.unlock(RootKeys.from_recovery(bytes(32)))
+    with pytest.raises(MembershipError, match="do not belong to this memory"):
+        asyncio.run(b.new_words())
+    assert not provider.calls
+    a.close()
+    with pytest.raises(MembershipError, match="wallet or the recovery words"):
+        asyncio.run(Memory.load("m", provider=at(cloud), home=tmp_path / "a").new_words())
+
+
+def test_words_of_init_stay_and_the_list_says_so(tmp_path: Path) -> None:
+    a = make(tmp_path, at(SimCloud()))
+    made = more(a)
+    (first,) = made.older
+    assert first.root and first.label == "recovery words"
+    with pytest.raises(MembershipError, match="roots cannot be revoked"):
+        asyncio.run(a.revoke(first.id))
+
+
+def test_nothing_is_made_while_no_provider_answers(tmp_path: Path) -> None:
+    provider = at(SimCloud())
+    a = make(tmp_path, provider)
+    before = a.replica.ring
+    provider.faults.offline = True
+    with pytest.raises(ProviderError):
+        asyncio.run(a.new_words())
+    assert a.replica.ring == before
+
+
+@pytest.mark.parametrize("channels", [("names",), ("pins",), ("names", "pins")], ids="+".join)
+def test_a_call_that_fails_is_a_problem_and_made_up_for(tmp_path: Path, channels: tuple[str, ...]) -> None:
+    """Whatever fails: an error before anything is made, or words that work after the next sync at the latest."""
+    said = set()
+    for call in range(1, 60):
+        home, clouds = tmp_path / str(call), [SimCloud() for _ in channels]
+        providers = [at(c, how, how) for c, how in zip(clouds, channels, strict=True)]
+        a = Memory.create(
+            "m",
+            "encrypted-ipfs",
+            provider=providers,
+            unlock=WALLET,
+            unprotected_keys=True,
+            home=home / "a",
+        )
+        asyncio.run(a.sync())
+        before = a.replica.ring
+        providers[-1].fail_call(call)
+        try:
+            made = asyncio.run(a.new_words())
+        except IpfsmemError:
+            assert a.replica.ring == before
+            said.add("error")
+            continue
+        finally:
+            left = bool(providers[-1]._failing)
+            providers[-1]._failing.clear()
+        if made.problem:
+            said.add("problem")
+            asyncio.run(a.sync())
+        else:
+            said.add("fine")
+        for number, (cloud, how) in enumerate(zip(clouds, channels, strict=True)):
+            restore(home, f"b{number}", at(cloud, how, how), keys(made.words)).close()
+        a.close()
+        if left:
+            break
+    else:
+        raise AssertionError("it makes more calls than that")
+    assert {"problem", "fine"} <= said
+
+
+def test_a_full_ring_takes_no_more_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = make(tmp_path, at(SimCloud()))
+    before = a.replica.ring
+    monkeypatch.setattr("ipfsmem.seal.authority.MAX_MEMBERS", 3)
+    with pytest.raises(LimitError):
+        asyncio.run(a.new_words())
+    assert a.replica.ring == before
+
+
+def test_memories_without_a_vault_or_a_provider(tmp_path: Path) -> None:
+    local = Memory.create("m", "local", home=tmp_path / "local")
+    local.unlock(WALLET)
+    with pytest.raises(UsageError, match="not published"):
+        asyncio.run(local.new_words())
+    lone = Memory.create("m", "encrypted-ipfs", unlock=WALLET, unprotected_keys=True, home=tmp_path / "lone")
+    with pytest.raises(ConfigError, match="no provider"):
+        asyncio.run(lone.new_words())
