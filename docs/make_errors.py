@@ -33,6 +33,10 @@ TAIL = f"""| {app.UNEXPECTED} | `Unexpected` | A fault of ipfsmem itself | Run i
 Exit code 1 without an error line means that a check did not hold: `ipfsmem demo` when a claim was false, `ipfsmem doctor` when
 something is lost or cannot be used.
 
+`ipfsmem init` prints its result, the recovery words with it, before such an error when the memory is made and only its first
+publication failed: 41 or 42 then say why it is on this device alone, and `ipfsmem sync` does the rest. When the provider cannot be
+asked at first whether there is a memory, `init` and `recover` make nothing, leave nothing behind, and say so.
+
 The tree:
 
 ```

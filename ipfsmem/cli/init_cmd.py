@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +17,15 @@ from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.status_cmd import READERS
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import Wallet, default_keystore, wallet_options
-from ipfsmem.errors import ConfigError, NoVaultError, ProviderUnavailable, PublicError, UsageError
+from ipfsmem.errors import (
+    ConfigError,
+    IpfsmemError,
+    NoVaultError,
+    ProviderError,
+    ProviderUnavailable,
+    PublicError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory, Mode
@@ -102,10 +111,11 @@ def command(
         )
     ) as memory:
         report, words = memory.restored, memory.recovery_words
+        failure: BaseException | None = None
         if memory.recovery_words and not here.json:
             show_words(memory.recovery_words)
         if where and not restored and chosen != "local":
-            report = _publish(memory, here, yes_public)
+            report, failure = _publish(memory, here, yes_public)
         status = memory.status()
         if here.json:
             here.emit(
@@ -126,6 +136,8 @@ def command(
                     "sync": report,
                 }
             )
+            if failure is not None:
+                raise failure
             return
         if restored:
             said = f"This wallet has a memory there. It is back: {count(status.memories, 'memory')}, {count(status.events, 'event')}."
@@ -148,6 +160,8 @@ def command(
         )
         if report is not None and report.notices:
             tell(report)
+        if failure is not None:
+            raise failure
         click.echo(style("Next: ipfsmem write KEY --body TEXT", dim=True), err=True)
 
 
@@ -229,7 +243,7 @@ def _find(here: Here, unlock: Unlock, made: dict[str, Any], unprotected_keys: bo
     from ipfsmem.memory import Memory
 
     try:
-        with Meter(silent=here.json) as meter:
+        with nothing_made(), Meter(silent=here.json) as meter:
             return asyncio.run(
                 Memory.restore(
                     here.namespace, unlock=unlock, unprotected_keys=unprotected_keys, progress=meter, **made
@@ -245,24 +259,48 @@ def _create(here: Here, mode: Mode, made: dict[str, Any], **more: Any) -> Memory
     return Memory.create(here.namespace, mode, **made, **more)
 
 
-def _publish(memory: Memory, here: Here, yes_public: bool) -> SyncReport | None:
-    """Put the new ring where the wallet will look for it. When that fails now, the next sync does it."""
-    public_ok = agreed(memory, yes_public)
+@contextlib.contextmanager
+def nothing_made() -> Iterator[None]:
+    """While a memory is looked for and brought back: a provider's error says that there is none on this device now."""
     try:
+        yield
+    except NoVaultError:
+        raise
+    except ProviderError as error:
+        advice = (
+            "Try again when the provider can be reached."
+            if error.hint == ProviderUnavailable.hint
+            else error.hint
+        )
+        error.hint = f"Nothing was made on this device. {advice}".rstrip()
+        raise
+
+
+def _publish(memory: Memory, here: Here, yes_public: bool) -> tuple[SyncReport | None, BaseException | None]:
+    """Put the new ring where the wallet will look for it; and what kept it from there, to be raised in the end.
+
+    The memory is made by then and the words exist nowhere else, so whatever happens here they are shown first.
+    """
+    try:
+        public_ok = agreed(memory, yes_public)
         with Meter(silent=here.json) as meter:
-            return asyncio.run(memory.sync(public_ok=public_ok, progress=meter))
+            return asyncio.run(memory.sync(public_ok=public_ok, progress=meter)), None
     except PublicError:
         click.echo(
             style("not published: ", fg="yellow") + "everyone could read it, for good. When that is meant: "
             "ipfsmem sync --yes-public",
             err=True,
         )
-        return None
-    except ProviderUnavailable as error:
-        click.echo(
-            style("not published yet: ", fg="yellow") + clean(str(error)) + " (try: ipfsmem sync)", err=True
-        )
-        return None
+        return None, None
+    except IpfsmemError as error:
+        error.args = (f"the memory is made on this device, but not published yet: {error}",)
+        if isinstance(error, ProviderUnavailable):
+            error.hint = "When the provider can be reached: ipfsmem sync."
+        else:
+            error.hint = f"{error.hint} Then publish it with: ipfsmem sync.".lstrip()
+        return None, error
+    except (Exception, KeyboardInterrupt) as error:
+        return None, error
 
 
 def _warnings(words: list[str] | None, keystore: Path | None) -> list[str]:

@@ -8,7 +8,7 @@ import contextlib
 import click
 
 from ipfsmem.cli.here import Here, Whole, ours, provider_option
-from ipfsmem.cli.init_cmd import device_passphrase
+from ipfsmem.cli.init_cmd import device_passphrase, nothing_made
 from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import recovery_root
@@ -33,7 +33,7 @@ def command(
     claim_folder(here.folder)
     root = recovery_root(words_fd)
     passphrase = device_passphrase(here, "encrypted-ipfs", unprotected_keys)
-    with Meter(silent=here.json) as meter:
+    with nothing_made(), Meter(silent=here.json) as meter:
         memory = asyncio.run(
             Memory.restore(
                 here.namespace,

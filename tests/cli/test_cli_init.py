@@ -10,11 +10,17 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiohttp import web
+from ipfsmem_providers.directory import DirectoryProvider
 
+from ipfsmem.http import blocks
 from tests.cli_lab import KEY, OTHER_KEY, Cli, pipe
+from tests.servers.threaded import serve
 
 
 def test_local(bare: Cli) -> None:
@@ -235,3 +241,141 @@ def test_on_a_terminal_it_asks_and_has_words_typed_back(tmp_path: Path) -> None:
             break
     assert process.wait(30) == 0
     os.close(ours)
+
+
+TOKEN = "the token of the server"
+
+
+class Served:
+    """A peer on this machine; `answer` is what uploads get instead of what they ask for."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.answer: Callable[[], web.Response] | None = None
+        self.everything: Callable[[], web.Response] | None = None  #: the same for all requests
+        self.spec = ""
+
+    def app(self) -> web.Application:
+        @web.middleware
+        async def look(
+            request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+        ) -> web.StreamResponse:
+            if self.everything is not None:
+                return self.everything()
+            if self.answer is not None and request.method != "GET":
+                return self.answer()
+            return await handler(request)
+
+        app = blocks.app(DirectoryProvider(self.folder), token=TOKEN)
+        app.middlewares.insert(0, look)
+        return app
+
+
+@pytest.fixture
+def peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    made = Served(tmp_path / "theirs")
+    monkeypatch.setenv("PEER_TOKEN", TOKEN)
+    with serve(made.app) as url:
+        made.spec = f"peer:{url}"
+        monkeypatch.setenv("IPFSMEM_PROVIDER", made.spec)
+        yield made
+
+
+OWNERS = {"wallet": KEY, "no wallet": ""}
+
+
+def _init(cli: Cli, owner: str, *more: str) -> Any:
+    more = (*more,) if owner else (*more, "--no-wallet")
+    return cli("init", "--unprotected-keys", *more, key=owner)
+
+
+@pytest.mark.parametrize("owner", OWNERS.values(), ids=OWNERS)
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+def test_a_refused_upload_leaves_a_memory_and_says_so(
+    bare: Cli, peer: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str, as_json: bool
+) -> None:
+    monkeypatch.setenv("PEER_TOKEN", "a token of somebody else")
+    result = _init(bare, owner, *(["--json"] if as_json else []))
+    assert result.code == 42
+    if as_json:
+        words = result.json["recovery_words"]
+        assert result.json["root"] is None and result.json["sync"] is None
+        kind, told, advice = (result.error[name] for name in ("kind", "message", "hint"))
+        assert kind == "ProviderRefused" and result.error["exit_code"] == 42
+    else:
+        words = [
+            word
+            for _, word in sorted((int(n), word) for n, word in re.findall(r"(\d+) ([a-z]+)", result.out))
+        ]
+        assert "Made a new memory" in result.out and result.out.count("Recovery words") == 1
+        told, advice = result.err.splitlines()[-2:]
+    assert len(words) == 24
+    assert "the memory is made on this device, but not published yet: " in told and "401" in told
+    assert "token is wrong" in advice and advice.endswith("Then publish it with: ipfsmem sync.")
+    assert not (peer.folder / "packs").exists()
+    # it is here, it works, it is not made twice, and it goes out when that is possible
+    bare.ok("write", "tone", "--body", "direct")
+    assert _init(bare, owner).code == 3
+    monkeypatch.setenv("PEER_TOKEN", TOKEN)
+    bare.ok("sync")
+    other = Cli(tmp_path / "other", monkeypatch)
+    other.ok("recover", "--unprotected-keys", stdin=" ".join(words).encode())
+    assert other.ok("read", "tone", "--body").out == "direct\n"
+
+
+def test_an_outage_while_it_is_published(bare: Cli, peer: Served) -> None:
+    """It answered when it was asked for the wallet's memory, and took nothing afterwards."""
+    peer.answer = lambda: web.Response(status=503, headers={"Retry-After": "3600"})
+    result = _init(bare, KEY)
+    assert result.code == 41 and "Made a new memory" in result.out and "Recovery words" in result.out
+    told, advice = result.err.splitlines()[-2:]
+    assert "is made on this device, but not published yet: " in told and "503" in told
+    assert advice == "When the provider can be reached: ipfsmem sync."
+    peer.answer = None
+    bare.ok("sync")
+
+
+def test_words_are_shown_whatever_publishing_does(
+    bare: Cli, peer: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They exist nowhere else."""
+    from ipfsmem.memory import Memory
+
+    for number, fault in enumerate((KeyboardInterrupt(), RuntimeError("x"), OSError("x"))):
+
+        async def sync(self: Memory, fault: BaseException = fault, **_: object) -> None:
+            raise fault
+
+        monkeypatch.setattr(Memory, "sync", sync)
+        result = _init(bare, "", "--json", "-n", f"n{number}")
+        assert result.code == (130, 70, 30)[number] and len(result.json["recovery_words"]) == 24
+
+
+@pytest.mark.parametrize("command", ["init", "recover"])
+@pytest.mark.parametrize("fault", ["down", "refused", "takes nothing"])
+def test_nothing_is_made_and_it_is_said(
+    bare: Cli, peer: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, fault: str
+) -> None:
+    words = _init(bare, KEY, "--json").json["recovery_words"]
+    other = Cli(tmp_path / "other", monkeypatch)
+    if fault == "takes nothing":
+        monkeypatch.setenv("PEER_TOKEN", "a token of somebody else")
+    else:
+        status = 503 if fault == "down" else 403
+        peer.everything = lambda: web.Response(status=status, headers={"Retry-After": "3600"})
+    if command == "init":
+        result = other("init", "--unprotected-keys", key=KEY)
+    else:
+        result = other("recover", "--unprotected-keys", stdin=" ".join(words).encode())
+    assert result.code == (41 if fault == "down" else 42) and result.out == ""
+    advice = result.err.splitlines()[-1]
+    assert advice.startswith("Nothing was made on this device. ") and "safe on this device" not in result.err
+    assert ("Try again when" in advice) is (fault == "down") and ("token" in advice) is (fault != "down")
+    assert not other.home.exists() or not list(other.home.iterdir())
+    peer.everything = None
+    monkeypatch.setenv("PEER_TOKEN", TOKEN)
+    if command == "init":
+        assert "It is back" in other.ok("init", "--unprotected-keys", key=KEY).out
+    else:
+        other.ok("recover", "--unprotected-keys", stdin=" ".join(words).encode())
