@@ -38,12 +38,12 @@ from ipfsmem.seal.signers import WalletSigner
 from ipfsmem.seal.statements import member_id
 from ipfsmem.seal.wallet import key_request, sign_once, sign_twice
 from ipfsmem.storage.codecs import PlainCodec, SealedCodec
-from ipfsmem.sync.anchor_pins import MAX_HOPS, learn
+from ipfsmem.sync.anchor_pins import MAX_HOPS, PINS_AT_ONCE, learn
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names, pin_name, target
 from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.publish import build_ring_root
-from ipfsmem.sync.remote import read_root
+from ipfsmem.sync.remote import RootFiles, read_root
 from ipfsmem.sync.report import SyncReport
 
 VAULT_MODES = ("ipfs", "encrypted-ipfs")
@@ -266,20 +266,37 @@ async def _listed_vault(
         except ProviderError as error:
             failures.append(error)
             continue
-        for pin in pins:
-            try:
-                files = await drive_async(read_root(Reader(), pin.cid), fetcher.get)
-                keyring = parse_keyring(files.keyring)
-            except ProviderError:
-                raise
-            except IpfsmemError:
-                continue
-            if keyring.roots[0] == root.admin_public:
-                return _pinned(keyring.vault, keyring.roots[0], root.head_public), not keyring.plain
-            await learn(names, fetcher, [pin], root.head_public)
+        roots = list(dict.fromkeys(pin.cid for pin in pins))
+        start, end = 0, 1  # the newest is most often all that is needed
+        while start < len(roots):
+            keyrings, down = await _listed_rings(roots[start:end], fetcher)
+            for keyring in keyrings.values():
+                if keyring.roots[0] == root.admin_public:
+                    return _pinned(keyring.vault, keyring.roots[0], root.head_public), not keyring.plain
+            if down is not None:
+                raise down
+            await learn(names, fetcher, [pin for pin in pins if pin.cid in keyrings], root.head_public)
+            start, end = end, end + PINS_AT_ONCE
     if failures and names.known(ipns_name(root.head_public)) is None:
         raise failures[0]  # the memory may be there: nobody is to make an empty one now
     return None
+
+
+async def _listed_rings(
+    roots: list[CID], fetcher: Fetcher
+) -> tuple[dict[CID, Keyring], ProviderError | None]:
+    """The rings of those of `roots` that hold one, and why one of them could not be read."""
+    found: dict[CID, Keyring] = {}
+
+    def use(root: CID, files: RootFiles) -> IpfsmemError | None:
+        try:
+            found[root] = parse_keyring(files.keyring)
+        except IpfsmemError as error:
+            return error
+        return None
+
+    failed = await fetcher.side_by_side({root: read_root(Reader(), root) for root in roots}, use)
+    return found, next((error for error in failed.values() if isinstance(error, ProviderError)), None)
 
 
 def _pinned(vault: bytes, admin: bytes, anchor: bytes) -> VaultConfig:

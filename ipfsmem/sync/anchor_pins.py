@@ -14,10 +14,9 @@ import msgspec
 
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.dagpb import decode_node
-from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.tree import Tree, build_tree
-from ipfsmem.errors import FormatError, IpfsmemError, ProviderError, ProviderRefused
+from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem.sync.ipns import MAX_RECORD, Record, verify_record
 from ipfsmem.sync.names import Names, pin_name, target
 from ipfsmem.sync.provider import Pin, Provider, same_root
@@ -32,6 +31,9 @@ RING = "keyring.json"
 SUFFIX = ".ipns"
 #: Names that lead from one to the next, and so records in one root.
 MAX_HOPS = 8
+#: Roots of one pin list that are looked at, newest first, and how many of them side by side.
+MAX_PINS = 10_000
+PINS_AT_ONCE = 128
 #: Row that says which root was pinned for which anchor at which provider.
 _NOTED = "anchor pins"
 
@@ -94,21 +96,24 @@ async def learn(names: Names, fetcher: Fetcher, pins: Sequence[Pin], anchor: byt
 
     A wrong one is passed over: whoever may pin there can list anything. Raises ProviderError when it cannot be known.
     """
-    found: dict[Pin, AnchorRoot] = {}
-    for pin in pins:
-        before = len(fetcher.fetched)
-        try:
-            shown = await drive_async(read_anchor_root(Reader(), pin.cid, anchor), fetcher.get)
-        except ProviderError:
-            raise
-        except IpfsmemError:
-            fetcher.forget_since(before)
-            continue
-        for name, record in shown.records.items():
+    shown: dict[CID, AnchorRoot] = {}
+
+    def use(root: CID, read: AnchorRoot) -> None:
+        shown[root] = read
+
+    roots = list(dict.fromkeys(pin.cid for pin in pins))[:MAX_PINS]
+    for start in range(0, len(roots), PINS_AT_ONCE):
+        reads = {
+            root: read_anchor_root(Reader(), root, anchor) for root in roots[start : start + PINS_AT_ONCE]
+        }
+        for error in (await fetcher.side_by_side(reads, use)).values():
+            if isinstance(error, ProviderError):
+                raise error
+    for read in shown.values():
+        for name, record in read.records.items():
             names.offer(name, record)
-        fetcher.fetched.update(ring_tree(shown.keyring).blocks)
-        found[pin] = shown
-    return found
+        fetcher.fetched.update(ring_tree(read.keyring).blocks)
+    return {pin: shown[pin.cid] for pin in pins if pin.cid in shown}
 
 
 async def learn_anchor(run: Run, anchor: bytes) -> None:

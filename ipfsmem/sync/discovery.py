@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 
 from ipfsmem.content.cid import CID, ipns_name
-from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
     FormatError,
@@ -19,10 +18,11 @@ from ipfsmem.errors import (
     SealError,
 )
 from ipfsmem.seal.ring import Ring, parse_keyring
-from ipfsmem.sync.anchor_pins import learn_anchor, learn_unknown
+from ipfsmem.sync.anchor_pins import MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
 from ipfsmem.sync.heads import Head, open_root
 from ipfsmem.sync.names import pin_name, target
-from ipfsmem.sync.remote import read_root
+from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.remote import RootFiles, read_root
 from ipfsmem.sync.run import Run
 
 #: Names followed in one sync; more means somebody makes them up.
@@ -55,7 +55,8 @@ async def discover(run: Run) -> None:
 
 
 async def _open_pins(run: Run) -> None:
-    """Every root that a list shows. One that nobody can give now does not hide the others; raises when all are so."""
+    """Every root that a list shows, many at a time, newest first: a device that was off for months has its newest head
+    among old ones. What nobody can give now does not hide the others; raises when all are so."""
     failure: ProviderError | None = None
     for provider in run.providers:
         if not provider.capabilities.list:
@@ -65,17 +66,53 @@ async def _open_pins(run: Run) -> None:
         except ProviderError as error:
             run.report.say("channel-down", f"the pin list of {provider.name} could not be read: {error}")
             continue
-        for pin in pins:
-            try:
-                await _open(run, pin.cid, f"pin list of {provider.name}", anchor=False)
-            except ProviderError as error:
-                run.opened.discard(pin.cid)
-                failure = failure or error
-                run.report.say(
-                    "channel-down", f"a root of the pin list of {provider.name} could not be read: {error}"
-                )
+        roots = list(dict.fromkeys(pin.cid for pin in sorted(pins, key=lambda pin: -pin.created)))
+        if len(roots) > MAX_PINS:
+            run.report.say(
+                "pins",
+                f"{provider.name} lists {len(roots)} roots: only the newest {MAX_PINS} were looked at. "
+                "Let go of old ones: ipfsmem gc",
+            )
+        fresh = [root for root in roots[:MAX_PINS] if root not in run.opened and root not in run.headless]
+        failed = await _open_listed(run, fresh)
+        _tell_of_pins(run, provider, failed)
+        down = (error for error in failed.values() if isinstance(error, ProviderError))
+        failure = failure or next(down, None)
     if failure is not None and not run.heads:
         raise failure
+
+
+async def _open_listed(run: Run, roots: list[CID]) -> dict[CID, IpfsmemError]:
+    """Open roots of one list. Where nobody gives any of many, the rest is not asked for."""
+    failed: dict[CID, IpfsmemError] = {}
+    for start in range(0, len(roots), PINS_AT_ONCE):
+        part = roots[start : start + PINS_AT_ONCE]
+        problems = await _open_roots(run, part, anchor=False)
+        failed |= problems
+        if len(problems) == len(part) and all(isinstance(e, ProviderError) for e in problems.values()):
+            failed |= dict.fromkeys(roots[start + PINS_AT_ONCE :], problems[part[0]])
+            break
+    return failed
+
+
+def _tell_of_pins(run: Run, provider: Provider, failed: dict[CID, IpfsmemError]) -> None:
+    """One notice for each sort of failure, however many roots a list shows: whoever may pin can list anything."""
+    sorts: dict[type[IpfsmemError], dict[CID, IpfsmemError]] = {}
+    for root, error in failed.items():
+        sorts.setdefault(type(error), {})[root] = error
+    for sort, roots in sorts.items():
+        root, error = next(iter(roots.items()))
+        source = f"pin list of {provider.name}"
+        if issubclass(sort, ProviderError):
+            what = "a root" if len(roots) == 1 else f"{len(roots)} roots"
+            run.report.say("channel-down", f"{what} of the {source} could not be read: {error}")
+        elif len(roots) == 1:
+            _refuse(run, root, source, error)
+        else:
+            run.report.say(
+                "head-refused",
+                f"{len(roots)} roots ({source}) were not used, one of them {root}: {error}{run.why(error)}",
+            )
 
 
 def _member_names(run: Run) -> list[str]:
@@ -112,35 +149,47 @@ async def _open(run: Run, root: CID, source: str, *, anchor: bool = False) -> No
     """Verify a root; `anchor` when a name that only a root can sign points at it."""
     if root in run.opened or (root in run.headless and not anchor):
         return
-    run.opened.add(root)
-    reader, before = Reader(), len(run.fetcher.fetched)
+    for error in (await _open_roots(run, [root], anchor=anchor)).values():
+        if isinstance(error, ProviderError):
+            raise error
+        _refuse(run, root, source, error)
+
+
+def _refuse(run: Run, root: CID, source: str, error: IpfsmemError) -> None:
+    run.report.say("head-refused", f"root {root} ({source}) was not used: {error}{run.why(error)}")
+
+
+async def _open_roots(run: Run, roots: list[CID], *, anchor: bool) -> dict[CID, IpfsmemError]:
+    """Read roots side by side and verify one after another; what was not used, and why."""
+    run.opened.update(roots)
+    reads = {root: read_root(Reader(), root) for root in roots}
+    failed = await run.fetcher.side_by_side(reads, lambda root, files: _use(run, root, files, anchor))
+    run.opened.difference_update(root for root, error in failed.items() if isinstance(error, ProviderError))
+    return failed
+
+
+def _use(run: Run, root: CID, files: RootFiles, anchor: bool) -> IpfsmemError | None:
+    """Take in what a root shows, or say why not."""
+    ring = run.replica.ring
+    secrets = [run.replica.device.box_secret]
+    if run.root is not None:
+        secrets.append(run.root.box_secret)
     try:
-        files = await drive_async(read_root(reader, root), run.fetcher.get)
-        ring = run.replica.ring
-        secrets = [run.replica.device.box_secret]
-        if run.root is not None:
-            secrets.append(run.root.box_secret)
-        try:
-            opened = open_root(files, run.vault, ring, secrets)
-        except OpenError:
-            _learn_publicly(run, files.keyring, ring)
-            raise
-        if opened.head is None and not anchor:
-            # Bytes of a ring count when a commit or an anchor names them: else old and new parts could be paired.
-            # Pin lists show the anchor's root too, so this alone is no news for anybody.
-            run.opened.discard(root)
-            run.headless.add(root)
-            return
-    except ProviderError:
-        raise
+        opened = open_root(files, run.vault, ring, secrets)
+    except OpenError as error:
+        _learn_publicly(run, files.keyring, ring)
+        return error
     except IpfsmemError as error:
-        run.fetcher.forget_since(before)
-        run.report.say("head-refused", f"root {root} ({source}) was not used: {error}{run.why(error)}")
-        return
+        return error
+    if opened.head is None and not anchor:
+        # Bytes of a ring count when a commit or an anchor names them: else old and new parts could be paired.
+        # Pin lists show the anchor's root too, so this alone is no news for anybody.
+        run.opened.discard(root)
+        run.headless.add(root)
+        return None
+    if ring is None and not _is_anchored(run, opened.ring):
+        return FormatError("it has a ring that is not of this wallet")
     with run.replica.transaction():
-        if ring is None and not _is_anchored(run, opened.ring):
-            run.report.say("head-refused", f"root {root} ({source}) has a ring that is not of this wallet")
-            return
         run.replica.set_ring(opened.ring if run.replica.ring is None else run.replica.ring.join(opened.ring))
     by = opened.head.commit.commit.dev if opened.head is not None else ""
     if by != run.replica.device.id and run.replica.device.id in opened.shown.view.members:
@@ -150,6 +199,7 @@ async def _open(run: Run, root: CID, source: str, *, anchor: bool = False) -> No
         run.ring_roots.add(root)
     else:
         run.heads[root] = opened.head
+    return None
 
 
 def _is_anchored(run: Run, ring: Ring) -> bool:

@@ -9,7 +9,7 @@ and the whole is simply run again. One sync at a time for a memory; writes go on
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.errors import IpfsmemError, MembershipError, NoVaultError
@@ -18,12 +18,13 @@ from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.sync.collection import Collection, collect_roots
 from ipfsmem.sync.discovery import discover, weigh
+from ipfsmem.sync.heads import Head
 from ipfsmem.sync.identity import stranger_to_itself
 from ipfsmem.sync.joining import (
     ask_again,
     become_another,
     check_own_name,
-    join_head,
+    join_heads,
     say_what_was_refused,
     take_over_orphans,
 )
@@ -34,6 +35,9 @@ from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.publish import Layout, build_ring_root, prepare
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.run import Run
+
+#: Heads that one commit names.
+MAX_PREV = 256
 
 
 async def sync(
@@ -118,9 +122,7 @@ async def _pull(run: Run) -> None:
         await check_own_name(run)
     take_over_orphans(run)
     await ask_again(run)
-    for head in sorted(run.heads.values(), key=lambda h: (h.commit.commit.h, h.commit.digest)):
-        if head is not stranger:
-            await join_head(run, head)
+    await join_heads(run, [head for head in run.heads.values() if head is not stranger])
     with run.replica.transaction():
         run.fetcher.keep()
         run.names.keep()
@@ -161,6 +163,11 @@ def _administer(run: Run, root: RootKeys) -> None:
     run.anchored = replica.ring
 
 
+def _newest(heads: Iterable[Head]) -> list[str]:
+    """What a commit names as its past: the heads held, of a long pin list the newest (its length is that of a file)."""
+    return [head.commit.digest for head in sorted(heads, key=lambda h: h.commit.commit.h)[-MAX_PREV:]]
+
+
 async def publish(run: Run, layout: Layout) -> None:
     """Publish the joined state, or take over a head that says the same, and move this device's name there."""
     replica = run.replica
@@ -183,7 +190,7 @@ async def publish(run: Run, layout: Layout) -> None:
                 replica,
                 layout,
                 run.heads.values(),
-                [head.commit.digest for head in run.heads.values()],
+                _newest(run.heads.values()),
             )
             if ready.own and str(ready.root).encode() != replica.db.get_meta("root"):
                 # Until names point there it waits, also when this sync is cut off: the commit counts our writes.

@@ -5,17 +5,22 @@ What arrives is held until it is worth keeping; nothing is written here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from ipfsmem.content.cid import CID
 from ipfsmem.content.limits import OWN
 from ipfsmem.content.verify import verify_block
-from ipfsmem.errors import BlockError, LimitError, ProviderError
+from ipfsmem.errors import BlockError, IpfsmemError, LimitError, ProviderError
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.many import read_blocks
 from ipfsmem.replica.replica import Replica
 from ipfsmem.sync.provider import MAX_BATCH, Provider
 
+if TYPE_CHECKING:
+    from ipfsmem.content.fetch import Fetch
+
+T = TypeVar("T")
 #: Blocks in one request.
 BATCH = 2_000
 
@@ -34,7 +39,57 @@ class Fetcher:
         self.refused: dict[CID, str] = {}
 
     async def get(self, cids: Iterable[CID]) -> Mapping[CID, bytes]:
-        """The blocks that can be had of `cids`, verified. A wrong one is refused, noted and left out."""
+        """The blocks that can be had of `cids`, verified. A wrong one is refused, noted and left out.
+
+        Raises ProviderError when one is lacking that a provider which is down may have.
+        """
+        found, failure = await self._some(cids)
+        if failure is not None:
+            raise failure
+        return found
+
+    async def side_by_side(
+        self, reads: Mapping[CID, Fetch[T]], use: Callable[[CID, T], IpfsmemError | None]
+    ) -> dict[CID, IpfsmemError]:
+        """Drive many reads at once, so that one request carries what all of them want next, and then use what each
+        came to, in the order of `reads`; `use` answers why one is refused. What failed, and why.
+
+        One that fails holds up no other. What only failed ones fetched is let go of.
+        """
+        before = len(self.fetched)
+        done: dict[CID, T] = {}
+        failed: dict[CID, IpfsmemError] = {}
+        asked: dict[CID, set[CID]] = {key: set() for key in reads}
+        given: dict[CID, Mapping[CID, bytes] | None] = dict.fromkeys(reads)
+        while given:
+            wanted: dict[CID, list[CID]] = {}
+            for key, blocks in given.items():
+                try:
+                    wanted[key] = next(reads[key]) if blocks is None else reads[key].send(blocks)
+                    asked[key].update(wanted[key])
+                except StopIteration as end:
+                    done[key] = end.value
+                except IpfsmemError as error:
+                    failed[key] = error
+            found, down = await self._some(dict.fromkeys(cid for cids in wanted.values() for cid in cids))
+            given = {}
+            for key, cids in wanted.items():
+                got = {cid: found[cid] for cid in cids if cid in found}
+                if down is not None and len(got) < len(cids):
+                    failed[key] = down
+                else:
+                    given[key] = got
+        for key in reads:
+            if key in done and (refused := use(key, done[key])) is not None:
+                failed[key] = refused
+        good = {cid for key, cids in asked.items() if key not in failed for cid in cids}
+        for cid in list(self.fetched)[before:]:
+            if cid not in good:
+                del self.fetched[cid]
+        return failed
+
+    async def _some(self, cids: Iterable[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
+        """What can be had, and why the rest could not be asked for everywhere."""
         found: dict[CID, bytes] = {}
         missing: list[CID] = []
         wanted = list(cids)
@@ -48,8 +103,11 @@ class Fetcher:
             else:
                 found[cid] = data
         for start in range(0, len(missing), min(BATCH, MAX_BATCH)):
-            found |= await self._fetch(missing[start : start + BATCH])
-        return found
+            more, problem = await self._fetch(missing[start : start + BATCH])
+            found |= more
+            if problem is not None:
+                return found, problem
+        return found, None
 
     async def whole(self, root: CID, replica: Replica) -> None:
         """Fetch a whole tree in one answer, where a provider gives that, and keep it: for a device that has nothing yet.
@@ -84,8 +142,8 @@ class Fetcher:
         self.fetched[cid] = data
         return True
 
-    async def _fetch(self, wanted: list[CID]) -> dict[CID, bytes]:
-        """From the first provider that has it; one that is down is passed over while another one answers."""
+    async def _fetch(self, wanted: list[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
+        """From the first provider that has it; one that is down is passed over while another one answers for all."""
         found: dict[CID, bytes] = {}
         failure: ProviderError | None = None
         answered = False
@@ -102,9 +160,7 @@ class Fetcher:
             for cid, data in given.items():
                 if self._take(provider, cid, data):
                     found[cid] = data
-        if failure is not None and (not answered or len(found) < len(wanted)):
-            raise failure
-        return found
+        return found, None if answered and len(found) == len(wanted) else failure
 
     def forget_since(self, count: int) -> None:
         """Let go of what was fetched after there were `count` blocks: it belonged to a head that was refused."""

@@ -6,6 +6,7 @@ holds. Nothing is joined into the state here, and nothing is written.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
 
 import msgspec
@@ -25,6 +26,45 @@ class Head(msgspec.Struct, frozen=True):
     root: CID
     commit: SignedCommit
     state: CID
+
+    def holds(self, other: Head) -> bool:
+        """Whether joining `other` after this one brings nothing: this one was made with it joined.
+
+        Its commit names the other, and knows of every write that the other knows of, as the same write.
+        """
+        mine = self.commit.commit.ctx
+        return other.commit.digest in self.commit.commit.prev and all(
+            device in mine
+            and (mine[device].n > seen.n or (mine[device].n, mine[device].r) == (seen.n, seen.r))
+            for device, seen in other.commit.commit.ctx.items()
+        )
+
+
+def tops(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
+    """Those of `heads` that no other one holds, by clock, each with those below it: held by it, or by one of these."""
+    by_digest = {head.commit.digest: head for head in heads}
+    below = {
+        digest: [
+            by_digest[before]
+            for before in head.commit.commit.prev
+            if before in by_digest and head.holds(by_digest[before])
+        ]
+        for digest, head in by_digest.items()
+    }
+    held = {head.commit.digest for each in below.values() for head in each}
+    found = []
+    for head in sorted(by_digest.values(), key=lambda h: (h.commit.commit.h, h.commit.digest)):
+        if head.commit.digest in held:
+            continue
+        reached: dict[str, Head] = {}
+        stack = [head]
+        while stack:
+            for lower in below[stack.pop().commit.digest]:
+                if lower.commit.digest not in reached:
+                    reached[lower.commit.digest] = lower
+                    stack.append(lower)
+        found.append((head, list(reached.values())))
+    return found
 
 
 class Opened(msgspec.Struct, frozen=True):

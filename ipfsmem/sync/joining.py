@@ -5,6 +5,9 @@ Format sections 5 and 7. Reading and checking a head happens outside of transact
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.tree import empty_tree
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.fetch import drive_async
@@ -17,7 +20,7 @@ from ipfsmem.errors import (
     ProviderError,
 )
 from ipfsmem.sync.fork import adopt_head, adopt_orphans, append_new_lines, forked_devices, orphans, settled
-from ipfsmem.sync.heads import Head
+from ipfsmem.sync.heads import Head, tops
 from ipfsmem.sync.identity import (
     append_lines,
     last_pair,
@@ -34,7 +37,21 @@ from ipfsmem.sync.run import Run
 GUARD_FROM = 10
 
 
-async def join_head(run: Run, head: Head) -> None:
+async def join_heads(run: Run, heads: Iterable[Head]) -> None:
+    """Join every head. One that another holds is not read again: what it says came with that one, if that was joined."""
+    left = {head.root: head for head in heads}
+    while left:
+        for head, below in tops(left.values()):
+            del left[head.root]
+            if not await _join_head(run, head):
+                continue
+            with run.replica.transaction():
+                for lower in below:
+                    if left.pop(lower.root, None) is not None:
+                        _note_head(run, lower, hlc_ms(lower.commit.commit.h))
+
+
+async def _join_head(run: Run, head: Head) -> bool:
     before = len(run.fetcher.fetched)
     try:
         changes = await _changes(run, head)
@@ -43,13 +60,14 @@ async def join_head(run: Run, head: Head) -> None:
     except IpfsmemError as error:
         run.fetcher.forget_since(before)
         _drop(run, head, f"{error}{run.why(error)}")
-        return
+        return False
     with run.replica.transaction():
         entries = _count_entries(run) if len(changes) > GUARD_FROM else 0
         if not _join_or_hold(run, changes, head):
-            return
+            return False
         if entries:
             _guard(run, entries)
+    return True
 
 
 async def ask_again(run: Run) -> None:
@@ -157,17 +175,25 @@ def _drop(run: Run, head: Head, why: str) -> None:
     )
 
 
-def _note_head(run: Run, head: Head) -> bool:
-    """Remember a joined head; True when it is news."""
+def _note_head(run: Run, head: Head, made: int | None = None) -> bool:
+    """Remember a joined head; True when it is news. `made`: when, of one that stood behind a newer one all the time."""
     commit = head.commit.commit
     known = run.replica.db.connection.execute(
         "SELECT 1 FROM heads WHERE root=?", (str(head.root),)
     ).fetchone()
     if known is not None:
         return False
+    now = run.replica.world.now()
     run.replica.db.connection.execute(
         "INSERT OR REPLACE INTO heads VALUES (?,?,?,?,?,?)",
-        (str(head.root), commit.dev, commit.c, head.commit.digest, run.replica.world.now(), b""),
+        (
+            str(head.root),
+            commit.dev,
+            commit.c,
+            head.commit.digest,
+            now if made is None else min(made, now),
+            b"",
+        ),
     )
     return True
 

@@ -61,7 +61,7 @@ def what_is_forgotten(replica: Replica, providers: Sequence[Provider]) -> str:
     if not leading:
         return (
             "no provider here keeps names or lists roots, so other devices cannot find what is published: add one that "
-            "does, or write the root and the providers down"
+            "does, and print what leads there: ipfsmem keys sheet"
         )
     at = oldest_put(replica, providers)
     when = "they were not put yet"
@@ -69,8 +69,8 @@ def what_is_forgotten(replica: Replica, providers: Sequence[Provider]) -> str:
         when = f"the oldest was put {datetime.fromtimestamp(at // 1000, UTC):%Y-%m-%d %H:%M} UTC"
     return (
         f"networks forget names 48 hours after they were put last ({when}), and no provider here keeps them or lists "
-        "roots: keep `ipfsmem sync --every 1h` running on one device, or add such a provider; the root and the "
-        "providers, written down, lead back to it too"
+        "roots: keep `ipfsmem sync --every 1h` running on one device, or add such a provider; the newest root and the "
+        "providers lead back to it too, on paper: ipfsmem keys sheet"
     )
 
 

@@ -1,0 +1,190 @@
+"""Long pin lists on a new device where no names are kept: every root is looked at, for a handful of requests."""
+
+from __future__ import annotations
+
+import asyncio
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ipfsmem.causal.value import Seen
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.sync import discovery
+from ipfsmem.sync.commit import Commit, SignedCommit
+from ipfsmem.sync.engine import MAX_PREV, _newest
+from ipfsmem.sync.heads import Head, tops
+from ipfsmem.sync.names import pin_name
+from ipfsmem.sync.provider import Pin
+from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.testing.simulator import FULL
+
+WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0a"))
+LISTS = msgspec.structs.replace(FULL, names=False, dag=False)
+
+
+def connection(cloud: SimCloud) -> SimProvider:
+    return SimProvider(cloud, name="account", capabilities=LISTS)
+
+
+def device(home: Path, name: str, provider: SimProvider) -> Memory:
+    return Memory.load(
+        "m",
+        "encrypted-ipfs",
+        provider=provider,
+        unlock=WALLET,
+        unprotected_keys=True,
+        home=home / name,
+        create=True,
+    )
+
+
+def publish(memory: Memory, name: str, times: int) -> None:
+    for n in range(times):
+        memory.write(f"{name}{n % 7}", f"text {n} of {name}")
+        asyncio.run(memory.sync())
+
+
+def name_of(memory: Memory) -> str:
+    vault = memory.replica.config.vault
+    assert vault is not None
+    return pin_name(bytes.fromhex(vault.anchor))
+
+
+def invented(name: str, count: int) -> list[Pin]:
+    return [
+        Pin(CID(1, 0x70, b"\x12\x20" + sha256(b"%d" % n).digest()), name, f"x{n}", 4_000_000_000_000 + n)
+        for n in range(count)
+    ]
+
+
+def test_sixty_roots_cost_a_handful_of_requests(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a = device(tmp_path, "a", connection(cloud))
+    publish(a, "k", 60)
+    assert len(cloud.pins) >= 60
+    fresh = connection(cloud)
+    b = device(tmp_path, "b", fresh)
+    assert b.files() == a.files()
+    assert fresh.calls.count("get_blocks") <= 9
+    # All of them are known from now on, and looked at again without a request.
+    assert {entry.root for entry in a.log()} <= {entry.root for entry in b.log()}
+    calls = fresh.calls.count("get_blocks")
+    asyncio.run(b.sync())
+    assert fresh.calls.count("get_blocks") == calls
+
+
+def test_three_thousand_invented_roots_cost_a_bounded_number_and_one_notice(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a = device(tmp_path, "a", connection(cloud))
+    publish(a, "k", 3)
+    fresh = connection(cloud)
+    fresh.faults.pins = [*invented(name_of(a), 3_000), *cloud.pins]
+    b = device(tmp_path, "b", fresh)
+    assert b.files() == a.files()
+    assert fresh.calls.count("get_blocks") <= 2 * (3_000 // discovery.PINS_AT_ONCE) + 14
+    assert b.restored is not None
+    (notice,) = [notice for notice in b.restored.notices if notice.kind == "head-refused"]
+    assert "3000 roots (pin list of account)" in notice.text
+
+
+def test_no_more_than_so_many_roots_are_looked_at_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discovery, "MAX_PINS", 4)
+    cloud = SimCloud()
+    a = device(tmp_path, "a", connection(cloud))
+    publish(a, "k", 6)
+    listed = len([pin for pin in cloud.pins if pin.name == name_of(a)])
+    report = asyncio.run(a.sync())
+    (notice,) = [notice for notice in report.notices if notice.kind == "pins"]
+    assert "ipfsmem gc" in notice.text and f"lists {listed} roots" in notice.text
+
+
+def test_the_head_of_a_device_that_was_off_for_long_is_found_among_old_pins(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    behind = connection(cloud)
+    a = device(tmp_path, "a", connection(cloud))
+    publish(a, "k", 3)
+    b = device(tmp_path, "b", connection(cloud))
+    asyncio.run(a.sync())
+    behind.faults.pins = list(cloud.pins)
+    b.write("from-b", "only in an old root")
+    asyncio.run(b.sync())
+    b.close()
+    asyncio.run(a.sync(provider=behind))
+    publish(a, "k", 20)
+    assert a.read("from-b") is None
+    c = device(tmp_path, "c", connection(cloud))
+    assert c.read("from-b").file.body == "only in an old root"  # type: ignore[union-attr]
+    assert c.files().items() >= a.files().items()
+
+
+def test_when_the_newest_cannot_be_read_what_it_held_is_joined_from_older_ones(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a = device(tmp_path, "a", connection(cloud))
+    publish(a, "k", 5)
+    before = set(cloud.blocks)
+    a.write("newest", "text")
+    root = asyncio.run(a.sync()).root
+    assert root is not None
+    fresh = connection(cloud)
+    # Its root, ring and commit are there, its state is not.
+    top = {parse_cid(root)} | {cid for cid in cloud.blocks if cid.codec == 0x55}
+    fresh.faults.drop = (set(cloud.blocks) - before) - top
+    b = device(tmp_path, "b", fresh)
+    assert b.files() == {key: text for key, text in a.files().items() if key != "newest"}
+    assert b.restored is not None
+    assert any(root in n.text and "was not joined" in n.text for n in b.restored.notices)
+
+
+def test_one_that_gives_nothing_is_not_asked_for_every_root(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a = device(tmp_path, "a", connection(cloud))
+    publish(a, "k", 2)
+    other = connection(cloud)
+    other.faults.pins = invented(name_of(a), 1_000)
+
+    async def down(cids: object) -> dict[CID, bytes]:
+        other.calls.append("get_blocks")
+        raise ProviderUnavailable("the gateway is down")
+
+    other.get_blocks = down  # type: ignore[method-assign]
+    with pytest.raises(ProviderUnavailable):
+        asyncio.run(a.sync(provider=other))
+    assert other.calls.count("get_blocks") == 1
+
+
+def head(name: str, ctx: dict[str, tuple[int, str]], *prev: Head, h: int = 0) -> Head:
+    seen = {device: Seen(n, r, "") for device, (n, r) in ctx.items()}
+    commit = Commit(1, seen, name, "", f"{h:016x}", [p.commit.digest for p in prev], "", "", 1, "")
+    cid = CID(1, 0x70, b"\x12\x20" + sha256(name.encode()).digest())
+    return Head(cid, SignedCommit(commit, name.encode(), b""), cid)
+
+
+def shape(*heads: Head) -> dict[str, set[str]]:
+    return {top.commit.commit.dev: {low.commit.commit.dev for low in below} for top, below in tops(heads)}
+
+
+def test_what_holds_what() -> None:
+    one = head("one", {"a": (1, "x")})
+    two = head("two", {"a": (2, "y")}, one, h=1)
+    three = head("three", {"a": (2, "y"), "b": (1, "z")}, two, h=2)
+    assert shape(one, two, three) == {"three": {"two", "one"}}
+    assert shape(one, three) == {"one": set(), "three": set()}, "a gap in the chain proves nothing"
+    aside = head("aside", {"c": (1, "w")}, one, h=3)
+    assert shape(one, two, aside) == {"two": {"one"}, "aside": set()}, (
+        "it names one, but does not know its write"
+    )
+    forked = head("forked", {"a": (1, "other")}, one)
+    assert shape(one, forked) == {"one": set(), "forked": set()}, "another write under the same number"
+
+
+def test_a_commit_names_the_newest_of_many_heads_only() -> None:
+    many = [head(f"{n}", {"a": (n, "x")}, h=n) for n in range(400)]
+    assert set(_newest(reversed(many))) == {one.commit.digest for one in many[-MAX_PREV:]}
