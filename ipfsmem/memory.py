@@ -52,7 +52,7 @@ from ipfsmem.storage.secret_check import SecretCheck
 from ipfsmem.storage.working_copy import PLAIN_MODES
 from ipfsmem.sync.background import Background, Told
 from ipfsmem.sync.channels import Channels
-from ipfsmem.sync.collection import Collection
+from ipfsmem.sync.collection import Collection, Rules
 from ipfsmem.sync.engine import collect, move, sync
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.pace import Pace
@@ -446,7 +446,7 @@ class Memory(LocalMemory):
         older = words_of(self.replica.ring)
         secret = self.replica.world.random(32)
         words = RootKeys.from_recovery(secret)
-        enrol_words(self.replica, root, words)
+        label = enrol_words(self.replica, root, words)
         report, vault = None, self.replica.config.vault
         assert vault is not None
         try:
@@ -456,7 +456,7 @@ class Memory(LocalMemory):
             )
         except IpfsmemError as error:
             problem = str(error)
-        return NewWords(member_id(words.admin_public), to_words(secret), older, problem, report)
+        return NewWords(member_id(words.admin_public), label, to_words(secret), older, problem, report)
 
     def _unlocked(self) -> RootKeys:
         if self._root is None:
@@ -507,17 +507,15 @@ class Memory(LocalMemory):
         dry_run: bool = False,
         keep_roots: int = KEEP_ROOTS,
         keep_days: int = KEEP_DAYS,
+        drop_guarded: bool = False,
         progress: Progress = no_progress,
     ) -> Collection:
-        """Unpin superseded roots and drop blocks that only they needed; says for each root why it stays or goes."""
-        return await collect(
-            self.replica,
-            self._channels(),
-            dry_run=dry_run,
-            keep_roots=keep_roots,
-            keep_days=keep_days,
-            progress=progress,
-        )
+        """Unpin superseded roots and drop blocks that only they needed; says for each root why it stays or goes.
+
+        `drop_guarded`: a mass delete was right, so the root before it may go like any other, now or when its time comes.
+        """
+        rules = Rules(dry_run, keep_roots, keep_days, drop_guarded)
+        return await collect(self.replica, self._channels(), rules, progress)
 
     async def test_provider(self, provider: str | Provider) -> list_[Step]:
         """Try a provider out, really: upload, listing, reading back, names, unpin. It is shown nothing of the memory."""

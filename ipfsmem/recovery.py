@@ -42,13 +42,14 @@ class Words(msgspec.Struct, frozen=True):
 
 
 class NewWords(msgspec.Struct, frozen=True):
-    """24 new words, shown once and kept nowhere; `id` is their member's.
+    """24 new words, shown once and kept nowhere; `id` and `label` are their member's.
 
     `older`: all that worked before them and still do. `problem`: why it is not certain that the new ones are published
     everywhere; empty when they are, and then a look with nothing but these words found the memory.
     """
 
     id: str
+    label: str
     words: list[str]
     older: list[Words]
     problem: str
@@ -86,21 +87,23 @@ def may_make_words(ring: Ring | None, root: RootKeys) -> None:
     )
 
 
-def enrol_words(replica: Replica, root: RootKeys, words: RootKeys) -> None:
-    """Enrol a recovery key, and sign the anchor that leads from it to the one that `root` moves (one transaction)."""
+def enrol_words(replica: Replica, root: RootKeys, words: RootKeys) -> str:
+    """Enrol a recovery key, and sign the anchor that leads from it to the one that `root` moves (one transaction).
+
+    Returns its label."""
     with replica.transaction():
         ring = replica.ring
         assert ring is not None
-        made = datetime.fromtimestamp(replica.world.now() / 1000, UTC).date()
-        public = ring_ops.Device(
-            words.admin_public, words.box_public, f"{LABEL} of {made.isoformat()}", words.head_public
-        )
+        made = datetime.fromtimestamp(replica.world.now() / 1000, UTC)
+        label = f"{LABEL} of {made:%Y-%m-%d %H:%M} UTC"
+        public = ring_ops.Device(words.admin_public, words.box_public, label, words.head_public)
         since = replica.store.frame.hlc
         replica.set_ring(ring_ops.enrol(ring, root.admin, public, "admin", since=since))
         names = Names(replica, (), SyncReport())
         leads = f"/ipns/{ipns_name(root.head_public)}"
         names.sign(words.head_seed, words.head_public, leads, ANCHOR_LIFE_MS)
         names.keep()
+    return label
 
 
 async def why_not_everywhere(

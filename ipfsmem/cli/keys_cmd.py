@@ -10,9 +10,11 @@ import click
 
 from ipfsmem.cli import secrets_in
 from ipfsmem.cli.here import Here, Whole, ours, provider_option
+from ipfsmem.cli.keys_sheet_cmd import command as sheet_command
+from ipfsmem.cli.keys_words_cmd import command as words_command
 from ipfsmem.cli.printing import Meter, count, facts, style, table
 from ipfsmem.cli.sync_cmd import tell
-from ipfsmem.cli.wallets import Wallet, owner, read_raw_key, root_options
+from ipfsmem.cli.wallets import Wallet, as_owner, read_raw_key, root_options
 from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def list_command(here: Here) -> None:
         sealing = ring.view.sealing if ring is not None else None
         reason = ring.view.reason if ring is not None else ""
         revoked = sorted(ring.view.revoked) if ring is not None else []
+        roots = ring.view.facts.root_ids if ring is not None else frozenset()
         device = memory.device
     order = {"admin": 0, "writer": 1, "reader": 2}
     members.sort(key=lambda person: (person.rank, order[person.role], person.label, person.id))
@@ -50,7 +53,7 @@ def list_command(here: Here) -> None:
                         "this_device": p.id == device,
                         "sign": p.sign.hex(),
                         "box": p.box.hex(),
-                        "root": p.rank == 0,
+                        "root": p.id in roots,
                     }
                     for p in members
                 ],
@@ -81,8 +84,7 @@ def _with_owner(
     work: Callable[[Memory, Progress], Coroutine[Any, Any, SyncReport]],
 ) -> None:
     """Open the memory with its owner's keys, do the work, tell what came of it."""
-    root = owner(given["wallet"], given["words"], given["words_fd"], here.passphrase_given())
-    with here.memory(provider=given["provider"], unlock=root) as memory, Meter(silent=here.json) as meter:
+    with as_owner(here, given) as memory, Meter(silent=here.json) as meter:
         report = asyncio.run(work(memory, meter))
     if here.json:
         here.emit(report)
@@ -192,7 +194,15 @@ def derive_command(here: Here, vault: str, key_number: int, signature_passphrase
         facts(found.items())
 
 
-for sub in (list_command, unlock_command, revoke_command, rotate_command, derive_command):
+for sub in (
+    list_command,
+    unlock_command,
+    words_command,
+    sheet_command,
+    revoke_command,
+    rotate_command,
+    derive_command,
+):
     command.add_command(sub)
 
 __all__ = ["Wallet", "command"]

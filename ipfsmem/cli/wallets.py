@@ -6,8 +6,9 @@ raw key needs a flag that says what it is. Nothing is kept here, and nothing sec
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,8 @@ from ipfsmem.cli.here import Whole
 from ipfsmem.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
+    from ipfsmem.cli.here import Here
+    from ipfsmem.memory import Memory
     from ipfsmem.opening import Unlock
     from ipfsmem.seal.derive import RootKeys
     from ipfsmem.seal.signers import WalletSigner
@@ -133,6 +136,8 @@ def default_keystore(home: Path) -> Path:
     return home / "wallet.json"
 
 
+_NOBODY = "this takes the wallet or the recovery words"
+_WHO = "--wallet FILE, --mnemonic, or --words."
 _OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
     click.option(
         "--wallet", metavar="FILE", help="The wallet: an encrypted keystore file (Web3 secret storage)."
@@ -205,6 +210,26 @@ def root_options(function: Callable[..., None]) -> Callable[..., None]:
     return wallet_options(function)
 
 
+@contextlib.contextmanager
+def as_owner(here: Here, given: dict[str, Any]) -> Iterator[Memory]:
+    """The memory, open with its owner's keys: those that `root_options` named, else those that this device keeps.
+
+    `given` also has `provider`. Raises UsageError when nobody was named and nothing is kept.
+    """
+    from ipfsmem.opening import kept_root
+
+    named = given["wallet"].named or given["words"] or given["words_fd"] is not None
+    root = None
+    if named:
+        root = owner(given["wallet"], given["words"], given["words_fd"], here.passphrase_given())
+    with here.memory(provider=given["provider"], unlock=root) as memory:
+        if root is None:
+            if kept_root(memory.replica) is None:
+                raise UsageError(_NOBODY, hint=_WHO)
+            memory.unlock()
+        yield memory
+
+
 def owner(
     wallet: Wallet, words: bool, words_fd: int | None, device_passphrase: str | None
 ) -> Unlock | RootKeys:
@@ -214,7 +239,5 @@ def owner(
     if words or words_fd is not None:
         return recovery_root(words_fd)
     if not wallet.named:
-        raise UsageError(
-            "this takes the wallet or the recovery words", hint="--wallet FILE, --mnemonic, or --words."
-        )
+        raise UsageError(_NOBODY, hint=_WHO)
     return wallet.unlock(device_passphrase)

@@ -1,0 +1,155 @@
+"""`ipfsmem keys sheet`: one page for the drawer, with what brings a memory back. No secret is on it."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import clean, moment, to_json
+
+if TYPE_CHECKING:
+    from ipfsmem.recovery_sheet import Place, RecoverySheet
+
+_WIDTH = 78
+
+
+@ours("sheet", short_help="A page to print: how to get this memory back.")
+@click.option("--output", metavar="FILE", help="Write it to a file instead.")
+def command(here: Here, output: str | None) -> None:
+    """Print the recovery sheet: names, newest root, providers, the commands that bring this memory back.
+
+    It holds no secret and no words; there is a place to write the 24 words by hand. Print it again after the provider
+    or the words changed.
+    """
+    from ipfsmem.replica.disk import write_atomic
+
+    with here.memory() as memory:
+        sheet = memory.recovery_sheet()
+    text = to_json(sheet) if here.json else page(sheet)
+    if output is None:
+        click.echo(text)
+        return
+    where = Path(output).expanduser()
+    write_atomic(where, f"{text}\n".encode())
+    if here.json:
+        here.emit({"path": str(where)})
+    else:
+        click.echo(f"{clean(str(where))}: print it, and write the 24 words on it by hand.")
+
+
+def page(sheet: RecoverySheet) -> str:
+    """The sheet as plain text."""
+    return "\n".join(
+        [
+            f"RECOVERY SHEET of the ipfsmem memory {sheet.namespace!r}".replace("'", '"'),
+            f"printed {_day(sheet.made_at)} by the device {clean(sheet.device)!r}".replace("'", '"'),
+            "",
+            *_wrap(
+                f"This page and the 24 words below{', or the wallet,' if sheet.wallet else ''} bring the memory back on a new device. Without "
+                "words this page is no secret. With them whoever reads it can read and change the memory: keep "
+                "it as you would keep money."
+            ),
+            "",
+            *_facts(sheet),
+            "",
+            "WHERE IT IS KEPT",
+            *_places(sheet),
+            "",
+            "TO BRING IT BACK",
+            *_wrap(
+                "Install ipfsmem (Python 3.11 or newer: pip install ipfsmem), set the settings named above, then:"
+            ),
+            *_ways(sheet),
+            *_last_resort(sheet),
+            "",
+            *_words(sheet),
+        ]
+    )
+
+
+def _facts(sheet: RecoverySheet) -> list[str]:
+    wallet = sheet.address or ("yes, its address is not known on this device" if sheet.wallet else "none")
+    vault = sheet.vault_tag
+    if sheet.vault_name and sheet.wallet:
+        vault += f"  (name {sheet.vault_name}, key number {sheet.key_number})"
+    published = f"{_day(sheet.published_at)} UTC" if sheet.published_at else ""
+    rows = [
+        ("mode", sheet.mode),
+        ("vault tag", vault),
+        ("wallet", wallet),
+        ("anchor", sheet.anchor),
+        ("pin name", sheet.pin_name),
+        ("newest root", sheet.root or "nothing is published yet: ipfsmem sync, then print this page again"),
+        ("published", published),
+    ]
+    return [f"{word:<13}{clean(text)}" for word, text in rows if text]
+
+
+def _places(sheet: RecoverySheet) -> list[str]:
+    if not sheet.providers:
+        return [
+            *_wrap(
+                "NOWHERE BUT ON THIS DEVICE: no provider is chosen (ipfsmem providers add), so nothing on this page "
+                "brings it back."
+            )
+        ]
+    return [line for place in sheet.providers for line in _place(place, sheet)]
+
+
+def _place(place: Place, sheet: RecoverySheet) -> list[str]:
+    lines = [f"- {clean(place.provider)}"]
+    if place.hidden:
+        lines.append("    (... stands for a part that may be a secret)")
+    if place.settings:
+        lines += textwrap.wrap(
+            "settings: " + ", ".join(map(clean, place.settings)),
+            _WIDTH,
+            initial_indent="    ",
+            subsequent_indent="    ",
+        )
+    if place.root:
+        lines.append(f"    root there: {clean(place.root)}")
+    if place.at is None and sheet.root:
+        lines.append("    nothing was placed there by this device")
+    return lines
+
+
+def _ways(sheet: RecoverySheet) -> list[str]:
+    lines = []
+    if sheet.with_words:
+        lines += ["  with the words:", f"    {clean(sheet.with_words)}"]
+    if sheet.with_wallet:
+        lines += [
+            "  with the wallet (FILE is its keystore; or --mnemonic):",
+            f"    {clean(sheet.with_wallet)}",
+        ]
+    return lines or ["  Nothing does: this memory has no words and no wallet (ipfsmem keys words)."]
+
+
+def _last_resort(sheet: RecoverySheet) -> list[str]:
+    if not sheet.root:
+        return []
+    what = "has all of the memory, sealed" if sheet.mode == "encrypted-ipfs" else "shows all of the memory"
+    return _wrap(f"If names and lists are lost: any IPFS node that still holds the newest root {what}.")
+
+
+def _words(sheet: RecoverySheet) -> list[str]:
+    if not sheet.words:
+        return ["THE 24 WORDS", "This memory has none. To make some: ipfsmem keys words"]
+    known = "; ".join(clean(one.label) + (" (of init)" if one.root else "") for one in sheet.words)
+    lines = ["THE 24 WORDS (by hand; never in a file or a photograph)", *_wrap(f"That work: {known}."), ""]
+    for start in range(1, 25, 4):
+        lines += ["  ".join(f"{n:>2} _______________" for n in range(start, start + 4)), ""]
+    return lines[:-1]
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH)
+
+
+def _day(ms: int) -> str:
+    return moment(ms)[:16]

@@ -1,0 +1,133 @@
+"""`ipfsmem keys words`: new recovery words, for who lost the old ones or never saw them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ipfsmem.cli import secrets_in
+from ipfsmem.cli.here import Here, ours, provider_option
+from ipfsmem.cli.init_cmd import show_words
+from ipfsmem.cli.printing import Meter, clean, count, style
+from ipfsmem.cli.sync_cmd import tell
+from ipfsmem.cli.wallets import as_owner, root_options
+from ipfsmem.errors import ProviderUnavailable
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+    from ipfsmem.recovery import NewWords, Words
+
+#: What nobody can change about the words of `init`; docs/CLI.md says how to move.
+ROOT_STAYS = (
+    "The words shown at init were made a root of this memory, and a root cannot be revoked: they go on working. If "
+    "somebody may have found them, move to a new vault: ipfsmem init -n NEW (with a wallet also --key-number 2), then "
+    "export and import."
+)
+
+
+@ours("words", short_help="Make new recovery words.")
+@click.option(
+    "--revoke-old/--keep-old",
+    default=None,
+    help="Whether words that were made with this command before stop working (asked for on a terminal; else kept).",
+)
+@provider_option("Where")
+@root_options
+def command(here: Here, revoke_old: bool | None, **given: Any) -> None:
+    """Make 24 new recovery words and show them, once.
+
+    It takes the wallet, the words of init, or the device of a memory without a wallet. Older words are revoked only
+    after the new ones are published everywhere and shown. Those of init cannot be revoked.
+    """
+    with as_owner(here, given) as memory:
+        with Meter(silent=here.json) as meter:
+            made = asyncio.run(memory.new_words(progress=meter))
+        old = [one for one in made.older if not one.root]
+        if here.json:
+            going = old if revoke_old and not made.problem else []
+            here.emit(_facts(made, going))
+            # They must be out of this process before anything else stops working.
+            sys.stdout.flush()
+        else:
+            _show(made)
+            going = [] if made.problem else _agreed(old, revoke_old)
+        if made.problem and revoke_old:
+            raise ProviderUnavailable(
+                f"the older words still work, and the new ones may not yet work everywhere: {made.problem}",
+                hint="Then: ipfsmem sync, and to revoke the older ones: ipfsmem keys revoke ID.",
+            )
+        _revoke(memory, going, here)
+    if not here.json:
+        _tell_what_stays(made, old, going)
+
+
+def _show(made: NewWords) -> None:
+    show_words(made.words)
+    click.echo(f"They are the {made.label} ({made.id}).")
+    sys.stdout.flush()
+    if made.problem:
+        click.echo(
+            style("not published everywhere yet: ", fg="yellow")
+            + f"{clean(made.problem)}. The words work from the next sync on: ipfsmem sync",
+            err=True,
+        )
+    elif made.report is not None and made.report.notices:
+        tell(made.report)
+
+
+def _agreed(old: list[Words], revoke_old: bool | None) -> list[Words]:
+    """Which older words are to go."""
+    if not old or revoke_old is False:
+        return []
+    if revoke_old is None:
+        if not secrets_in.can_ask():
+            return []
+        said = ", ".join(clean(one.label) for one in old)
+        if not click.confirm(f"Should the older words stop working ({said})?", default=True, err=True):
+            return []
+    return old
+
+
+def _revoke(memory: Memory, going: list[Words], here: Here) -> None:
+    for one in going:
+        with Meter(silent=here.json) as meter:
+            report = asyncio.run(memory.revoke(one.id, progress=meter))
+        if not here.json and report.notices:
+            tell(report)
+
+
+def _tell_what_stays(made: NewWords, old: list[Words], going: list[Words]) -> None:
+    if going:
+        click.echo(f"Revoked: {', '.join(f'{clean(one.label)} ({one.id})' for one in going)}.")
+    stays = [one for one in old if one not in going]
+    if stays:
+        click.echo(
+            f"{count(len(stays), 'older set')} of words still work"
+            + ("s" if len(stays) == 1 else "")
+            + f". To revoke: {'; '.join(f'ipfsmem keys revoke {one.id}' for one in stays)}",
+            err=True,
+        )
+    if any(one.root for one in made.older):
+        click.echo(style("note: ", fg="yellow") + ROOT_STAYS, err=True)
+    click.echo(style("On paper beside them: ipfsmem keys sheet", dim=True), err=True)
+
+
+def _facts(made: NewWords, going: list[Words]) -> dict[str, Any]:
+    warnings = [
+        "The recovery words are shown this once. Who has them can read and change this memory.",
+        *([f"Not published everywhere yet: {made.problem}"] if made.problem else []),
+        *([ROOT_STAYS] if any(one.root for one in made.older) else []),
+    ]
+    return {
+        "recovery_words": made.words,
+        "id": made.id,
+        "label": made.label,
+        "published": not made.problem,
+        "older": made.older,
+        "revoking": [one.id for one in going],
+        "warnings": warnings,
+        "sync": made.report,
+    }

@@ -1,0 +1,173 @@
+"""`ipfsmem keys sheet`: what is on it brings the memory back, and no secret is on it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.recovery_sheet import NEEDS, without_secrets
+from tests.cli_lab import KEY, Cli, pipe
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def commands(page: str) -> list[list[str]]:
+    return [shlex.split(line)[1:] for line in page.splitlines() if line.startswith("    ipfsmem ")]
+
+
+def test_what_it_says_brings_it_back(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = bare.ok("init", "-n", "alex", "--unprotected-keys", "--json", "--key-number", "7", key=KEY).json
+    bare.ok("write", "tone", "-n", "alex", "--body", "direct")
+    bare.ok("sync", "-n", "alex")
+    page = bare.ok("keys", "sheet", "-n", "alex").out
+    status = bare.ok("status", "-n", "alex", "--json").json
+    for fact in (
+        status["root"],
+        status["vault"]["tag"],
+        status["vault"]["address"],
+        "ipfsmem-",
+        "k51",
+        str(stick),
+    ):
+        assert fact in page
+    assert page.count("_______________") == 24 and len(page.splitlines()) <= 60
+    assert max(map(len, page.splitlines())) <= 80 or str(stick) in max(page.splitlines(), key=len)
+    by_words, by_wallet = commands(page)
+    monkeypatch.delenv("IPFSMEM_PROVIDER")
+    other = Cli(tmp_path / "words", monkeypatch)
+    other.ok(*by_words, "--unprotected-keys", stdin=" ".join(words["recovery_words"]).encode())
+    assert other.ok("read", "tone", "-n", "alex", "--body").out == "direct\n"
+    # The keystore file stands for any wallet.
+    at = by_wallet.index("--wallet")
+    assert by_wallet[at + 1] == "FILE"
+    third = Cli(tmp_path / "wallet", monkeypatch)
+    said = third.ok(*by_wallet[:at], *by_wallet[at + 2 :], "--unprotected-keys", "--json", key=KEY).json
+    assert said["restored"] and said["vault_tag"] == status["vault"]["tag"]
+    # What was restored by the words alone does not know the wallet's address, and still that there is one.
+    assert "address is not known" in other.ok("keys", "sheet", "-n", "alex").out
+
+
+def test_the_passphrase_of_the_signature_and_other_vaults(sealed: Cli, stick: Path) -> None:
+    sealed.ok(
+        "init", "-n", "deep", "--vault", "work", "--unprotected-keys", "--json",
+        "--signature-passphrase-fd", str(pipe("hush hush hush")), key=KEY,
+    )  # fmt: skip
+    result = sealed.ok("keys", "sheet", "-n", "deep")
+    assert "--vault work --signature-passphrase --provider" in result.out and "hush" not in result.out
+
+
+def test_json_and_a_file(sealed: Cli, tmp_path: Path) -> None:
+    found = sealed.ok("keys", "sheet", "--json").json
+    assert found["with_words"].startswith("ipfsmem recover --provider ") and found["words"][0]["root"]
+    assert (
+        found["root"] == sealed.ok("status", "--json").json["root"]
+        and found["published_at"] <= found["made_at"]
+    )
+    where = tmp_path / "sheet.txt"
+    assert "print it" in sealed.ok("keys", "sheet", "--output", str(where)).out
+    printed = sealed.ok("keys", "sheet").out
+    assert where.read_text().splitlines()[3:] == printed.splitlines()[3:]
+    assert sealed.ok("keys", "sheet", "--output", str(where), "--json").json == {"path": str(where)}
+    assert '"vault_tag"' in where.read_text()
+
+
+def test_no_token_key_or_passphrase_is_on_it(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever of the settings is a secret, in whatever place it was given."""
+    secrets = {
+        "PINATA_JWT": "jwt-canary-1", "PINATA_GATEWAY_TOKEN": "gateway-canary-2", "FILEBASE_KEY": "key-canary-3",
+        "FILEBASE_SECRET": "secret-canary-4", "PEER_TOKEN": "peer-canary-5", "W3UP_PROOF": "proof-canary-6",
+        "W3UP_PRINCIPAL": "principal-canary-7", "PINNING_SERVICE_TOKEN": "psa-canary-8",
+        "KUBO_RPC_AUTH": "kubo-canary-9", "IPFSMEM_PASSPHRASE": "device-canary-10",
+        "IPFSMEM_WALLET_PASSPHRASE": "wallet-canary-11", "W3UP_SERVICE_DID": "did:web:canary-12.example",
+    }  # fmt: skip
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[providers.filebase]\nfilebase_gateway_token = "file-canary-13"\n')
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
+    words = bare.ok("init", "--json", key=KEY).json["recovery_words"]
+    specs = [
+        str(stick), "pinata:x.mypinata.cloud", "filebase:bucket", "peer:https://me:url-canary-14@peer.example/",
+        "kubo:http://127.0.0.1:5001", "pinning_service:https://psa.example/psa-canary-8/v1?token=query-canary-15",
+        "web3storage:https://up.example", "gateway:https://a.example,https://u:p-canary-16@b.example",
+    ]  # fmt: skip
+    config = bare.home / "default" / "ipfsmem.json"
+    loaded = json.loads(config.read_text())
+    loaded["providers"] = specs
+    config.write_text(json.dumps(loaded))
+    for page in (bare.ok("keys", "sheet").out, bare.ok("keys", "sheet", "--json").out):
+        assert not re.findall(r"\S*canary\S*", page)
+        assert " ".join(words[:3]) not in page and KEY not in page
+        for name in (*(n for n in secrets if not n.startswith("IPFSMEM_")), "FILEBASE_GATEWAY_TOKEN"):
+            assert name in page
+        for kept in (
+            "x.mypinata.cloud",
+            "filebase:bucket",
+            "peer.example",
+            "b.example",
+            "psa.example",
+            "up.example",
+        ):
+            assert kept in page
+    assert "IPFSMEM_" not in bare.ok("keys", "sheet").out
+
+
+def test_where_nothing_is_published(bare: Cli) -> None:
+    bare.ok("init", "--unprotected-keys", "--no-wallet", "--json")
+    page = bare.ok("keys", "sheet").out
+    assert (
+        "NOWHERE BUT ON THIS DEVICE" in page
+        and "nothing is published yet" in page
+        and "wallet       none" in page
+    )
+    assert len(commands(page)) == 1
+
+
+def test_without_words(bare: Cli, stick: Path) -> None:
+    bare.ok("init", "--unprotected-keys", "--no-recovery", key=KEY)
+    page = bare.ok("keys", "sheet").out
+    assert "_____" not in page and "This memory has none" in page and len(commands(page)) == 1
+
+
+def test_a_local_memory_has_none(cli: Cli) -> None:
+    assert "ipfsmem export" in cli.fails(2, "keys", "sheet").err
+
+
+def test_a_plain_memory(bare: Cli, stick: Path) -> None:
+    bare.ok("init", "--mode", "ipfs", "--yes-public", "--json", key=KEY)
+    page = bare.ok("keys", "sheet").out
+    assert "init --mode ipfs --wallet FILE" in page and "shows all of the memory" in page
+
+
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        ("peer:https://a:b@host/x", "peer:https://...@host/x"),
+        (
+            "gateway:https://a,https://t@b/?k=v,https://c#d",
+            "gateway:https://a,https://...@b/...,https://c...",
+        ),
+        ("/media/a?b#c@d", "/media/a?b#c@d"),
+        ("pinata:gate.example", "pinata:gate.example"),
+        ("peer:https://host/sesame-1/", "peer:https://host/.../"),
+    ],
+)
+def test_addresses_without_secrets(spec: str, shown: str) -> None:
+    assert without_secrets(spec, ["sesame-1", "x"]) == shown
+
+
+def test_the_settings_are_those_of_the_providers_page() -> None:
+    rows = re.findall(r"^\| `(\w+)[^|]*\| ([^|]*) \|", (DOCS / "PROVIDERS.md").read_text("utf-8"), re.M)
+    told = {kind: tuple(sorted(re.findall(r"`([A-Z][A-Z0-9_]+)`", needs))) for kind, needs in rows}
+    gateways = {"pinning_service": ("PINNING_SERVICE_GATEWAY",)}  # it stands in the last column there
+    for kind, names in NEEDS.items():
+        assert tuple(sorted({*told[kind], *gateways.get(kind, ())})) == names
+    assert {kind for kind, names in told.items() if names} == set(NEEDS)

@@ -1,0 +1,205 @@
+"""`ipfsmem keys words`: new words for who lost the old ones; older ones go only after that, and only when asked."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
+
+
+@pytest.fixture
+def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes further devices."""
+    return lambda name: Cli(tmp_path / name, monkeypatch)
+
+
+def recover(cli: Cli, words: list[str]) -> Result:
+    return cli("recover", "--unprotected-keys", stdin=" ".join(words).encode())
+
+
+def shown(text: str) -> list[str]:
+    """The words of a page for people."""
+    return [word for _, word in sorted((int(n), w) for n, w in re.findall(r"(\d+) ([a-z]{3,8})\b", text))]
+
+
+def labels(cli: Cli) -> list[str]:
+    members = cli.ok("keys", "list", "--json").json["members"]
+    return sorted(m["label"][:14] for m in members if m["label"].startswith("recovery"))
+
+
+def test_after_an_init_that_nobody_saw(sealed: Cli, device: Any) -> None:
+    sealed.ok("write", "tone", "--body", "direct")
+    result = sealed.ok("keys", "words", key=KEY)
+    words = shown(result.out)
+    assert len(words) == 24 and "a root cannot be revoked" in result.err
+    other = device("other")
+    assert "It is back: 1 memory" in recover(other, words).out
+    assert other.ok("read", "tone", "--body").out == "direct\n"
+
+
+def test_older_words_stay_until_asked(sealed: Cli, device: Any) -> None:
+    first = sealed.ok("keys", "words", "--json", key=KEY).json
+    assert first["published"] and first["revoking"] == [] and [o["root"] for o in first["older"]] == [True]
+    kept = sealed.ok("keys", "words", key=KEY)
+    assert f"ipfsmem keys revoke {first['id']}" in kept.err
+    assert sealed.ok("keys", "words", "--keep-old", "--json", key=KEY).json["revoking"] == []
+    assert recover(device("b"), first["recovery_words"]).code == 0
+    assert labels(sealed) == ["recovery words"] * 4
+
+
+def test_revoked_words_are_told_so(sealed: Cli, device: Any) -> None:
+    first = sealed.ok("keys", "words", "--json", key=KEY).json
+    result = sealed.ok("keys", "words", "--revoke-old", key=KEY)
+    assert f"({first['id']})" in result.out.splitlines()[-1] and result.out.index("24 ") < result.out.index(
+        "Revoked"
+    )
+    other = device("other")
+    refused = recover(other, first["recovery_words"])
+    assert refused.code == 24 and "these recovery words were revoked" in refused.err and refused.out == ""
+    assert not other.home.exists() or not list(other.home.iterdir())
+    assert recover(other, shown(result.out)).code == 0
+    text = " ".join(first["recovery_words"])
+    assert "revoked" in sealed.fails(24, "keys", "unlock", "--words-fd", str(pipe(text))).err
+    # Those of before go together.
+    third = sealed.ok("keys", "words", "--json", "--revoke-old", key=KEY).json
+    assert len(third["revoking"]) == 1 and labels(sealed) == ["recovery words"] * 2
+
+
+def test_who_may(sealed: Cli, device: Any) -> None:
+    sealed.fails(2, "keys", "words")
+    sealed.fails(24, "keys", "words", key=OTHER_KEY)
+    made = sealed.ok("keys", "words", "--json", key=KEY).json
+    later = str(pipe(" ".join(made["recovery_words"])))
+    assert "came later" in sealed.fails(26, "keys", "words", "--words-fd", later).err
+    stranger = str(pipe(" ".join(["abandon"] * 23 + ["art"])))
+    assert "do not belong" in sealed.fails(26, "keys", "words", "--words-fd", stranger).err
+    assert labels(sealed) == ["recovery words"] * 2
+
+
+def test_the_words_of_init_make_new_ones(bare: Cli, stick: Path, device: Any) -> None:
+    words = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json["recovery_words"]
+    other = device("other")
+    recover(other, words)
+    made = other.ok("keys", "words", "--json", "--words-fd", str(pipe(" ".join(words)))).json
+    assert recover(device("third"), made["recovery_words"]).code == 0
+
+
+def test_a_device_that_keeps_the_root(bare: Cli, stick: Path, device: Any) -> None:
+    """A vault without a wallet: nobody has to be named on the device that made it, only there."""
+    bare.ok("init", "--unprotected-keys", "--no-wallet", "--json")
+    words = bare.ok("keys", "words", "--json").json["recovery_words"]
+    other = device("other")
+    assert recover(other, words).code == 0
+    other.fails(2, "keys", "words")
+    bare.ok("keys", "rotate")
+    bare.fails(24, "keys", "words", key=KEY)
+
+
+def test_local_and_without_a_provider(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "not published" in cli.fails(2, "keys", "words", key=KEY).err
+    lone = Cli(tmp_path / "lone", monkeypatch)
+    lone.ok("init", "--unprotected-keys", "--no-wallet", "--json")
+    assert "no provider" in lone.fails(3, "keys", "words").err
+
+
+def test_a_provider_that_is_away(sealed: Cli, stick: Path) -> None:
+    before = labels(sealed)
+    stick.rename(stick.with_name("away"))
+    result = sealed("keys", "words", "--revoke-old", key=KEY)
+    assert result.code == 41 and result.out == "" and "Traceback" not in result.err
+    assert labels(sealed) == before
+
+
+def test_one_provider_of_two_that_is_away(sealed: Cli, stick: Path, tmp_path: Path, device: Any) -> None:
+    """The words are shown, since they count; nothing is revoked, and the exit code says so."""
+    other = tmp_path / "other stick"
+    other.mkdir()
+    sealed.ok("providers", "add", str(stick))
+    sealed.ok("providers", "add", str(other))
+    first = sealed.ok("keys", "words", "--json", key=KEY).json
+    other.rename(tmp_path / "away")
+    result = sealed("keys", "words", "--revoke-old", "--json", key=KEY)
+    assert result.code == 41 and "the older words still work" in result.error["message"]
+    assert (
+        not result.json["published"] and result.json["revoking"] == [] and len(result.json["warnings"]) == 3
+    )
+    text = sealed.ok("keys", "words", key=KEY)
+    assert len(shown(text.out)) == 24 and "not published everywhere yet" in text.err
+    (tmp_path / "away").rename(other)
+    sealed.ok("sync")
+    for number, words in enumerate((first["recovery_words"], result.json["recovery_words"], shown(text.out))):
+        new = device(f"new{number}")
+        assert (
+            new(
+                "recover", "--unprotected-keys", "--provider", str(other), stdin=" ".join(words).encode()
+            ).code
+            == 0
+        )
+
+
+def test_a_revoke_that_fails_comes_after_the_words(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ipfsmem.errors import ProviderUnavailable
+    from ipfsmem.memory import Memory
+
+    sealed.ok("keys", "words", "--json", key=KEY)
+
+    async def down(self: Memory, member: str, **more: Any) -> None:
+        raise ProviderUnavailable("gone just now")
+
+    monkeypatch.setattr(Memory, "revoke", down)
+    for more in (["--json"], []):
+        result = sealed("keys", "words", "--revoke-old", *more, key=KEY)
+        assert result.code == 41 and "gone just now" in result.err
+        assert len(result.json["recovery_words"] if more else shown(result.out)) == 24
+
+
+@pytest.mark.parametrize("answer", ["y", "", "n"])
+def test_on_a_terminal_it_asks(
+    bare: Cli, stick: Path, device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    """Three words are typed back, then one question, whose default ends the older words."""
+    bare.ok("init", "--unprotected-keys", "--no-wallet", "--json")
+    old = bare.ok("keys", "words", "--json").json
+    controlling, terminal = pty.openpty()
+    environment = {**os.environ, "IPFSMEM_HOME": str(bare.home), "TERM": "dumb"}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "ipfsmem.cli", "keys", "words"],
+        stdin=terminal, stdout=terminal, stderr=terminal, env=environment, close_fds=True,
+    )  # fmt: skip
+    os.close(terminal)
+    text, answered, ends = "", 0, time.monotonic() + 60
+    while time.monotonic() < ends:
+        if not select.select([controlling], [], [], 0.5)[0]:
+            continue
+        try:
+            data = os.read(controlling, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        text += data.decode()
+        asked = [int(n) for n in re.findall(r"Word (\d+): ", text)]
+        if len(asked) > answered and text.endswith(": "):
+            words = shown(text.split("Word ")[0])
+            assert len(words) == 24, repr(text)
+            os.write(controlling, f"{words[asked[-1] - 1]}\n".encode())
+            answered = len(asked)
+        elif answered == 3 and text.rstrip().endswith("[Y/n]:"):
+            os.write(controlling, f"{answer}\n".encode())
+            answered += 1
+    assert child.wait(20) == 0, text
+    os.close(controlling)
+    assert "Should the older words stop working (recovery words of " in text
+    refused = recover(device("old"), old["recovery_words"])
+    assert refused.code == (0 if answer == "n" else 24), refused
+    assert recover(device("new"), shown(text.split("Word ")[0])).code == 0

@@ -1,0 +1,112 @@
+"""kill -9 anywhere in `ipfsmem keys words --revoke-old`: some words always bring the memory back, at once.
+
+Once the new ones were printed, the new ones; before, the older ones. Nobody syncs in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.cli import main
+from ipfsmem.errors import MembershipError, WrongWalletError
+from ipfsmem.memory import Memory
+from ipfsmem.recovery import words_of
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.words import from_words
+from tests.faults.fault_lab import (
+    NAMESPACE,
+    Ack,
+    Lab,
+    assert_sound,
+    closing,
+    every_boundary,
+    stay_in_place,
+    sync,
+    texts,
+)
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forks")
+
+
+def keys(words: list[str]) -> RootKeys:
+    return RootKeys.from_recovery(from_words(" ".join(words)))
+
+
+def restored(lab: Lab, device: str, words: list[str]) -> Memory:
+    return asyncio.run(
+        Memory.restore(
+            NAMESPACE,
+            provider=str(lab.stick),
+            unlock=keys(words),
+            unprotected_keys=True,
+            home=lab.home(device),
+            label=device,
+        )
+    )
+
+
+def printed(lab: Lab) -> list[str] | None:
+    """The words, when all of what the command says was out of the process."""
+    try:
+        said = json.loads((lab.folder / "said").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    words: list[str] = said["recovery_words"]
+    assert said["published"] and len(said["revoking"]) == 1
+    return words
+
+
+def test_some_words_always_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stay_in_place(monkeypatch)
+    for name in [
+        name for name in os.environ if name.startswith("IPFSMEM_") and name != "IPFSMEM_EVERY_BOUNDARY"
+    ]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "none.toml"))
+    base = Lab(tmp_path / "base")
+    base.stick.mkdir(parents=True)
+    with closing(
+        Memory.create(
+            NAMESPACE,
+            "encrypted-ipfs",
+            provider=str(base.stick),
+            recovery=False,
+            unprotected_keys=True,
+            home=base.home("a"),
+        )
+    ) as (a,):
+        a.write("tone", "x")
+        a.unlock()
+        old = asyncio.run(a.new_words()).words
+
+    def work(lab: Lab, ack: Ack) -> None:
+        with (lab.folder / "said").open("w") as out:
+            sys.stdout = out
+            code = main(["keys", "words", "--revoke-old", "--json", "-n", NAMESPACE, "--home", str(lab.home("a")), "--provider", str(lab.stick)])  # fmt: skip
+        assert code == 0
+        ack("done")
+
+    seen = set()
+    for lab, outcome in every_boundary(work, lambda number: base.copy(tmp_path / str(number)), step=13):
+        new = printed(lab)
+        with closing(restored(lab, "b", new or old)) as (b,):
+            assert texts(b) == {"tone": {"x"}}
+        with closing(lab.open("a")) as (a,):
+            a.unlock()
+            sync(a)
+            assert_sound(a)
+            assert texts(a) == {"tone": {"x"}}
+            count = len(words_of(a.replica.ring))
+        if outcome.acknowledged:
+            assert count == 1
+            with pytest.raises((WrongWalletError, MembershipError), match="revoked"):
+                restored(lab, "c", old)
+        seen.add((new is not None, count))
+    # Before it began, enrolled and not shown, shown and not revoked, done.
+    assert {(False, 1), (False, 2), (True, 2), (True, 1)} <= seen, seen
