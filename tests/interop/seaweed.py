@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import shutil
@@ -13,6 +14,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+
+import aiohttp
+from ipfsmem_providers.s3_signing import Signer
 
 from tests.interop.counterparts import missing
 
@@ -45,33 +49,72 @@ def _ports(count: int) -> list[int]:
     return found
 
 
-@contextlib.contextmanager
-def seaweed(folder: Path, key: str, secret: str) -> Iterator[str]:
-    """The URL of an S3 server with one account; its data is in `folder`."""
-    program = _program()
-    config = folder / "s3.json"
-    actions = ["Admin", "Read", "Write", "List", "Tagging"]
-    account = {"name": "t", "credentials": [{"accessKey": key, "secretKey": secret}], "actions": actions}
-    config.write_text(json.dumps({"identities": [account]}))
-    master, volume, filer, s3 = _ports(4)
-    command = [
-        program, "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3",
-        f"-s3.config={config}", f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}",
-        f"-s3.port={s3}", "-volume.max=8", "-master.volumeSizeLimitMB=64",
-    ]  # fmt: skip
-    with (folder / "weed.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
-        try:
-            url = f"http://127.0.0.1:{s3}"
-            _wait(url, process, folder / "weed.log")
-            yield url
-        finally:
-            process.terminate()
+class SeaweedFS:
+    """One server with one account; its data is in `folder` and outlives the process."""
+
+    def __init__(self, folder: Path, key: str, secret: str) -> None:
+        self._folder, self._account = folder, (key, secret)
+        config = folder / "s3.json"
+        actions = ["Admin", "Read", "Write", "List", "Tagging"]
+        account = {"name": "t", "credentials": [{"accessKey": key, "secretKey": secret}], "actions": actions}
+        config.write_text(json.dumps({"identities": [account]}))
+        master, volume, filer, s3 = _ports(4)
+        self._command = [
+            _program(), "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3",
+            f"-s3.config={config}", f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}",
+            f"-s3.port={s3}", "-volume.max=8", "-master.volumeSizeLimitMB=64",
+        ]  # fmt: skip
+        self.url = f"http://127.0.0.1:{s3}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Up when it returns, at the same URL as before."""
+        path = self._folder / "weed.log"
+        with path.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, cwd=self._folder)
+        _wait(self.url, self._process, path)
+
+    def kill(self) -> None:
+        """As a power cut ends it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+
+    def stop(self) -> None:
+        """As it is told to end."""
+        if self._process is not None:
+            self._process.terminate()
             try:
-                process.wait(15)
+                self._process.wait(15)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(5)
+                self.kill()
+
+    async def make_bucket(self, bucket: str) -> None:
+        """A bucket that takes objects: the volumes behind it come up a moment after the S3 side answers."""
+        signer, target = Signer(*self._account), f"{self.url}/{bucket}"
+        probe = f"{target}/probe"
+        async with aiohttp.ClientSession() as session:
+            for _ in range(60):
+                async with session.put(target, headers=signer.headers("PUT", target)) as answer:
+                    if answer.status in (200, 409):
+                        async with session.put(probe, headers=signer.headers("PUT", probe)) as put:
+                            if put.status == 200:
+                                gone = signer.headers("DELETE", probe)
+                                await (await session.delete(probe, headers=gone)).read()
+                                return
+                await asyncio.sleep(0.5)
+        raise AssertionError("no bucket could be made")
+
+
+@contextlib.contextmanager
+def seaweed(folder: Path, key: str, secret: str) -> Iterator[SeaweedFS]:
+    """A running S3 server."""
+    server = SeaweedFS(folder, key, secret)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

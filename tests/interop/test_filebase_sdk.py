@@ -8,9 +8,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 
-import aiohttp
 import pytest
-from ipfsmem_providers.s3_signing import Signer
 
 from ipfsmem.errors import ProviderRefused
 from tests.interop.counterparts import need_program, npm_folder
@@ -24,28 +22,9 @@ NAME = "ipfsmem-0123456789abcdef"
 
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with seaweed(tmp_path_factory.mktemp("seaweed"), filebase.KEY, filebase.SECRET) as url:
-        asyncio.run(_make_bucket(url))
-        yield url
-
-
-async def _make_bucket(url: str) -> None:
-    """The volumes behind it come up a moment after the S3 side answers."""
-    target = f"{url}/{filebase.BUCKET}"
-    async with aiohttp.ClientSession() as session:
-        for _ in range(60):
-            headers = Signer(filebase.KEY, filebase.SECRET).headers("PUT", target)
-            async with session.put(target, headers=headers) as answer:
-                if answer.status in (200, 409):
-                    probe = f"{target}/probe"
-                    signed = Signer(filebase.KEY, filebase.SECRET).headers("PUT", probe)
-                    async with session.put(probe, headers=signed) as put:
-                        if put.status == 200:
-                            gone = Signer(filebase.KEY, filebase.SECRET).headers("DELETE", probe)
-                            await (await session.delete(probe, headers=gone)).read()
-                            return
-            await asyncio.sleep(0.5)
-    raise AssertionError("no bucket could be made")
+    with seaweed(tmp_path_factory.mktemp("seaweed"), filebase.KEY, filebase.SECRET) as server:
+        asyncio.run(server.make_bucket(filebase.BUCKET))
+        yield server.url
 
 
 @pytest.fixture
