@@ -34,9 +34,13 @@ from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.late import late_values
 from ipfsmem.storage.memories import Listed, Memories, Reading
 from ipfsmem.storage.working_copy import WorkingCopy, working_folder
+from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
 from ipfsmem.sync.names import oldest_put, what_is_forgotten
 from ipfsmem.sync.provider import Provider
+
+#: So many roots that could go are worth a word in `status`.
+TELL_SUPERSEDED = 50
 
 list_ = list  # `LocalMemory.list` hides the builtin inside the class
 
@@ -140,9 +144,18 @@ class LocalMemory:
                 *(self._files.notices() if self._files is not None else []),
                 *self._late_notices(),
                 *([forgotten] if forgotten else []),
+                *self._superseded(),
             ],
             oldest_put(self.replica, self._providers),
         )
+
+    def _superseded(self) -> list_[str]:
+        found = superseded(self.replica) if self.mode in VAULT_MODES else 0
+        if found < TELL_SUPERSEDED:
+            return []
+        return [
+            f"{found:,} superseded roots take up room here and at the provider: let go of them with ipfsmem gc"
+        ]
 
     def _late_notices(self) -> list_[str]:
         late = self.late_values()

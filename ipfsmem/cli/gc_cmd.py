@@ -18,18 +18,37 @@ if TYPE_CHECKING:
 
 @ours("gc")
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option(
+    "--drop-guarded",
+    is_flag=True,
+    help="A mass delete was right: the root before it may go like any other.",
+)
 @provider_option("Where")
 @retention_options("Keep the newest N.")
-def command(here: Here, dry_run: bool, provider: tuple[str, ...], keep_roots: int, keep_days: int) -> None:
+def command(
+    here: Here,
+    dry_run: bool,
+    drop_guarded: bool,
+    provider: tuple[str, ...],
+    keep_roots: int,
+    keep_days: int,
+) -> None:
     """Unpin superseded roots at the provider and drop blocks here that only they needed. Pulls first.
 
-    Never what a name points at, what this device did not verify, or what is less than a day old.
+    Never what a name points at, what this device did not verify, or what is less than a day old. The last root before
+    somebody deleted more than a tenth at once stays until --drop-guarded says that this was right.
     """
     from msgspec import to_builtins
 
     with here.memory(provider=provider) as memory, Meter(silent=here.json) as meter:
         done = asyncio.run(
-            memory.gc(dry_run=dry_run, keep_roots=keep_roots, keep_days=keep_days, progress=meter)
+            memory.gc(
+                dry_run=dry_run,
+                keep_roots=keep_roots,
+                keep_days=keep_days,
+                drop_guarded=drop_guarded,
+                progress=meter,
+            )
         )
     if here.json:
         here.emit({"dry_run": dry_run, **to_builtins(done)})

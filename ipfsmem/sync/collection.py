@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import msgspec
 
-from ipfsmem.content.cid import parse_cid, raw_cid
+from ipfsmem.content.cid import CID, parse_cid, raw_cid
 from ipfsmem.errors import ProviderError
 from ipfsmem.replica.collect import Collected, collect
+from ipfsmem.replica.replica import Replica
 from ipfsmem.sync.anchor_pins import known_roots, pinned_anchors
-from ipfsmem.sync.names import pin_name
+from ipfsmem.sync.names import Names, pin_name
 from ipfsmem.sync.provider import MAX_BATCH, Collecting, Provider
-from ipfsmem.sync.retention import Pinned, Verdict, judge
+from ipfsmem.sync.report import SyncReport
+from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
 from ipfsmem.sync.run import Run
+
+#: Row in `meta` for a root that stays until the user says otherwise, followed by the root.
+GUARDED = "guarded "
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What the user said about a collection: how much to keep (see `retention.judge`), and whether roots that were
+    guarded against a mass delete are to be like others from now on."""
+
+    dry_run: bool = False
+    keep_roots: int = KEEP_ROOTS
+    keep_days: int = KEEP_DAYS
+    drop_guarded: bool = False
 
 
 class Collection(msgspec.Struct, frozen=True):
@@ -28,9 +43,7 @@ class Collection(msgspec.Struct, frozen=True):
     problems: dict[str, str] = {}
 
 
-async def _unpin(
-    run: Run, provider: Provider, dry_run: bool, keep_roots: int, keep_days: int
-) -> list[Verdict]:
+async def _unpin(run: Run, provider: Provider, rules: Rules) -> list[Verdict]:
     pins = await provider.pins(pin_name(run.anchor))
     db = run.replica.db.connection
     ours = {
@@ -43,16 +56,21 @@ async def _unpin(
     for pin in pins:
         answered = str(pin.cid)
         root, at = ours.get(answered, (answered, pin.created))
-        facts[answered] = msgspec.structs.replace(_facts(run, root, at), root=answered)
+        known = _facts(run.replica, root, at, run.names.roots(), run.ring_roots, rules)
+        facts[answered] = msgspec.structs.replace(known, root=answered)
     for pin in await pinned_anchors(run, provider):
         facts[str(pin.cid)] = Pinned(str(pin.cid), pin.created, ring=True)
     whole = await whole_at(run, provider)
     verdicts = judge(
-        facts.values(), run.replica.world.now(), whole=whole, keep_roots=keep_roots, keep_days=keep_days
+        facts.values(),
+        run.replica.world.now(),
+        whole=whole,
+        keep_roots=rules.keep_roots,
+        keep_days=rules.keep_days,
     )
     gone = {verdict.root for verdict in verdicts if not verdict.keep}
     for pin in pins:
-        if str(pin.cid) in gone and not dry_run:
+        if str(pin.cid) in gone and not rules.dry_run:
             await provider.unpin(pin)
             with run.replica.transaction():
                 db.execute(
@@ -61,26 +79,48 @@ async def _unpin(
     return verdicts
 
 
-def judge_here(run: Run, keep_roots: int, keep_days: int) -> list[Verdict]:
+def judge_here(run: Run, rules: Rules) -> list[Verdict]:
     """A verdict for each root that this device knows, newest first."""
-    rows = run.replica.db.connection.execute("SELECT root, seen FROM heads").fetchall()
-    facts = [_facts(run, root, seen) for root, seen in rows]
-    return judge(facts, run.replica.world.now(), whole=True, keep_roots=keep_roots, keep_days=keep_days)
+    return _judge_known(run.replica, run.names.roots(), run.ring_roots, rules)
 
 
-def _facts(run: Run, root: str, at: int) -> Pinned:
-    db = run.replica.db.connection
-    head = db.execute("SELECT seen FROM heads WHERE root=?", (root,)).fetchone()
-    guarded = run.replica.db.get_meta(f"guarded {root}") is not None
+def superseded(replica: Replica) -> int:
+    """How many of the roots that this device knows `gc` would let go of, as far as is known without a pull."""
+    (known,) = replica.db.connection.execute("SELECT count(*) FROM heads").fetchone()
+    if known <= KEEP_ROOTS:
+        return 0
+    names = Names(replica, (), SyncReport()).roots()
+    return sum(not verdict.keep for verdict in _judge_known(replica, names, set(), Rules()))
+
+
+def _judge_known(replica: Replica, named: set[CID], rings: set[CID], rules: Rules) -> list[Verdict]:
+    rows = replica.db.connection.execute("SELECT root, seen FROM heads").fetchall()
+    facts = [_facts(replica, root, seen, named, rings, rules) for root, seen in rows]
+    return judge(
+        facts, replica.world.now(), whole=True, keep_roots=rules.keep_roots, keep_days=rules.keep_days
+    )
+
+
+def _facts(replica: Replica, root: str, at: int, named: set[CID], rings: set[CID], rules: Rules) -> Pinned:
+    head = replica.db.connection.execute("SELECT seen FROM heads WHERE root=?", (root,)).fetchone()
     cid = parse_cid(root)
     return Pinned(
         root,
         head[0] if head else at,
         verified=head is not None,
-        named=cid in run.names.roots(),
-        ring=head is None and cid in run.ring_roots,
-        guarded=guarded,
+        named=cid in named,
+        ring=head is None and cid in rings,
+        guarded=not rules.drop_guarded and replica.db.get_meta(GUARDED + root) is not None,
     )
+
+
+def _forget_guards(replica: Replica, all_of_them: bool) -> None:
+    """Forget which roots were guarded: all when the user said so, else those that are gone (inside a transaction)."""
+    db = replica.db.connection
+    known = {root for (root,) in db.execute("SELECT root FROM heads")}
+    rows = [name for (name,) in db.execute("SELECT name FROM meta WHERE name GLOB ?", (GUARDED + "*",))]
+    gone = [(name,) for name in rows if all_of_them or name.removeprefix(GUARDED) not in known]
+    db.executemany("DELETE FROM meta WHERE name=?", gone)
 
 
 async def whole_at(run: Run, provider: Provider) -> bool:
@@ -105,7 +145,7 @@ async def whole_at(run: Run, provider: Provider) -> bool:
     return True
 
 
-async def collect_roots(run: Run, *, dry_run: bool, keep_roots: int, keep_days: int) -> Collection:
+async def collect_roots(run: Run, rules: Rules) -> Collection:
     """Unpin superseded roots and drop the blocks that only they needed (format section 7). After a pull."""
     verdicts: dict[str, list[Verdict]] = {}
     problems: dict[str, str] = {}
@@ -113,23 +153,24 @@ async def collect_roots(run: Run, *, dry_run: bool, keep_roots: int, keep_days: 
     for provider in run.providers:
         if provider.capabilities.list and provider.capabilities.unpin:
             try:
-                verdicts[provider.name] = await _unpin(run, provider, dry_run, keep_roots, keep_days)
+                verdicts[provider.name] = await _unpin(run, provider, rules)
             except ProviderError as error:
                 failure = failure or error
                 problems[provider.name] = str(error)
     if failure is not None and not verdicts:
         raise failure
-    here = judge_here(run, keep_roots, keep_days)
+    here = judge_here(run, rules)
     stay = [parse_cid(verdict.root) for verdict in here if verdict.keep]
     with run.replica.transaction():
         collected = collect(
-            run.replica.store, [*stay, *run.names.roots(), *known_roots(run)], dry_run=dry_run
+            run.replica.store, [*stay, *run.names.roots(), *known_roots(run)], dry_run=rules.dry_run
         )
-        if not dry_run:
+        if not rules.dry_run:
             gone = [(verdict.root,) for verdict in here if not verdict.keep]
             run.replica.db.connection.executemany("DELETE FROM heads WHERE root=?", gone)
+            _forget_guards(run.replica, rules.drop_guarded)
     freed: dict[str, int] = {}
-    if not dry_run:
+    if not rules.dry_run:
         for provider in run.providers:
             if isinstance(provider, Collecting) and provider.name not in problems:
                 try:

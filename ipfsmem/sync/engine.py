@@ -16,7 +16,7 @@ from ipfsmem.errors import IpfsmemError, MembershipError, NoVaultError
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
-from ipfsmem.sync.collection import Collection, collect_roots
+from ipfsmem.sync.collection import Collection, Rules, collect_roots
 from ipfsmem.sync.discovery import discover, weigh
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.identity import stranger_to_itself
@@ -96,17 +96,14 @@ async def move(
 async def collect(
     replica: Replica,
     providers: Sequence[Provider],
-    *,
-    dry_run: bool,
-    keep_roots: int,
-    keep_days: int,
+    rules: Rules,
     progress: Progress = no_progress,
 ) -> Collection:
     """Pull, then unpin superseded roots and drop the blocks that only they needed."""
     run = Run(replica, providers, None, progress)
     async with run.alone():
         await _pull(run)
-        return await collect_roots(run, dry_run=dry_run, keep_roots=keep_roots, keep_days=keep_days)
+        return await collect_roots(run, rules)
 
 
 async def _pull(run: Run) -> None:

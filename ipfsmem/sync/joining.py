@@ -19,6 +19,7 @@ from ipfsmem.errors import (
     NotFoundError,
     ProviderError,
 )
+from ipfsmem.sync.collection import GUARDED
 from ipfsmem.sync.fork import adopt_head, adopt_orphans, append_new_lines, forked_devices, orphans, settled
 from ipfsmem.sync.heads import Head, tops
 from ipfsmem.sync.identity import (
@@ -94,10 +95,11 @@ def _guard(run: Run, before: int) -> None:
     gone = before - _count_entries(run)
     root = run.replica.db.get_meta("root")
     if gone * 10 > before and root is not None:
-        run.replica.db.set_meta(f"guarded {root.decode()}", b"1")
+        run.replica.db.set_meta(GUARDED + root.decode(), b"1")
         run.report.say(
             "mass-delete",
-            f"{gone} of {before} entries went with this join; the root before it, {root.decode()}, is kept",
+            f"{gone} of {before} entries went with this join; the root before it, {root.decode()}, is kept "
+            "until: ipfsmem gc --drop-guarded",
         )
 
 

@@ -9,7 +9,7 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.replica.collect import reachable
 from ipfsmem.sync.anchor_pins import check_anchor_pins, learn_unknown
-from ipfsmem.sync.collection import judge_here
+from ipfsmem.sync.collection import Rules, judge_here
 from ipfsmem.sync.placing import bring_out_anchors, place_at
 from ipfsmem.sync.provider import MAX_BATCH, Provider
 from ipfsmem.sync.run import Run
@@ -32,7 +32,7 @@ async def move_roots(run: Run, target: Provider, *, keep_roots: int, keep_days: 
     """Place every live root at `target`, oldest first, and verify."""
     await learn_unknown(run)
     await bring_out_anchors(run)
-    verdicts = judge_here(run, keep_roots, keep_days)
+    verdicts = judge_here(run, Rules(keep_roots=keep_roots, keep_days=keep_days))
     live = [parse_cid(verdict.root) for verdict in reversed(verdicts) if verdict.keep]
     live += [root for root in sorted(run.names.roots(), key=str) if root not in live]
     placed: list[CID] = []

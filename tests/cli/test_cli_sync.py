@@ -118,3 +118,18 @@ def test_gc_says_why(sealed: Cli) -> None:
     said = sealed.ok("gc", "--dry-run")
     assert "a name points at it" in said.out and "would go here" in said.out
     assert sealed.ok("gc", "--json").json["dry_run"] is False
+
+
+def test_gc_takes_the_users_word_for_a_mass_delete(sealed: Cli) -> None:
+    def guard() -> bytes | None:
+        return memory.replica.db.get_meta(f"guarded {memory.status().root}")
+
+    with Memory.load("default", home=sealed.home) as memory, memory.replica.transaction():
+        memory.replica.db.set_meta(f"guarded {memory.status().root}", b"1")
+    for plain in (["gc"], ["gc", "--drop-guarded", "--dry-run"]):
+        sealed.ok(*plain)
+        with Memory.load("default", home=sealed.home) as memory:
+            assert guard() == b"1"
+    sealed.ok("gc", "--drop-guarded")
+    with Memory.load("default", home=sealed.home) as memory:
+        assert guard() is None

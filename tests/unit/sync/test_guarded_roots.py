@@ -1,0 +1,92 @@
+"""The root before a mass delete: it stays until the user says otherwise, and then nothing of the guard is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem import local_memory
+from ipfsmem.content.cid import parse_cid
+from ipfsmem.errors import NotFoundError
+from ipfsmem.memory import Memory
+from tests.device_lab import Lab, delete, says
+
+DAY = 86_400
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    lab = Lab(tmp_path)
+    yield lab
+    lab.close()
+
+
+def guards(memory: Memory) -> list[str]:
+    rows = memory.replica.db.connection.execute("SELECT name FROM meta WHERE name GLOB 'guarded *'")
+    return [name for (name,) in rows]
+
+
+def after_a_mass_delete(lab: Lab) -> tuple[Memory, str]:
+    """A device with such a root, which nothing else keeps any more."""
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    for n in range(30):
+        a.write(f"memory{n}", f"text {n}")
+    lab.settle(a, b)
+    before = a.status().root
+    assert before is not None
+    for n in range(20):
+        delete(b, f"memory{n}")
+    lab.sync(b)
+    report = lab.sync(a)
+    assert before in says(report, "mass-delete") and "ipfsmem gc --drop-guarded" in says(
+        report, "mass-delete"
+    )
+    for n in range(4):
+        lab.clock.advance(20 * DAY)
+        a.write("other", f"life goes on {n}")
+        lab.settle(a, b)
+    return a, before
+
+
+def gone(memory: Memory, root: str, **options: bool) -> bool:
+    done = asyncio.run(memory.gc(keep_roots=1, keep_days=1, **options))  # type: ignore[arg-type]
+    here = {verdict.root: verdict.keep for verdict in done.here}
+    (there,) = ({v.root: v.keep for v in verdicts} for verdicts in done.providers.values())
+    assert here[root] == there[root]
+    return not here[root]
+
+
+def test_a_guarded_root_goes_when_the_user_says_so(lab: Lab) -> None:
+    a, before = after_a_mass_delete(lab)
+    assert not gone(a, before)
+    assert gone(a, before, drop_guarded=True, dry_run=True)
+    assert guards(a) == [f"guarded {before}"] and not gone(a, before), "a dry run lifts no guard"
+    assert gone(a, before, drop_guarded=True)
+    assert guards(a) == [] and parse_cid(before) not in {pin.cid for pin in lab.cloud.pins}
+    with pytest.raises(NotFoundError):
+        a.diff(before)
+
+
+def test_saying_so_early_counts_when_its_time_comes(lab: Lab) -> None:
+    a, before = after_a_mass_delete(lab)
+    done = asyncio.run(a.gc(drop_guarded=True))
+    assert {v.root: v.why for v in done.here}[before].startswith("one of the 30 newest")
+    assert guards(a) == [] and gone(a, before)
+
+
+def test_status_says_when_many_roots_could_go(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_memory, "TELL_SUPERSEDED", 3)
+    a = lab.create("a")
+    for n in range(36):
+        a.write("k", f"text {n}")
+        lab.sync(a)
+    lab.clock.advance(100 * DAY)
+    assert any("superseded roots" in notice and "ipfsmem gc" in notice for notice in a.status().notices)
+    asyncio.run(a.gc())
+    assert not any("superseded roots" in notice for notice in a.status().notices)
