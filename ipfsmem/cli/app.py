@@ -138,7 +138,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         code = group.main(args=given, prog_name="ipfsmem", standalone_mode=False)
         sys.stdout.flush()
     except IpfsmemError as error:
-        return _report(type(error).__name__, str(error), error.hint, error.exit_code, as_json)
+        return _report(kind_of(error), str(error), error.hint, error.exit_code, as_json)
     except click.ClickException as error:
         return _report("UsageError", error.format_message(), _usage_hint(error), 2, as_json)
     except (click.Abort, KeyboardInterrupt):
@@ -159,6 +159,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
             "Unexpected", text, "Run it again with IPFSMEM_DEBUG=1 for the traceback.", 70, as_json
         )
     return code if isinstance(code, int) else 0
+
+
+def kind_of(error: IpfsmemError) -> str:
+    """The name of its class in the tree of docs/ERRORS.md: providers refine some for their own use."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == IpfsmemError.__module__)
 
 
 def _os_error(error: OSError) -> str:

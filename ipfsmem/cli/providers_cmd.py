@@ -9,7 +9,7 @@ import click
 
 from ipfsmem.cli.here import Here, agreed, ours, public_options, retention_options
 from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, short, size, style, table
-from ipfsmem.errors import ConfigError, ProviderError, UsageError
+from ipfsmem.errors import ConfigError, ProviderError, ProviderUnavailable, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.sync.provider import Capabilities
@@ -101,6 +101,8 @@ def test_command(here: Here, spec: str) -> None:
             time = style(seconds(step.seconds).rjust(7), dim=True)
             click.echo(f"{style(mark, fg=colour, bold=True)} {clean(step.what).ljust(width)} {time}  {text}")
         hint = next((step.hint for step in failed if step.hint), "")
+        if hint == ProviderUnavailable.hint:  # no memory was sent, and there may be none
+            hint = "Check the address, or try again later."
         if hint:
             click.echo(clean(hint), err=True)
     if failed:

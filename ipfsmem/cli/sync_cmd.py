@@ -170,9 +170,11 @@ def _did_something(report: SyncReport) -> bool:
 
 def _error(error: Exception) -> dict[str, Any]:
     """As errors are printed everywhere."""
+    from ipfsmem.cli.app import kind_of
+
     if isinstance(error, IpfsmemError):
         return {
-            "kind": type(error).__name__,
+            "kind": kind_of(error),
             "message": str(error),
             "hint": error.hint,
             "exit_code": error.exit_code,

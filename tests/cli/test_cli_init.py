@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import socket
 import subprocess
 import sys
 import time
@@ -379,3 +380,15 @@ def test_nothing_is_made_and_it_is_said(
         assert "It is back" in other.ok("init", "--unprotected-keys", key=KEY).out
     else:
         other.ok("recover", "--unprotected-keys", stdin=" ".join(words).encode())
+
+
+def test_nobody_there_and_no_wallet(bare: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a wallet nobody needs to be asked first; errors have the names that are documented."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("IPFSMEM_PROVIDER", f"peer:http://127.0.0.1:{one.getsockname()[1]}")
+        result = _init(bare, "", "--json")
+        assert (result.code, result.error["kind"]) == (41, "ProviderUnavailable")
+        assert len(result.json["recovery_words"]) == 24
+        result = bare("sync", "--json")
+        assert (result.code, result.error["kind"]) == (41, "ProviderUnavailable")

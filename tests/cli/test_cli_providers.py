@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,6 +132,19 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (tmp_path / "theirs").mkdir()
     with serve(lambda: blocks.app(DirectoryProvider(tmp_path / "theirs"), token="the server's token")) as url:
         yield f"peer:{url}"
+
+
+def test_a_dead_provider_is_not_told_of_a_memory(bare: Cli) -> None:
+    said = bare("providers", "test", f"peer:http://127.0.0.1:{_unused()}")
+    assert said.code == 40 and "connection refused" in said.out
+    assert said.err == "Check the address, or try again later.\n"
+
+
+def _unused() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+    return port
 
 
 def test_what_to_do_stands_under_what_failed(bare: Cli, closed: str) -> None:
