@@ -78,7 +78,12 @@ class OwnGateway:
         self._client = GatewayClient(self._http, self._url) if url else None
         given = others.split(",") if isinstance(others, str) else list(others)
         rest = [other for other in given if other.strip() and base_of(other) != self._url]
-        self._others = Gateways(rest, settings) if rest else None
+        about = dict(settings or {})
+        if not about.get(
+            "gateway_token_for"
+        ):  # of a list that stands behind another gateway none is meant by itself
+            about.pop("gateway_token", None)
+        self._others = Gateways(rest, about) if rest else None
         self._places: dict[CID, Place] = {}
         #: Roots that were read, the newest last; ordered like a set.
         self._roots: dict[CID, None] = {}

@@ -16,6 +16,7 @@ from ipfsmem_providers import addresses
 from ipfsmem_providers.gateway_client import base_of
 from ipfsmem_providers.gateways import Gateways
 from ipfsmem_providers.http_policy import ONCE, Timeouts
+from ipfsmem_providers.own_gateway import OwnGateway
 from ipfsmem_providers.routing_client import RoutingClient
 from yarl import URL
 
@@ -433,12 +434,14 @@ class Seen:
     def __init__(self) -> None:
         self.gateway = Gateway()
         self.tokens: list[str | None] = []
+        self.own: list[str | None] = []
         self.moved = ""  #: where requests are sent on to
 
     def app(self) -> web.Application:
         @web.middleware
         async def look(request: web.Request, handler: Callable[..., Any]) -> web.StreamResponse:
             self.tokens.append(request.headers.get("Authorization"))
+            self.own.append(request.headers.get("x-own"))
             if self.moved:
                 return web.Response(status=302, headers={"Location": self.moved + str(request.rel_url)})
             answer: web.StreamResponse = await handler(request)
@@ -509,6 +512,27 @@ def test_a_token_is_not_sent_to_gateways_that_routing_finds(
     provider = Gateways(urls[0], {"gateway_token": "secret-token", "routing": "http://127.0.0.1:1"})
     assert run(provider, provider.get_blocks(list(BLOCKS))) == BLOCKS
     assert set(servers[0].tokens) == {"Bearer secret-token"} and set(servers[1].tokens) == {None}
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_behind_a_service_s_own_gateway_a_token_is_for_the_one_that_is_named(
+    seen: tuple[list[Seen], list[str]], named: bool
+) -> None:
+    servers, urls = seen
+    servers[0].gateway.blocks.clear()
+    settings = {"gateway_token": "secret-token", **({"gateway_token_for": urls[1]} if named else {})}
+    own = OwnGateway("service", urls[0], [urls[1]], headers={"x-own": "own-secret"}, settings=settings)
+
+    async def read() -> dict[CID, bytes]:
+        try:
+            return await own.get_blocks(list(BLOCKS))
+        finally:
+            await own.close()
+
+    assert asyncio.run(read()) == BLOCKS
+    assert set(servers[0].tokens) == {None}
+    assert set(servers[1].tokens) == {"Bearer secret-token" if named else None}
+    assert set(servers[0].own) == {"own-secret"} and set(servers[1].own) == {None}
 
 
 def test_a_token_for_a_gateway_that_is_not_listed() -> None:
