@@ -150,8 +150,9 @@ def move_command(
         f"{count(len(moved.roots), 'root')} at {clean(target)}: {count(moved.blocks, 'block')} sent "
         f"({size(moved.bytes)}), {count(moved.checked, 'block')} checked there."
     )
+    why = clean(moved.down) or "a block of it is nowhere any more"
     for root in moved.incomplete:
-        click.echo(style("incomplete: ", fg="yellow") + f"{root} (a block of it is nowhere any more)")
+        click.echo(style("incomplete: ", fg="yellow") + f"{root} ({why})")
     _now(here, found)
 
 

@@ -43,7 +43,7 @@ class Fetcher:
 
         Raises ProviderError when one is lacking that a provider which is down may have.
         """
-        found, failure = await self._some(cids)
+        found, failure = await self.some(cids)
         if failure is not None:
             raise failure
         return found
@@ -71,7 +71,7 @@ class Fetcher:
                     done[key] = end.value
                 except IpfsmemError as error:
                     failed[key] = error
-            found, down = await self._some(dict.fromkeys(cid for cids in wanted.values() for cid in cids))
+            found, down = await self.some(dict.fromkeys(cid for cids in wanted.values() for cid in cids))
             given = {}
             for key, cids in wanted.items():
                 got = {cid: found[cid] for cid in cids if cid in found}
@@ -88,7 +88,7 @@ class Fetcher:
                 del self.fetched[cid]
         return failed
 
-    async def _some(self, cids: Iterable[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
+    async def some(self, cids: Iterable[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
         """What can be had, and why the rest could not be asked for everywhere."""
         found: dict[CID, bytes] = {}
         missing: list[CID] = []

@@ -6,7 +6,7 @@ import msgspec
 
 from ipfsmem.content.cid import CID, DAG_PB, parse_cid, raw_cid
 from ipfsmem.content.dagpb import decode_node
-from ipfsmem.errors import ProviderRefused
+from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem.replica.collect import reachable
 from ipfsmem.sync.anchor_pins import check_anchor_pins, learn_unknown
 from ipfsmem.sync.collection import Rules, judge_here
@@ -18,7 +18,8 @@ from ipfsmem.sync.run import Run
 class Moved(msgspec.Struct, frozen=True):
     """What stands at the new provider: roots, and the blocks and bytes that were sent for them just now.
 
-    `incomplete` names roots of which a block is neither on this device nor at any of the old providers.
+    `incomplete` names roots of which a block is neither on this device nor to be had at any of the old providers;
+    `down` says why one of these could not be asked, if that was so.
     """
 
     roots: list[str]
@@ -26,10 +27,15 @@ class Moved(msgspec.Struct, frozen=True):
     blocks: int
     bytes: int
     checked: int
+    down: str = ""
 
 
 async def move_roots(run: Run, target: Provider, *, keep_roots: int, keep_days: int) -> Moved:
-    """Place every live root at `target`, oldest first, and verify."""
+    """Place every live root at `target`, oldest first, and verify.
+
+    An old provider may be dead: then older roots that are not wholly here are left behind, and said. Raises its
+    ProviderError when that is so of the root that this device stands on.
+    """
     await learn_unknown(run)
     await bring_out_anchors(run)
     verdicts = judge_here(run, Rules(keep_roots=keep_roots, keep_days=keep_days))
@@ -37,28 +43,43 @@ async def move_roots(run: Run, target: Provider, *, keep_roots: int, keep_days: 
     live += [root for root in sorted(run.names.roots(), key=str) if root not in live]
     placed: list[CID] = []
     lacking: list[str] = []
+    down = ""
     for done, root in enumerate(live):
         run.progress(f"moving to {target.name}", done, len(live))
-        if not await _complete(run, root):
+        newest = str(root) == run.report.root
+        try:
+            complete = await _complete(run, root, ask=newest or not down)
+        except ProviderError as error:
+            if newest:
+                raise
+            complete, down = False, str(error)
+        if not complete:
             lacking.append(str(root))
             continue
         placed.append(await place_at(run, target, root))
     checked = await _check(run, target, placed)
     await check_anchor_pins(run, target)
     return Moved(
-        [str(root) for root in placed], lacking, run.report.blocks_sent, run.report.bytes_sent, checked
+        [str(root) for root in placed], lacking, run.report.blocks_sent, run.report.bytes_sent, checked, down
     )
 
 
-async def _complete(run: Run, root: CID) -> bool:
-    """Fetch what this device never needed of another device's root. False when a block cannot be had anywhere."""
+async def _complete(run: Run, root: CID, *, ask: bool) -> bool:
+    """Fetch what this device never needed of another device's root. False when a block cannot be had anywhere.
+
+    Raises ProviderError when nothing could be had because a provider is down; without `ask` nobody is asked.
+    """
     db = run.replica.db
     level = [root]
     seen = {root}
     while level:
         missing = [cid for cid in level if not db.has_block(cid.digest)]
+        if missing and not ask:
+            return False
         if missing:
-            found = await run.fetcher.get(missing)
+            found, down = await run.fetcher.some(missing)
+            if not found and down is not None:
+                raise down
             if len(found) < len(missing):
                 return False
             with run.replica.transaction():

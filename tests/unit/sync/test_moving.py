@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ipfsmem.content.cid import raw_cid
@@ -14,6 +15,7 @@ from ipfsmem.opening import Unlock
 from ipfsmem.seal.signers import RawKeySigner
 from ipfsmem.sync.probe import probe
 from ipfsmem.testing import SeededRandom, SimCloud, SimProvider
+from ipfsmem.testing.simulator import FULL
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x09"))
 
@@ -52,6 +54,49 @@ def test_a_move_under_load_loses_nothing_and_may_be_cut_off(tmp_path: Path) -> N
     assert c.files() == a.files()
     assert {"from-b", "during-1", "during-4", "during-2", "k0", "k5"} <= c.files().keys()
     assert moved.roots[0] in {str(pin.cid) for pin in new.cloud.pins}
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_moving_away_from_the_only_one_when_it_is_dead(tmp_path: Path, lists: bool) -> None:
+    """Nothing can be read from it any more: the device that has everything brings everything."""
+    can = msgspec.structs.replace(FULL, names=False) if lists else FULL
+    old, new = (SimProvider(SimCloud(), name=name, capabilities=can) for name in ("old", "new"))
+    a = device(tmp_path, "a", old)
+    b = device(tmp_path, "b", old)
+    for n in range(5):
+        a.write(f"k{n}", f"text {n}")
+        asyncio.run(a.sync())
+        b.write(f"b{n}", f"text {n} of b")
+        asyncio.run(b.sync())
+    asyncio.run(a.sync())
+    old.faults.offline = True
+    a.write("last", "written after it died")
+    moved = asyncio.run(a.move(new))
+    assert moved.roots and a.status().root in moved.roots
+    assert [provider.name for provider in a._providers] == ["new"]
+    c = device(tmp_path, "c", new)
+    assert c.files() == a.files() and "last" in c.files()
+    b.write("b-last", "written meanwhile")
+    asyncio.run(b.sync(provider=new))
+    asyncio.run(a.sync())
+    assert a.read("b-last") is not None
+
+
+def test_what_a_dead_one_alone_holds_of_old_roots_does_not_hold_a_move_up(tmp_path: Path) -> None:
+    """A device that joined the newest never needed the rest of older ones: they are told as incomplete."""
+    lists = msgspec.structs.replace(FULL, names=False)
+    old, new = (SimProvider(SimCloud(), name=name, capabilities=lists) for name in ("old", "new"))
+    a = device(tmp_path, "a", old)
+    for n in range(5):
+        a.write(f"k{n}", f"text {n}")
+        a.write("gone", f"only in root {n}")
+        asyncio.run(a.sync())
+    b = device(tmp_path, "b", old)
+    old.faults.offline = True
+    moved = asyncio.run(b.move(new))
+    assert b.status().root in moved.roots and moved.incomplete and "no route" in moved.down
+    c = device(tmp_path, "c", new)
+    assert c.files() == b.files() == a.files()
 
 
 def test_a_target_that_lacks_a_block_is_not_relied_on(tmp_path: Path) -> None:
