@@ -17,6 +17,7 @@ import msgspec
 from ipfsmem import config as configuration
 from ipfsmem.causal.clock import next_hlc
 from ipfsmem.config import NamespaceConfig, VaultConfig
+from ipfsmem.content.cid import parse_cid
 from ipfsmem.errors import (
     ConfigError,
     IpfsmemError,
@@ -36,6 +37,7 @@ from ipfsmem.opening import (
     find_vault,
     kept_root,
     open_replica,
+    vault_of_root,
 )
 from ipfsmem.opening_foreign import read_foreign
 from ipfsmem.recovery import NewWords, enrol_words, may_make_words, why_not_everywhere, words_of
@@ -56,6 +58,7 @@ from ipfsmem.sync.collection import Collection, Rules
 from ipfsmem.sync.engine import collect, move, sync
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.pace import Pace
+from ipfsmem.sync.paper import Paper
 from ipfsmem.sync.probe import Step, probe
 from ipfsmem.sync.provider import Capabilities, Provider, lasting_spec
 from ipfsmem.sync.publish import Layout
@@ -272,12 +275,14 @@ class Memory(LocalMemory):
         home: str | Path | None = None,
         label: str | None = None,
         memory_dir: str | Path | None = None,
+        root_cid: str | None = None,
         world: World | None = None,
         progress: Progress = no_progress,
     ) -> Memory:
         """Bring a memory back on a device that has nothing but the wallet or the recovery words, and enrol the device.
 
-        Raises NoVaultError when none is found; nothing is left on the disk then.
+        `root_cid`: a root of it that was written down, where no name or list leads to one. Raises NoVaultError when
+        none is found; nothing is left on the disk then.
         """
         known = configuration.settings()
         namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
@@ -288,9 +293,14 @@ class Memory(LocalMemory):
         root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock
         channels = Channels()
         opened = channels.open(_each(provider))
+        paper: list_[Paper] = []
         scratch = create_replica(None, NamespaceConfig("none", "scratch"), world, passphrase=None)
         try:
-            vault, sealed = await find_vault(root, opened, scratch)
+            if root_cid is None:
+                vault, sealed = await find_vault(root, opened, scratch)
+            else:
+                paper.append(Paper(parse_cid(root_cid)))
+                vault, sealed = await vault_of_root(root, paper[0].root, opened, scratch)
         except BaseException:
             await channels.aclose()
             raise
@@ -312,9 +322,10 @@ class Memory(LocalMemory):
             replica = begin_replica(folder, made, world, passphrase=passphrase)
             memory = cls(namespace, replica)
             memory._root = root
-            memory._opened, memory._providers = channels, opened
+            memory._opened, memory._providers = channels, [*opened, *paper]
             try:
                 memory.restored = await memory.sync(progress=progress)
+                memory._providers = opened
                 # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
                 finish(replica)
             except BaseException:

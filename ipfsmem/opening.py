@@ -227,6 +227,23 @@ async def find_vault(
     raise NoVaultError(f"no memory of this wallet was found at {where}")
 
 
+async def vault_of_root(
+    root: RootKeys, newest: CID, providers: Sequence[Provider], replica: Replica
+) -> tuple[VaultConfig, bool]:
+    """The same by a root that a person wrote down, where no name or list leads there.
+
+    Whoever gives it says which vault it is: a ring that has a key in it proves nothing by itself. Raises NotFoundError,
+    ProviderError, FormatError when there is no such root, WrongWalletError when its ring does not have this key.
+    """
+    fetcher = Fetcher(replica.db, providers)
+    files = await drive_async(read_root(Reader(), newest), fetcher.get)
+    keyring = parse_keyring(files.keyring)
+    main = _main_anchor(root, keyring)
+    if main is None:
+        raise FormatError(f"the ring in root {newest} does not name the anchor of its first root")
+    return _pinned(keyring.vault, keyring.roots[0], main), not keyring.plain
+
+
 def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
     """The anchor of the vault's first root, whatever anchor of another key led here: its pin name is that of all roots.
 

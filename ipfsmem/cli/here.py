@@ -196,6 +196,14 @@ def provider_option(purpose: str) -> Callable[[Callable[..., None]], Callable[..
     )
 
 
+#: --root, for commands that bring a memory back.
+root_option = click.option(
+    "--root",
+    metavar="CID",
+    help="A root of it that was written down (ipfsmem keys sheet), where no name or list leads there any more.",
+)
+
+
 def public_options(function: Callable[..., None]) -> Callable[..., None]:
     """--yes-public and --allow, for commands that publish."""
     function = click.option(

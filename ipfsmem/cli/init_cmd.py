@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from ipfsmem.cli import secrets_in
-from ipfsmem.cli.here import Here, agreed, ours, provider_option
+from ipfsmem.cli.here import Here, agreed, ours, provider_option, root_option
 from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.status_cmd import READERS
 from ipfsmem.cli.sync_cmd import tell
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 @click.option(
     "--no-recovery", is_flag=True, help="Make no recovery words. Then only the wallet brings it back."
 )
+@root_option
 @click.option("--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase.")
 @click.option("--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read it, for good.")
 @click.option("--memory-dir", metavar="DIR", help="Where the plain files are (modes local and ipfs).")
@@ -68,6 +69,7 @@ def command(
     no_wallet: bool,
     wallet: Wallet,
     no_recovery: bool,
+    root: str | None,
     unprotected_keys: bool,
     yes_public: bool,
     memory_dir: str | None,
@@ -84,6 +86,10 @@ def command(
     claim_folder(here.folder)
     where = provider or settings().provider
     chosen = _check(mode, bool(where), new_wallet, no_wallet, wallet, no_recovery, memory_dir)
+    if root is not None and (not wallet.named or mode == "local"):
+        raise UsageError(
+            "--root brings a wallet's memory back: name the wallet", hint="--wallet, --mnemonic."
+        )
     if not here.json:
         click.echo(f"Mode {mode}. Who can read it: {READERS[mode]}.", err=True)
     passphrase = None if mode == "local" else device_passphrase(here, mode, unprotected_keys)
@@ -96,7 +102,9 @@ def command(
     unlock, keystore = (
         (None, None) if chosen == "local" else _unlock(here, new_wallet, no_wallet, wallet, passphrase)
     )
-    found = _find(here, unlock, made, unprotected_keys) if unlock is not None and keystore is None else None
+    found = (
+        _find(here, unlock, made, unprotected_keys, root) if unlock is not None and keystore is None else None
+    )
     restored = found is not None
     with contextlib.closing(
         found
@@ -238,7 +246,9 @@ def _unlock(
     return wallet.unlock_with(signer), path
 
 
-def _find(here: Here, unlock: Unlock, made: dict[str, Any], unprotected_keys: bool) -> Memory | None:
+def _find(
+    here: Here, unlock: Unlock, made: dict[str, Any], unprotected_keys: bool, root: str | None
+) -> Memory | None:
     """The wallet's memory when the provider has one. Any doubt is an error: a second memory is never made by mistake."""
     from ipfsmem.memory import Memory
 
@@ -246,10 +256,17 @@ def _find(here: Here, unlock: Unlock, made: dict[str, Any], unprotected_keys: bo
         with nothing_made(), Meter(silent=here.json) as meter:
             return asyncio.run(
                 Memory.restore(
-                    here.namespace, unlock=unlock, unprotected_keys=unprotected_keys, progress=meter, **made
+                    here.namespace,
+                    unlock=unlock,
+                    unprotected_keys=unprotected_keys,
+                    root_cid=root,
+                    progress=meter,
+                    **made,
                 )
             )
     except NoVaultError:
+        if root is not None:
+            raise
         return None
 
 

@@ -133,8 +133,10 @@ def _ways(sheet: RecoverySheet) -> list[str]:
 def _last_resort(sheet: RecoverySheet) -> list[str]:
     if not sheet.root:
         return []
-    what = "has all of the memory, sealed" if sheet.mode == "encrypted-ipfs" else "shows all of the memory"
-    return _wrap(f"If names and lists are lost: any IPFS node that still holds the newest root {what}.")
+    return _wrap(
+        "If that finds no memory, names and lists are lost: add --root and the newest root. Any provider that still "
+        "has it will do, a public gateway too (--provider gateway:https://...) beside one that takes uploads."
+    )
 
 
 def _words(sheet: RecoverySheet) -> list[str]:

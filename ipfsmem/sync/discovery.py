@@ -21,6 +21,7 @@ from ipfsmem.seal.ring import Ring, parse_keyring
 from ipfsmem.sync.anchor_pins import MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
 from ipfsmem.sync.heads import Head, open_root
 from ipfsmem.sync.names import pin_name, target
+from ipfsmem.sync.paper import Paper
 from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.remote import RootFiles, read_root
 from ipfsmem.sync.run import Run
@@ -35,6 +36,17 @@ async def discover(run: Run) -> None:
     if run.root is not None:
         todo.append(ipns_name(run.root.head_public))
     asked: set[str] = set()
+    await _follow_all(run, todo, asked)
+    for provider in run.providers:
+        if isinstance(provider, Paper):
+            # Whoever wrote it down wants this root, whatever older ones are found.
+            await _open(run, provider.root, provider.name)
+            await _follow_all(run, [name for name in _member_names(run) if name not in asked], asked)
+    if run.root is not None:
+        await learn_unknown(run)
+
+
+async def _follow_all(run: Run, todo: list[str], asked: set[str]) -> None:
     listed = False
     while todo:
         for name in todo:
@@ -50,8 +62,6 @@ async def discover(run: Run) -> None:
         todo = [name for name in _member_names(run) if name not in asked]
         if len(asked) > MAX_NAMES:
             raise FormatError(f"more than {MAX_NAMES} names lead from one to the next")
-    if run.root is not None:
-        await learn_unknown(run)
 
 
 async def _open_pins(run: Run) -> None:

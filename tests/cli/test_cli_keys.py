@@ -15,6 +15,7 @@ def test_members_and_the_key_that_seals(sealed: Cli, second: Cli) -> None:
     found = sealed.ok("keys", "list", "--json").json
     assert sorted(m["label"] for m in found["members"]) == ["first", "recovery words", "second", "wallet"]
     assert [m["label"] for m in found["members"] if m["this_device"]] == ["first"]
+    assert sorted(m["label"] for m in found["members"] if m["root"]) == ["recovery words", "wallet"]
     assert found["seals"]["epoch"] == 1 and found["revoked"] == []
     lines = sealed.ok("keys", "list").out.splitlines()
     assert len(lines) == 4 and any("\tthis device" in line for line in lines)

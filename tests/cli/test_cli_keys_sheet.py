@@ -53,6 +53,39 @@ def test_what_it_says_brings_it_back(
     assert "address is not known" in other.ok("keys", "sheet", "-n", "alex").out
 
 
+@pytest.mark.parametrize("how", ["words", "wallet"])
+def test_the_root_on_it_is_the_last_resort(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Names and lists are lost: only the packs with the blocks are left."""
+    made = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json
+    bare.ok("write", "tone", "--body", "direct")
+    bare.ok("sync")
+    sheet = bare.ok("keys", "sheet", "--json").json
+    for folder in ("names", "pins"):
+        for file in (stick / folder).iterdir():
+            file.unlink()
+    other = Cli(tmp_path / "other", monkeypatch)
+    words = " ".join(made["recovery_words"]).encode()
+    other.fails(43, "recover", "--unprotected-keys", stdin=words)
+    found = ["--root", sheet["root"], "--unprotected-keys"]
+    if how == "words":
+        said = other.ok("recover", *found, stdin=words).out
+        assert sheet["vault_tag"] in said
+    else:
+        other.fails(2, "init", "--no-wallet", *found)
+        wrong = other("init", *found, "--key-number", "2", key=KEY)
+        assert wrong.code == 24 and not list(other.home.glob("*/ipfsmem.json"))
+        assert other.ok("init", *found, "--json", key=KEY).json["restored"]
+    assert other.ok("read", "tone", "--body").out == "direct\n"
+    # It is where it was, with names of its own, and the first device finds the other.
+    other.ok("write", "role", "--body", "back")
+    other.ok("sync")
+    bare.ok("sync")
+    bare.ok("sync")
+    assert bare.ok("read", "role", "--body").out == "back\n"
+
+
 def test_the_passphrase_of_the_signature_and_other_vaults(sealed: Cli, stick: Path) -> None:
     sealed.ok(
         "init", "-n", "deep", "--vault", "work", "--unprotected-keys", "--json",
@@ -144,7 +177,7 @@ def test_a_local_memory_has_none(cli: Cli) -> None:
 def test_a_plain_memory(bare: Cli, stick: Path) -> None:
     bare.ok("init", "--mode", "ipfs", "--yes-public", "--json", key=KEY)
     page = bare.ok("keys", "sheet").out
-    assert "init --mode ipfs --wallet FILE" in page and "shows all of the memory" in page
+    assert "init --mode ipfs --wallet FILE" in page and "add --root" in page
 
 
 @pytest.mark.parametrize(
