@@ -232,7 +232,8 @@ def _s3(ctx: Context, report: Report) -> None:
 
     if shutil.which("restic") is None:
         raise RuntimeError("restic is not installed; it also makes the bucket")
-    with seaweed(ctx.fresh("network-s3"), filebase.KEY, filebase.SECRET) as url:
+    with seaweed(ctx.fresh("network-s3"), filebase.KEY, filebase.SECRET) as server:
+        url = server.url
         _restic(ctx, report, url)
         for mode in (_SEALED, _PLAIN):
             with account("filebase-s3", url) as at:
