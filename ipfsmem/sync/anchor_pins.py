@@ -169,10 +169,7 @@ async def bring_out_anchor_pins(run: Run) -> None:
             try:
                 await _bring_to(run, provider, anchor)
             except ProviderError as error:
-                run.report.say(
-                    "provider-down",
-                    f"an anchor was not pinned everywhere: {error}; the next sync tries again",
-                )
+                run.report.failed(f"an anchor was not pinned at {provider.name}", error)
 
 
 def _takes(provider: Provider) -> bool:

@@ -33,7 +33,7 @@ from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, half_spent, membe
 from ipfsmem.sync.placing import bring_out_anchors, move_former, place
 from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.publish import Layout, build_ring_root, prepare
-from ipfsmem.sync.report import Progress, SyncReport, no_progress
+from ipfsmem.sync.report import UNLOCK, Progress, SyncReport, no_progress
 from ipfsmem.sync.run import Run
 
 #: Heads that one commit names.
@@ -174,12 +174,12 @@ async def publish(run: Run, layout: Layout) -> None:
     if not ring.view.may_write(replica.device.id):
         run.report.say(
             "not-a-writer",
-            f"this device ({replica.device.id}) may not write: nothing was published. If it should, unlock once "
-            "with the wallet",
+            f"this device ({replica.device.id}) may not write: nothing was published. If it should, unlock once: "
+            + UNLOCK,
         )
         return
     if run.unsure:
-        run.report.say("cannot-publish", f"nothing was published: {run.unsure}")
+        run.report.say("cannot-publish", f"nothing was published: {run.unsure}. Unlock once: {UNLOCK}")
         return
     try:
         with replica.transaction():
@@ -193,7 +193,7 @@ async def publish(run: Run, layout: Layout) -> None:
                 # Until names point there it waits, also when this sync is cut off: the commit counts our writes.
                 replica.db.set_meta("sending", b"1")
     except MembershipError as error:
-        run.report.say("cannot-publish", f"nothing was published: {error}. {error.hint}")
+        run.report.say("cannot-publish", f"nothing was published: {error}. That is done by: {UNLOCK}")
         return
     answered = await place(run, ready.root)
     run.report.adopted = not ready.own
@@ -228,6 +228,4 @@ async def publish(run: Run, layout: Layout) -> None:
         and replica.ring is not None
         and run.anchored.join(replica.ring) != run.anchored
     ):
-        run.report.say(
-            "unlock", "the ring has grown since the anchor was signed: unlock once with the wallet"
-        )
+        run.report.say("unlock", f"the ring has grown since the anchor was signed. Unlock once: {UNLOCK}")

@@ -19,7 +19,7 @@ from ipfsmem.replica.writing import Writing, sign_entry
 from ipfsmem.seal import ring_ops
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.join import Change
-from ipfsmem.sync.report import SyncReport
+from ipfsmem.sync.report import UNLOCK, SyncReport
 
 
 def drawn_pairs(replica: Replica) -> dict[int, str]:
@@ -50,7 +50,7 @@ def new_identity(replica: Replica, report: SyncReport) -> Device:
             replica.set_ring(grown)
         except MembershipError as error:
             # Another copy was first, or the chain is at its end. Nothing waits for that: an unlock enrols this id.
-            report.say("unlock", f"{device.id} cannot publish before one unlock with the wallet: {error}")
+            report.say("unlock", f"{device.id} cannot publish before one unlock ({UNLOCK}): {error}")
     replica.set_device(device, former=old)
     replica.note_place()
     return device

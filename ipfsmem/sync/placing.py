@@ -42,25 +42,29 @@ async def place(run: Run, root: CID) -> CID:
     none took it.
     """
     answers: list[CID] = []
-    failures: list[ProviderError] = []
+    failures: list[tuple[Provider, ProviderError]] = []
     takers = [provider for provider in run.providers if provider.capabilities.put]
     for provider in takers:
         try:
             answers.append(await place_at(run, provider, root))
+        except ProviderError as error:
+            failures.append((provider, error))
+            continue
+        try:
             await mend(run, provider, root)
         except ProviderError as error:
-            failures.append(error)
+            run.report.failed(f"damaged blocks at {provider.name} could not be sent again", error)
     if not answers:
-        raise failures[0] if failures else ConfigError(f"nothing can be published at {run.where}")
+        raise failures[0][1] if failures else ConfigError(f"nothing can be published at {run.where}")
     answered = root if root in answers else answers[0]
     for provider in run.providers:
         if provider.capabilities.pin and not provider.capabilities.put:
             try:
                 await _pin_at(run, provider, root, answered)
             except ProviderError as error:
-                failures.append(error)
-    for failure in failures:
-        run.report.say("provider-down", f"not published everywhere: {failure}; the next sync tries again")
+                failures.append((provider, error))
+    for provider, failure in failures:
+        run.report.failed(f"not published at {provider.name}", failure)
     return answered
 
 

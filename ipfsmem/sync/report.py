@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
+
+from ipfsmem.errors import ProviderError
+
+#: What a person does where a notice asks for the wallet.
+UNLOCK: Final = "ipfsmem keys unlock --wallet FILE, or with --mnemonic or --words"
 
 #: (what is being done, how much is done, of how much; 0 when not known)
 Progress = Callable[[str, int, int], None]
@@ -48,3 +54,10 @@ class SyncReport(msgspec.Struct):
         notice = Notice(kind, text)
         if notice not in self.notices:
             self.notices.append(notice)
+
+    def failed(self, what: str, error: ProviderError) -> None:
+        """Say that a provider did not do its part: for good and what helps, or that the next sync tries again."""
+        if error.permanent:
+            self.say("provider-refused", f"{what}: {error}{'. ' + error.hint if error.hint else ''}")
+        else:
+            self.say("provider-down", f"{what}: {error}; the next sync tries again")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.memory import Memory
 from tests.cli_lab import KEY, OTHER_KEY, Cli
 
 

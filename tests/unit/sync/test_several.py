@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ipfsmem.content.cid import CID
-from ipfsmem.errors import IpfsmemError, ProviderUnavailable
+from ipfsmem.errors import IpfsmemError, ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.opening import Unlock
 from ipfsmem.seal.signers import RawKeySigner
@@ -180,3 +180,82 @@ def test_gc_with_one_that_is_down_goes_on_at_the_other(tmp_path: Path) -> None:
     second.faults.offline = True
     with pytest.raises(ProviderUnavailable):
         asyncio.run(a.gc(dry_run=True))
+
+
+def test_what_one_of_two_refuses_for_good_is_told_as_that_with_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = SimProvider(SimCloud(), name="one"), SimProvider(SimCloud(), name="two")
+    a = device(tmp_path, "a", [first, second])
+    a.write("k", "text")
+    asyncio.run(a.sync())
+
+    async def full(*args: object, **named: object) -> CID:
+        raise ProviderRefused("402: the plan is full", hint="Take a larger plan.")
+
+    monkeypatch.setattr(second, "put_car", full)
+    a.write("k", "changed")
+    report = asyncio.run(a.sync())
+    assert report.published
+    (told,) = [notice.text for notice in report.notices if notice.kind == "provider-refused"]
+    assert told == "not published at two: 402: the plan is full. Take a larger plan."
+    assert "provider-down" not in {notice.kind for notice in report.notices}
+    # The only one left: that is no notice, but the failure of the sync.
+    monkeypatch.setattr(first, "put_car", full)
+    a.write("k", "changed again")
+    with pytest.raises(ProviderRefused) as refused:
+        asyncio.run(a.sync())
+    assert refused.value.hint == "Take a larger plan."
+
+
+def test_what_one_that_only_pins_refuses_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cloud = SimCloud()
+    pins = Capabilities(put=False, pin=True, list=True, unpin=True)
+    pinner = SimProvider(cloud, name="service", capabilities=pins)
+
+    async def full(root: CID, name: str) -> object:
+        raise ProviderRefused("403: too many pins", hint="Unpin some.")
+
+    monkeypatch.setattr(pinner, "pin", full)
+    a = device(tmp_path, "a", [SimProvider(cloud, name="node"), pinner])
+    a.write("k", "text")
+    report = asyncio.run(a.sync())
+    told = [notice.text for notice in report.notices if notice.kind == "provider-refused"]
+    assert "not published at service: 403: too many pins. Unpin some." in told
+
+
+class Noticing(SimProvider):
+    """One that found a block damaged, and may fail to say which."""
+
+    async def lacking(self) -> list[CID]:
+        raise ProviderUnavailable("not now")
+
+
+def test_mending_that_fails_is_not_told_as_a_root_that_is_missing(tmp_path: Path) -> None:
+    provider = Noticing(SimCloud(), name="one")
+    a = device(tmp_path, "a", [provider])
+    a.write("k", "text")
+    report = asyncio.run(a.sync())
+    assert report.published
+    told = [notice.text for notice in report.notices if notice.kind == "provider-down"]
+    assert told == ["damaged blocks at one could not be sent again: not now; the next sync tries again"]
+    assert not a.status().unpublished
+
+
+def test_two_that_made_a_memory_with_one_wallet_each_are_told_what_joins_them(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a = device(tmp_path, "a", [SimProvider(cloud, name="one")])
+    b = device(tmp_path, "b", [SimProvider(cloud, name="one")])
+    a._root = b._root = None
+    a.write("from-a", "text")
+    b.write("from-b", "text")
+    asyncio.run(a.sync())
+    said: list[str] = []
+    for memory in (b, a, b):
+        report = asyncio.run(memory.sync())
+        said += [notice.text for notice in report.notices if not report.published]
+    assert any("ipfsmem keys unlock --wallet" in text for text in said), said
+    a.unlock(WALLET)
+    for memory in (a, b, a, b):
+        asyncio.run(memory.sync())
+    assert a.files() == b.files() and {"from-a", "from-b"} <= a.files().keys()
