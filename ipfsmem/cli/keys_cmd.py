@@ -10,8 +10,8 @@ import click
 
 from ipfsmem.cli import secrets_in
 from ipfsmem.cli.here import Here, Whole, ours, provider_option
-from ipfsmem.cli.keys_sheet_cmd import command as sheet_command
-from ipfsmem.cli.keys_words_cmd import command as words_command
+from ipfsmem.cli.keys_sheet import command as sheet_command
+from ipfsmem.cli.keys_words import command as words_command
 from ipfsmem.cli.printing import Meter, count, facts, style, table
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import Wallet, as_owner, read_raw_key, root_options
