@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 import time
@@ -45,6 +46,8 @@ def command(here: Here, source: str | None, keep: bool, folder: str | None) -> N
         if source is not None
         else read_blob((files("ipfsmem") / "data" / "sample.json").read_bytes())
     )
+    # It damages its own provider, and says itself what came of that.
+    logging.getLogger("ipfsmem").addHandler(logging.NullHandler())
     place = _folder(folder)
     started = time.perf_counter()
     steps: list[Step] = []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,14 @@ def test_every_claim_holds_on_the_sample(bare: Cli) -> None:
     assert len(roots) == 2 and roots[0] == roots[1] and roots[0].startswith("bafy") and len(roots[0]) == 59
     assert "claims held." in lines[-1] and "204 memories and 510 events" in result.out
     assert not bare.home.exists()
+
+
+def test_a_process_of_its_own_prints_its_steps_and_nothing_else(few: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ipfsmem.cli", "demo", "--from", few]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=True)
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert [line[:2].strip() for line in lines[:12]] == [str(n) for n in range(1, 13)] and not lines[12]
 
 
 def test_on_texts_of_ones_own_as_json(bare: Cli, few: str) -> None:
