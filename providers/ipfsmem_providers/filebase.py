@@ -147,7 +147,9 @@ class FilebaseProvider:
 
     async def pins(self, name: str) -> list[Pin]:
         """Pins with this name, newest first."""
-        return await (self._rpc.pins(name) if self._via == "rpc" else self._bucket.pins(name))
+        found = await (self._rpc.pins(name) if self._via == "rpc" else self._bucket.pins(name))
+        self._reader.note_pins(pin.cid for pin in found)
+        return found
 
     async def unpin(self, pin: Pin) -> None:
         """Delete the object, or the pin."""

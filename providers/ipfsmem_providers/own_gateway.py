@@ -35,7 +35,6 @@ from ipfsmem_providers.stored_files import StoredFiles
 _CLOSED: Final = frozenset((400, 403, *ABSENT))
 _PLACES_MAX: Final = 500_000
 _ROOTS_KEPT: Final = 64
-_ROOTS_ASKED: Final = 4
 _PLACES_ASKED: Final = 3
 _RETRY: Final = Retry(attempts=3)
 
@@ -87,6 +86,7 @@ class OwnGateway:
         self._places: dict[CID, Place] = {}
         #: Roots that were read, the newest last; ordered like a set.
         self._roots: dict[CID, None] = {}
+        self._pinned: list[CID] = []
         self._files = StoredFiles(self._path)
         self._rooted = rooted  #: or it was seen to serve blocks by path only
 
@@ -128,6 +128,13 @@ class OwnGateway:
         """
         async for block in with_files(self._dag(root)):
             yield block
+
+    def note_pins(self, roots: Iterable[CID]) -> None:
+        """What is pinned there, newest first: where a block is looked for that no root leads to that was read here.
+
+        A root that this device has already is not read again, and what could not be had of it stands only there.
+        """
+        self._pinned = list(dict.fromkeys([*roots, *self._pinned]))[:_ROOTS_KEPT]
 
     async def close(self) -> None:
         """Close connections."""
@@ -226,8 +233,8 @@ class OwnGateway:
     async def _as_files(
         self, cids: Iterable[CID], found: dict[CID, bytes], problems: list[ProviderError]
     ) -> None:
-        """Look for blocks as whole files under the roots that were read last."""
-        roots = list(self._roots)[::-1][:_ROOTS_ASKED]
+        """Look for blocks as whole files under the roots that were read, the last first, then those that are pinned."""
+        roots = list(dict.fromkeys([*list(self._roots)[::-1], *self._pinned]))
         missing = [cid for cid in cids if cid not in found]
         if missing and roots:
             try:

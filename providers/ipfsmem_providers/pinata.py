@@ -171,7 +171,9 @@ class PinataProvider:
             async for file in self._api.files(name=name):
                 if file.name == name and not file.pending:
                     found += _pin(file.cid, name, file.id, file.created_at)
-        return sorted(found, key=lambda pin: pin.created, reverse=True)
+        found.sort(key=lambda pin: pin.created, reverse=True)
+        self._reader.note_pins(pin.cid for pin in found)
+        return found
 
     async def unpin(self, pin: Pin) -> None:
         """Delete the file entry (v3, by its id) or unpin the CID (legacy)."""

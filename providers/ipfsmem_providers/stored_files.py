@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from ipfsmem.content.cid import CID, RAW, raw_cid
 from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode_unixfs
@@ -27,20 +27,31 @@ _LISTINGS_MAX: Final = 20_000
 _SHA256: Final = b"\x12\x20"
 
 
+class _File(NamedTuple):
+    """Where a file was seen, and the CID that its folder gives it."""
+
+    root: CID
+    path: Path
+    link: CID
+
+
 class StoredFiles:
-    """Remembers folders and files seen, so that each is asked for once."""
+    """Remembers folders and files seen by their CIDs, so that each is asked for once, under however many roots."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
-        self._folders: dict[tuple[CID, Path], frozenset[str]] = {}
-        self._seen: dict[CID, tuple[CID, Path]] = {}  #: files under `memory/` by the raw CID of their bytes
+        self._folders: dict[CID, Mapping[str, CID]] = {}
+        self._absent: set[CID] = set()  #: folders that were not there in this search
+        self._seen: dict[CID, _File] = {}  #: files under `memory/` by the raw CID of their bytes
+        self._looked: set[CID] = set()  #: the CIDs that the provider gave to those files
 
     async def find(self, cids: Iterable[CID], roots: Iterable[CID]) -> dict[CID, bytes]:
         """Those of `cids` that are whole files under `roots`; checked."""
         wanted = {cid for cid in cids if cid.codec == RAW and cid.multihash[:2] == _SHA256}
         found: dict[CID, bytes] = {}
+        self._absent.clear()
         for root in roots:
-            top = await self._list(root, ()) if wanted else frozenset()
+            top = await self._list(root, ()) if wanted else {}
             if "o" in top:
                 await self._objects(root, ("o",), wanted, found)
             elif "memory" in top:
@@ -67,20 +78,29 @@ class StoredFiles:
     async def _bodies(self, root: CID, wanted: set[CID], found: dict[CID, bytes]) -> None:
         """Files under `memory/`: which one it is cannot be told from a hash, so all new ones are looked at once."""
 
-        async def one(path: Path) -> None:
-            data = await self._read(root, path, False)
+        async def one(file: _File) -> None:
+            data = await self._read(file.root, file.path, False)
             if data is not None:
-                self._seen[raw_cid(hashlib.sha256(data).digest())] = (root, path)
+                self._looked.add(file.link)
+                self._seen[raw_cid(hashlib.sha256(data).digest())] = file
                 self._take(data, wanted, found)
 
-        known = [self._seen[cid] for cid in wanted if cid in self._seen]
-        for place in known:
-            self._take(await self._read(*place, False), wanted, found)
+        for cid in wanted & self._seen.keys():
+            file = self._seen[cid]
+            self._take(await self._read(file.root, file.path, False), {cid}, found)
+            if cid not in found:  # its root is not pinned any more, or it was something else by then
+                self._looked.discard(self._seen.pop(cid).link)
         wanted.difference_update(found)
         if wanted:
-            looked = {place for place in self._seen.values() if place[0] == root}
-            paths = [("memory", name) for name in sorted(await self._list(root, ("memory",)))]
-            await _each([p for p in paths if p[1].endswith(".md") and (root, p) not in looked], one)
+            names = await self._list(root, ("memory",))
+            files = [
+                _File(root, ("memory", name), names[name]) for name in sorted(names) if name.endswith(".md")
+            ]
+            # A raw block is what its CID says: that one need not be read to know that it is another.
+            new = [
+                f for f in files if f.link in wanted or (f.link.codec != RAW and f.link not in self._looked)
+            ]
+            await _each(new, one)
             wanted.difference_update(found)
 
     def _take(self, data: bytes | None, wanted: set[CID], found: dict[CID, bytes]) -> None:
@@ -89,27 +109,31 @@ class StoredFiles:
             if cid in wanted:
                 found[cid] = data
 
-    async def _list(self, root: CID, path: Path) -> frozenset[str]:
-        """Names in a folder; none when it is not one. A hint: what is read is checked by its hash."""
-        known = self._folders.get((root, path))
+    async def _list(self, root: CID, path: Path) -> Mapping[str, CID]:
+        """What is in a folder; nothing when it is not one. A hint: what is read is checked by its hash."""
+        cid = (await self._list(root, path[:-1])).get(path[-1]) if path else root
+        if cid is None or cid in self._absent:
+            return {}
+        known = self._folders.get(cid)
         if known is not None:
             return known
         block = await self._read(root, path, True)
-        names: frozenset[str] = frozenset()
-        if block is not None:
-            try:
-                node = decode_node(block)
-                kind = decode_unixfs(node.data or b"").type
-                cut = (
-                    2 if kind == TYPE_HAMT else 0
-                )  # shards below are not followed: entries at the top are enough
-                if kind in (TYPE_DIRECTORY, TYPE_HAMT):
-                    names = frozenset(link.name[cut:] for link in node.links)
-            except FormatError:
-                pass
+        if block is None:
+            self._absent.add(cid)  # perhaps not yet: the next search asks again
+            return {}
+        names: Mapping[str, CID] = {}
+        try:
+            node = decode_node(block)
+            kind = decode_unixfs(node.data or b"").type
+            # Shards below are not followed: entries at the top are enough.
+            cut = 2 if kind == TYPE_HAMT else 0
+            if kind in (TYPE_DIRECTORY, TYPE_HAMT):
+                names = {link.name[cut:]: link.cid for link in node.links}
+        except FormatError:
+            pass
         if len(self._folders) > _LISTINGS_MAX:
             self._folders.clear()
-        self._folders[root, path] = names
+        self._folders[cid] = names
         return names
 
 

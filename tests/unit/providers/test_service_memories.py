@@ -40,3 +40,57 @@ def test_two_devices_over_one_account(kind: str, mode: str, tmp_path: Path) -> N
         assert one.status().root == two.status().root
         one.close()
         two.close()
+
+
+@pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_many_devices_wrote_at_once_is_found_under_each_of_their_roots(
+    kind: str, mode: str, tmp_path: Path
+) -> None:
+    """A gateway may serve an object by its path only, and each of these stands under one root of several."""
+    with account(kind) as at:
+        first = memory(Memory.create, at, tmp_path / "0", mode)
+        first.write("base", "text")
+        asyncio.run(first.sync(public_ok=mode == "ipfs"))
+        devices = [first, *(memory(Memory.load, at, tmp_path / str(n), mode) for n in range(1, 7))]
+        for device in (*devices[:2], *devices):
+            asyncio.run(device.sync())
+        for number, device in enumerate(devices):
+            device.write(f"own{number}", f"of device {number} " * 40)
+
+        async def at_once() -> None:
+            await asyncio.gather(*(device.sync() for device in devices[:-1]))
+
+        asyncio.run(at_once())
+        report = asyncio.run(devices[-1].sync())
+        assert report.heads_joined == 6 and report.not_fetched == 0
+        for device in (*devices, *devices):
+            asyncio.run(device.sync())
+        assert set(devices[-1].files()) == {"base", *(f"own{number}" for number in range(7))}
+        assert all(device.files() == devices[-1].files() for device in devices)
+        for device in devices:
+            device.close()
+
+
+@pytest.mark.parametrize("again", ["the same process", "another process"])
+@pytest.mark.parametrize("kind", ["pinata-car", "filebase-s3"])
+def test_what_could_not_be_had_once_is_had_later(kind: str, again: str, tmp_path: Path) -> None:
+    """From where it stands: nothing new leads there, and the root itself was read before."""
+    with account(kind) as at:
+        at.server.rooted = True
+        one = memory(Memory.create, at, tmp_path / "one", "encrypted-ipfs")
+        one.write("base", "text")
+        asyncio.run(one.sync())
+        two = memory(Memory.load, at, tmp_path / "two", "encrypted-ipfs")
+        one.write("late", "what the gateway does not have yet")
+        asyncio.run(one.sync())
+        at.server.faults.answer("GET", r"^/ipfs/[^/]+/o(/|$)", 404, times=-1)
+        assert asyncio.run(two.sync()).not_fetched == 1
+        at.server.faults.clear()
+        if again == "another process":
+            two.close()
+            two = memory(Memory.load, at, tmp_path / "two", "encrypted-ipfs")
+        assert asyncio.run(two.sync()).not_fetched == 0
+        assert two.files() == one.files()
+        one.close()
+        two.close()
