@@ -7,6 +7,7 @@ kept as they are verified; states are joined elsewhere.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Set
 
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.content.reader import Reader
@@ -225,16 +226,18 @@ def _learn_publicly(run: Run, keyring: bytes, ring: Ring | None) -> None:
         run.replica.set_ring(ring.join(parse_keyring(keyring, run.vault).public_ring()))
 
 
-def weigh(run: Run, head: Head) -> None:
-    """High-water marks: tell of a head older than one seen before, and of two commits with one number."""
+def weigh(run: Run, head: Head, named: Set[str]) -> None:
+    """High-water marks: tell of a head older than one seen before, and of two commits with one number.
+
+    `named`: digests of all commits that verified heads name as their past.
+    """
     db = run.replica.db.connection
     commit = head.commit.commit
     row = db.execute("SELECT c, digest FROM marks WHERE device=?", (commit.dev,)).fetchone()
     if row is None or commit.c > row[0]:
         db.execute("INSERT OR REPLACE INTO marks VALUES (?,?,?)", (commit.dev, commit.c, head.commit.digest))
     elif commit.c < row[0]:
-        named = any(head.commit.digest in other.commit.commit.prev for other in run.heads.values())
-        if not named:
+        if head.commit.digest not in named:
             run.report.say(
                 "stale",
                 f"an older head of device {commit.dev} was served (commit {commit.c}, {row[0]} was seen before)",

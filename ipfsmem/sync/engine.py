@@ -109,9 +109,10 @@ async def collect(
 async def _pull(run: Run) -> None:
     """Find and join every head that can be found and verified."""
     await discover(run)
+    named = {before for head in run.heads.values() for before in head.commit.commit.prev}
     with run.replica.transaction():
         for head in sorted(run.heads.values(), key=lambda h: h.commit.commit.c):
-            weigh(run, head)
+            weigh(run, head, named)
     stranger = stranger_to_itself(run.replica, list(run.heads.values()))
     if stranger is not None or run.replica.moved():
         await become_another(run, stranger)

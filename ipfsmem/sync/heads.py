@@ -27,44 +27,36 @@ class Head(msgspec.Struct, frozen=True):
     commit: SignedCommit
     state: CID
 
-    def holds(self, other: Head) -> bool:
-        """Whether joining `other` after this one brings nothing: this one was made with it joined.
-
-        Its commit names the other, and knows of every write that the other knows of, as the same write.
-        """
-        mine = self.commit.commit.ctx
-        return other.commit.digest in self.commit.commit.prev and all(
-            device in mine
-            and (mine[device].n > seen.n or (mine[device].n, mine[device].r) == (seen.n, seen.r))
-            for device, seen in other.commit.commit.ctx.items()
-        )
-
 
 def tops(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
-    """Those of `heads` that no other one holds, by clock, each with those below it: held by it, or by one of these."""
+    """Those of `heads` that no other one holds, by clock, each with some of those that it holds: every head comes once.
+
+    A head holds another when joining that one after it brings nothing, as it was made with it joined: its commit, or that
+    of one that it holds, names the other, and knows of every write that the other knows of, as the same write.
+    """
     by_digest = {head.commit.digest: head for head in heads}
-    below = {
-        digest: [
-            by_digest[before]
-            for before in head.commit.commit.prev
-            if before in by_digest and head.holds(by_digest[before])
-        ]
-        for digest, head in by_digest.items()
-    }
-    held = {head.commit.digest for each in below.values() for head in each}
+    below: dict[str, list[str]] = {digest: [] for digest in by_digest}
+    held: set[str] = set()
+    for digest, head in by_digest.items():
+        for before in head.commit.commit.prev:
+            if before in by_digest and before not in held and _covers(head, by_digest[before]):
+                held.add(before)
+                below[digest].append(before)
     found = []
-    for head in sorted(by_digest.values(), key=lambda h: (h.commit.commit.h, h.commit.digest)):
-        if head.commit.digest in held:
-            continue
-        reached: dict[str, Head] = {}
-        stack = [head]
-        while stack:
-            for lower in below[stack.pop().commit.digest]:
-                if lower.commit.digest not in reached:
-                    reached[lower.commit.digest] = lower
-                    stack.append(lower)
-        found.append((head, list(reached.values())))
+    for digest in sorted(by_digest.keys() - held, key=lambda one: (by_digest[one].commit.commit.h, one)):
+        reached = list(below[digest])
+        for one in reached:  # it grows
+            reached += below[one]
+        found.append((by_digest[digest], [by_digest[one] for one in reached]))
     return found
+
+
+def _covers(head: Head, other: Head) -> bool:
+    mine = head.commit.commit.ctx
+    return all(
+        device in mine and (mine[device].n > seen.n or (mine[device].n, mine[device].r) == (seen.n, seen.r))
+        for device, seen in other.commit.commit.ctx.items()
+    )
 
 
 class Opened(msgspec.Struct, frozen=True):
