@@ -49,11 +49,16 @@ class CarFiles:
     async def files(self) -> list[tuple[str, CarFile]]:
         """Every file with its path, by path; a root that is a file itself has the path "".
 
-        Raises ProviderRefused when the CAR does not hold the whole tree.
+        A file of one block that is not in the CAR is left out: a device may publish before it could fetch every text,
+        and a CAR says no more of it. Raises ProviderRefused when more of the tree is missing.
         """
         try:
             paths = await self._read(Reader(self._limits).walk(self.root))
-            return [(path, CarFile(self, cid, await self._size(cid))) for path, cid in sorted(paths.items())]
+            return [
+                (path, CarFile(self, cid, await self._size(cid)))
+                for path, cid in sorted(paths.items())
+                if cid in self._places or cid.codec != RAW or not path
+            ]
         except (FormatError, LimitError, NotFoundError, BlockError) as error:
             raise ProviderRefused(f"{self.root} cannot be sent as files: {error}") from None
 

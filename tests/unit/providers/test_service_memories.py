@@ -73,7 +73,7 @@ def test_what_many_devices_wrote_at_once_is_found_under_each_of_their_roots(
 
 
 @pytest.mark.parametrize("again", ["the same process", "another process"])
-@pytest.mark.parametrize("kind", ["pinata-car", "filebase-s3"])
+@pytest.mark.parametrize("kind", ["pinata-car", "pinata-free", "pinata-legacy", "filebase-s3"])
 def test_what_could_not_be_had_once_is_had_later(kind: str, again: str, tmp_path: Path) -> None:
     """From where it stands: nothing new leads there, and the root itself was read before."""
     with account(kind) as at:
@@ -85,12 +85,18 @@ def test_what_could_not_be_had_once_is_had_later(kind: str, again: str, tmp_path
         one.write("late", "what the gateway does not have yet")
         asyncio.run(one.sync())
         at.server.faults.answer("GET", r"^/ipfs/[^/]+/o(/|$)", 404, times=-1)
+        two.write("meanwhile", "is published all the same")
         assert asyncio.run(two.sync()).not_fetched == 1
         at.server.faults.clear()
+        assert asyncio.run(one.sync()).not_fetched == 0
+        assert set(one.files()) == {"base", "late", "meanwhile"}
         if again == "another process":
             two.close()
             two = memory(Memory.load, at, tmp_path / "two", "encrypted-ipfs")
         assert asyncio.run(two.sync()).not_fetched == 0
+        three = memory(Memory.load, at, tmp_path / "three", "encrypted-ipfs")
+        assert three.files() == one.files()
+        three.close()
         assert two.files() == one.files()
         one.close()
         two.close()
