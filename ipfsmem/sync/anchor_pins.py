@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.reader import Reader
@@ -233,7 +234,7 @@ async def _pin(run: Run, provider: Provider, tree: Tree, name: str) -> None:
 def _noted(run: Run) -> dict[str, dict[str, str]]:
     """Provider -> anchor -> the root that this device knows to stand there."""
     stored = run.replica.db.get_meta(_NOTED)
-    return msgspec.json.decode(stored, type=dict[str, dict[str, str]]) if stored else {}
+    return read_json(stored, type=dict[str, dict[str, str]]) if stored else {}
 
 
 async def pinned_anchors(run: Run, provider: Provider) -> list[Pin]:

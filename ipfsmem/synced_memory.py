@@ -1,0 +1,445 @@
+"""`SyncedMemory`: what a memory does with its providers and its owner's keys: sync, collect, move, publish all the time,
+revoke, rotate, new recovery words. Making and opening one is `Memory`.
+
+Coroutines are the only ones that touch a provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Self
+
+import msgspec
+
+from ipfsmem import config as configuration
+from ipfsmem.causal.clock import next_hlc
+from ipfsmem.errors import (
+    ConfigError,
+    IpfsmemError,
+    MembershipError,
+    PublicError,
+    UsageError,
+)
+from ipfsmem.local_memory import LocalMemory
+from ipfsmem.opening import (
+    VAULT_MODES,
+    Unlock,
+    check_root,
+    kept_root,
+)
+from ipfsmem.recovery import NewWords, enrol_words, may_make_words, why_not_everywhere, words_of
+from ipfsmem.recovery_sheet import RecoverySheet, make_sheet
+from ipfsmem.replica.replica import Replica
+from ipfsmem.seal import ring_ops
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.statements import member_id
+from ipfsmem.seal.words import to_words
+from ipfsmem.storage.layouts import PlainLayout, SealedLayout
+from ipfsmem.storage.secret_check import SecretCheck
+from ipfsmem.sync.background import Background, Told
+from ipfsmem.sync.channels import Channels
+from ipfsmem.sync.collection import Collection, Rules
+from ipfsmem.sync.engine import collect, move, sync
+from ipfsmem.sync.moving import Moved
+from ipfsmem.sync.pace import Pace
+from ipfsmem.sync.probe import Step, probe
+from ipfsmem.sync.provider import Capabilities, Provider, lasting_spec
+from ipfsmem.sync.publish import Layout
+from ipfsmem.sync.report import Progress, SyncReport, no_progress
+from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
+from ipfsmem.sync.unready import Unready
+
+list_ = list  # `Memory.list` hides the builtin inside the class
+#: One provider or several: specs such as a folder's path or `pinata`, or open ones.
+Where = str | Provider | Sequence[str | Provider] | None
+
+
+class ProviderInfo(msgspec.Struct, frozen=True):
+    """A provider of a memory: how it was named, what it can do, the root placed there last and when (milliseconds).
+
+    `problem`: why it cannot be used, such as a token that is not set; nothing is known of what it can do then.
+    """
+
+    spec: str
+    name: str
+    capabilities: Capabilities
+    root: str | None
+    at: int | None
+    problem: str = ""
+
+
+class SyncedMemory(LocalMemory):
+    """A memory that is open, with its providers."""
+
+    def __init__(self, namespace: str, replica: Replica) -> None:
+        """Use `create` or `load`."""
+        super().__init__(namespace, replica)
+        self._root: RootKeys | None = None
+        self._background: Background | None = None
+        self._opened = Channels()
+
+    def unlock(self, unlock: Unlock | RootKeys | None = None) -> None:
+        """Hold the wallet's or recovery root until `close`: for enrolling, rotating, revoking, moving the anchor.
+
+        None takes the root that this device keeps of a vault without a wallet. Raises WrongWalletError when this memory
+        belongs to another wallet, MembershipError when nothing is kept.
+        """
+        root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock or kept_root(self.replica)
+        if root is None:
+            raise MembershipError(
+                "this device does not keep the root of this memory",
+                hint="Give the wallet or the recovery words.",
+            )
+        check_root(self.replica.config, root, self.replica.ring)
+        self._root = root
+
+    @property
+    def unlocked(self) -> bool:
+        """Whether the wallet or recovery root is held."""
+        return self._root is not None
+
+    def close(self) -> None:
+        """Let go of files, secrets and the providers that were opened here from their specs.
+
+        In a running event loop connections end when the loop comes to it; `aclose`, or `async with`, waits for that.
+        """
+        self._root = None
+        self._opened.close()
+        super().close()
+
+    async def aclose(self) -> None:
+        """`close`, and the connections of this event loop are closed when it returns."""
+        await self._opened.aclose()
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    # -- members ---------------------------------------------------------------------------------------------
+
+    async def revoke(self, member: str, *, progress: Progress = no_progress) -> SyncReport:
+        """End a device's membership, with all ids of its chain, and seal under a new key from now on.
+
+        Joins first and publishes in the same step. Needs `unlock`. What the device already holds it keeps.
+        """
+        root = self._unlocked()
+        await self.sync(progress=progress)
+        with self.replica.transaction():
+            ring = self.replica.ring
+            assert ring is not None
+            frame = self.replica.store.frame
+            ek = None if ring.plain else self.replica.world.random(32)
+            at = next_hlc(frame.hlc, self.replica.world.now())
+            self.replica.set_ring(ring_ops.revoke(ring, root.admin, member, at=at, counters=frame.ctx, ek=ek))
+        return await self.sync(progress=progress)
+
+    async def rotate(self, *, progress: Progress = no_progress) -> SyncReport:
+        """Seal under a new key from now on. Needs `unlock`; bodies keep the key that they were sealed under."""
+        root = self._unlocked()
+        await self.sync(progress=progress)
+        with self.replica.transaction():
+            ring = self.replica.ring
+            assert ring is not None
+            self.replica.set_ring(ring_ops.rotate(ring, root.admin, self.replica.world.random(32)))
+        return await self.sync(progress=progress)
+
+    async def new_words(self, *, progress: Progress = no_progress) -> NewWords:
+        """Make 24 new recovery words beside those that work already, and publish what lets them in. Needs a root.
+
+        Show them, and only then `revoke` older ones, and only when `problem` is empty. Once they are enrolled no
+        failure of a provider is raised: it is the `problem`, and the next sync brings them out. Raises before that
+        whatever `sync` raises, MembershipError when what is unlocked is no root, WrongWalletError.
+        """
+        root = self._unlocked()
+        may_make_words(self.replica.ring, root)
+        await self.sync(progress=progress)
+        may_make_words(self.replica.ring, root)
+        older = words_of(self.replica.ring)
+        secret = self.replica.world.random(32)
+        words = RootKeys.from_recovery(secret)
+        label = enrol_words(self.replica, root, words)
+        report, vault = None, self.replica.config.vault
+        assert vault is not None
+        try:
+            report = await self.sync(progress=progress)
+            problem = await why_not_everywhere(
+                words, vault.tag, self._channels(), report.notices, self.replica.world
+            )
+        except IpfsmemError as error:
+            problem = str(error)
+        return NewWords(member_id(words.admin_public), label, to_words(secret), older, problem, report)
+
+    def _unlocked(self) -> RootKeys:
+        if self._root is None:
+            raise MembershipError(
+                "this takes the wallet or the recovery words",
+                hint="Unlock first: give --wallet, or the words.",
+            )
+        return self._root
+
+    # -- network ---------------------------------------------------------------------------------------------
+
+    async def sync(
+        self,
+        provider: Where = None,
+        *,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        progress: Progress = no_progress,
+    ) -> SyncReport:
+        """Pull what others published, join it, publish what is new. Raises ProviderError; nothing local is lost.
+
+        In mode `ipfs` everything published is public for good. `public_ok` agrees to that, once; without it the first
+        sync raises PublicError. What looks like a secret raises SecretsError unless its place (a memory's key, or
+        `timeline/<day>`) is in `allow`; what others published was joined by then. In mode `encrypted-ipfs` it is a notice.
+        """
+        if self.mode == "none":
+            return SyncReport()  # nothing leaves this process, and every call is accepted
+        if provider is not None:
+            self._use(provider)
+        channels = self._channels()
+        self._agree(public_ok)
+        self.scan()
+        check = self._secret_check(allow)
+        try:
+            report = await sync(
+                self.replica, channels, self._layout(check), root=self._root, progress=progress
+            )
+        finally:
+            self.render()
+        for suspect in check.found:
+            report.say("secret", f"{suspect}: sealed and published, but should it be in a memory?")
+        report.conflicts = len(self._memories.conflicts())
+        return report
+
+    async def gc(
+        self,
+        *,
+        dry_run: bool = False,
+        keep_roots: int = KEEP_ROOTS,
+        keep_days: int = KEEP_DAYS,
+        drop_guarded: bool = False,
+        progress: Progress = no_progress,
+    ) -> Collection:
+        """Unpin superseded roots and drop blocks that only they needed; says for each root why it stays or goes.
+
+        `drop_guarded`: a mass delete was right, so the root before it may go like any other, now or when its time comes.
+        """
+        rules = Rules(dry_run, keep_roots, keep_days, drop_guarded)
+        return await collect(self.replica, self._channels(), rules, progress)
+
+    async def test_provider(self, provider: str | Provider) -> list_[Step]:
+        """Try a provider out, really: upload, listing, reading back, names, unpin. It is shown nothing of the memory."""
+        channels = Channels()
+        (opened,) = channels.open([provider])
+        try:
+            return await probe(opened, now_ms=self.replica.world.now(), random=self.replica.world.random)
+        finally:
+            await channels.aclose()
+
+    def providers(self) -> list_[ProviderInfo]:
+        """The providers in use, what each can do, and what this device placed there last."""
+        specs = self.replica.config.providers
+        opened = self._opened.open(specs, standing=True)
+        named = zip(specs, opened, strict=True) if specs else ((p.name, p) for p in self._providers)
+        found = []
+        for spec, provider in named:
+            row = self.replica.db.connection.execute(
+                "SELECT answered, at FROM placed WHERE provider=? ORDER BY at DESC LIMIT 1",
+                (provider.name,),
+            ).fetchone()
+            root, at = row if row is not None else (None, None)
+            problem = provider.problem if isinstance(provider, Unready) else ""
+            found.append(ProviderInfo(spec, provider.name, provider.capabilities, root, at, problem))
+        return found
+
+    def recovery_sheet(self) -> RecoverySheet:
+        """What to print and keep on paper to get this memory back. No secret is in it; local.
+
+        Raises UsageError in a mode without a vault.
+        """
+        vault = self.replica.config.vault
+        if vault is None:
+            raise UsageError(
+                f"a memory in mode {self.mode} has no vault, so nothing brings it back from elsewhere",
+                hint="Keep a copy of it: ipfsmem export --out FILE.",
+            )
+        places = [(info.spec, info.root, info.at) for info in self.providers()]
+        return make_sheet(self.namespace, self.replica, vault, places, configuration.settings().providers)
+
+    def add_provider(self, spec: str) -> None:
+        """Publish there too from the next sync on. Raises ConfigError when there is no such provider."""
+        spec = lasting_spec(spec)
+        (opened,) = self._opened.open([spec])
+        if spec not in self.replica.config.providers:
+            self._providers = [*self._providers, opened]
+        self._remember([*self.replica.config.providers, spec])
+
+    def remove_provider(self, spec: str) -> None:
+        """Do not publish there any more. What is there stays there. Raises ConfigError when it is not one of ours."""
+        known = [*self.replica.config.providers]
+        spec = spec if spec in known else lasting_spec(spec)
+        if spec not in known:
+            raise ConfigError(
+                f"{spec} is not a provider of this memory",
+                hint=f"Its providers: {', '.join(known) or 'none'}",
+            )
+        known.remove(spec)
+        self._remember(known)
+        self._providers = self._opened.open(known, standing=True)
+
+    async def move(
+        self,
+        target: str | Provider,
+        *,
+        source: str | None = None,
+        keep_roots: int = KEEP_ROOTS,
+        keep_days: int = KEEP_DAYS,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        progress: Progress = no_progress,
+    ) -> Moved:
+        """Bring everything that lives to `target`, check it there, and only then publish there instead of at `source`
+        (None: instead of everywhere else). Nothing is taken away from where it was; may be run again when cut off."""
+        channels = self._channels()
+        self._agree(public_ok)
+        self.scan()
+        (opened,) = self._opened.open([target])
+        moved = await move(
+            self.replica,
+            channels,
+            self._layout(self._secret_check(allow)),
+            opened,
+            keep_roots=keep_roots,
+            keep_days=keep_days,
+            root=self._root,
+            progress=progress,
+        )
+        if isinstance(target, str):
+            left = (source, lasting_spec(source or ""))
+            stay = [spec for spec in self.replica.config.providers if source is not None and spec not in left]
+            self._remember([*stay, target])
+            self._providers = self._opened.open([*stay, target], standing=True)
+        else:
+            self._providers = [opened]
+        return moved
+
+    def _remember(self, specs: list_[str]) -> None:
+        self.replica.save_config(msgspec.structs.replace(self.replica.config, providers=specs_of(specs)))
+
+    def _channels(self) -> list_[Provider]:
+        if self.mode not in VAULT_MODES:
+            raise UsageError(
+                f"a memory in mode {self.mode} is not published",
+                hint="Make one with: ipfsmem init --mode encrypted-ipfs, and import this one.",
+            )
+        if not self._providers:
+            raise ConfigError("no provider is set", hint="Give one with --provider, for instance a folder.")
+        return self._providers
+
+    def _layout(self, check: SecretCheck) -> Layout:
+        if self.mode == "ipfs":
+            return PlainLayout(self._memories, self._timeline, check)
+        return SealedLayout(check)
+
+    def _secret_check(self, allow: Iterable[str]) -> SecretCheck:
+        return SecretCheck(strict=self.mode == "ipfs", allow=frozenset(allow))
+
+    def _agree(self, public_ok: bool) -> None:
+        """Nothing of a plain memory leaves this device before somebody has said that it may."""
+        if self.mode != "ipfs" or self.replica.config.public:
+            return
+        if not public_ok:
+            raise PublicError(
+                f"the memory {self.namespace} is in mode ipfs: everyone can read what is published, for good"
+            )
+        self.replica.save_config(msgspec.structs.replace(self.replica.config, public=True))
+
+    @contextlib.asynccontextmanager
+    async def autosync(
+        self,
+        *,
+        idle: float = 30.0,
+        most: float = 600.0,
+        every: float | None = 300.0,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        told: Told | None = None,
+    ) -> AsyncIterator[Self]:
+        """Keep in sync while the block runs, in the background of this event loop; times in seconds.
+
+        Syncs `idle` after the last write, at most `most` after the first, and `every` so often for what others wrote,
+        beginning at once (None: after writes only). A write never waits for it. `flush` publishes at once; leaving the
+        block publishes what still waits. `public_ok` and `allow` as for `sync`.
+
+        While nobody answers it tries again after `idle`, then twice that, up to `most`. Any other failure needs a
+        person: it is tried again with the next write or after `every`, and raised by `flush` and at the end of the block
+        unless a sync has worked by then. `told` is called after every attempt, with its report or its failure; without
+        it such failures are logged as warnings. What `told` raises ends the syncing and is raised at the block's end.
+
+        Raises UsageError, ConfigError, PublicError at once where no sync could work.
+        """
+        allow = frozenset(allow)
+        pace = Pace(idle, most, every, asyncio.get_running_loop().time())
+        if self._background is not None:
+            raise UsageError("this memory is kept in sync already")
+        if self.mode != "none":
+            self._channels()
+            self._agree(public_ok)
+        background = Background(lambda: self.sync(allow=allow), pace, told)
+        self._background = background
+        background.begin()
+        try:
+            try:
+                yield self
+            except (Exception, asyncio.CancelledError) as error:
+                # What went wrong in the block is what its caller must see; what waits is published all the same.
+                try:
+                    await self._end(background)
+                except IpfsmemError as other:
+                    error.add_note(f"what waits could not be published: {other}")
+                raise
+            await self._end(background)
+        finally:
+            self._background = None
+
+    async def _end(self, background: Background) -> None:
+        try:
+            await background.stop(finish=self._unpublished())
+        finally:
+            await self.flush()
+
+    async def flush(self) -> SyncReport | None:
+        """Publish now what is waiting; None when nothing is. In `autosync` also tries again what failed there for good,
+        so that it is raised."""
+        self.scan()
+        background = self._background
+        if background is None:
+            return await self.sync() if self._unpublished() else None
+        waiting = self._unpublished() or background.failure is not None
+        return await background.sync_now() if waiting else None
+
+    def _changed(self) -> None:
+        if self._background is not None:
+            self._background.wrote()
+
+    def _use(self, provider: Where, *, standing: bool = False) -> None:
+        opened = self._opened.open(each_of(provider), standing=standing)
+        if opened:
+            self._providers = opened
+
+
+def each_of(provider: Where) -> list[str | Provider]:
+    if provider is None:
+        return []
+    return [provider] if isinstance(provider, str | Provider) else list(provider)
+
+
+def specs_of(provider: Where) -> tuple[str, ...]:
+    """What the configuration remembers; an open provider cannot be written down."""
+    return tuple(dict.fromkeys(lasting_spec(one) for one in each_of(provider) if isinstance(one, str)))
