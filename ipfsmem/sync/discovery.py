@@ -19,7 +19,7 @@ from ipfsmem.errors import (
     SealError,
 )
 from ipfsmem.seal.ring import Ring, parse_keyring
-from ipfsmem.sync.anchor_pins import MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
+from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
 from ipfsmem.sync.heads import Head, open_root
 from ipfsmem.sync.names import pin_name, target
 from ipfsmem.sync.paper import Paper
@@ -41,7 +41,7 @@ async def discover(run: Run) -> None:
     for provider in run.providers:
         if isinstance(provider, Paper):
             # Whoever wrote it down wants this root, whatever older ones are found.
-            await _open(run, provider.root, provider.name)
+            await _open_named(run, {provider.name: provider.root}, anchor=False)
             await _follow_all(run, [name for name in _member_names(run) if name not in asked], asked)
     if run.root is not None:
         await learn_unknown(run)
@@ -50,17 +50,20 @@ async def discover(run: Run) -> None:
 async def _follow_all(run: Run, todo: list[str], asked: set[str]) -> None:
     listed = False
     while todo:
-        for name in todo:
-            asked.add(name)
-            await _follow(run, name, asked)
+        asked.update(todo)
+        leads = await _resolve(run, todo, asked)
+        anchors = anchor_names(run)
+        await _open_named(run, {name: root for name, root in leads.items() if name in anchors}, anchor=True)
+        await _open_named(run, {n: root for n, root in leads.items() if n not in anchors}, anchor=False)
         if not listed and (not run.opened or not any(p.capabilities.names for p in run.providers)):
             # Where names are lost or hidden, pin lists still show roots; each is verified like any other.
             listed = True
             if run.root is not None and run.root.head_public != run.anchor:
                 await learn_anchor(run, run.root.head_public)
-                await _follow(run, ipns_name(run.root.head_public), asked)
+                own = await _resolve(run, [ipns_name(run.root.head_public)], asked)
+                await _open_named(run, own, anchor=True)
             await _open_pins(run)
-        todo = [name for name in _member_names(run) if name not in asked]
+        todo = [name for name in dict.fromkeys(_member_names(run)) if name not in asked]
         if len(asked) > MAX_NAMES:
             raise FormatError(f"more than {MAX_NAMES} names lead from one to the next")
 
@@ -84,7 +87,7 @@ async def _open_pins(run: Run) -> None:
                 f"{provider.name} lists {len(roots)} roots: only the newest {MAX_PINS} were looked at. "
                 "Let go of old ones: ipfsmem gc",
             )
-        fresh = [root for root in roots[:MAX_PINS] if root not in run.opened and root not in run.headless]
+        fresh = [root for root in roots[:MAX_PINS] if _is_news(run, root, False)]
         failed = await _open_listed(run, fresh)
         _tell_of_pins(run, provider, failed)
         down = (error for error in failed.values() if isinstance(error, ProviderError))
@@ -134,36 +137,46 @@ def _member_names(run: Run) -> list[str]:
     return [ipns_name(key) for key in (*ring.view.anchors(), *keys)]
 
 
-async def _follow(run: Run, name: str, asked: set[str]) -> None:
-    record = await run.names.read(name)
-    for _ in range(8):
-        if record is None:
-            return
-        try:
-            leads = target(record)
-        except FormatError as error:
-            run.report.say("bad-record", f"{name}: {error}")
-            return
-        if isinstance(leads, CID):
-            await _open(run, leads, name, anchor=name in anchor_names(run))
-            return
-        asked.add(leads)
-        record = await run.names.read(leads)
+async def _resolve(run: Run, names: list[str], asked: set[str]) -> dict[str, CID]:
+    """The root that each name leads to, by as many other names as may stand between; those that lead nowhere are left out."""
+    found: dict[str, CID] = {}
+    at = {name: name for name in names}
+    for _ in range(MAX_HOPS):
+        following: dict[str, str] = {}
+        for name, record in zip(at, await run.names.read_all(list(at.values())), strict=True):
+            if record is None:
+                continue
+            try:
+                leads = target(record)
+            except FormatError as error:
+                run.report.say("bad-record", f"{at[name]}: {error}")
+                continue
+            if isinstance(leads, CID):
+                found[name] = leads
+            else:
+                asked.add(leads)
+                following[name] = leads
+        at = following
+    return found
+
+
+async def _open_named(run: Run, leads: dict[str, CID], *, anchor: bool) -> None:
+    """Verify the roots that names lead to; `anchor` when only a root can sign those names."""
+    sources = {root: name for name, root in reversed(leads.items())}
+    fresh = [root for root in dict.fromkeys(leads.values()) if _is_news(run, root, anchor)]
+    for root, error in (await _open_roots(run, fresh, anchor=anchor)).items():
+        if isinstance(error, ProviderError):
+            raise error
+        _refuse(run, root, sources[root], error)
+
+
+def _is_news(run: Run, root: CID, anchor: bool) -> bool:
+    return root not in run.opened and (anchor or root not in run.headless)
 
 
 def anchor_names(run: Run) -> set[str]:
     roots = [run.root.head_public] if run.root is not None else []
     return {ipns_name(public) for public in (*run.anchors(), *roots)}
-
-
-async def _open(run: Run, root: CID, source: str, *, anchor: bool = False) -> None:
-    """Verify a root; `anchor` when a name that only a root can sign points at it."""
-    if root in run.opened or (root in run.headless and not anchor):
-        return
-    for error in (await _open_roots(run, [root], anchor=anchor)).values():
-        if isinstance(error, ProviderError):
-            raise error
-        _refuse(run, root, source, error)
 
 
 def _refuse(run: Run, root: CID, source: str, error: IpfsmemError) -> None:

@@ -7,6 +7,7 @@ forget: when each record was put where is remembered, and it is put again in tim
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -25,6 +26,8 @@ ANCHOR_LIFE_MS = 10 * 365 * 86_400_000
 DEVICE_LIFE_MS = 365 * 86_400_000
 #: A record is put again so long after it was put last: public DHT nodes forget after 48 hours.
 PUT_AGAIN_MS = 12 * 3_600_000
+#: Names asked for side by side.
+_AT_ONCE = 16
 
 
 def pin_name(anchor_public: bytes) -> str:
@@ -124,13 +127,12 @@ class Names:
 
     async def read(self, name: str) -> Record | None:
         """The greatest valid record of a name: the provider's, or the one kept here."""
+        answers = await asyncio.gather(*(self._ask(channel, name) for channel in self._channels))
         best = self._verified(name, self._records.get(name))
         failures: list[ProviderError] = []
-        for channel in self._channels:
-            try:
-                encoded = await channel.get_name(name)
-            except ProviderError as error:
-                failures.append(error)
+        for channel, encoded in zip(self._channels, answers, strict=True):
+            if isinstance(encoded, ProviderError):
+                failures.append(encoded)
                 continue
             self._there[channel.name, name] = encoded
             found = self._verified(name, encoded)
@@ -147,6 +149,23 @@ class Names:
                     "expired", f"the record of {name} has run out; what it points at was still used"
                 )
         return best
+
+    async def read_all(self, names: Sequence[str]) -> list[Record | None]:
+        """`read` of each, many at a time: each answer may be a long way off."""
+        found: list[Record | None] = []
+        for start in range(0, len(names), _AT_ONCE):
+            reads = map(self.read, names[start : start + _AT_ONCE])
+            for answer in await asyncio.gather(*reads, return_exceptions=True):
+                if isinstance(answer, BaseException):
+                    raise answer
+                found.append(answer)
+        return found
+
+    async def _ask(self, channel: Provider, name: str) -> bytes | ProviderError | None:
+        try:
+            return await channel.get_name(name)
+        except ProviderError as error:
+            return error
 
     def _verified(self, name: str, encoded: bytes | None) -> Record | None:
         if encoded is None:
