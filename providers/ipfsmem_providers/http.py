@@ -231,6 +231,14 @@ class Http:
             self.service, answer.status, answer.reason, what=what, after=after, redact=self.redact
         )
 
+    async def may_again(self, failures: int) -> bool:
+        """Wait as after the `failures`-th failure of a request; False when that was the last attempt. For services that
+        hide passing trouble in an answer that is fine."""
+        pause = self._retry.wait(failures, None, self.timing.random())
+        if pause is not None:
+            await self.timing.sleep(pause)
+        return pause is not None
+
     def unavailable(self, message: str) -> ProviderUnavailable:
         """ProviderUnavailable without secrets in its message."""
         return ProviderUnavailable(self.redact(message))

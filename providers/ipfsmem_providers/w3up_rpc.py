@@ -91,10 +91,25 @@ class Service:
     ) -> list[Answer]:
         """Run actions on the space, `calls` being (ability, details), and answer what came of each, in order.
 
+        Those that met with passing trouble are run again: a service that stumbles says so in an answer that is fine.
         Raises the first failure whose name is not in `allow`; "gone" in `allow` stands for every way of saying that
         something is not there.
         """
         self._check_proof(what)
+        answers = await self._run(calls, what)
+        failures = 1
+        while later := [i for i, answer in enumerate(answers) if _passing(answer.receipt, allow)]:
+            if not await self._http.may_again(failures):
+                break
+            failures += 1
+            for i, answer in zip(later, await self._run([calls[i] for i in later], what), strict=True):
+                answers[i] = answer
+        for (can, _), answer in zip(calls, answers, strict=True):
+            if answer.receipt.error is not None and not allowed(answer.receipt, allow):
+                raise self.failure(can, answer.receipt.error, what)
+        return answers
+
+    async def _run(self, calls: Sequence[tuple[str, Mapping[str, Any]]], what: str) -> list[Answer]:
         answers: list[Answer] = []
         for start in range(0, len(calls), BATCH):
             tokens = [
@@ -103,9 +118,6 @@ class Service:
             ]
             blocks = [*(self.proof.blocks if self.proof else ()), *tokens]
             answers += await self._send(tokens, blocks, what)
-        for (can, _), answer in zip(calls, answers, strict=True):
-            if answer.receipt.error is not None and not allowed(answer.receipt, allow):
-                raise self.failure(can, answer.receipt.error, what)
         return answers
 
     async def conclude(self, receipts: Sequence[Block], what: str) -> None:
@@ -142,7 +154,7 @@ class Service:
         message = self._http.redact(message)
         if name == "ServiceUnavailable":
             return ProviderUnavailable(message, hint=_WRITES_OFF)
-        if name in _LATER or (isinstance(error, dict) and error.get("name") in _LATER):
+        if _is_later(error):
             return ProviderUnavailable(message)
         return ProviderRefused(message, hint=_HINTS.get(name))
 
@@ -200,6 +212,19 @@ def allowed(receipt: Receipt, names: Collection[str]) -> bool:
     """Whether a receipt's error is one of `names`, "gone" among them."""
     name, _ = error_words(receipt.error)
     return name in names or ("gone" in names and name in _GONE)
+
+
+def _is_later(error: Any) -> bool:
+    """Whether it may go well at another time."""
+    return error_words(error)[0] in _LATER or (isinstance(error, dict) and error.get("name") in _LATER)
+
+
+def _passing(receipt: Receipt, allow: Collection[str]) -> bool:
+    """Whether it may go well in a moment. A service that takes no writes at all says that for longer."""
+    error = receipt.error
+    if error is None or allowed(receipt, allow) or error_words(error)[0] == "ServiceUnavailable":
+        return False
+    return _is_later(error)
 
 
 def error_words(error: Any) -> tuple[str, str]:

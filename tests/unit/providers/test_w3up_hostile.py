@@ -255,6 +255,24 @@ def test_uploads_that_the_service_mishandles(
     assert "upload/add" not in liar.asked
 
 
+def test_what_goes_wrong_inside_the_service_is_tried_again(liar: Liar) -> None:
+    error = {"name": "HandlerExecutionError", "cause": {"name": "TypeError", "message": "fetch failed"}}
+    answers: list[Result] = [({"error": error}, [], []), ({"ok": {"results": [], "size": 0}}, [], [])]
+    liar.handlers["upload/list"] = lambda _: answers.pop(0)
+    assert asyncio.run(provider(liar).pins("n")) == []
+    assert liar.asked == ["upload/list"] * 2
+
+
+def test_a_service_that_takes_nothing_is_not_asked_again(liar: Liar) -> None:
+    liar.handlers["upload/list"] = lambda _: (
+        {"error": {"name": "ServiceUnavailable", "message": "m"}},
+        [],
+        [],
+    )
+    fails(lambda: provider(liar).pins("n"), ProviderUnavailable, "ServiceUnavailable")
+    assert liar.asked == ["upload/list"]
+
+
 def test_a_blob_that_is_not_accepted_is_an_error(liar: Liar) -> None:
     error = {"name": "AllocatedMemoryHadNotBeenWrittenTo", "message": "Blob not found"}
     liar.handlers["space/blob/add"] = allocation(f"{liar.url}/blob/x", accepted={"error": error})
