@@ -20,6 +20,7 @@ from ipfsmem.content.cid import CID
 from ipfsmem.errors import FormatError, IpfsmemError, ProviderRefused, ProviderUnavailable
 from ipfsmem_providers import ucan
 from ipfsmem_providers.http import Http
+from ipfsmem_providers.per_loop import PerLoop
 from ipfsmem_providers.ucan import Message, Receipt, Signer
 from ipfsmem_providers.w3up_rpc import Answer, Service
 from ipfsmem_providers.w3up_shards import Blob, Slice, runs
@@ -55,7 +56,7 @@ class Blobs:
         self._host = URL(url).host
         self._template = template
         self._where: dict[bytes, str] = {}
-        self._slots = asyncio.Semaphore(_CONCURRENT)
+        self._slots = PerLoop(lambda: asyncio.Semaphore(_CONCURRENT))
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -121,7 +122,7 @@ class Blobs:
             for name, value in (given.items() if isinstance(given, dict) else ())
             if isinstance(value, str) and str(name).lower() not in _OURS
         }
-        async with self._slots:
+        async with self._slots():
             await self._http.request(
                 "PUT", self._known(url), body=task.blob, headers=headers, what="store a blob"
             )
@@ -153,7 +154,7 @@ class Blobs:
         url = (await self.locate([digest])).get(digest)
         if url is None:
             return None
-        async with self._slots:
+        async with self._slots():
             answer = await self._http.request(
                 "GET", self._known(url), allow=_ABSENT, max_bytes=most, redirects=2, what="read a blob"
             )
@@ -179,7 +180,7 @@ class Blobs:
     ) -> bool:
         """Read the parts that lie close together; whether the blob is there."""
         there = False
-        async with self._slots, contextlib.aclosing(self._parts(url, group, slices)) as parts:
+        async with self._slots(), contextlib.aclosing(self._parts(url, group, slices)) as parts:
             async for digest, data in parts:
                 there = True
                 if digest and hashlib.sha256(data).digest() == digest:
@@ -264,7 +265,7 @@ class Blobs:
         return {digest: self._where[digest] for digest in digests if digest in self._where}
 
     async def _learn(self, digest: bytes, cause: CID) -> None:
-        async with self._slots:
+        async with self._slots():
             added = await self._service.receipt(cause, what="find a blob", wait=False)
             site = added.receipt.ok.get("site") if added and isinstance(added.receipt.ok, dict) else None
             awaited = site.get("ucan/await") if isinstance(site, dict) else None

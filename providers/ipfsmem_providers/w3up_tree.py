@@ -17,6 +17,7 @@ from ipfsmem.content.cid import CID, DAG_PB, RAW
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.sync.provider import Block
+from ipfsmem_providers.per_loop import PerLoop
 from ipfsmem_providers.w3up_blobs import Blobs, together
 from ipfsmem_providers.w3up_shards import (
     INDEX_BYTES,
@@ -53,7 +54,7 @@ class Contents:
         self._indexes: dict[bytes, frozenset[bytes]] = {}  #: index -> the shards that it speaks of
         self._children: dict[CID, tuple[CID, ...]] = {}
         self._held: dict[bytes, bytes] = {}  #: small shards
-        self._lock = asyncio.Lock()
+        self._lock = PerLoop(asyncio.Lock)
 
     # -- learning --------------------------------------------------------------------------------------------------
 
@@ -67,7 +68,7 @@ class Contents:
     async def update(self, uploads: Iterable[Upload]) -> None:
         """Read all indexes that are new in the upload list."""
         self.show(uploads)
-        async with self._lock:
+        async with self._lock():
             await self._learn(self._unread())
 
     async def look(self, cids: Collection[CID]) -> bool:
@@ -75,7 +76,7 @@ class Contents:
 
         The index that came with a root that is sought goes first, then the newest; those of merged shards go last.
         """
-        async with self._lock:
+        async with self._lock():
             unread = None
             wave = 1 if any(cid in self._roots for cid in cids) else _WAVE
             while any(not self.find(cid) for cid in cids):
@@ -90,7 +91,7 @@ class Contents:
 
     async def read(self, sources: Iterable[Upload]) -> None:
         """Read these indexes, or their small shards, unless they were read."""
-        async with self._lock:
+        async with self._lock():
             await self._learn([item for item in sources if not self._is_read(item)])
 
     def _unread(self) -> list[Upload]:
@@ -189,7 +190,7 @@ class Contents:
     async def hold(self, shards: Iterable[bytes]) -> None:
         """Have small shards at hand, as far as they can be read and there is room."""
         missing = [shard for shard in shards if shard not in self._held]
-        async with self._lock:
+        async with self._lock():
             if missing:
                 await self._blobs.locate(missing)
                 await together(self._learn_small(shard) for shard in missing)

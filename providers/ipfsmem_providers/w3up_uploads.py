@@ -21,6 +21,7 @@ import msgspec
 from ipfsmem.content.car import header
 from ipfsmem.content.cid import CID, IDENTITY, RAW
 from ipfsmem.errors import ProviderRefused
+from ipfsmem_providers.per_loop import PerLoop
 from ipfsmem_providers.ucan import CAR_CODEC, DAG_CBOR
 from ipfsmem_providers.w3up_rpc import Service
 
@@ -125,7 +126,7 @@ class Uploads:
         self._written = 0  #: how many of them the list surely shows
         self._again = False  #: the list was read because something was not in it
         self._asked: set[Hashable] = set()
-        self._lock = asyncio.Lock()
+        self._lock = PerLoop(asyncio.Lock)
 
     async def recent(self, question: Hashable, *, own: bool = False) -> tuple[dict[CID, Upload], bool]:
         """The list as it was a moment ago, for one of the several questions of a sync, and whether it was read just now.
@@ -134,7 +135,7 @@ class Uploads:
         `own` says that what was added here may be told from memory, after a change made here. Whoever does not find
         what it needs in a list read a moment ago asks `refresh` or `again`.
         """
-        async with self._lock:
+        async with self._lock():
             old = self._read is None or self._service.now() - self._read > _MOMENT
             read = old or question in self._asked or (self._written < self._writes and not own)
             if read:
@@ -144,7 +145,7 @@ class Uploads:
 
     async def again(self) -> dict[CID, Upload]:
         """For names that the list did not have: read anew, once for all that a sync misses."""
-        async with self._lock:
+        async with self._lock():
             if not self._again:
                 await self.refresh()
                 self._again = True

@@ -263,6 +263,20 @@ def test_what_goes_wrong_inside_the_service_is_tried_again(liar: Liar) -> None:
     assert liar.asked == ["upload/list"] * 2
 
 
+def test_one_provider_in_one_loop_after_another(liar: Liar) -> None:
+    """Whoever waited for another in one sync still can in the next, which has a loop of its own."""
+    liar.handlers["upload/list"] = listing()
+    one = provider(liar)
+
+    async def sync() -> None:
+        await asyncio.gather(
+            *(one.pins(f"n{n}") for n in range(4)), *(one.get_blocks([ROOT]) for _ in range(4))
+        )
+
+    asyncio.run(sync())
+    asyncio.run(sync())
+
+
 def test_a_service_that_takes_nothing_is_not_asked_again(liar: Liar) -> None:
     liar.handlers["upload/list"] = lambda _: (
         {"error": {"name": "ServiceUnavailable", "message": "m"}},
