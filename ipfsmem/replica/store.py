@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
-from itertools import islice
 
 import msgspec
 
@@ -20,7 +19,6 @@ from ipfsmem.errors import FormatError, OpenError, StorageError
 from ipfsmem.replica.codec import Codec
 from ipfsmem.replica.database import Database, blob, damaged
 from ipfsmem.replica.folders import change_objects, state_folder
-from ipfsmem.replica.many import read_blocks
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -58,8 +56,6 @@ class _State(msgspec.Struct):
 _CHAIN = "journal"
 #: Stands once in the canonical JSON of each value, and never inside a string: there a quote follows a backslash.
 _KIND = b'"kind":'
-#: Bodies that are read together: a megabyte or so.
-_BODIES = 500
 #: Entries in one row of the journal, so that no row needs much memory.
 _ROW = 1_000
 #: A journal of more rows or bytes is moved into the tree by the next write: opening a memory reads all of it.
@@ -205,22 +201,6 @@ class Store:
             return None
         return self.open_located(name, value.loc, lambda body: sha256(body).hexdigest() == value.body)
 
-    def bodies(self, wanted: Iterable[tuple[str, Value]]) -> Iterator[bytes | None]:
-        """The `body` of each, in their order, read many at a time."""
-        left = iter(wanted)
-        while part := list(islice(left, _BODIES)):
-            stored = read_blocks(
-                self.db, {bytes.fromhex(value.loc.sha) for _, value in part if value.loc is not None}
-            )
-            for name, value in part:
-                yield self._opened(name, value, stored)
-
-    def _opened(self, name: str, value: Value, stored: Mapping[bytes, bytes]) -> bytes | None:
-        if value.body is None or value.loc is None:
-            return None
-        data = stored.get(bytes.fromhex(value.loc.sha))
-        return self._open_stored(name, value.loc, data, lambda body: sha256(body).hexdigest() == value.body)
-
     def base(self, name: str, value: Value) -> bytes | None:
         """The first base of a value, checked; None when there is none or it is not at hand."""
         if value.base is None or not value.b:
@@ -229,11 +209,7 @@ class Store:
 
     def open_located(self, name: str, loc: Loc, right: Callable[[bytes], bool]) -> bytes | None:
         """What lies at a location, when it is here, intact, and `right` says that it is what was meant."""
-        return self._open_stored(name, loc, self.db.block(bytes.fromhex(loc.sha)), right)
-
-    def _open_stored(
-        self, name: str, loc: Loc, stored: bytes | None, right: Callable[[bytes], bool]
-    ) -> bytes | None:
+        stored = self.db.block(bytes.fromhex(loc.sha))
         if stored is None:
             return None
         try:

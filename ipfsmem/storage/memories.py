@@ -167,31 +167,25 @@ class Memories:
 
     def listing(self) -> list[Listed]:
         """All memories that are shown, ordered by key, headers only."""
+        heads: dict[str, MemoryFile] = {}
         with self.replica.reading():
-            entries = list(self.replica.store.entries("m/"))
-            self._read_heads(entries)
-            found = [self._listed(name, entry) for name, entry in entries]
+            found = [self._listed(name, entry, heads) for name, entry in self.replica.store.entries("m/")]
+        self._heads = heads
         return sorted((item for item in found if item is not None), key=lambda item: item.key)
 
-    def _read_heads(self, entries: list[tuple[str, Entry]]) -> None:
-        """Keep the header of each single text, by the hash of the body, and no other."""
-        single = [(name, value) for name, entry in entries if len(entry) == 1 for value in entry.values()]
-        unread = [(name, value) for name, value in single if value.body not in self._heads]
-        for (_, value), data in zip(unread, self.replica.store.bodies(unread), strict=True):
-            if value.body is not None and data is not None:
-                self._heads[value.body] = head_of(data)
-        lived = {value.body for _, value in single}
-        self._heads = {body: file for body, file in self._heads.items() if body in lived}
-
-    def _listed(self, name: str, entry: Entry) -> Listed | None:
-        """The line of one entry, after `_read_heads`."""
+    def _listed(self, name: str, entry: Entry, heads: dict[str, MemoryFile]) -> Listed | None:
+        """The line of one entry. `heads` collects the headers met."""
         if len(entry) == 1:
-            # The usual case: one text.
+            # The usual case: one text. Its header is kept by the hash of the body.
             (value,) = entry.values()
             if value.body is None:
                 return None
             file = self._heads.get(value.body)
+            if file is None:
+                data = self.replica.store.body(name, value)
+                file = head_of(data) if data is not None else None
             if file is not None:
+                heads[value.body] = file
                 return Listed(name[2:], file, value.body)
         view = self.view(name[2:], entry)
         if view.data is not None:
@@ -219,7 +213,7 @@ class Memories:
                 if not name.startswith("m/"):
                     continue
                 line = self.overview.line(name, *entry.values()) if len(entry) == 1 else None
-                if line is None and (item := self._listed(name, entry)) is not None:
+                if line is None and (item := self._listed(name, entry, {})) is not None:
                     line = index_line(_index_item(item.key, item.file))
                 if line is not None:
                     lines.append((name[2:], *line))
