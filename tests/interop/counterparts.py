@@ -178,3 +178,16 @@ def server(command: Sequence[str | Path]) -> Iterator[str]:
     """The same for who needs the line alone."""
     with process(command) as (line, _):
         yield line
+
+
+def after(direction: str, size: int, work: Callable[[], object]) -> Callable[[str, int], None]:
+    """A progress hook that does `work` once, when so many bytes have gone that way."""
+    passed = [0]
+
+    def progress(way: str, count: int) -> None:
+        before = passed[0]
+        passed[0] += count if way == direction else 0
+        if before < size <= passed[0]:
+            work()
+
+    return progress

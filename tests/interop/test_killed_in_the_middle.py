@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.sync.provider import Provider, open_provider
 from tests.interop import counterparts, trees
+from tests.interop.counterparts import after
 
 TOKEN = "a token of enough length"
 #: More than the pipes between two processes hold.
@@ -42,19 +43,6 @@ def served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         process.kill()
         process.wait()
         process.stdout.close()  # type: ignore[union-attr]
-
-
-def after(direction: str, size: int, work: Callable[[], object]) -> Callable[[str, int], None]:
-    """A progress hook that does `work` once, when so many bytes have gone that way."""
-    passed = [0]
-
-    def progress(way: str, count: int) -> None:
-        before = passed[0]
-        passed[0] += count if way == direction else 0
-        if before < size <= passed[0]:
-            work()
-
-    return progress
 
 
 def put(provider: Provider) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
@@ -17,6 +17,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.opening import Unlock
 from ipfsmem.seal.signers import RawKeySigner
 from tests.interop import trees
+from tests.interop.counterparts import after
 from tests.interop.seaweed import SeaweedFS, seaweed
 from tests.servers import filebase
 from tests.unit.providers.services_lab import Account, account
@@ -65,19 +66,6 @@ def at(s3: SeaweedFS) -> Iterator[Account]:
 
         made.server.faults.add("GET", "^/ipfs/", through, times=-1)
         yield made
-
-
-def after(direction: str, size: int, work: Callable[[], object]) -> Callable[[str, int], None]:
-    """A progress hook that does `work` once, when so many bytes have gone that way."""
-    passed = [0]
-
-    def progress(way: str, count: int) -> None:
-        before = passed[0]
-        passed[0] += count if way == direction else 0
-        if before < size <= passed[0]:
-            work()
-
-    return progress
 
 
 def again(s3: SeaweedFS) -> None:
