@@ -12,7 +12,6 @@ import secrets
 import tempfile
 from collections.abc import AsyncIterator, Iterable
 from typing import IO, Final, Protocol, runtime_checkable
-from urllib.parse import quote
 
 from ipfsmem.content.car import header, section
 from ipfsmem.content.cid import CID
@@ -193,8 +192,3 @@ class Multipart:
 def _quoted(text: str) -> str:
     """Inside a quoted header value as browsers write it: only what would end it is escaped; UTF-8 stays."""
     return text.replace("\r", "%0D").replace("\n", "%0A").replace('"', "%22")
-
-
-def path_quoted(path: str) -> str:
-    """A path for the `filename` of a Kubo folder upload: percent-encoded, the slashes too (`dir%2Fa.txt`)."""
-    return quote(path, safe="")
