@@ -16,7 +16,7 @@ import msgspec
 
 from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
-from ipfsmem.causal.value import entry_key
+from ipfsmem.causal.entries import memory_name
 from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.doctor import Finding, examine, passphrase_protected
@@ -215,7 +215,7 @@ class LocalMemory:
         """
         token = self._token(key, seen, if_match)
         with writing(self.replica) as change:
-            shown = self._memories.view(key, change.entry(f"m/{key}")).data
+            shown = self._memories.view(key, change.entry(self._memories.name(key))).data
             old = parse_memory(shown) if shown is not None else MemoryFile()
             today = datetime.fromtimestamp(self.replica.world.now() / 1000, UTC).date().isoformat()
             given = {
@@ -408,14 +408,14 @@ class LocalMemory:
                 after = open_past(self.replica, find_root(self.replica, root_b)).tree
             lines = []
             for change in changes(before, after):
-                key = entry_key(change.name)
-                if key is None:
+                name = memory_name(change.name)
+                if name is None or name.scope != self._memories.scope:
                     continue
-                old = self._memories.view(key, change.before).data
-                new = self._memories.view(key, change.after).data
+                old = self._memories.view(name.key, change.before).data
+                new = self._memories.view(name.key, change.after).data
                 if old != new:
                     kind: Change = "added" if old is None else "removed" if new is None else "changed"
-                    lines.append(DiffLine(key, kind, old, new))
+                    lines.append(DiffLine(name.key, kind, old, new))
             return lines
 
     def doctor(self) -> list_[Finding]:

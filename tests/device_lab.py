@@ -216,12 +216,12 @@ def texts(memory: Memory) -> dict[str, set[str]]:
     """Every text that a device holds, siblings and hidden ones included: key -> bodies without header."""
     found: dict[str, set[str]] = {}
     with memory.replica.reading():
-        for name, entry in memory.replica.store.entries("m/"):
+        for key, entry in memory.replica.store.memories():
             for value in entry.values():
-                data = memory.replica.store.body(name, value)
+                data = memory.replica.store.body(f"m/{key}", value)
                 if data is not None:
                     text = data.decode().partition("\n---\n\n")[2].rstrip("\n")
-                    found.setdefault(name[2:], set()).add(text)
+                    found.setdefault(key, set()).add(text)
     return found
 
 

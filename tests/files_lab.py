@@ -69,9 +69,9 @@ class Lab:
         with self.memory.replica.reading():
             return {
                 body
-                for name, entry in store.entries("m/")
+                for key, entry in store.memories()
                 for value in entry.values()
-                if (body := store.body(name, value)) is not None
+                if (body := store.body(f"m/{key}", value)) is not None
             }
 
     def sibling(self, key: str, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Memory keys and the file names made from them (format section 1.1).
+"""Memory keys, the tokens of scopes, and the file names made from them (format section 1.1).
 
 A file name is always built from a checked key; nothing that comes from outside is ever used as a path. Nothing
 here looks at a disk, and nothing here decides what two memories with the same key mean.
@@ -17,10 +17,18 @@ RESERVED = frozenset(
     ["memory", "con", "prn", "aux", "nul"] + [f"{port}{n}" for port in ("com", "lpt") for n in range(10)]
 )
 
+#: What a scope cannot be called: words that the command line and the layout use.
+RESERVED_SCOPES = frozenset(["timeline", "scopes", "all", "global"])
+
 _KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _OTHER = re.compile(r"[^a-z0-9_-]+")
 _CONFLICT = re.compile(r"([a-z0-9][a-z0-9_-]{0,63})\.conflict-([0-9a-f]{8})\.md")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CUT = 55
+_SCOPE_HINT = (
+    "A scope is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit, for instance my-project; "
+    "its title can be changed later, this cannot."
+)
 
 
 def is_key(s: str) -> bool:
@@ -34,6 +42,21 @@ def check_key(s: str) -> str:
         raise KeyNameError(f"not a memory key: {_shown(s)}")
     if s in RESERVED:
         raise KeyNameError(f"reserved, so not a memory key: {_shown(s)}")
+    return s
+
+
+def is_scope(s: str) -> bool:
+    """Whether `s` is a scope's token: a key that is none of `timeline scopes all global` and not written like a date."""
+    return is_key(s) and s not in RESERVED_SCOPES and _DAY.fullmatch(s) is None
+
+
+def check_scope(s: str) -> str:
+    """`s` itself when it is a scope's token, else KeyNameError naming it."""
+    if _KEY.fullmatch(s) is None:
+        raise KeyNameError(f"not a scope: {_shown(s)}", hint=_SCOPE_HINT)
+    if not is_scope(s):
+        why = "a date" if _DAY.fullmatch(s) else "reserved"
+        raise KeyNameError(f"{why}, so not a scope: {_shown(s)}", hint=_SCOPE_HINT)
     return s
 
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from ipfsmem.causal.entries import segment_name
 from ipfsmem.causal.state import State, write
-from ipfsmem.causal.value import Entry, Seen, Value, same_identity, split_segment
+from ipfsmem.causal.value import Entry, Seen, Value, same_identity
 from ipfsmem.causal.value import dot as make_dot
 
 #: Finds what the head that showed an unknown pair holds under a name; {} when nothing.
@@ -62,7 +63,7 @@ def values_to_move(entries: Mapping[str, Entry], old: str, common: int, head: He
                 continue
             there = head(name).get(dot)
             if there is None or not same_identity(value, there):
-                (memories if split_segment(name) is None else segments).append(Held(name, dot, value))
+                (memories if segment_name(name) is None else segments).append(Held(name, dot, value))
     return Moves(tuple(sorted(memories, key=_number)), tuple(sorted(segments, key=_number)))
 
 

@@ -7,13 +7,11 @@ device of the dot; `loc` and `base` only tell where sealed bytes lie and prove n
 from __future__ import annotations
 
 import re
-from datetime import date
-from functools import lru_cache
 
 import msgspec
 
 from ipfsmem import canonical
-from ipfsmem.bundle.keys import is_key
+from ipfsmem.causal.entries import EntryName, MemoryName, SegmentName, parse_entry
 from ipfsmem.errors import FormatError, LimitError, SignatureError, UsageError
 from ipfsmem.seal.primitives import Signer25519, verify
 
@@ -34,7 +32,6 @@ _is_base = re.compile(r"[0-9a-f]{32}").fullmatch
 _is_dot = re.compile(r"[0-9a-f]{16}-[1-9][0-9]{0,15}").fullmatch
 # 64 bytes are 86 digits of base64url, and the last one carries two bits only: one spelling for each signature.
 _is_signature = re.compile(r"[A-Za-z0-9_-]{85}[AQgw]").fullmatch
-_segment = re.compile(r"t/([0-9]{4}-[0-9]{2}-[0-9]{2})/([0-9a-f]{16})/(0|[1-9][0-9]{0,15})").fullmatch
 
 
 class Loc(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -113,38 +110,6 @@ def split_dot(text: str) -> tuple[str, int]:
     return text[:16], n
 
 
-def memory_entry(key: str) -> str:
-    """The entry name of a memory."""
-    return f"m/{key}"
-
-
-def segment_entry(day: str, dev: str, i: int) -> str:
-    """The entry name of the i-th timeline segment (from 0) that a device wrote for a UTC day."""
-    return f"t/{day}/{dev}/{i}"
-
-
-def entry_key(name: str) -> str | None:
-    """The memory key of an entry name, None for a segment."""
-    return name[2:] if name.startswith("m/") else None
-
-
-def split_segment(name: str) -> tuple[str, str, int] | None:
-    """Day, device and number of a segment's entry name, None for anything else."""
-    match = _segment(name)
-    return (match[1], match[2], int(match[3])) if match else None
-
-
-@lru_cache(maxsize=4096)
-def check_entry_name(name: str) -> str:
-    """`name` when it is `m/<key>` or `t/<day>/<device>/<number>`. Raises FormatError."""
-    if name.startswith("m/") and is_key(name[2:]):
-        return name
-    match = _segment(name)
-    if match and int(match[3]) <= canonical.MAX_INT and _is_day(match[1]):
-        return name
-    raise FormatError(f"{name!r} is not the name of an entry")
-
-
 def encode_entry(entry: Entry) -> bytes:
     """Canonical JSON of an entry."""
     return _encode(entry)
@@ -200,19 +165,18 @@ def check_value(entry_name: str, dot: str, value: Value, *, published: bool = Tr
 
     `published` asks for what a value needs in another device's hands too: a signature, and for a text its location.
     """
-    check_entry_name(entry_name)
+    name = parse_entry(entry_name)
     dev, _ = split_dot(dot)
-    fault = _fault(entry_name, dev, value, published)
+    fault = _fault(name, dev, value, published)
     if fault:
         raise FormatError(f"value {dot} of entry {entry_name!r}: {fault}")
 
 
-def _fault(entry_name: str, dev: str, value: Value, published: bool) -> str | None:
-    segment = entry_name.startswith("t/")
+def _fault(name: EntryName, dev: str, value: Value, published: bool) -> str | None:
     if not _is_device(value.h):
         return "h is not 16 hex digits"
     if value.kind == FORGOTTEN:
-        if segment:
+        if isinstance(name, SegmentName):
             return "a segment cannot be forgotten"
         if value.body is not None or value.loc is not None:
             return "a forgotten value has a body"
@@ -228,11 +192,10 @@ def _fault(entry_name: str, dev: str, value: Value, published: bool) -> str | No
             return "loc is malformed"
     else:
         return f"kind {value.kind!r} is unknown"
-    if segment:
-        if entry_name[13:29] != dev:
-            return "a segment is written by its own device only"
-        if value.b:
-            return "a segment has bases"
+    if isinstance(name, SegmentName) and name.dev != dev:
+        return "a segment is written by its own device only"
+    if value.b and not isinstance(name, MemoryName):
+        return "only a memory has bases"
     if value.b:
         if len(value.b) > MAX_BASES or len(set(value.b)) < len(value.b):
             return f"b has repeats or more than {MAX_BASES} hashes"
@@ -247,15 +210,6 @@ def _fault(entry_name: str, dev: str, value: Value, published: bool) -> str | No
 
 def _loc_ok(loc: Loc) -> bool:
     return bool((not loc.ek or _is_device(loc.ek)) and _is_hash(loc.sha) and 0 <= loc.size <= MAX_OBJECT)
-
-
-@lru_cache(maxsize=4096)
-def _is_day(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def hash32(body: str) -> str:

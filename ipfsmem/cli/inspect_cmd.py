@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ipfsmem.causal.entries import entry_context
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, clean_lines, style
 from ipfsmem.cli.wallets import owner, root_options
@@ -55,7 +56,7 @@ def _keys(here: Here, context: str | None, given: dict[str, Any]) -> Keys:
         ring = replica.ring
         if not contexts:
             with replica.reading():
-                names = [name[2:] for name, _ in replica.store.entries()]
+                names = [entry_context(name) for name in replica.store.names()]
                 prefixes = [node.prefix for node in replica.store.tree.nodes()]
             contexts = (*names, *prefixes)
         return Keys(

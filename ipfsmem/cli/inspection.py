@@ -15,8 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.canonical import read_json
+from ipfsmem.causal.entries import entry_place, segment_name
 from ipfsmem.causal.tree import empty_tree
-from ipfsmem.causal.value import decode_entry, entry_key
+from ipfsmem.causal.value import decode_entry
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, DAG_PB, ipns_name, parse_cid, public_of_ipns_name
 from ipfsmem.content.fetch import drive, from_mapping
@@ -196,14 +197,13 @@ def _state(files: RootFiles, ring: Ring, signed: SignedCommit, blocks: Mapping[C
     for difference in sorted(found, key=lambda d: d.name):
         if difference.theirs is None:
             continue
-        key = entry_key(difference.name)
-        if key is None:
+        if segment_name(difference.name) is not None:
             segments += 1
             continue
         entry = decode_entry(difference.name, difference.theirs)
         memories.append(
             {
-                "key": key,
+                "key": entry_place(difference.name),
                 "values": [
                     {
                         "dot": dot,

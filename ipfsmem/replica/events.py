@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ipfsmem.bundle.timeline import day_of, event_line, foreign_id, own_id, parse_lines, split_own_id, union
-from ipfsmem.causal.value import segment_entry, split_segment
+from ipfsmem.causal.entries import segment_entry, segment_name
 from ipfsmem.errors import UsageError
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.writing import Writing, writing
@@ -26,10 +26,14 @@ def timestamp(ms: int) -> str:
 
 
 class Timeline:
-    """Reads and appends the events of one replica."""
+    """Reads and appends the events of one scope of a replica, the nameless one unless said otherwise.
 
-    def __init__(self, replica: Replica) -> None:
+    A device counts its events once for all scopes; the same id in two scopes is two events (format section 1.4).
+    """
+
+    def __init__(self, replica: Replica, scope: str = "") -> None:
         self.replica = replica
+        self.scope = scope
         #: Where the last segment of a (device, day) was seen; only where to begin to look.
         self._open: dict[tuple[str, str], int] = {}
 
@@ -63,7 +67,16 @@ class Timeline:
             return int(stored)
         # No event yet. Should the row have been lost, a number would be used twice and hide an event.
         mine = self.replica.device.id
-        own = (split_own_id(str(event.get("id", ""))) for event in self.events())
+        with self.replica.reading():
+            names = [
+                parsed for name in self.replica.store.names() if (parsed := segment_name(name)) is not None
+            ]
+        scopes = {parsed.scope for parsed in names if parsed.dev == mine}
+        own = (
+            split_own_id(str(event.get("id", "")))
+            for scope in scopes
+            for event in Timeline(self.replica, scope).events()
+        )
         return max((claimed[1] for claimed in own if claimed is not None and claimed[0] == mine), default=0)
 
     def add_foreign(self, change: Writing, events: Iterable[Mapping[str, Any]]) -> int:
@@ -102,12 +115,12 @@ class Timeline:
         """The segment to append to, and what it holds."""
         device = self.replica.device.id
         i = self._open.get((device, day), 0)
-        while i and not change.entry(segment_entry(day, device, i)):
+        while i and not change.entry(segment_entry(day, device, i, self.scope)):
             # It was remembered from a transaction that failed, or was trimmed since.
             i -= 1
-        while change.entry(segment_entry(day, device, i + 1)):
+        while change.entry(segment_entry(day, device, i + 1, self.scope)):
             i += 1
-        name = segment_entry(day, device, i)
+        name = segment_entry(day, device, i, self.scope)
         entry = change.entry(name)
         if not entry:
             return i, b""
@@ -121,26 +134,25 @@ class Timeline:
 
     def _free(self, change: Writing, day: str, i: int) -> int:
         """The first number from `i` on that no segment has: where segments were trimmed there may be later ones."""
-        while change.entry(segment_entry(day, self.replica.device.id, i)):
+        while change.entry(segment_entry(day, self.replica.device.id, i, self.scope)):
             i += 1
         return i
 
     def _put(self, change: Writing, day: str, i: int, text: bytes) -> None:
-        name = segment_entry(day, self.replica.device.id, i)
+        name = segment_entry(day, self.replica.device.id, i, self.scope)
         change.put(name, text, tuple(change.entry(name)))
 
     def events(self, days: tuple[str, str] | None = None) -> list[dict[str, Any]]:
         """All events in the order (ts, id); with `days` only those of the UTC days from the first to the last."""
         found: list[list[dict[str, Any]]] = []
         with self.replica.reading():
-            for name, entry in self.replica.store.entries("t/"):
-                parts = split_segment(name)
-                if parts is None or (days and not days[0] <= parts[0] <= days[1]):
+            for segment, entry in self.replica.store.segments(self.scope):
+                if days and not days[0] <= segment.day <= days[1]:
                     continue
                 for value in entry.values():
-                    text = self.replica.store.body(name, value)
+                    text = self.replica.store.body(segment.entry, value)
                     if text is not None:
-                        found.append(_owned(parts[1], parse_lines(text)))
+                        found.append(_owned(segment.dev, parse_lines(text)))
         return union(*found)
 
 
@@ -153,3 +165,15 @@ def _owned(device: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
             event = {**event, "id": foreign_id(event)}
         checked.append(event)
     return checked
+
+
+def append_moved(replica: Replica, lines: Iterable[tuple[str, bytes]]) -> None:
+    """Append timeline lines, each with its scope, to segments of this device as they are (inside a transaction)."""
+    by_scope: dict[str, list[bytes]] = {}
+    for scope, line in lines:
+        by_scope.setdefault(scope, []).append(line)
+    if by_scope:
+        change = Writing(replica)
+        for scope, moved in by_scope.items():
+            Timeline(replica, scope).add_lines(change, parse_lines(b"\n".join(moved) + b"\n"))
+        change.commit()

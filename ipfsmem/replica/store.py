@@ -13,6 +13,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem.causal.clock import ZERO
+from ipfsmem.causal.entries import SegmentName, memory_name, segment_name
 from ipfsmem.causal.tree import Node, Tree, empty_tree, open_tree
 from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_entry
 from ipfsmem.errors import FormatError, OpenError, StorageError
@@ -160,11 +161,24 @@ class Store:
         text = self.raw(name)
         return {} if text is None else decode_entry(name, text)
 
-    def entries(self, prefix: str = "") -> Iterator[tuple[str, Entry]]:
-        """All entries whose name starts with `prefix`, in no order that means anything."""
+    def entries(self) -> Iterator[tuple[str, Entry]]:
+        """All entries by name, in no order that means anything."""
         for name, text in self._texts():
-            if name.startswith(prefix):
-                yield name, decode_entry(name, text)
+            yield name, decode_entry(name, text)
+
+    def memories(self, scope: str = "") -> Iterator[tuple[str, Entry]]:
+        """The entries of the memories of a scope by key, in no order that means anything."""
+        for name, text in self._texts():
+            found = memory_name(name)
+            if found is not None and found.scope == scope:
+                yield found.key, decode_entry(name, text)
+
+    def segments(self, scope: str = "") -> Iterator[tuple[SegmentName, Entry]]:
+        """The timeline segments of a scope, in no order that means anything."""
+        for name, text in self._texts():
+            found = segment_name(name)
+            if found is not None and found.scope == scope:
+                yield found, decode_entry(name, text)
 
     def unsigned(self) -> Iterator[tuple[str, Entry]]:
         """The entries that hold a value without a signature: written while there was no vault."""

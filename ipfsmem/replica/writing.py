@@ -13,6 +13,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem.causal.clock import ZERO, next_hlc
+from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.state import delete, next_bases, write
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Loc, Value, dot, hash32, sign_value
 from ipfsmem.causal.view import in_view_order
@@ -64,7 +65,7 @@ class Writing:
         """Write a text; `replaces` are the dots that its writer was shown. Returns the new dot."""
         entry = self.entry(name)
         bases: tuple[tuple[str, ...], Loc | None] = ((), None)
-        if name.startswith("m/"):
+        if memory_name(name) is not None:
             old = in_view_order(entry, replaces)
             public = {
                 hash32(v.body) for d, v in entry.items() if v.body is not None and self._is_published(d)

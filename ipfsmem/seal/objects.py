@@ -23,7 +23,8 @@ MEMORY: Final = 3
 SEGMENT: Final = 4
 CAPSULE: Final = 6
 STATE_NODE: Final = 7
-TYPES: Final = frozenset({RING_BODY, COMMIT, MEMORY, SEGMENT, CAPSULE, STATE_NODE})
+CARD: Final = 8
+TYPES: Final = frozenset({RING_BODY, COMMIT, MEMORY, SEGMENT, CAPSULE, STATE_NODE, CARD})
 
 MAGIC: Final = b"IPM1"
 SUITE: Final = 1

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ipfsmem.causal.entries import CardName, MemoryName, entry_context, parse_entry
 from ipfsmem.errors import OpenError
 from ipfsmem.replica.identity import open_row, seal_row
-from ipfsmem.seal.objects import MEMORY, SEGMENT, STATE_NODE, Sealer
+from ipfsmem.seal.objects import CARD, MEMORY, SEGMENT, STATE_NODE, Sealer
 from ipfsmem.seal.ring import Ring
 
 
 def body_kind(name: str) -> tuple[int, str]:
     """Type and context of the object that holds the body of this entry (format section 3)."""
-    return (MEMORY, name[2:]) if name.startswith("m/") else (SEGMENT, name[2:])
+    parsed = parse_entry(name)
+    kind = MEMORY if isinstance(parsed, MemoryName) else CARD if isinstance(parsed, CardName) else SEGMENT
+    return kind, entry_context(name)
 
 
 class PlainCodec:

@@ -17,7 +17,6 @@ from ipfsmem.bundle.blob import Blob, read_blob
 from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
 from ipfsmem.bundle.timeline import parse_lines, union
-from ipfsmem.causal.value import memory_entry
 from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.replica.disk import read_file, storage_errors
 from ipfsmem.replica.events import Timeline
@@ -58,7 +57,7 @@ def import_files(
             except IpfsmemError as error:
                 problems.append(f"{key} was left out: {error}")
                 continue
-            name = memory_entry(key)
+            name = memories.name(key)
             entry = change.entry(name)
             view = memories.view(key, entry) if entry and not change.touched(name) else None
             if _known(change, name, data):
@@ -77,7 +76,7 @@ def import_files(
         if prune:
             for entry, view in list(memories.views()):
                 if view.key not in blob.files and view.data is not None and entry:
-                    change.forget(memory_entry(view.key), view.dots)
+                    change.forget(memories.name(view.key), view.dots)
                     forgotten += 1
         events = timeline.add_foreign(change, blob.events)
     return Imported(added, replaced, beside, unchanged, forgotten, events, tuple(problems))

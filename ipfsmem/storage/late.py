@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ipfsmem.causal.value import entry_key, split_segment
+from ipfsmem.causal.entries import entry_place
 from ipfsmem.replica.store import Store
 
 
 def late_values(store: Store, cutoffs: Mapping[str, int]) -> list[tuple[str, str, str]]:
     """(place, member id, dot) of every value of a revoked id whose counter lies beyond its cutoff, in order.
 
-    `place` is a memory's key or `timeline/<day>`. Inside of `reading`.
+    `place` is the entry in a person's words (`entry_place`). Inside of `reading`.
     """
     # What a state has seen of an id bounds what it can hold of it: mostly that settles it without a look at entries.
     if all(store.frame.ctx.get(member, 0) <= n for member, n in cutoffs.items()):
@@ -24,10 +24,5 @@ def late_values(store: Store, cutoffs: Mapping[str, int]) -> list[tuple[str, str
         for dot in entry:
             member = dot[:16]
             if int(dot[17:]) > cutoffs.get(member, 1 << 62):
-                found.append((_place(name), member, dot))
+                found.append((entry_place(name), member, dot))
     return sorted(found)
-
-
-def _place(name: str) -> str:
-    key, segment = entry_key(name), split_segment(name)
-    return key if key is not None else f"timeline/{segment[0]}" if segment is not None else name

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from ipfsmem.bundle.timeline import event_line
+from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.tree import DIGITS, is_leaf
-from ipfsmem.causal.value import Entry, entry_key, split_segment
+from ipfsmem.causal.value import Entry
 from ipfsmem.content.cid import CID, RAW_PREFIX, decode_cid
 from ipfsmem.content.dagpb import RawLink
 from ipfsmem.content.hamt import name_hash
@@ -100,9 +101,10 @@ class PlainLayout:
         """The shown text of the other memories, and their conflict copies."""
         links: list[RawLink] = []
         for name, entry in others.items():
-            key = entry_key(name)
-            if key is None:
+            parsed = memory_name(name)
+            if parsed is None:
                 continue
+            key = parsed.key
             if len(entry) == 1:
                 # Not at hand, but its CID is known all the same.
                 (value,) = entry.values()
@@ -122,10 +124,10 @@ class PlainLayout:
         """One file for each UTC day; a day whose segments did not change keeps its file."""
         segments: dict[str, list[str]] = {}
         for name, entry in others.items():
-            parts = split_segment(name)
-            if parts is not None and entry:
+            segment = segment_name(name)
+            if segment is not None and entry:
                 # What is not fetched is not in the file yet, so it is part of what the file was made from.
-                segments.setdefault(parts[0], []).extend(
+                segments.setdefault(segment.day, []).extend(
                     f"{name} {value.body} {value.loc is not None and replica.db.has_block(bytes.fromhex(value.loc.sha))}"
                     for value in entry.values()
                 )

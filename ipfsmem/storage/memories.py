@@ -1,4 +1,4 @@
-"""Memories as people and agents see them: read, list, write, forget, delete, on one device.
+"""Memories of one scope as people and agents see them: read, list, write, forget, delete, on one device.
 
 Everything is a view of the state (format section 5); every write goes through `writing` and replaces what its writer
 was shown. A text that is not at hand is said to be "not fetched", never absent. Nothing here touches a network.
@@ -12,9 +12,10 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem.bundle.index import IndexItem, assemble_index, index_line
-from ipfsmem.bundle.keys import check_key
+from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, parse_memory
-from ipfsmem.causal.value import Entry, Value, hash32, memory_entry
+from ipfsmem.causal.entries import memory_entry, memory_name
+from ipfsmem.causal.value import Entry, Value, hash32
 from ipfsmem.causal.view import KeyView, siblings, view_entry
 from ipfsmem.errors import ChangedError, FormatError, LimitError, NotFoundError, UsageError
 from ipfsmem.replica.many import blocks_here
@@ -59,13 +60,27 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Memories:
-    """Reads and writes the memory files of one replica."""
+    """Reads and writes the memory files of one scope of a replica, the nameless one unless said otherwise."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Replica, scope: str = "", overview: Overview | None = None) -> None:
+        """`overview`: that of another scope of the same replica, to share what it remembers."""
         self.replica = replica
-        #: What the memories show, remembered by what they are.
-        self.overview = Overview(replica)
+        self.scope = check_scope(scope) if scope else ""
+        #: What the memories of all scopes show, remembered by what they are.
+        self.overview = overview or Overview(replica)
         self._heads: dict[str, MemoryFile] = {}
+
+    def in_scope(self, scope: str) -> Memories:
+        """The memories of another scope of this replica. Raises KeyNameError."""
+        return self if scope == self.scope else Memories(self.replica, scope, self.overview)
+
+    def name(self, key: str) -> str:
+        """The name of a memory's entry; the key is not checked."""
+        return memory_entry(key, self.scope)
+
+    def checked_name(self, key: str) -> str:
+        """The same for a key that somebody gave. Raises KeyNameError."""
+        return self.name(check_key(key))
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -77,7 +92,7 @@ class Memories:
     ) -> KeyView:
         """The view of one key. `body` finds texts that a transaction in progress has written, too."""
         store = self.replica.store
-        name = memory_entry(key)
+        name = self.name(key)
         entry = store.entry(name) if entry is None else entry
         if not entry:
             return KeyView(key)
@@ -102,12 +117,12 @@ class Memories:
     def read(self, key: str) -> Reading | None:
         """One memory, None when there is none (or it is forgotten). Raises NotFoundError when not fetched."""
         with self.replica.reading():
-            entry = self.replica.store.entry(memory_entry(check_key(key)))
+            entry = self.replica.store.entry(self.checked_name(key))
             return self._reading(self.view(key, entry), entry)
 
     def read_conflict(self, key: str, file: str) -> Reading:
         """A conflict copy by its file name, `<key>.conflict-<8 hex>.md`. Raises NotFoundError."""
-        name = memory_entry(check_key(key))
+        name = self.checked_name(key)
         with self.replica.reading():
             entry = self.replica.store.entry(name)
             view = self.view(key, entry)
@@ -138,8 +153,8 @@ class Memories:
 
     def views(self) -> Iterator[tuple[Entry, KeyView]]:
         """All entries of memories with their views (inside `reading`)."""
-        for name, entry in self.replica.store.entries("m/"):
-            yield entry, self.view(name[2:], entry)
+        for key, entry in self.replica.store.memories(self.scope):
+            yield entry, self.view(key, entry)
 
     def counts(self) -> tuple[int, int]:
         """How many memories `listing` would show, and how many of them are not fetched; opens no text to find out,
@@ -148,7 +163,7 @@ class Memories:
         shown = not_fetched = 0
         single: list[bytes] = []
         with self.replica.reading():
-            for name, entry in self.replica.store.entries("m/"):
+            for key, entry in self.replica.store.memories(self.scope):
                 if len(entry) == 1:
                     (value,) = entry.values()
                     if value.body is not None:
@@ -158,7 +173,7 @@ class Memories:
                         else:
                             not_fetched += 1
                 else:
-                    view = self.view(name[2:], entry)
+                    view = self.view(key, entry)
                     absent = view.data is None and bool(view.not_fetched)
                     shown += absent or view.data is not None
                     not_fetched += absent
@@ -169,11 +184,13 @@ class Memories:
         """All memories that are shown, ordered by key, headers only."""
         heads: dict[str, MemoryFile] = {}
         with self.replica.reading():
-            found = [self._listed(name, entry, heads) for name, entry in self.replica.store.entries("m/")]
+            found = [
+                self._listed(key, entry, heads) for key, entry in self.replica.store.memories(self.scope)
+            ]
         self._heads = heads
         return sorted((item for item in found if item is not None), key=lambda item: item.key)
 
-    def _listed(self, name: str, entry: Entry, heads: dict[str, MemoryFile]) -> Listed | None:
+    def _listed(self, key: str, entry: Entry, heads: dict[str, MemoryFile]) -> Listed | None:
         """The line of one entry. `heads` collects the headers met."""
         if len(entry) == 1:
             # The usual case: one text. Its header is kept by the hash of the body.
@@ -182,41 +199,44 @@ class Memories:
                 return None
             file = self._heads.get(value.body)
             if file is None:
-                data = self.replica.store.body(name, value)
+                data = self.replica.store.body(self.name(key), value)
                 file = head_of(data) if data is not None else None
             if file is not None:
                 heads[value.body] = file
-                return Listed(name[2:], file, value.body)
-        view = self.view(name[2:], entry)
+                return Listed(key, file, value.body)
+        view = self.view(key, entry)
         if view.data is not None:
-            return Listed(name[2:], head_of(view.data), view.body, view.merged, len(view.conflicts))
+            return Listed(key, head_of(view.data), view.body, view.merged, len(view.conflicts))
         if view.not_fetched:
-            return Listed(name[2:], MemoryFile({"description": "not fetched"}, ""), view.body, fetched=False)
+            return Listed(key, MemoryFile({"description": "not fetched"}, ""), view.body, fetched=False)
         return None
 
     def conflicts(self) -> list[tuple[KeyView, Entry]]:
         """Every key whose view hides or sets apart a sibling."""
         with self.replica.reading():
-            found = [
-                (view, entry)
-                for name, entry in self.replica.store.crowded()
-                if name.startswith("m/") and ((view := self.view(name[2:], entry)).conflicts or view.hidden)
-            ]
+            found = []
+            for name, entry in self.replica.store.crowded():
+                parsed = memory_name(name)
+                if parsed is not None and parsed.scope == self.scope:
+                    view = self.view(parsed.key, entry)
+                    if view.conflicts or view.hidden:
+                        found.append((view, entry))
         return sorted(found, key=lambda item: item[0].key)
 
     def index(self, *, keep: bool = False) -> str:
         """The text of MEMORY.md. `keep`: see `Overview.look`."""
         with self.replica.reading():
-            shown, others = self.overview.look(keep=keep)
+            shown, others = self.overview.look(self.scope, keep=keep)
             lines = [(one.key, one.section, one.line) for one in shown]
             for name, entry in others.items():
-                if not name.startswith("m/"):
+                parsed = memory_name(name)
+                if parsed is None:
                     continue
                 line = self.overview.line(name, *entry.values()) if len(entry) == 1 else None
-                if line is None and (item := self._listed(name, entry, {})) is not None:
+                if line is None and (item := self._listed(parsed.key, entry, {})) is not None:
                     line = index_line(_index_item(item.key, item.file))
                 if line is not None:
-                    lines.append((name[2:], *line))
+                    lines.append((parsed.key, *line))
             attention = []
             for view, _ in self.conflicts():
                 for copy in view.conflicts:
@@ -253,7 +273,7 @@ class Memories:
         if_match: str | None = None,
     ) -> str | None:
         """`write` inside a transaction that holds more."""
-        name = memory_entry(key)
+        name = self.name(key)
         entry = change.entry(name)
         view = self.view(key, entry)
         if if_match is not None:
@@ -267,7 +287,7 @@ class Memories:
 
     def forget(self, key: str, *, seen: tuple[str, ...] | None = None, if_match: str | None = None) -> bool:
         """Write the user's wish to forget. False when there was nothing to forget."""
-        name = memory_entry(check_key(key))
+        name = self.checked_name(key)
         with writing(self.replica) as change:
             entry = change.entry(name)
             view = self.view(key, entry)
@@ -282,7 +302,7 @@ class Memories:
 
     def delete(self, key: str, *, seen: tuple[str, ...] | None = None) -> bool:
         """Delete what is shown (or `seen`), leaving nothing; other siblings stay."""
-        name = memory_entry(check_key(key))
+        name = self.checked_name(key)
         with writing(self.replica) as change:
             entry = change.entry(name)
             view = self.view(key, entry)
@@ -294,7 +314,7 @@ class Memories:
 
     def resolve(self, key: str, data: bytes | None, copies: list[str]) -> str | None:
         """Settle a conflict: `data` (None: the text shown now) replaces the shown text and these copies."""
-        name = memory_entry(check_key(key))
+        name = self.checked_name(key)
         with writing(self.replica) as change:
             entry = change.entry(name)
             view = self.view(key, entry)

@@ -16,7 +16,8 @@ import msgspec
 from ipfsmem import wordlist
 from ipfsmem.bundle import secrets
 from ipfsmem.canonical import read_json
-from ipfsmem.causal.value import LIVE, Entry, entry_key, split_segment
+from ipfsmem.causal.entries import entry_place, segment_name
+from ipfsmem.causal.value import LIVE, Entry
 from ipfsmem.errors import SecretsError
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.writing import take_unscanned
@@ -31,7 +32,7 @@ _NAMED = 10
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """Something that looks like a secret. `place` is a memory's key, or `timeline/<day>`; `where` a line or an event."""
+    """Something that looks like a secret. `place` is the entry in a person's words (`entry_place`); `where` a line or an event."""
 
     place: str
     where: str
@@ -103,17 +104,12 @@ def _suspects(replica: Replica, name: str) -> list[_Met]:
 
 
 def _in_text(name: str, text: str) -> list[_Met]:
-    key, segment = entry_key(name), split_segment(name)
+    place, segment = entry_place(name), segment_name(name)
     lines = text.split("\n") if segment is not None else []
     found: list[_Met] = []
     for finding in secrets.scan(text):
-        if key is not None:
-            suspect = Suspect(key, f"line {finding.line}", finding.kind)
-        elif segment is not None:
-            where = _event(lines[finding.line - 1], segment[1])
-            suspect = Suspect(f"timeline/{segment[0]}", where, finding.kind)
-        else:
-            continue
+        where = f"line {finding.line}" if segment is None else _event(lines[finding.line - 1], segment.dev)
+        suspect = Suspect(place, where, finding.kind)
         mark = sha256(text[finding.start : finding.end].encode("utf-8", "replace")).hexdigest()[:32]
         found.append((mark, suspect))
     return found

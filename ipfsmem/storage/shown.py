@@ -14,6 +14,7 @@ import msgspec
 from ipfsmem.bundle import header, index, memory_file
 from ipfsmem.bundle.index import IndexItem, index_line
 from ipfsmem.bundle.memory_file import MemoryFile, head
+from ipfsmem.causal.entries import MemoryName, memory_entry, parse_entry
 from ipfsmem.causal.tree import Node, Tree
 from ipfsmem.causal.value import Entry, Value, decode_entry
 from ipfsmem.content import hamt
@@ -29,6 +30,7 @@ class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
     the hash that places the file in a sharded folder.
     """
 
+    scope: str
     key: str
     dot: str
     sha: bytes
@@ -40,8 +42,8 @@ class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 class _Leaf(msgspec.Struct, frozen=True, gc=False, array_like=True):
     shown: list[Shown]
-    #: Entries that are looked at each time, as canonical JSON: segments, conflicts.
-    others: dict[str, bytes]
+    #: Entries that are looked at each time, as canonical JSON: segments, cards, conflicts. By scope.
+    others: dict[str, dict[str, bytes]]
 
 
 class _Row(msgspec.Struct, frozen=True, array_like=True):
@@ -61,33 +63,34 @@ class Overview:
         self._replica = replica
         #: By prefix, with the hash of the leaf.
         self._leaves: dict[str, tuple[bytes, _Leaf]] = {}
-        #: Section and line by the hash of a text that was read, until its leaf has them.
-        self._lines: dict[str, tuple[str, str]] = {}
+        #: Section and line by entry and hash of a text that was read, until its leaf has them.
+        self._lines: dict[tuple[str, str], tuple[str, str]] = {}
         #: Prefixes whose row is not written yet.
         self._made: set[str] = set()
 
-    def look(self, *, keep: bool = False) -> tuple[list[Shown], dict[str, Entry]]:
-        """All memories with one text at hand, in no order that means anything, and the entries that are anything else.
+    def look(self, scope: str = "", *, keep: bool = False) -> tuple[list[Shown], dict[str, Entry]]:
+        """The memories of a scope that have one text at hand, in no order that means anything, and those of its entries
+        that are anything else.
 
         Inside `reading` or a transaction; `keep` only inside a transaction: then the next process is as quick.
         """
-        store = self._replica.store
         shown: list[Shown] = []
         others: dict[str, Entry] = {}
-        pending = store.pending
-        for leaf in self._walk(store.tree, keep):
-            shown += leaf.shown
-            for name, text in leaf.others.items():
+        met = 0
+        for leaf in self._walk(self._replica.store.tree, keep):
+            met += sum(map(len, leaf.others.values()))
+            shown += [one for one in leaf.shown if one.scope == scope]
+            for name, text in leaf.others.get(scope, {}).items():
                 others[name] = decode_entry(name, text)
+        pending = self._replica.store.pending
         if pending:
-            shown = [one for one in shown if f"m/{one.key}" not in pending]
+            shown = [one for one in shown if memory_entry(one.key, scope) not in pending]
             for name, changed in pending.items():
                 others.pop(name, None)
-                if changed is not None:
+                if changed is not None and parse_entry(name).scope == scope:
                     others[name] = decode_entry(name, changed)
-        if len(self._lines) > 2 * len(others) + 100:
-            bodies = {value.body for entry in others.values() for value in entry.values()}
-            self._lines = {body: line for body, line in self._lines.items() if body in bodies}
+        if len(self._lines) > 2 * (met + len(pending)) + 100:
+            self._lines.clear()  # mostly of texts that are gone
         return shown, others
 
     def _walk(self, tree: Tree, keep: bool) -> Iterator[_Leaf]:
@@ -117,14 +120,14 @@ class Overview:
         """Section and line of a memory with this one text; None when it is not at hand."""
         if value.body is None:
             return None
-        known = self._lines.get(value.body)
+        known = self._lines.get((name, value.body))
         if known is None:
             data = self._replica.store.body(name, value)
             if data is None:
                 return None
             file = head_of(data)
-            known = index_line(IndexItem(name[2:], file.name, file.description, file.type))
-            self._lines[value.body] = known
+            known = index_line(IndexItem(_key(name), file.name, file.description, file.type))
+            self._lines[name, value.body] = known
         return known
 
     def _made_of(self, node: Node) -> tuple[_Leaf, bool]:
@@ -133,20 +136,23 @@ class Overview:
         leaf, whole = _Leaf([], {}), True
         for name, text in node.entries.items():
             entry = decode_entry(name, text)
-            if not name.startswith("m/") or len(entry) != 1:
-                leaf.others[name] = text
+            parsed = parse_entry(name)
+            others = leaf.others.setdefault(parsed.scope, {})
+            if not isinstance(parsed, MemoryName) or len(entry) != 1:
+                others[name] = text
                 continue
             ((dot, value),) = entry.items()
             if value.body is None:
                 continue  # forgotten: shows nothing
             loc, line = value.loc, self.line(name, value)
             if line is None or loc is None or loc.ek or loc.sha != value.body:
-                leaf.others[name] = text
+                others[name] = text
                 whole = whole and line is not None
                 continue
-            self._lines.pop(value.body, None)
-            slot = hamt.name_hash(file_name(name[2:]))
-            leaf.shown.append(Shown(name[2:], dot, bytes.fromhex(loc.sha), loc.size, slot, *line))
+            self._lines.pop((name, value.body), None)
+            slot = hamt.name_hash(file_name(parsed.key))
+            sha = bytes.fromhex(loc.sha)
+            leaf.shown.append(Shown(parsed.scope, parsed.key, dot, sha, loc.size, slot, *line))
         return leaf, whole
 
     def _remembered(self, prefix: str, digest: bytes) -> _Leaf | None:
@@ -173,6 +179,12 @@ class Overview:
             ).fetchall()
             gone = [row for row in rows if str(row[0])[len(_ROW) :] not in self._leaves]
             db.connection.executemany("DELETE FROM meta WHERE name=?", gone)
+
+
+def _key(name: str) -> str:
+    parsed = parse_entry(name)
+    assert isinstance(parsed, MemoryName)
+    return parsed.key
 
 
 def file_name(key: str) -> bytes:

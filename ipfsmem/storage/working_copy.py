@@ -196,7 +196,10 @@ class WorkingCopy:
         return count
 
     def _index_after_write(self, rendering: Rendering) -> None:
-        if sum(1 for _ in islice(self._replica.store.entries("m/"), INDEX_AT_ONCE + 1)) <= INDEX_AT_ONCE:
+        if (
+            sum(1 for _ in islice(self._replica.store.memories(self._memories.scope), INDEX_AT_ONCE + 1))
+            <= INDEX_AT_ONCE
+        ):
             rendering.index()
         else:
             self._index_stale = True

@@ -16,7 +16,8 @@ import msgspec
 from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.bundle.timeline import event_line, foreign_id, parse_lines
-from ipfsmem.causal.value import Entry, entry_key, memory_entry, split_segment
+from ipfsmem.causal.entries import memory_name, segment_name
+from ipfsmem.causal.value import Entry
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
@@ -104,7 +105,7 @@ class Rendering:
         rows = self._renders.texts()
         mains = _foreign_mains(rows)
         plan = _Plan()
-        shown, others = self._memories.overview.look(keep=True)
+        shown, others = self._memories.overview.look(self._memories.scope, keep=True)
         for one in shown:
             main = mains.get(one.key) or f"{one.key}.md"
             row = rows.get(main)
@@ -114,9 +115,9 @@ class Rendering:
             else:
                 plan.add(main, _Want(one.key, one.sha, (one.dot,), partial(self._replica.db.block, one.sha)))
         for name, entry in others.items():
-            key = entry_key(name)
-            if key is not None:
-                self._want(key, entry, mains.get(key), plan)
+            parsed = memory_name(name)
+            if parsed is not None:
+                self._want(parsed.key, entry, mains.get(parsed.key), plan)
         self._bring(rows, plan)
         self._days(others.items(), None)
         self.index()
@@ -129,7 +130,7 @@ class Rendering:
             for file, row in self._renders.of_key(key).items()
         }
         plan = _Plan()
-        entry = self._replica.store.entry(memory_entry(key))
+        entry = self._replica.store.entry(self._memories.name(key))
         self._want(key, entry, _foreign_mains(rows).get(key), plan)
         self._bring(rows, plan)
 
@@ -140,7 +141,7 @@ class Rendering:
 
     def _want(self, key: str, entry: Entry, main: str | None, plan: _Plan) -> None:
         """What the files of one key are to show."""
-        name = memory_entry(key)
+        name = self._memories.name(key)
         main = main or f"{key}.md"
         if len(entry) == 1:
             ((dot, value),) = entry.items()
@@ -335,15 +336,16 @@ class Rendering:
 
     def days(self, only: Iterable[str]) -> None:
         """The files of some days."""
-        self._days(self._replica.store.entries("t/"), set(only))
+        segments = self._replica.store.segments(self._memories.scope)
+        self._days(((segment.entry, entry) for segment, entry in segments), set(only))
 
     def _days(self, entries: Iterable[tuple[str, Entry]], chosen: set[str] | None) -> None:
         """The timeline files; lines are only ever appended to one, so that nobody else's can be lost."""
         made_from: dict[str, list[str]] = {}
         for name, entry in entries:
-            parts = split_segment(name)
-            if parts is not None and (chosen is None or parts[0] in chosen):
-                made_from.setdefault(parts[0], []).extend(
+            segment = segment_name(name)
+            if segment is not None and (chosen is None or segment.day in chosen):
+                made_from.setdefault(segment.day, []).extend(
                     f"{name} {value.body} {value.loc is not None and self._replica.db.has_block(bytes.fromhex(value.loc.sha))}"
                     for value in entry.values()
                 )

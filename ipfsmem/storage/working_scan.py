@@ -18,7 +18,6 @@ from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name, split_conflict_
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
 from ipfsmem.bundle.timeline import Event, event_line, foreign_id, parse_line, parse_lines
 from ipfsmem.causal.merge3 import merge_memory
-from ipfsmem.causal.value import memory_entry
 from ipfsmem.causal.view import KeyView
 from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.replica.events import Timeline
@@ -104,7 +103,7 @@ class Scan:
         key, origin = (row.key, name_of(file)[1]) if row is not None else name_of(file)
         text = data if origin is None else with_origin(data, origin)
         check_body(key, text)
-        name = memory_entry(key)
+        name = self._memories.name(key)
         digest = sha256(text)
         view = self._view(key)
         since = 0
@@ -120,10 +119,10 @@ class Scan:
 
     def _view(self, key: str) -> KeyView:
         """What is shown under a key, with what this look has taken in so far."""
-        return self._memories.view(key, self._change.entry(memory_entry(key)), self._change.body)
+        return self._memories.view(key, self._change.entry(self._memories.name(key)), self._change.body)
 
     def _new_text(self, file: str, key: str, text: bytes, digest: str, view: KeyView) -> tuple[str, ...]:
-        name = memory_entry(key)
+        name = self._memories.name(key)
         same = tuple(dot for dot, value in self._change.entry(name).items() if value.body == digest)
         if same:
             return same
@@ -214,7 +213,7 @@ class Scan:
                 "taken for deletes, so nothing was deleted"
             )
         for row in ready:
-            name = memory_entry(row.key)
+            name = self._memories.name(row.key)
             if set(row.dots) & self._change.entry(name).keys():
                 self._change.remove(name, row.dots)
             self._renders.drop(row.file)
@@ -282,7 +281,7 @@ class Scan:
         key = row.key if row is not None else key
         text = data if origin is None else with_origin(data, origin)
         check_body(key, text)
-        name = memory_entry(key)
+        name = self._memories.name(key)
         digest = sha256(text).hexdigest()
         if any(value.body == digest for value in self._change.entry(name).values()):
             return

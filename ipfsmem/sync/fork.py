@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ipfsmem.bundle.timeline import day_of, parse_lines
+from ipfsmem.causal.entries import segment_name
 from ipfsmem.causal.restore import adopt_fork, equivocation
 from ipfsmem.causal.state import State, seen_counts
-from ipfsmem.causal.value import Entry, Value, same_identity, split_segment
+from ipfsmem.causal.value import Entry, Value, same_identity
 from ipfsmem.errors import NotFoundError
-from ipfsmem.replica.events import Timeline
+from ipfsmem.replica.events import append_moved
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame
-from ipfsmem.replica.writing import Writing, sign_entry
+from ipfsmem.replica.writing import sign_entry
 from ipfsmem.seal.ring import Ring
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.join import Change
@@ -83,7 +84,7 @@ def adopt_orphans(replica: Replica, devices: set[str]) -> None:
 
 def adopt_head(
     replica: Replica, changes: list[Change], head: Head, devices: set[str]
-) -> tuple[list[Change], list[bytes]]:
+) -> tuple[list[Change], list[tuple[str, bytes]]]:
     """Make a held head joinable: what is left of it to join, and timeline lines to append when that is done.
 
     Raises LimitError when this device would hold more than four texts of one memory that do not know of each other,
@@ -94,22 +95,22 @@ def adopt_head(
 
 def adopt(
     replica: Replica, changes: list[Change], ctx: dict[str, int], devices: set[str]
-) -> tuple[list[Change], list[bytes]]:
+) -> tuple[list[Change], list[tuple[str, bytes]]]:
     """Write the differing texts of `devices` under our own dots; see `adopt_head`."""
     store = replica.store
     mine: dict[str, Entry] = {}
     theirs: dict[str, Entry] = {}
-    lines: list[bytes] = []
+    lines: list[tuple[str, bytes]] = []
     left: list[Change] = []
     segments: dict[str, Entry] = {}
     for change in changes:
         ours = store.entry(change.name)
-        segment = split_segment(change.name)
+        segment = segment_name(change.name)
         if segment is None:
             mine[change.name], theirs[change.name] = ours, change.theirs
-        elif segment[1] in devices:
+        elif segment.dev in devices:
             kept, more = _one_segment(replica, change.name, ours, change.theirs)
-            lines += more
+            lines += [(segment.scope, line) for line in more]
             segments[change.name] = kept
             left.append(Change(change.name, kept, kept))
         else:
@@ -146,18 +147,17 @@ def _lines(replica: Replica, name: str, value: Value) -> list[bytes]:
     return text.splitlines()
 
 
-def append_new_lines(replica: Replica, lines: list[bytes]) -> None:
-    """Append those of the lines that stand in no segment, to segments of our own."""
+def append_new_lines(replica: Replica, lines: list[tuple[str, bytes]]) -> None:
+    """Append those of the lines, each with its scope, that stand in no segment there, to segments of our own."""
     if not lines:
         return
-    there: set[bytes] = set()
-    days = {day_of(event["ts"]) for event in parse_lines(b"\n".join(lines) + b"\n")}
-    for name, entry in replica.store.entries("t/"):
-        if name[2:12] in days:
-            for value in entry.values():
-                there.update((replica.store.body(name, value) or b"").splitlines())
-    new = [line for line in lines if line not in there]
-    if new:
-        change = Writing(replica)
-        Timeline(replica).add_lines(change, parse_lines(b"\n".join(new) + b"\n"))
-        change.commit()
+    there: set[tuple[str, bytes]] = set()
+    for scope in {scope for scope, _ in lines}:
+        text = b"\n".join(line for where, line in lines if where == scope) + b"\n"
+        days = {day_of(event["ts"]) for event in parse_lines(text)}
+        for segment, entry in replica.store.segments(scope):
+            if segment.day in days:
+                for value in entry.values():
+                    body = replica.store.body(segment.entry, value) or b""
+                    there.update((scope, line) for line in body.splitlines())
+    append_moved(replica, [line for line in lines if line not in there])

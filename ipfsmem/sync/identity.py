@@ -6,20 +6,22 @@ and the other copy's head does not hold identically, and only then joins that he
 
 from __future__ import annotations
 
-from ipfsmem.bundle.timeline import parse_lines
+from ipfsmem.causal.entries import parse_entry
 from ipfsmem.causal.restore import Held, check_own_pairs, lines_to_move, step_back, values_to_move
 from ipfsmem.causal.state import State
 from ipfsmem.causal.value import Entry
 from ipfsmem.errors import MembershipError
-from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.identity import Device
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame
-from ipfsmem.replica.writing import Writing, sign_entry
+from ipfsmem.replica.writing import sign_entry
 from ipfsmem.seal import ring_ops
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.join import Change
 from ipfsmem.sync.report import UNLOCK, SyncReport
+
+#: A line of the timeline that moves to a new segment, with its scope.
+Line = tuple[str, bytes]
 
 
 def drawn_pairs(replica: Replica) -> dict[int, str]:
@@ -62,7 +64,7 @@ def last_pair(replica: Replica) -> int:
     return known.n if known is not None else 0
 
 
-def move_since(replica: Replica, old: str, common: int, published: list[Change]) -> list[bytes]:
+def move_since(replica: Replica, old: str, common: int, published: list[Change]) -> list[Line]:
     """Move what was written since the counter `common`, which the other copy knows too (inside a transaction).
 
     `published` is how our own last head differs from what is here: its segments stay, further lines move. Returns the
@@ -75,7 +77,7 @@ def move_since(replica: Replica, old: str, common: int, published: list[Change])
     }
     moves = values_to_move(entries, old, common, lambda name: {})
     stepped = step_back(State(frame.ctx, entries), old, common, moves, replica.device.id)
-    lines: list[bytes] = []
+    lines: list[Line] = []
     for held in moves.segments:
         kept = {
             dot: value
@@ -92,7 +94,7 @@ def move_since(replica: Replica, old: str, common: int, published: list[Change])
     return lines
 
 
-def move_values(replica: Replica, old: str, changes: list[Change]) -> tuple[list[bytes], list[Change]]:
+def move_values(replica: Replica, old: str, changes: list[Change]) -> tuple[list[Line], list[Change]]:
     """Move what the other copy's head (described by `changes`) does not hold (inside a transaction).
 
     Returns the lines of the timeline that have to be appended once the head is joined, and everything that this join
@@ -121,17 +123,10 @@ def move_values(replica: Replica, old: str, changes: list[Change]) -> tuple[list
     return lines, [*changes, *same]
 
 
-def _lines_left(replica: Replica, held: Held, there: Entry) -> list[bytes]:
+def _lines_left(replica: Replica, held: Held, there: Entry) -> list[Line]:
     mine = replica.store.body(held.entry, held.value) or b""
     theirs: list[bytes] = []
     for value in there.values():
         theirs += (replica.store.body(held.entry, value) or b"").splitlines()
-    return lines_to_move(mine.splitlines(), theirs)
-
-
-def append_lines(replica: Replica, lines: list[bytes]) -> None:
-    """Append moved timeline lines to segments of the new id (inside a transaction)."""
-    if lines:
-        change = Writing(replica)
-        Timeline(replica).add_lines(change, parse_lines(b"\n".join(lines) + b"\n"))
-        change.commit()
+    scope = parse_entry(held.entry).scope
+    return [(scope, line) for line in lines_to_move(mine.splitlines(), theirs)]

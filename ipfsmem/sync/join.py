@@ -12,6 +12,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem.causal.clock import ZERO, observed
+from ipfsmem.causal.entries import check_entry_name
 from ipfsmem.causal.state import (
     covers,
     join_ctx,
@@ -26,7 +27,6 @@ from ipfsmem.causal.value import (
     Loc,
     Value,
     check_entry,
-    check_entry_name,
     decode_entry,
     same_identity,
     verify_value,

@@ -19,11 +19,11 @@ from ipfsmem.errors import (
     NotFoundError,
     ProviderError,
 )
+from ipfsmem.replica.events import append_moved
 from ipfsmem.sync.collection import GUARDED
 from ipfsmem.sync.fork import adopt_head, adopt_orphans, append_new_lines, forked_devices, orphans, settled
 from ipfsmem.sync.heads import Head, tops
 from ipfsmem.sync.identity import (
-    append_lines,
     last_pair,
     move_since,
     move_values,
@@ -136,7 +136,7 @@ def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
     if not _joinable(run, forked, head):
         run.heads.pop(head.root, None)
         return False
-    lines: list[bytes] = []
+    lines: list[tuple[str, bytes]] = []
     if forked:
         try:
             changes, lines = adopt_head(run.replica, changes, head, forked)
@@ -273,7 +273,7 @@ async def become_another(run: Run, stranger: Head | None, *, unknown: bool = Fal
             _join_or_hold(run, whole, stranger)
         else:
             lines = move_since(run.replica, old, common, changes or [])
-        append_lines(run.replica, lines)
+        append_moved(run.replica, lines)
     run.known_elsewhere = False
     run.report.new_identity = True
     run.report.say(

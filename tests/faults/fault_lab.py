@@ -231,11 +231,11 @@ def texts(memory: Memory) -> Texts:
     found: Texts = {}
     store = memory.replica.store
     with memory.replica.reading():
-        for name, entry in store.entries("m/"):
+        for key, entry in store.memories():
             for value in entry.values():
-                data = store.body(name, value)
+                data = store.body(f"m/{key}", value)
                 if data is not None:
-                    found.setdefault(name[2:], set()).add(body_of(data))
+                    found.setdefault(key, set()).add(body_of(data))
     return found
 
 

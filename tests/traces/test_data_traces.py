@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from ipfsmem.bundle.timeline import event_line, own_id
-from ipfsmem.causal.value import Loc, segment_entry
+from ipfsmem.causal.entries import memory_name, segment_entry
+from ipfsmem.causal.value import Loc
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memory import Memory
@@ -197,7 +198,7 @@ def test_trace_07_a_new_key_is_no_new_write(lab: Lab) -> None:
     for n in range(20):
         a.write(f"memory{n}", f"text {n}")
     lab.settle(a, b, c)
-    before = {name: set(entry) for name, entry in a.replica.store.entries("m/")}
+    before = {name: set(entry) for name, entry in a.replica.store.entries() if memory_name(name)}
     b.write("memory3", "edited meanwhile")
     asyncio.run(a.rotate())
     new = a.replica.codec.ek
@@ -372,9 +373,9 @@ def test_trace_15_a_clock_in_the_future_takes_nothing_from_the_timeline(lab: Lab
     lab.clock.advance(10 * 365 * 86_400)
     forger = Forger(b)
     b.note("future")
-    for name, _ in list(b.replica.store.entries("t/")):
-        if name.split("/")[2] == a.device:
-            forger.put({name: {}})
+    for segment, _ in list(b.replica.store.segments()):
+        if segment.dev == a.device:
+            forger.put({segment.entry: {}})
     lab.sync(b)
     lab.clock.advance(-10 * 365 * 86_400)
     lab.settle(a, b, c)

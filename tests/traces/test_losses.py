@@ -223,6 +223,6 @@ def test_loss_11_two_processes_on_one_state(lab: Lab) -> None:
     for thread in work:
         thread.join()
     assert len(all_texts(a)) == 50 == len(all_texts(other))
-    dots = [dot for _, entry in a.replica.store.entries("m/") for dot in entry]
+    dots = [dot for _, entry in a.replica.store.memories() for dot in entry]
     assert len(set(dots)) == 50
     a.close()

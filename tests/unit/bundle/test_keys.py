@@ -69,3 +69,18 @@ def test_long_bad_key_is_shortened_in_the_message():
     with pytest.raises(KeyNameError) as caught:
         keys.check_key("x" * 10_000)
     assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("token", VECTORS["scopes"])
+def test_scope(token):
+    assert keys.is_scope(token)
+    assert keys.check_scope(token) == token
+
+
+@pytest.mark.parametrize("token", VECTORS["no_scopes"])
+def test_no_scope(token):
+    """Format-next trace: scope `2026-04-14` refused, with the words of the layout and of the command line."""
+    assert not keys.is_scope(token)
+    with pytest.raises(KeyNameError, match="scope") as caught:
+        keys.check_scope(token)
+    assert "scope" in caught.value.hint

@@ -20,16 +20,12 @@ from ipfsmem.causal.value import (
     decode_value,
     dot,
     encode_entry,
-    entry_key,
     identity,
-    memory_entry,
     same_identity,
     seen_message,
-    segment_entry,
     sign_seen,
     sign_value,
     split_dot,
-    split_segment,
     verify_seen,
     verify_value,
 )
@@ -134,10 +130,6 @@ def test_dots_and_names() -> None:
     for text in (f"{DEV}-01", f"{DEV}-+1", f"{DEV}1", f"{DEV}-1\n", f"{DEV}-١", f"{DEV}-9007199254740992"):
         with pytest.raises(FormatError, match="dot"):
             split_dot(text)
-    assert entry_key(memory_entry("tone")) == "tone"
-    name = segment_entry("2026-04-14", DEV, 3)
-    assert (entry_key(name), split_segment(name)) == (None, ("2026-04-14", DEV, 3))
-    assert split_segment("m/tone") is None
 
 
 def test_seen() -> None:

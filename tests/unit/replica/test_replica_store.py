@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.bundle.timeline import event_line
+from ipfsmem.causal.entries import segment_entry, segment_name
 from ipfsmem.causal.tree import build_tree
-from ipfsmem.causal.value import Entry, encode_entry, sign_value, split_segment
+from ipfsmem.causal.value import Entry, encode_entry, sign_value
 from ipfsmem.errors import LimitError, StorageError, UsageError
 from ipfsmem.replica.events import SEGMENT, Timeline
 from ipfsmem.replica.replica import Replica
@@ -219,11 +220,11 @@ def segments(replica: Replica) -> dict[str, bytes]:
     """The bytes of every segment by entry name."""
     found: dict[str, bytes] = {}
     with replica.reading():
-        for name, entry in replica.store.entries("t/"):
+        for segment, entry in replica.store.segments():
             (value,) = entry.values()
-            body = replica.store.body(name, value)
+            body = replica.store.body(segment.entry, value)
             assert body is not None
-            found[name] = body
+            found[segment.entry] = body
     return found
 
 
@@ -263,10 +264,10 @@ def test_events_are_kept_in_segments(script: list[tuple[str, int]]) -> None:
                 for name, text in after.items():
                     assert len(text) <= SEGMENT or text.count(b"\n") == 1
                     assert text.startswith(before.get(name, b""))
-                    day, device, i = split_segment(name) or ("", "", -1)
-                    assert device == replica.device.id
+                    segment = segment_name(name)
+                    assert segment is not None and segment.dev == replica.device.id
                     if text != before.get(name, text):
-                        assert f"t/{day}/{device}/{i + 1}" not in before
+                        assert segment_entry(segment.day, segment.dev, segment.i + 1) not in before
                 assert before.keys() <= after.keys()
                 before = after
             assert timeline.events() == said

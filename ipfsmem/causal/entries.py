@@ -1,0 +1,159 @@
+"""Names of entries: parsed and built here and nowhere else (format section 5).
+
+Entries are told apart by the first part of their name and the number of parts, never by a prefix: a scope may be called
+`o`, `s` or like a key. The nameless scope is "". Nothing here looks at what an entry holds.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from functools import lru_cache
+
+import msgspec
+
+from ipfsmem.bundle.keys import check_key, check_scope, is_key, is_scope
+from ipfsmem.canonical import MAX_INT
+from ipfsmem.errors import FormatError
+
+_MEMORY, _SEGMENT, _CARD = "m", "t", "c"
+_is_device = re.compile(r"[0-9a-f]{16}").fullmatch
+_is_number = re.compile(r"0|[1-9][0-9]{0,15}").fullmatch
+_is_day = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
+
+
+class MemoryName(msgspec.Struct, frozen=True, gc=False):
+    """`m/<key>` or `m/<scope>/<key>`: the siblings of one memory."""
+
+    scope: str
+    key: str
+
+    @property
+    def entry(self) -> str:
+        """The name itself."""
+        return memory_entry(self.key, self.scope)
+
+
+class SegmentName(msgspec.Struct, frozen=True, gc=False):
+    """`t/<day>/<dev>/<i>` or `t/<scope>/<day>/<dev>/<i>`: the i-th piece (from 0) of what a device wrote for a UTC day."""
+
+    scope: str
+    day: str
+    dev: str
+    i: int
+
+    @property
+    def entry(self) -> str:
+        """The name itself."""
+        return segment_entry(self.day, self.dev, self.i, self.scope)
+
+
+class CardName(msgspec.Struct, frozen=True, gc=False):
+    """`c/<scope>`: the card of a scope."""
+
+    scope: str
+
+
+EntryName = MemoryName | SegmentName | CardName
+
+
+def memory_entry(key: str, scope: str = "") -> str:
+    """The entry name of a memory; neither key nor scope is checked."""
+    return f"m/{scope}/{key}" if scope else f"m/{key}"
+
+
+def checked_memory_entry(key: str, scope: str = "") -> str:
+    """The entry name of a memory whose key or scope a person gave. Raises KeyNameError."""
+    if scope:
+        check_scope(scope)
+    return memory_entry(check_key(key), scope)
+
+
+def segment_entry(day: str, dev: str, i: int, scope: str = "") -> str:
+    """The entry name of the i-th timeline segment (from 0) that a device wrote for a UTC day."""
+    return f"t/{scope}/{day}/{dev}/{i}" if scope else f"t/{day}/{dev}/{i}"
+
+
+def card_entry(scope: str) -> str:
+    """The entry name of a scope's card. Raises KeyNameError: the nameless scope has none."""
+    return f"c/{check_scope(scope)}"
+
+
+def parse_entry(name: str) -> EntryName:
+    """What an entry is called. Raises FormatError for what is no name of an entry."""
+    found = _parse(name.split("/"))
+    if found is None:
+        raise FormatError(f"{name!r} is not the name of an entry")
+    return found
+
+
+@lru_cache(maxsize=4096)
+def check_entry_name(name: str) -> str:
+    """`name` when parse_entry takes it. Raises FormatError."""
+    parse_entry(name)
+    return name
+
+
+def memory_name(name: str) -> MemoryName | None:
+    """Scope and key of a memory's entry name, None for any other entry."""
+    found = _parse(name.split("/")) if name[:1] == _MEMORY else None
+    return found if isinstance(found, MemoryName) else None
+
+
+def segment_name(name: str) -> SegmentName | None:
+    """The parts of a segment's entry name, None for any other entry."""
+    found = _parse(name.split("/")) if name[:1] == _SEGMENT else None
+    return found if isinstance(found, SegmentName) else None
+
+
+def card_name(name: str) -> CardName | None:
+    """The scope of a card's entry name, None for any other entry."""
+    found = _parse(name.split("/")) if name[:1] == _CARD else None
+    return found if isinstance(found, CardName) else None
+
+
+def entry_context(name: str) -> str:
+    """The ctx of the sealed object that holds a body of this entry (format section 3): all parts but the first."""
+    return name.partition("/")[2]
+
+
+def entry_place(name: str) -> str:
+    """What a person calls this entry: `<key>`, `timeline/<day>`, both with `<scope>/` before, or `scopes/<scope>`."""
+    found = parse_entry(name)
+    if isinstance(found, CardName):
+        return f"scopes/{found.scope}"
+    place = found.key if isinstance(found, MemoryName) else f"timeline/{found.day}"
+    return f"{found.scope}/{place}" if found.scope else place
+
+
+def _parse(parts: list[str]) -> EntryName | None:
+    first, count = parts[0], len(parts)
+    if first == _MEMORY and count in (2, 3):
+        scope = parts[1] if count == 3 else ""
+        if is_key(parts[-1]) and (count == 2 or is_scope(scope)):
+            return MemoryName(scope, parts[-1])
+    elif first == _SEGMENT and count in (4, 5):
+        scope = parts[1] if count == 5 else ""
+        day, dev, i = parts[-3:]
+        if (
+            _real_day(day)
+            and _is_device(dev)
+            and _is_number(i)
+            and int(i) <= MAX_INT
+            and (count == 4 or is_scope(scope))
+        ):
+            return SegmentName(scope, day, dev, int(i))
+    elif first == _CARD and count == 2 and is_scope(parts[1]):
+        return CardName(parts[1])
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _real_day(text: str) -> bool:
+    if _is_day(text) is None:
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,90 @@
+"""Names of entries against the shared vectors (format sections 3 and 5)."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.causal.entries import (
+    CardName,
+    MemoryName,
+    SegmentName,
+    card_entry,
+    card_name,
+    check_entry_name,
+    entry_context,
+    entry_place,
+    memory_entry,
+    memory_name,
+    parse_entry,
+    segment_entry,
+    segment_name,
+)
+from ipfsmem.errors import FormatError, KeyNameError
+from ipfsmem.storage.codecs import body_kind
+
+HERE = Path(__file__).parent
+VECTORS = json.loads((HERE.parents[2] / "fixtures" / "vectors" / "scopes.json").read_text("utf-8"))
+
+
+def built(case: dict[str, Any]) -> tuple[object, str]:
+    if case["kind"] == "memory":
+        return MemoryName(case["scope"], case["key"]), memory_entry(case["key"], case["scope"])
+    if case["kind"] == "segment":
+        parts = case["day"], case["dev"], case["i"]
+        return SegmentName(case["scope"], *parts), segment_entry(*parts, case["scope"])
+    return CardName(case["scope"]), card_entry(case["scope"])
+
+
+def test_the_vectors_are_those_that_the_script_writes() -> None:
+    spec = importlib.util.spec_from_file_location("make_scope_vectors", HERE / "make_scope_vectors.py")
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    assert json.loads(json.dumps(made.vectors())) == VECTORS
+
+
+@pytest.mark.parametrize("case", VECTORS["names"], ids=lambda c: c["name"])
+def test_names(case: dict[str, Any]) -> None:
+    """Format-next trace: scopes `o` and `s` with keys and facts parsed as one kind only."""
+    name = case["name"]
+    parts, made = built(case)
+    assert parse_entry(name) == parts and made == name and check_entry_name(name) == name
+    kinds = [memory_name(name), segment_name(name), card_name(name)]
+    assert [found for found in kinds if found is not None] == [parts]
+    assert body_kind(name) == (case["type"], case["ctx"])
+    assert entry_context(name) == case["ctx"]
+    assert not isinstance(parts, (MemoryName, SegmentName)) or parts.entry == name
+
+
+@pytest.mark.parametrize("name", VECTORS["refused_names"])
+def test_refused_names(name: str) -> None:
+    with pytest.raises(FormatError, match="not the name of an entry"):
+        parse_entry(name)
+    with pytest.raises(FormatError):
+        check_entry_name(name)
+    assert memory_name(name) is None and segment_name(name) is None and card_name(name) is None
+
+
+def test_no_two_names_share_a_context_of_one_type() -> None:
+    """An object opens as what it was sealed for only: type and ctx together name the entry."""
+    seen = [(case["type"], case["ctx"]) for case in VECTORS["names"]]
+    assert len(set(seen)) == len(seen)
+
+
+def test_the_nameless_scope_has_no_card() -> None:
+    with pytest.raises(KeyNameError):
+        card_entry("")
+
+
+def test_places_in_a_persons_words() -> None:
+    dev = "0" * 16
+    assert entry_place("m/tone") == "tone"
+    assert entry_place("m/work/tone") == "work/tone"
+    assert entry_place(f"t/2026-04-14/{dev}/0") == "timeline/2026-04-14"
+    assert entry_place(f"t/work/2026-04-14/{dev}/3") == "work/timeline/2026-04-14"
+    assert entry_place("c/work") == "scopes/work"
