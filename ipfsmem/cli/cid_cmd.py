@@ -50,12 +50,13 @@ def new_car(car: str) -> Iterator[BinaryIO]:
     import sys
 
     from ipfsmem.errors import StorageError
+    from ipfsmem.replica.disk import new_name
 
     if car == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    unfinished = f"{car}.{os.getpid()}.tmp"
+    unfinished = new_name(car)
     try:
         with open(unfinished, "xb") as out:  # noqa: PTH123
             yield out

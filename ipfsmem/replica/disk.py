@@ -1,6 +1,7 @@
 """Files on this device, written so that a crash leaves the old bytes or the new ones, never a part.
 
-Every OSError leaves here as a StorageError that names the file. Nothing here knows what the bytes mean.
+What differs between systems (how bytes are made durable, what a descriptor can do) is answered here and in `lock`, and
+nowhere else. Every OSError leaves here as a StorageError that names the file. Nothing here knows what the bytes mean.
 """
 
 from __future__ import annotations
@@ -8,11 +9,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from ipfsmem.errors import StorageError
+
+try:
+    import fcntl as _fcntl
+except ImportError:  # Windows
+    _fcntl = None  # type: ignore[assignment]
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -48,13 +55,31 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
         path.mkdir(mode=mode, parents=True, exist_ok=True)
 
 
+def flush(fd: int) -> None:
+    """Wait until the bytes of an open file are on the disk. On macOS `fsync` leaves them in the drive's own memory."""
+    full = getattr(_fcntl, "F_FULLFSYNC", None)
+    if full is not None and _fcntl is not None:
+        try:
+            _fcntl.fcntl(fd, full)
+            return
+        except OSError:
+            pass  # a disk of the network, or one that does not know it
+    os.fsync(fd)
+
+
+def new_name(path: Path | str) -> str:
+    """The path of a temporary file beside `path` that nobody could have put there before."""
+    where = Path(path)
+    return str(where.with_name(f".{where.name}.{secrets.token_hex(8)}.tmp"))
+
+
 def sync_directory(path: Path) -> None:
     """Make renames inside a directory durable (where the system can)."""
     if os.name == "nt":
         return
     fd = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(fd)
+        flush(fd)
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
@@ -64,17 +89,17 @@ def sync_directory(path: Path) -> None:
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
     """Replace `path` by `data`: a temporary file beside it, fsync, rename, fsync of the directory."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = Path(new_name(path))
     with storage_errors(path, "write"):
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW, mode)
         try:
-            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _BINARY | _NOFOLLOW, mode)
             with os.fdopen(fd, "wb") as file:
                 file.write(data)
                 if durable:
                     file.flush()
-                    os.fsync(file.fileno())
+                    flush(file.fileno())
             temporary.replace(path)
-        except OSError:
+        except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise

@@ -21,6 +21,7 @@ if sys.platform == "win32":
 
     def _try(fd: int) -> bool:
         try:
+            # A byte far behind the text: whoever waits may read who holds it.
             os.lseek(fd, 0x7FFF0000, os.SEEK_SET)
             msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -78,4 +79,5 @@ def _tries(fd: int, path: Path, wait: float) -> Iterator[float]:
         pause = min(pause * 2, 0.05)
     with contextlib.suppress(OSError):
         os.truncate(fd, 0)
+        os.lseek(fd, 0, os.SEEK_SET)
         os.write(fd, f"{os.getpid()}\n".encode())

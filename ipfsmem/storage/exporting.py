@@ -15,7 +15,7 @@ from typing import Any
 from ipfsmem.bundle.keys import INDEX_FILE
 from ipfsmem.bundle.timeline import day_of, event_line
 from ipfsmem.errors import StorageError
-from ipfsmem.replica.disk import make_directory, storage_errors
+from ipfsmem.replica.disk import make_directory, new_name, storage_errors
 
 
 def export_folder(
@@ -37,8 +37,9 @@ def export_folder(
     files.update({f"timeline/{day}.jsonl": b"".join(lines) for day, lines in days.items()})
     folder = folder.absolute()
     make_directory(folder.parent)
-    scratch = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    scratch = Path(new_name(folder))
     with storage_errors(folder, "write"):
+        scratch.mkdir(mode=0o700)
         try:
             for name, data in files.items():
                 path = scratch / name

@@ -27,6 +27,73 @@ def test_write_replaces_whole_and_keeps_to_itself(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_s15_a_temporary_file_is_never_one_that_somebody_put_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding S15: the name could be foretold, and a hard link that lay under it was written through."""
+    victim, path = tmp_path / "victim", tmp_path / "file"
+    victim.write_bytes(b"somebody else's")
+    os.link(victim, tmp_path / f".file.{os.getpid()}.tmp")
+    disk.write_atomic(path, b"new")
+    assert victim.read_bytes() == b"somebody else's" and path.read_bytes() == b"new"
+    assert disk.new_name(path) != disk.new_name(path)
+    # Even a name that is guessed is not written through.
+    monkeypatch.setattr(disk, "new_name", lambda where: str(tmp_path / "guessed"))
+    os.link(victim, tmp_path / "guessed")
+    with pytest.raises(StorageError, match="file"):
+        disk.write_atomic(path, b"newer")
+    assert victim.read_bytes() == b"somebody else's" and path.read_bytes() == b"new"
+
+
+def test_u17_macos_flushes_to_the_disk_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding U17: `fsync` on macOS leaves the bytes in the drive; F_FULLFSYNC does not. Where a disk does not know it, fsync."""
+
+    class MacOs:
+        F_FULLFSYNC = 51
+        refuses = False
+        asked: list[int] = []
+
+        def fcntl(self, fd: int, what: int) -> None:
+            if self.refuses:
+                raise OSError(errno.ENOTSUP, "not here")
+            self.asked.append(what)
+
+    mac, synced = MacOs(), []
+    monkeypatch.setattr(disk, "_fcntl", mac)
+    monkeypatch.setattr(os, "fsync", synced.append)
+    disk.write_atomic(tmp_path / "a", b"a")
+    assert mac.asked == [51, 51] and synced == []  # the file, then its folder
+    mac.refuses = True
+    disk.write_atomic(tmp_path / "a", b"b")
+    assert len(synced) == 2
+
+
+def test_u17_a_lock_on_windows_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding U17: the byte that Windows locks lies at 2 GiB, and the process id was written behind it."""
+    import importlib.util
+    import sys
+    import types
+
+    from ipfsmem.replica import lock
+
+    asked: list[tuple[int, int, int]] = []
+    fake = types.ModuleType("msvcrt")
+    fake.LK_NBLCK = 2  # type: ignore[attr-defined]
+    fake.locking = lambda fd, how, size: asked.append((os.lseek(fd, 0, os.SEEK_CUR), how, size))  # type: ignore[attr-defined]
+    spec = importlib.util.spec_from_file_location("lock_on_windows", lock.__file__)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "msvcrt", fake)
+        patch.setattr(sys, "platform", "win32")
+        spec.loader.exec_module(module)
+    path = tmp_path / "lock"
+    for _ in range(2):
+        with module.directory_lock(path):
+            assert path.read_text() == f"{os.getpid()}\n"
+    assert asked == [(0x7FFF0000, 2, 1)] * 2
+
+
 @pytest.mark.parametrize("call", ["fsync", "replace", "open"])
 @pytest.mark.parametrize(
     ("code", "words"),
