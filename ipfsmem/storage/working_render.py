@@ -33,7 +33,7 @@ from ipfsmem.storage.plain_folder import (
     sync_all,
 )
 from ipfsmem.storage.renders import Aside, Render, Renders, Texts
-from ipfsmem.storage.working_scan import MAX_TIMELINE, OLD_TEXT_FOR
+from ipfsmem.storage.working_scan import MAX_TIMELINE, OLD_TEXT_FOR, longest
 
 
 class _Want(msgspec.Struct, frozen=True):
@@ -262,7 +262,7 @@ class Rendering:
     def _note_aside(self, old: Path, row: Render) -> None:
         """Keep what stood there; when it is not what was seen, it came in this very moment."""
         self._renders.put_aside(Aside(old.name, row.file, row.body, -1, self._now))
-        found = self._folder.read_aside(old.name, MAX_FILE)
+        found = self._folder.read_aside(old.name, longest(row.file))
         if found is None or sha256(found[0]).digest() != row.body:
             self.untaken = True
 

@@ -7,7 +7,7 @@ say where they came from become durable together. It reads files and never chang
 from __future__ import annotations
 
 import time
-from difflib import SequenceMatcher
+from collections import Counter
 from hashlib import sha256
 from typing import Any
 
@@ -24,7 +24,16 @@ from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.writing import Writing
 from ipfsmem.storage.memories import Memories, check_body
-from ipfsmem.storage.plain_folder import RACY, TIMELINE, UNSURE, NotPlainError, PlainFolder, Stat, name_tag
+from ipfsmem.storage.plain_folder import (
+    HIDDEN,
+    RACY,
+    TIMELINE,
+    UNSURE,
+    NotPlainError,
+    PlainFolder,
+    Stat,
+    name_tag,
+)
 from ipfsmem.storage.renders import Aside, Render, Renders
 
 #: Longest timeline file that is read.
@@ -34,6 +43,8 @@ MISSING_FOR = 60_000
 DAY = 86_400_000
 #: How long after a file was replaced a writer may still have the old text in hand; ms.
 OLD_TEXT_FOR = 60_000
+#: Bytes of lines that are compared at most to tell what the writer of a text had read.
+_MOST_COMPARED = 4 * 1024 * 1024
 _DELETES = "vanished"
 #: Dots of a file that does not show the merged text yet: an edit of it has seen none of the state.
 NOT_SHOWN = ("-",)
@@ -74,7 +85,7 @@ class Scan:
     def _take(self, file: str) -> None:
         is_timeline = file.startswith(TIMELINE + "/")
         name_of(file)
-        found = self._folder.read(file, MAX_TIMELINE if is_timeline else MAX_FILE)
+        found = self._folder.read(file, longest(file))
         if found is None:
             return  # gone meanwhile: the next look misses it
         data, stat = found
@@ -239,14 +250,19 @@ class Scan:
 
     def _check_aside(self, row: Aside) -> None:
         mtime = self._folder.aside_mtime(row.name)
-        if mtime != row.mtime:
-            found = self._folder.read_aside(row.name, MAX_FILE)
-            if found is not None and sha256(found[0]).digest() != row.body:
-                self._late(row.file, row.body, found[0])
-                row = msgspec.structs.replace(row, body=sha256(found[0]).digest(), since=self._now)
-            row = msgspec.structs.replace(
-                row, mtime=mtime if found is not None and found[1] != UNSURE else -1
-            )
+        if mtime != row.mtime and mtime != -1:
+            found = self._folder.read_aside(row.name, longest(row.file))
+            if found is None:
+                self._problems[row.file] = (
+                    f"{row.file} was replaced, and what stood there cannot be read; it is kept in {HIDDEN}/aside/{row.name}"
+                )
+                return
+            body = sha256(found[0]).digest()
+            if body != row.body:
+                if not self._late(row.file, row.body, found[0]):
+                    return
+                row = msgspec.structs.replace(row, body=body, since=self._now)
+            row = msgspec.structs.replace(row, mtime=mtime if found[1] != UNSURE else -1)
             self._renders.put_aside(row)
         if not 0 <= self._now - row.since < 2 * OLD_TEXT_FOR:
             self._folder.drop_aside(row.name)
@@ -254,26 +270,34 @@ class Scan:
 
     def _after_crash(self, name: str) -> None:
         """A file beside that no row knows: staged or replaced by a run that did not finish."""
-        found = self._folder.read_aside(name, MAX_FILE)
-        if found is not None and found[0]:
-            data, body = found[0], sha256(found[0]).digest()
-            row = next(
-                (r for r in self._renders.all().values() if name.endswith("." + name_tag(r.file))), None
+        row = next((r for r in self._renders.all().values() if name.endswith("." + name_tag(r.file))), None)
+        found = self._folder.read_aside(name, longest(row.file) if row is not None else MAX_TIMELINE)
+        if found is None:
+            self._problems[name] = (
+                f"{HIDDEN}/aside/{name} was left by a run that did not finish, and cannot be read"
             )
-            known = self._replica.db.has_block(body) or (row is not None and row.body == body)
-            if row is not None and not known:
-                self._late(row.file, row.body, data)
+            return
+        if found[0] and row is not None:
+            body = sha256(found[0]).digest()
+            known = self._replica.db.has_block(body) or row.body == body
+            if not known and not self._late(row.file, row.body, found[0]):
+                return
         self._folder.drop_aside(name)
 
-    def _late(self, file: str, base: bytes, data: bytes) -> None:
-        """A text that came into a file after we had read it and before, or after, we replaced it."""
+    def _late(self, file: str, base: bytes, data: bytes) -> bool:
+        """Take in a text that came into a file after we had read it and before, or after, we replaced it. False, and said,
+        when that cannot be done: then it must not be thrown away."""
         try:
             if file.startswith(TIMELINE + "/"):
                 self._lines(data, file, False)
             elif file != INDEX_FILE:
                 self._late_text(file, base, data)
-        except (FormatError, IpfsmemError) as error:
-            self._problems[file] = f"a late change of {file} could not be taken in: {error}"
+        except IpfsmemError as error:
+            self._problems[file] = (
+                f"a late change of {file} could not be taken in: {error}; it is kept in {HIDDEN}/aside"
+            )
+            return False
+        return True
 
     def _late_text(self, file: str, base: bytes, data: bytes) -> None:
         row = self._renders.get(file)
@@ -359,16 +383,40 @@ def read_before(text: bytes, newest: bytes, older: list[bytes]) -> bytes | None:
 
 def _alike(came: set[bytes], new: set[bytes]) -> bool:
     """Whether a new line looks like an edit of one that came: then its writer has seen that one."""
-    if len(came) * len(new) > 2500:
+    if len(new) * sum(map(len, came)) + len(came) * sum(map(len, new)) > _MOST_COMPARED:
         return False
-    matcher = SequenceMatcher(autojunk=False)
-    for line in came:
-        matcher.set_seq2(line.decode("utf-8", "replace"))
-        for other in new:
-            matcher.set_seq1(other.decode("utf-8", "replace"))
-            if matcher.quick_ratio() > 0.6 and matcher.ratio() > 0.6:
-                return True
-    return False
+    words = {line: Counter(line.split()) for line in came | new}
+    return any(_likeness(a, b, words[a], words[b]) > 0.6 for a in came for b in new)
+
+
+def _likeness(a: bytes, b: bytes, words_a: Counter[bytes], words_b: Counter[bytes]) -> float:
+    """How much two lines share, 0 to 1: their beginning and end, or their words. Costs as much as reading them once."""
+    whole = len(a) + len(b)
+    if not whole:
+        return 0.0
+    least = min(len(a), len(b))
+    start = _shared(a, b, least)
+    end = _shared(a[::-1], b[::-1], least - start)
+    same = sum(min(count, words_b[word]) for word, count in words_a.items())
+    total = words_a.total() + words_b.total()
+    return max(2 * (start + end) / whole, 2 * same / total if total else 0.0)
+
+
+def _shared(a: bytes, b: bytes, most: int) -> int:
+    """How many of the first `most` bytes of two lines are the same."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def longest(file: str) -> int:
+    """Bytes above which a file of this name is left alone."""
+    return MAX_TIMELINE if file == INDEX_FILE or file.startswith(TIMELINE + "/") else MAX_FILE
 
 
 def is_torn(tail: bytes, known: dict[str, Any]) -> bool:

@@ -50,8 +50,10 @@ def test_u17_macos_flushes_to_the_disk_itself(tmp_path: Path, monkeypatch: pytes
 
     class MacOs:
         F_FULLFSYNC = 51
-        refuses = False
-        asked: list[int] = []
+
+        def __init__(self) -> None:
+            self.refuses = False
+            self.asked: list[int] = []
 
         def fcntl(self, fd: int, what: int) -> None:
             if self.refuses:

@@ -673,3 +673,42 @@ def test_files_longer_than_they_say_are_read_to_their_end(lab: Lab, monkeypatch:
     assert lab.memory.read("grown").data == b"first half, second half\n"  # type: ignore[union-attr]
     with pytest.raises(plain_folder.NotPlainError, match="longer than 10 bytes"):
         lab.memory._files.folder.read("grown.md", 10)  # type: ignore[union-attr]
+
+
+def test_s15_long_lines_cost_as_much_as_reading_them(lab: Lab) -> None:
+    """Finding S15: comparing lines was cubic, and two lines of 20 KB took 49 seconds. Growth is what is measured."""
+    import random
+    import time
+
+    from ipfsmem.storage.working_scan import read_before
+
+    def took(size: int) -> float:
+        rolls = random.Random(size)
+        line = "".join(rolls.choice("ab ") for _ in range(size)).encode()
+        other = "".join(rolls.choice("ab ") for _ in range(size)).encode()
+        best = 1e9
+        for _ in range(3):
+            start = time.perf_counter()
+            read_before(b"one\n%b\n" % other, b"one\n%b\n" % line, [b"one\n"])
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    assert took(160_000) < 100 * took(10_000) + 0.05
+    assert took(20_000) < 1
+
+
+@pytest.mark.parametrize(
+    ("came", "new", "alike"),
+    [
+        (b"likes tea", b"likes green tea", True),
+        (b"likes green tea", b"likes black tea", True),
+        (b"met Anna in Berlin on Monday", b"on Monday met Anna in Berlin", True),
+        (b"<0123456789ab>", b"<fedcba987654>", False),
+        (b"a", b"", False),
+        (b"likes tea", b"lives in Lisbon", False),
+    ],
+)
+def test_which_lines_are_taken_for_edits_of_others(came: bytes, new: bytes, alike: bool) -> None:
+    from ipfsmem.storage.working_scan import _alike
+
+    assert _alike({came}, {new}) is alike

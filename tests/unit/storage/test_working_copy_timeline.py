@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -159,3 +162,49 @@ def test_an_interrupted_append_is_one_write(lab: Lab, monkeypatch: pytest.Monkey
     lab.memory.note("one")
     lab.memory.note("two")
     assert lab.files()[FILE].count(b"\n") == 2
+
+
+@pytest.mark.parametrize("size", [400, 1400])
+def test_l8_a_line_that_arrives_at_the_moment_of_replacement(lab: Lab, size: int) -> None:
+    """Finding L8: above 960 KiB what stood in a replaced timeline file was dropped unread."""
+    pad = "x" * 8000
+    events = [{"ts": "2026-03-02T10:00:00Z", "type": "old", "pad": pad, "n": n} for n in range(size // 8)]
+    lab.memory.import_(json.dumps({"timeline": events}))
+    file = lab.dir / "timeline" / "2026-03-02.jsonl"
+    assert file.stat().st_size > size * 1000
+    folder: Any = lab.memory._files.folder  # type: ignore[union-attr]
+    real, struck = folder.replace, []
+
+    def replace(staged: Path, name: str) -> Path | None:
+        if name.startswith("timeline/") and not struck:
+            struck.append(name)
+            with file.open("ab") as other:
+                other.write(b'{"ts":"2026-03-02T12:00:00Z","type":"came_in_this_moment"}\n')
+        kept: Path | None = real(staged, name)
+        return kept
+
+    folder.replace = replace
+    with file.open("ab") as other:
+        other.write(b'{"ts":"2026-03-02T00:30:00+02:00","type":"of_another_utc_day"}\n')
+    os.utime(file, (1000, 1000))
+    for _ in range(4):
+        lab.look()
+        lab.clock.advance(70)
+    assert struck
+    assert "came_in_this_moment" in {event["type"] for event in lab.memory.timeline()}
+    assert b"came_in_this_moment" in file.read_bytes()
+
+
+def test_l8_what_was_replaced_and_cannot_be_read_is_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding L8, the same thought elsewhere: nothing set aside goes before it was read and taken in."""
+    lab.memory.write_text("tone", b"one\n")
+    handle = (lab.dir / "tone.md").open("ab")
+    lab.memory.write_text("tone", b"two\n")
+    handle.write("spät\n".encode("latin-1"))
+    handle.close()
+    for _ in range(4):
+        lab.look()
+        lab.clock.advance(100)
+    kept = [path.read_bytes() for path in (lab.dir / ".ipfsmem" / "aside").iterdir()]
+    assert any("spät".encode("latin-1") in data for data in kept)
+    assert any("tone.md" in notice and "aside" in notice for notice in lab.memory.status().notices)
