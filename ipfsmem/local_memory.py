@@ -30,6 +30,7 @@ from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.writing import writing
 from ipfsmem.seal.authority import Person
+from ipfsmem.storage.forgetting import erase
 from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.late import late_values
 from ipfsmem.storage.memories import Listed, Memories, Reading
@@ -289,8 +290,12 @@ class LocalMemory:
         self._take(key)
         if not self._memories.forget(key, if_match=if_match):
             return False
-        self._show(key)
+        if self._files is not None:
+            self._files.forget(key)
+        self._changed()
         self.note("forgot", key=key, **({"reason": reason} if reason else {}))
+        if self.mode == "local":
+            erase(self.replica, self._memories, key)
         return True
 
     def conflicts(self) -> list_[tuple[str, tuple[str, ...], bool]]:

@@ -12,7 +12,7 @@ import msgspec
 from ipfsmem.content.cid import CID, PB_PREFIX
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.replica.database import Database
-from ipfsmem.replica.store import Store, located
+from ipfsmem.replica.store import Store
 
 
 class Collected(msgspec.Struct, frozen=True):
@@ -36,16 +36,21 @@ def reachable(db: Database, roots: Iterable[CID]) -> set[bytes]:
     return found
 
 
-def collect(store: Store, roots: Iterable[CID], *, dry_run: bool) -> Collected:
-    """Delete blocks that neither the state nor a kept root needs (inside a transaction)."""
+def collect(store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: str | None = None) -> Collected:
+    """Delete blocks that neither the state nor a kept root nor an edit of a plain file needs (inside a transaction).
+
+    Texts that plain files stand for are what an edit of them is merged with; those of the key `forgotten` are not kept.
+    """
     db = store.db
     needed = reachable(db, roots)
     run = db.connection
     needed.update(bytes(row[0]) for row in run.execute("SELECT file FROM nodes"))
     needed.update(bytes(row[0]) for row in run.execute("SELECT digest FROM objects"))
     needed.update(bytes(row[0])[4:] for row in run.execute("SELECT cid FROM folders"))
-    for _, entry in store.entries():
-        needed.update(bytes.fromhex(loc.sha) for loc in located(entry))
+    needed.update(store.located())
+    for text, bases in run.execute("SELECT text, base FROM renders WHERE key != ?", (forgotten or "",)):
+        needed.add(bytes(text))
+        needed.update(bases[start : start + 32] for start in range(0, len(bases or b""), 32))
     gone = [
         (bytes(digest), size)
         for digest, size in run.execute("SELECT digest, length(data) FROM blocks")

@@ -299,6 +299,13 @@ class Database:
         self.connection.execute("INSERT INTO reports(at,kind,text) VALUES (?,?,?)", (at, kind, text))
         self.connection.execute("DELETE FROM reports WHERE id <= (SELECT max(id) FROM reports) - 1000")
 
+    def empty_log(self) -> None:
+        """Bring everything into the file itself, so that its log holds no text that has gone (outside a transaction).
+
+        As far as nobody else reads just now; what is left goes at the next time, or when the last one closes the file.
+        """
+        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         """Close the file."""
         self.connection.close()

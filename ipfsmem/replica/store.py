@@ -202,6 +202,14 @@ class Store:
             if changed is not None and _holds_many(changed):
                 yield name, decode_entry(name, changed)
 
+    def located(self) -> Iterator[bytes]:
+        """The digest of every object that the state names: bodies and first bases."""
+        for _, text in self._texts():
+            for place in _places_decoder.decode(text).values():
+                for loc in (place.loc, place.base):
+                    if loc is not None:
+                        yield bytes.fromhex(loc.sha)
+
     def names(self) -> Iterator[str]:
         """The names of all entries."""
         for name, _ in self._tree.items():

@@ -67,6 +67,8 @@ class Overview:
         self._lines: dict[tuple[str, str], tuple[str, str]] = {}
         #: Prefixes whose row is not written yet.
         self._made: set[str] = set()
+        #: Prefixes that had a row when rows were last written.
+        self._kept: set[str] = set()
 
     def look(self, scope: str = "", *, keep: bool = False) -> tuple[list[Shown], dict[str, Entry]]:
         """The memories of a scope that have one text at hand, in no order that means anything, and those of its entries
@@ -173,7 +175,8 @@ class Overview:
         for prefix in made:
             digest, leaf = self._leaves[prefix]
             db.set_meta(_ROW + prefix, codec.seal_row(_encode(_Row(_code(), digest, leaf))))
-        if made:
+        if made or self._kept != self._leaves.keys():
+            self._kept = set(self._leaves)
             rows = db.connection.execute(
                 "SELECT name FROM meta WHERE name >= ? AND name < ?", (_ROW, _ROW[:-1] + "0")
             ).fetchall()

@@ -162,6 +162,20 @@ class WorkingCopy:
 
         self._run_and_look(one)
 
+    def forget(self, key: str) -> None:
+        """`show` for a memory that is forgotten: what was set aside of it goes at once, too."""
+        self.show(key)
+        try:
+            if not self._is_ready():
+                return
+            with writing(self._replica) as change:
+                scan = Scan(
+                    self._replica, self._memories, self._timeline, self.folder, change, self._problems
+                )
+                scan.forgotten(key)
+        except StorageError as error:
+            self._say("disk", f"the plain files could not be brought up to date: {error}")
+
     def show_day(self, day: str) -> None:
         """Bring one day of the timeline up to date."""
 

@@ -268,6 +268,14 @@ class Scan:
             self._folder.drop_aside(row.name)
             self._renders.drop_aside(row.name)
 
+    def forgotten(self, key: str) -> None:
+        """Let go of everything that was set aside of a memory that is forgotten, and of the index, which named it."""
+        for row in list(self._renders.asides()):
+            if row.file == INDEX_FILE or (not row.file.startswith(TIMELINE) and name_of(row.file)[0] == key):
+                self._check_aside(row)
+                self._folder.drop_aside(row.name)
+                self._renders.drop_aside(row.name)
+
     def _after_crash(self, name: str) -> None:
         """A file beside that no row knows: staged or replaced by a run that did not finish."""
         row = next((r for r in self._renders.all().values() if name.endswith("." + name_tag(r.file))), None)
