@@ -196,7 +196,7 @@ class Memory(SyncedMemory):
         secret: bytes | None = None
         words: bytes | None = None
         if mode in VAULT_MODES:
-            root, vault, secret = _new_root(unlock, world)
+            root, vault, secret = _new_root(unlock, world, plain=mode == "ipfs")
             words = world.random(32) if recovery else None
         made = NamespaceConfig(
             mode,
@@ -266,7 +266,7 @@ class Memory(SyncedMemory):
         finally:
             scratch.close()
         if isinstance(unlock, Unlock) and vault.admin == root.admin_public.hex():
-            vault = unlock.config(root)
+            vault = unlock.config(root, plain=not sealed)
         mode = "encrypted-ipfs" if sealed else "ipfs"
         check_mode(mode, passphrase=passphrase, unprotected=unprotected_keys)
         made = NamespaceConfig(
@@ -334,11 +334,13 @@ def configuration_file(folder: Path) -> bool:
     return (folder / configuration.CONFIG_FILE).exists()
 
 
-def _new_root(unlock: Unlock | RootKeys | None, world: World) -> tuple[RootKeys, VaultConfig, bytes | None]:
+def _new_root(
+    unlock: Unlock | RootKeys | None, world: World, *, plain: bool
+) -> tuple[RootKeys, VaultConfig, bytes | None]:
     """The root of a new vault, what to pin of it, and without a wallet the secret that this device must keep."""
     if isinstance(unlock, Unlock):
         root = unlock.root(twice=True)
-        return root, unlock.config(root), None
+        return root, unlock.config(root, plain=plain), None
     secret = None
     if unlock is None:
         secret = world.random(64)
@@ -347,7 +349,7 @@ def _new_root(unlock: Unlock | RootKeys | None, world: World) -> tuple[RootKeys,
     if root.kind == "recovery":
         raise UsageError("recovery words cannot make a memory, only bring one back")
     made = VaultConfig(
-        tag=root.vault_tag.hex(),
+        tag=root.tag(plain=plain).hex(),
         name="default",
         key_number=1,
         address=None,

@@ -67,10 +67,10 @@ class Unlock(msgspec.Struct, frozen=True):
             signature, self.signer.address, self.vault, self.key_number, self.passphrase
         )
 
-    def config(self, root: RootKeys) -> VaultConfig:
-        """What a device pins of this vault."""
+    def config(self, root: RootKeys, *, plain: bool) -> VaultConfig:
+        """What a device pins of this vault, the plain or the sealed one."""
         return VaultConfig(
-            tag=root.vault_tag.hex(),
+            tag=root.tag(plain=plain).hex(),
             name=self.vault,
             key_number=self.key_number,
             address="0x" + self.signer.address.hex(),

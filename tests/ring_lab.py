@@ -86,7 +86,7 @@ ROOT = Party("wallet", ROOT_KEYS.admin_seed, ROOT_KEYS.box_secret, ROOT_KEYS.hea
 RECOVERY = Party(
     "recovery words", RECOVERY_KEYS.admin_seed, RECOVERY_KEYS.box_secret, RECOVERY_KEYS.head_public
 )
-VAULT = ROOT_KEYS.vault_tag
+VAULT, PLAIN = ROOT_KEYS.vault_tag, ROOT_KEYS.tag(plain=True)
 
 
 def new_ring(*devices: Party, plain: bool = False) -> Ring:
@@ -116,9 +116,10 @@ def says_member(
             sign=device.sign.hex(),
             since=hlc(since),
         ),
+        VAULT,
     )
 
 
 def says_revoked(by: Party, who: str, *, keep: tuple[str, ...] = (), n: int = 0, at: int = 1) -> Statement:
     """A revoke statement, whether or not `by` may make it."""
-    return make(by.signer, Revoke(at=hlc(at), by=by.key, id=who, keep=tuple(sorted(keep)), n=n))
+    return make(by.signer, Revoke(at=hlc(at), by=by.key, id=who, keep=tuple(sorted(keep)), n=n), VAULT)

@@ -186,6 +186,7 @@ def derive_command(here: Here, vault: str, key_number: int, signature_passphrase
         "box_public": root.box_public.hex(),
         "check": (root.check or b"").hex(),
         "vault_tag": root.vault_tag.hex(),
+        "plain_vault_tag": root.tag(plain=True).hex(),
         "ipns_name": ipns_name(root.head_public),
     }
     if here.json:

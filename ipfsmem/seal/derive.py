@@ -112,14 +112,18 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def vault_tag(self) -> bytes:
-        """The 16-byte tag of the vault whose *first* root this is.
+        """The 16-byte tag of the sealed vault whose *first* root this is.
 
         A second wallet also computes one, of a vault that was never made; a recovery key is never a first root and
         raises UsageError.
         """
+        return self.tag(plain=False)
+
+    def tag(self, *, plain: bool) -> bytes:
+        """The tag of the sealed or of the plain vault whose first root this is: two vaults that share nothing."""
         if self.kind == "recovery":
             raise UsageError("a recovery key is not the first root of a vault, so it names none")
-        return vault_tag(self.admin_public)
+        return vault_tag(self.admin_public, plain=plain)
 
     def __repr__(self) -> str:
         return f"RootKeys(kind={self.kind!r}, admin_public={self.admin_public.hex()})"
@@ -128,11 +132,15 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
         return [("kind", self.kind), ("admin_public", self.admin_public.hex())]
 
 
-def vault_tag(admin_public: bytes) -> bytes:
-    """The 16-byte tag of the vault whose first root has this admin key (format section 2.3)."""
+def vault_tag(admin_public: bytes, *, plain: bool) -> bytes:
+    """The 16-byte tag of the vault whose first root has this admin key (format section 2.3).
+
+    The tag says whether a vault is sealed or plain, and nothing else does: every signature is bound to it.
+    """
     if len(admin_public) != 32:
         raise UsageError(f"an admin key has 32 bytes, this has {len(admin_public)}")
-    return hashlib.sha256(b"ipfsmem/v1/vault\x00" + admin_public).digest()[:16]
+    domain = b"ipfsmem/v1/plain-vault\x00" if plain else b"ipfsmem/v1/vault\x00"
+    return hashlib.sha256(domain + admin_public).digest()[:16]
 
 
 def require_admin(keys: RootKeys, pinned: bytes) -> None:

@@ -64,12 +64,15 @@ def epoch_key(epoch: int, key: bytes, vault_tag: bytes) -> EpochKey:
     """An EpochKey with its id. Raises UsageError when a part has the wrong size."""
     if not 0 <= epoch <= MAX_EPOCH:
         raise UsageError(f"an epoch is a number of 32 bits, not {epoch}")
-    return EpochKey(epoch, key, ek_id(key, vault_tag))
+    return EpochKey(epoch, key, ek_id(epoch, key, vault_tag))
 
 
-def ek_id(ek: bytes, vault_tag: bytes) -> str:
-    """The 16 hex digits that name an epoch key in its vault (format section 3). They tell nothing of the key."""
-    return hkdf_expand(_prk(ek, vault_tag), b"ipfsmem/v1/ek-id", 8).hex()
+def ek_id(epoch: int, ek: bytes, vault_tag: bytes) -> str:
+    """The 16 hex digits that name an epoch key and its number in their vault (format section 3).
+
+    They tell nothing of the key. The same key under another number has another id, so nobody can misstate the number.
+    """
+    return hkdf_expand(_prk(ek, vault_tag), b"ipfsmem/v1/ek-id\x00" + epoch.to_bytes(4, "big"), 8).hex()
 
 
 def _prk(ek: bytes, vault_tag: bytes) -> bytes:

@@ -76,7 +76,7 @@ class Ring:
         self.keys = tuple(sorted(set(keys), key=lambda ek: (ek.epoch, ek.id, ek.key)))
         self._hashes = frozenset((st.hash, st.signature) for st in self.statements)
         self._bytes: bytes | None = None
-        _check_vault(vault, self.statements)
+        _check_vault(vault, self.statements, plain)
         if len(self.keys) > MAX_EKS:
             raise LimitError(f"a key ring carries at most {MAX_EKS} epoch keys, this has {len(self.keys)}")
         self.view: Authority = evaluate(self.statements, self.keys, plain=plain)
@@ -156,7 +156,7 @@ class Ring:
             raise FormatError(f"{what} is not readable: {error}") from None
         canonical.check_canonical(data, kept, what)
         vault = canonical.unhex(kept.vault, "the vault tag of a key ring", 16)
-        statements = [open_envelope(item.k, item.s) for item in kept.st]
+        statements = [open_envelope(item.k, item.s, vault) for item in kept.st]
         return cls(vault, statements, _unpack(kept.eks, vault, what), plain=kept.plain)
 
     def _serialise(self) -> bytes:
@@ -258,7 +258,7 @@ class Keyring:
         yield from _try_slots(closed, pairs, self.vault)
 
     def _ring(self, body: _Body, keys: list[EpochKey]) -> Ring:
-        hidden = _statements(body.st, "the body of the key ring")
+        hidden = _statements(body.st, self.vault, "the body of the key ring")
         if any(st.public for st in hidden):
             raise FormatError("the body of the key ring holds a statement of the open part")
         more = _unpack(body.eks, self.vault, "the body of the key ring")
@@ -281,12 +281,12 @@ def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
     tag = canonical.unhex(file.vault, "the vault tag of a key ring", 16)
     if vault is not None and tag != vault:
         raise FormatError(f"{what} is of vault {file.vault}, not of {vault.hex()}")
-    shown = _statements(file.open, "the open part of the key ring")
+    shown = _statements(file.open, tag, "the open part of the key ring")
     if not all(st.public for st in shown):
         raise FormatError(f"the open part of {what} holds a statement of the sealed part")
     if isinstance(file.body, _Body) and (file.body.eks or any(isinstance(st.body, Epoch) for st in shown)):
         raise FormatError(f"a plain {what} has no epoch keys")
-    _check_vault(tag, shown)
+    _check_vault(tag, shown, isinstance(file.body, _Body))
     return Keyring(tag, shown, file.body)
 
 
@@ -295,12 +295,13 @@ def slot_text(ek: EpochKey, vault: bytes) -> bytes:
     return SLOT_MAGIC + vault + ek.epoch.to_bytes(4, "big") + ek.key
 
 
-def _check_vault(vault: bytes, statements: Iterable[Statement]) -> None:
+def _check_vault(vault: bytes, statements: Iterable[Statement], plain: bool) -> None:
     genesis = [st.body for st in statements if isinstance(st.body, Genesis)]
     if not genesis:
         raise FormatError("a key ring has no genesis statement")
-    if any(vault_tag(bytes.fromhex(body.roots[0])) != vault for body in genesis):
-        raise FormatError(f"the genesis statement of the key ring is not of vault {vault.hex()}")
+    if any(vault_tag(bytes.fromhex(body.roots[0]), plain=plain) != vault for body in genesis):
+        kind = "plain" if plain else "sealed"
+        raise FormatError(f"the genesis statement of the key ring is not of the {kind} vault {vault.hex()}")
 
 
 def _union(mine: Iterable[Statement], theirs: Iterable[Statement]) -> Iterable[Statement]:
@@ -313,8 +314,8 @@ def _union(mine: Iterable[Statement], theirs: Iterable[Statement]) -> Iterable[S
     return both.values()
 
 
-def _statements(items: Iterable[Envelope], what: str) -> tuple[Statement, ...]:
-    found = tuple(open_envelope(item.k, item.s) for item in items)
+def _statements(items: Iterable[Envelope], vault: bytes, what: str) -> tuple[Statement, ...]:
+    found = tuple(open_envelope(item.k, item.s, vault) for item in items)
     if any(a.hash >= b.hash for a, b in itertools.pairwise(found)):
         raise FormatError(f"{what} is not sorted, or holds a statement twice")
     return found

@@ -80,13 +80,14 @@ def create(
         raise UsageError("a recovery key is never the first root of a vault")
     roots = [root] if recovery is None else [root, recovery]
     labels = [root_label, "recovery words"]
-    statements = [make(root.admin, Genesis(tuple(keys.admin_public.hex() for keys in roots)))]
+    vault = root.tag(plain=ek is None)
+    statements = [make(root.admin, Genesis(tuple(keys.admin_public.hex() for keys in roots)), vault)]
     for keys, label in zip(roots, labels, strict=False):
         itself = Device(keys.admin_public, keys.box_public, label, keys.head_public)
-        statements.append(_member(keys.admin, itself, "admin", since))
+        statements.append(_member(keys.admin, vault, itself, "admin", since))
     if device is not None:
-        statements.append(_member(root.admin, device, device_role, since))
-    ring = Ring(root.vault_tag, statements, (), plain=ek is None)
+        statements.append(_member(root.admin, vault, device, device_role, since))
+    ring = Ring(vault, statements, (), plain=ek is None)
     return ring if ek is None else rotate(ring, root.admin, ek, box=box)
 
 
@@ -100,7 +101,7 @@ def enrol(
     """
     view = ring.view
     _may_enrol(view, signer, device, role)
-    grown = ring.add([_member(signer, device, role, since)])
+    grown = ring.add([_member(signer, ring.vault, device, role, since)])
     if ring.plain:
         return grown
     return _give(grown, signer, [grown.view.people[device.id]], box)
@@ -143,7 +144,7 @@ def revoke(
     by = signer.public.hex()
     # Each id of the chain by name: a link can be replaced by one with a lesser hash, a name cannot.
     said = [
-        make(signer, Revoke(at=at, by=by, id=one, keep=stands, n=counters.get(one, 0)))
+        make(signer, Revoke(at=at, by=by, id=one, keep=stands, n=counters.get(one, 0)), ring.vault)
         for one in view.chains[member]
         if not _said(ring, by, one)
     ]
@@ -165,7 +166,7 @@ def successor(ring: Ring, old: Signer25519, new_sign: bytes, *, since: str, labe
     device = Device(new_sign, parent.box, label or parent.label)
     if device.id in view.keys_of:
         raise MembershipError(f"{device.id} has been in this ring before: a successor needs a new key")
-    grown = ring.add([_member(old, device, role, since)])
+    grown = ring.add([_member(old, ring.vault, device, role, since)])
     if device.id not in grown.view.members:
         raise MembershipError(
             f"{parent.id} has named another successor, or is the last of a chain of {MAX_CHAIN}: "
@@ -222,7 +223,7 @@ def read_request(data: bytes, vault: bytes) -> Device:
     return Device(sign, box, asked.label)
 
 
-def _member(signer: Signer25519, device: Device, role: Role, since: str) -> Statement:
+def _member(signer: Signer25519, vault: bytes, device: Device, role: Role, since: str) -> Statement:
     body = Member(
         anchor=device.anchor.hex() if device.anchor else None,
         box=device.box.hex(),
@@ -233,7 +234,7 @@ def _member(signer: Signer25519, device: Device, role: Role, since: str) -> Stat
         sign=device.sign.hex(),
         since=since,
     )
-    return make(signer, body)
+    return make(signer, body, vault)
 
 
 def _give(ring: Ring, signer: Signer25519, people: Iterable[Person], box: BoxSeal) -> Ring:
@@ -262,7 +263,7 @@ def _state_epoch(
         not_=tuple(sorted(view.shut_out)),
         slots=tuple(sorted(slots)),
     )
-    return ring.add([make(signer, body)], [key])
+    return ring.add([make(signer, body, ring.vault)], [key])
 
 
 def _entitled(view: Authority) -> list[Person]:

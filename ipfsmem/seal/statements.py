@@ -130,14 +130,14 @@ def id_of_hex(sign_public: str) -> str:
     return member_id(bytes.fromhex(sign_public))
 
 
-def make(signer: Signer25519, body: Body) -> Statement:
-    """Sign `body`. Raises FormatError when it is not well formed, SignatureError when it names another signer."""
+def make(signer: Signer25519, body: Body, vault: bytes) -> Statement:
+    """Sign `body` for the vault with this tag. Raises FormatError when it is not well formed, SignatureError when it names another signer."""
     payload = encode(body)
     if body.by != signer.public.hex():
         raise SignatureError(
             f"a statement of {body.by[:16]}… cannot be signed by {signer.public.hex()[:16]}…"
         )
-    return _checked(payload, signer.sign(_SIGNED + payload))
+    return _checked(payload, signer.sign(_SIGNED + vault + payload), vault)
 
 
 def encode(body: Body) -> bytes:
@@ -151,8 +151,8 @@ def envelope(statement: Statement) -> Envelope:
 
 
 @lru_cache(maxsize=4096)
-def open_envelope(k: str, s: str) -> Statement:
-    """Parse and verify; remembered, so that a ring seen before costs nothing to read again.
+def open_envelope(k: str, s: str, vault: bytes) -> Statement:
+    """Parse and verify a statement of the vault with this tag; remembered, so that a ring seen before costs nothing to read again.
 
     Raises FormatError for what is not a well-formed statement, LimitError for one that is too long, SignatureError
     when the signature is not the signer's or the signer's key is not a proper one (format section 2.4).
@@ -161,13 +161,13 @@ def open_envelope(k: str, s: str) -> Statement:
         raise LimitError(f"a ring statement has at most {MAX_PAYLOAD} bytes")
     payload = canonical.unb64(k, "the payload of a ring statement")
     signature = canonical.unb64(s, "the signature of a ring statement", 64)
-    return _checked(payload, signature)
+    return _checked(payload, signature, vault)
 
 
-def _checked(payload: bytes, signature: bytes) -> Statement:
+def _checked(payload: bytes, signature: bytes, vault: bytes) -> Statement:
     body = decode(payload)
     by = bytes.fromhex(body.by)
-    if not verify(by, _SIGNED + payload, signature) or not _sign_key_ok(body.by):
+    if not verify(by, _SIGNED + vault + payload, signature) or not _sign_key_ok(body.by):
         raise SignatureError(f"a {body.t} statement is not signed by {body.by}")
     return Statement(payload, signature, hashlib.sha256(payload).hexdigest(), body)
 

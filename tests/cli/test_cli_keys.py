@@ -63,6 +63,7 @@ def test_derive_gives_the_known_answer(bare: Cli) -> None:
         "box_public": "fa807d595bf506efa6e1ef5cec93d74eef8757ac349990e9f4342e64939f7b7d",
         "check": "dcade9376024a26b",
         "vault_tag": "3973bff87388964db243992eeb7c6506",
+        "plain_vault_tag": "3917eeda997d4077b7d1051d46a7239b",
         "ipns_name": found["ipns_name"],
     }
     assert found["ipns_name"].startswith("k51qzi5uqu5d")

@@ -42,6 +42,7 @@ def _epoch(by: Party, number: int, name: str, given: Iterable[Party], gone: Iter
         Epoch(
             by=by.key, ek=name, epoch=number, for_=ids, not_=tuple(sorted(one.id for one in gone)), slots=()
         ),
+        VAULT,
     )
 
 

@@ -86,7 +86,7 @@ def value_vectors() -> dict[str, Any]:
     tone = live("User prefers direct critique.\n", 0x019D8AEE00000000)
     tone = msgspec.structs.replace(
         tone,
-        loc=Loc("f6fd9de65ab24c43", "06436720eaf8a833057ccc1782ddae7a88ad068d515ea2faed3d4e5e9ec3b6c2", 556),
+        loc=Loc("d3f4f36ce76c1012", "06436720eaf8a833057ccc1782ddae7a88ad068d515ea2faed3d4e5e9ec3b6c2", 556),
     )
     based = live(
         "later\n",

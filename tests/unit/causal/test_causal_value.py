@@ -55,7 +55,7 @@ def test_known_answers_of_the_format() -> None:
         VECTORS["seen"]["s"]
         == "_kDJGzMH77JPPYh4E_MAzdGDdTTCxlZPDOusYcxE0dyCvVSNAKN0yumRIbSjKfhSdlRh9el7ch9eD1YEC2IwAQ"
     )
-    assert VECTORS["state"]["digest"] == "0c536a6038ad3638920895532459316f0c937a24226b1c86c1ebd5ccf780c166"
+    assert VECTORS["state"]["digest"] == "fc4943df6744453ad96eabf13cbf26fc90f3d403b594f8afdfeb9544784893d2"
     assert VECTORS["state"]["node_bytes"] == 551
 
 

@@ -280,7 +280,11 @@ def tree(keys: derive.RootKeys) -> dict[str, Any]:
         "box_public": keys.box_public.hex(),
     }
     if keys.check is not None:
-        out |= {"check": keys.check.hex(), "vault_tag": keys.vault_tag.hex()}
+        out |= {
+            "check": keys.check.hex(),
+            "vault_tag": keys.vault_tag.hex(),
+            "plain_vault_tag": keys.tag(plain=True).hex(),
+        }
     return out
 
 
@@ -484,9 +488,14 @@ def make_objects() -> None:
             "ek": EK.hex(),
             "vault_tag": TAG.hex(),
             "ek_ids": [
-                {"ek": EK.hex(), "vault_tag": TAG.hex(), "id": objects.ek_id(EK, TAG)},
-                {"ek": EK.hex(), "vault_tag": bytes(16).hex(), "id": objects.ek_id(EK, bytes(16))},
-                {"ek": bytes(32).hex(), "vault_tag": TAG.hex(), "id": objects.ek_id(bytes(32), TAG)},
+                {"epoch": n, "ek": ek.hex(), "vault_tag": tag.hex(), "id": objects.ek_id(n, ek, tag)}
+                for n, ek, tag in [
+                    (1, EK, TAG),
+                    (2, EK, TAG),
+                    (4294967295, EK, TAG),
+                    (1, EK, bytes(16)),
+                    (1, bytes(32), TAG),
+                ]
             ],
             "largest_payload": 1032188,
             "pad": [[n, objects.pad(n)] for n in sizes],

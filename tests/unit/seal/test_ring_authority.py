@@ -51,6 +51,7 @@ def _epoch(
             not_=tuple(sorted(gone)),
             slots=tuple(sorted(canonical.b64(slot) for slot in slots)),
         ),
+        VAULT,
     )
 
 

@@ -21,7 +21,7 @@ from ipfsmem.seal.statements import (
     make,
     open_envelope,
 )
-from tests.ring_lab import ROOT, hlc, party
+from tests.ring_lab import ROOT, VAULT, hlc, party
 
 WHO = party("somebody")
 GENESIS = Genesis((ROOT.key,))
@@ -35,10 +35,10 @@ NOT_CANONICAL = "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7
 
 @pytest.mark.parametrize("body", [GENESIS, MEMBER, EPOCH, REVOKE], ids=lambda body: body.t)
 def test_round_trip(body: Any) -> None:
-    made = make(ROOT.signer, body)
+    made = make(ROOT.signer, body, VAULT)
     assert decode(made.payload) == body
     assert canonical.encode(canonical.decode(made.payload, "it")) == made.payload
-    assert open_envelope(envelope(made).k, envelope(made).s) == made
+    assert open_envelope(envelope(made).k, envelope(made).s, VAULT) == made
     assert made.public == (body.t in ("genesis", "epoch"))
 
 
@@ -133,16 +133,19 @@ def test_improper_keys(key: str, field: str) -> None:
 
 
 def test_signatures() -> None:
-    made = make(ROOT.signer, REVOKE)
+    made = make(ROOT.signer, REVOKE, VAULT)
     sealed = envelope(made)
     with pytest.raises(SignatureError):
-        make(WHO.signer, REVOKE)
+        make(WHO.signer, REVOKE, VAULT)
     other = canonical.b64(encode(Revoke(hlc(1), ROOT.key, WHO.id, (), 1)))
     with pytest.raises(SignatureError):
-        open_envelope(other, sealed.s)
+        open_envelope(other, sealed.s, VAULT)
     # A signature over the bare payload, without the purpose in front of it, is not one of ours.
     with pytest.raises(SignatureError):
-        open_envelope(sealed.k, canonical.b64(ROOT.signer.sign(made.payload)))
+        open_envelope(sealed.k, canonical.b64(ROOT.signer.sign(made.payload)), VAULT)
+    # Nor is one for another vault.
+    with pytest.raises(SignatureError):
+        open_envelope(sealed.k, sealed.s, bytes(16))
     for k, s in (
         (sealed.k, sealed.s[:-1]),
         (sealed.k + "=", sealed.s),
@@ -150,15 +153,15 @@ def test_signatures() -> None:
         (sealed.k, ""),
     ):
         with pytest.raises(FormatError):
-            open_envelope(k, s)
+            open_envelope(k, s, VAULT)
     with pytest.raises(LimitError):
-        open_envelope("A" * (MAX_PAYLOAD + 1), sealed.s)
+        open_envelope("A" * (MAX_PAYLOAD + 1), sealed.s, VAULT)
 
 
 def test_a_flipped_bit_anywhere_is_refused() -> None:
-    made = make(ROOT.signer, MEMBER)
+    made = make(ROOT.signer, MEMBER, VAULT)
     for at in range(0, len(made.payload), 7):
         bad = bytearray(made.payload)
         bad[at] ^= 1
         with pytest.raises(IpfsmemError):
-            open_envelope(canonical.b64(bytes(bad)), canonical.b64(made.signature))
+            open_envelope(canonical.b64(bytes(bad)), canonical.b64(made.signature), VAULT)

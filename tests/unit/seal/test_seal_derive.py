@@ -26,6 +26,7 @@ def same(keys: RootKeys, row: dict) -> None:
     if "check" in row:
         assert keys.check is not None
         assert (keys.check.hex(), keys.vault_tag.hex()) == (row["check"], row["vault_tag"])
+        assert keys.tag(plain=True).hex() == row["plain_vault_tag"]
 
 
 def test_format_2_3():
@@ -40,6 +41,7 @@ def test_format_2_3():
     assert keys.box_public.hex() == "fa807d595bf506efa6e1ef5cec93d74eef8757ac349990e9f4342e64939f7b7d"
     assert keys.check == bytes.fromhex("dcade9376024a26b")
     assert keys.vault_tag.hex() == "3973bff87388964db243992eeb7c6506"
+    assert keys.tag(plain=True).hex() == "3917eeda997d4077b7d1051d46a7239b"
 
 
 def test_format_9_recovery():
@@ -126,7 +128,7 @@ def test_bad_sizes_and_labels():
     with pytest.raises(UsageError):
         RootKeys.from_recovery(bytes(31))
     with pytest.raises(UsageError):
-        vault_tag(bytes(31))
+        vault_tag(bytes(31), plain=False)
 
 
 def test_secrets_stay_out_of_sight():

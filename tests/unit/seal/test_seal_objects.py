@@ -61,12 +61,13 @@ def test_format_3_segment():
 
 
 def test_format_3_ek_id():
-    assert ek_id(EK, TAG) == epoch_key(1, EK, TAG).id == "f6fd9de65ab24c43"
+    assert ek_id(1, EK, TAG) == epoch_key(1, EK, TAG).id == "d3f4f36ce76c1012"
+    assert ek_id(2, EK, TAG) == epoch_key(2, EK, TAG).id == "c9958c9a8989d0b3"
 
 
 @pytest.mark.parametrize("row", V["ek_ids"])
 def test_ek_ids(row):
-    assert ek_id(bytes.fromhex(row["ek"]), bytes.fromhex(row["vault_tag"])) == row["id"]
+    assert ek_id(row["epoch"], bytes.fromhex(row["ek"]), bytes.fromhex(row["vault_tag"])) == row["id"]
 
 
 @pytest.mark.parametrize("row", V["sealed"], ids=label)

@@ -68,7 +68,7 @@ def test_words_wallet_and_later_words(tmp_path: Path, mode: str) -> None:
             restore(tmp_path, name, at(cloud), key, None)
         b = restore(tmp_path, name, at(cloud), key, root)
         assert body(b, "tone") == "x" and b.replica.config.vault is not None
-        assert b.replica.config.vault.tag == WALLET.vault_tag.hex()
+        assert b.replica.config.vault.tag == WALLET.tag(plain=b.mode == "ipfs").hex()
         assert not any(isinstance(one, Paper) for one in b._providers)
         b.write(name, "still goes on")
         assert asyncio.run(b.sync()).published
