@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ipfsmem.replica.replica import World
     from ipfsmem.seal.derive import RootKeys
     from ipfsmem.seal.signers import KeystoreSigner, MnemonicSigner, RawKeySigner, WalletSigner
-    from ipfsmem.storage.memories import Listed, Reading
+    from ipfsmem.storage.memories import Listed
+    from ipfsmem.storage.readings import Reading
     from ipfsmem.sync.provider import Provider, open_provider
     from ipfsmem.sync.report import SyncReport
 
@@ -45,7 +46,7 @@ _WHERE = {
     "MnemonicSigner": "seal.signers",
     "Provider": "sync.provider",
     "RawKeySigner": "seal.signers",
-    "Reading": "storage.memories",
+    "Reading": "storage.readings",
     "RootKeys": "seal.derive",
     "Status": "local_memory",
     "SyncReport": "sync.report",

@@ -350,7 +350,7 @@ class Demo:
             f"{self.clash} is kept in both versions", sum("rewrote the whole" in t for t in texts) == 2
         )
         self._claim(f"{self.forgotten} is forgotten on both", self.forgotten not in files)
-        copies = {key: names for key, names, _ in b.conflicts()}
+        copies = {item.key: item.files for item in b.conflicts()}
         kept = [b.read_conflict(self.forgotten, name).data for name in copies.get(self.forgotten, ())]
         self._claim(f"what B wrote in {self.forgotten} is kept under its conflicts", self._late in kept)
         ids = {event["id"] for event in b.timeline()}
@@ -374,7 +374,7 @@ class Demo:
 
     def _all_texts(self, memory: Memory, key: str) -> list[str]:
         shown = memory.read(key)
-        copies = next((names for name, names, _ in memory.conflicts() if name == key), ())
+        copies = next((item.files for item in memory.conflicts() if item.key == key), ())
         texts = [shown.data] if shown else []
         return [
             data.decode() for data in (*texts, *(memory.read_conflict(key, name).data for name in copies))

@@ -172,7 +172,7 @@ def _ring(replica: Replica) -> Iterator[Finding]:
 def _shown(memories: Memories) -> Iterator[Finding]:
     conflicts = memories.conflicts()
     if conflicts:
-        keys = ", ".join(view.key for view, _ in conflicts[:5])
+        keys = ", ".join(item.key for item in conflicts[:5])
         yield Finding(
             "warn",
             "conflicts",

@@ -6,8 +6,7 @@ and speaks one language for Python, the command line and all other faces. Making
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -20,20 +19,16 @@ from ipfsmem.causal.entries import memory_name
 from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.doctor import Finding, examine, passphrase_protected
-from ipfsmem.errors import (
-    NotFoundError,
-)
-from ipfsmem.opening import (
-    VAULT_MODES,
-)
+from ipfsmem.errors import NotFoundError
+from ipfsmem.opening import VAULT_MODES
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.writing import writing
 from ipfsmem.seal.authority import Person
 from ipfsmem.storage.forgetting import erase
 from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.late import late_values
-from ipfsmem.storage.memories import Listed, Memories, Reading
+from ipfsmem.storage.memories import Listed, Memories
+from ipfsmem.storage.readings import Reading, Seen, Unsettled
 from ipfsmem.storage.working_copy import WorkingCopy, working_folder
 from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
@@ -206,64 +201,59 @@ class LocalMemory:
         type: str | None = None,
         tags: Iterable[str] | None = None,
         fields: Mapping[str, str] | None = None,
-        seen: tuple[str, ...] | Reading | None = None,
+        seen: Seen | None = None,
         if_match: str | None = None,
     ) -> Reading:
-        """Write a memory, durable when this returns. What is not given stays as it is; `updated` is set to today.
+        """Write a memory, durable when this returns, and what is shown then. `updated` is set to today.
 
-        It replaces what `seen` (a Reading) was shown, else what is shown now. `if_match` refuses (ChangedError) when
-        the shown text does not have this SHA-256, "" when there must be none.
+        `seen` is what the caller was shown (a reading, its token, or the token's hash): that is replaced, and what is
+        not given comes from it. Without it both are what is shown now. `if_match` refuses (ChangedError) when the text
+        shown now does not have this SHA-256, "" when there must be none. Raises what `Memories.write` raises.
         """
-        token = self._token(key, seen, if_match)
-        with writing(self.replica) as change:
-            shown = self._memories.view(key, change.entry(self._memories.name(key))).data
-            old = parse_memory(shown) if shown is not None else MemoryFile()
-            today = datetime.fromtimestamp(self.replica.world.now() / 1000, UTC).date().isoformat()
-            given = {
-                "name": name,
-                "description": description,
-                "type": type,
-                "tags": None if tags is None else "[" + ", ".join(tags) + "]" if list(tags) else "",
-                **(fields or {}),
-            }
-            changes = {field: value for field, value in given.items() if value is not None}
-            made = old.with_fields(changes, body if body is not None else old.body)
-            if made == old and shown is not None:
-                data = shown
-            else:
-                data = render_memory(
-                    made.with_fields(
-                        {"created": made.created or today, "updated": changes.get("updated", today)}
-                    )
-                )
-            self._checked_write(change, key, data, token, if_match)
-        self._show(key)
-        reading = self.read(key)
-        assert reading is not None
-        return reading
+
+        def made(shown: bytes | None) -> bytes:
+            return self._changed_text(shown, body, {**named, **(fields or {})})
+
+        named = {
+            "name": name,
+            "description": description,
+            "type": type,
+            "tags": None if tags is None else "[" + ", ".join(tags) + "]" if list(tags) else "",
+        }
+        return self._written(key, made, seen, if_match)
+
+    def _changed_text(self, shown: bytes | None, body: str | None, given: Mapping[str, str | None]) -> bytes:
+        """The text that was shown with what is given put in; what is not given stays."""
+        old = parse_memory(shown) if shown is not None else MemoryFile()
+        changes = {field: value for field, value in given.items() if value is not None}
+        made = old.with_fields(changes, body if body is not None else old.body)
+        if made == old and shown is not None:
+            return shown
+        today = datetime.fromtimestamp(self.replica.world.now() / 1000, UTC).date().isoformat()
+        return render_memory(
+            made.with_fields({"created": made.created or today, "updated": changes.get("updated", today)})
+        )
 
     def write_text(
-        self,
-        key: str,
-        data: bytes,
-        *,
-        seen: tuple[str, ...] | Reading | None = None,
-        if_match: str | None = None,
+        self, key: str, data: bytes, *, seen: Seen | None = None, if_match: str | None = None
     ) -> Reading:
         """Write the whole file, header and all, exactly these bytes."""
-        self._memories.write(key, data, seen=self._token(key, seen, if_match), if_match=if_match)
+        return self._written(key, data, seen, if_match)
+
+    def _written(
+        self,
+        key: str,
+        data: bytes | Callable[[bytes | None], bytes],
+        seen: Seen | None,
+        if_match: str | None,
+    ) -> Reading:
+        if if_match is not None or isinstance(seen, str):
+            # An edit of the file that was not taken in yet is compared too. Without it, it was seen by nobody: it stays
+            # out of the way until the write is done, and then is merged or kept beside.
+            self._take(key)
+        written = self._memories.write(key, data, seen=seen, if_match=if_match)
         self._show(key)
-        reading = self.read(key)
-        assert reading is not None
-        return reading
-
-    def _checked_write(
-        self, change: Any, key: str, data: bytes, token: tuple[str, ...] | None, if_match: str | None
-    ) -> None:
-        from ipfsmem.storage.memories import check_body
-
-        check_body(key, data)
-        self._memories.write_in(change, key, data, seen=token, if_match=if_match)
+        return written
 
     def read(self, key: str) -> Reading | None:
         """One memory as it is shown, None when there is none; its token goes to the write that has seen it."""
@@ -285,10 +275,15 @@ class LocalMemory:
         self._look()
         return self._memories.index()
 
-    def forget(self, key: str, *, reason: str = "", if_match: str | None = None) -> bool:
-        """Forget a memory on every device, concurrent edits included, and note it. False when there is none."""
+    def forget(
+        self, key: str, *, reason: str = "", seen: Seen | None = None, if_match: str | None = None
+    ) -> bool:
+        """Forget a memory on every device, concurrent edits included, and note it. False when there is none.
+
+        With `seen` only what the caller was shown goes; other texts stay behind the forget, under conflicts.
+        """
         self._take(key)
-        if not self._memories.forget(key, if_match=if_match):
+        if not self._memories.forget(key, seen=seen, if_match=if_match):
             return False
         if self._files is not None:
             self._files.forget(key)
@@ -298,24 +293,21 @@ class LocalMemory:
             erase(self.replica, self._memories, key)
         return True
 
-    def conflicts(self) -> list_[tuple[str, tuple[str, ...], bool]]:
-        """Keys with siblings that are not shown: (key, names of the copies, whether the key is forgotten)."""
+    def conflicts(self) -> list_[Unsettled]:
+        """Memories with texts that are not shown, by key: what is shown, the copies, and the token for `resolve`."""
         self._look()
-        return [
-            (view.key, tuple(copy.file for copy in (*view.conflicts, *view.hidden)), view.forgotten)
-            for view, _ in self._memories.conflicts()
-        ]
+        return self._memories.conflicts()
 
-    def resolve(self, key: str, data: bytes | None = None, *, copies: Iterable[str] | None = None) -> Reading:
-        """Settle a conflict: `data` (None: what is shown) replaces the shown text and `copies` (None: all of them)."""
+    def resolve(self, key: str, data: bytes | None = None, *, seen: Seen) -> Reading | None:
+        """Settle a conflict: `data` replaces what `seen` holds, an item of `conflicts` or its token, and nothing else.
+
+        None keeps what was shown: the text, or the forget (then the answer is None). A text that came meanwhile stays.
+        Raises ChangedError, NotFoundError.
+        """
         self._take(key)
-        if copies is None:
-            copies = next((files for name, files, _ in self.conflicts() if name == key), ())
-        self._memories.resolve(key, data, [*copies])
+        written = self._memories.resolve(key, data, seen)
         self._show(key)
-        reading = self.read(key)
-        assert reading is not None
-        return reading
+        return written
 
     # -- timeline --------------------------------------------------------------------------------------------
 
@@ -356,10 +348,8 @@ class LocalMemory:
         from ipfsmem.storage.exporting import export_folder
 
         texts = {f"{key}.md": data for key, data in self.files().items()}
-        for key, copies, _ in self.conflicts():
-            for file in copies:
-                with contextlib.suppress(NotFoundError):
-                    texts[file] = self.read_conflict(key, file).data
+        for item in self.conflicts():
+            texts.update({copy.file: copy.reading.data for copy in item.copies if copy.reading is not None})
         return export_folder(Path(folder), texts, self.timeline(), self.index())
 
     def _published(self, root: str | None) -> CID:
@@ -459,15 +449,6 @@ class LocalMemory:
     def _take(self, key: str) -> tuple[str, ...] | None:
         """Take in edits of one memory's files; when there were some, the dots that were shown before."""
         return self._files.take(key) if self._files is not None else None
-
-    def _token(
-        self, key: str, seen: tuple[str, ...] | Reading | None, if_match: str | None
-    ) -> tuple[str, ...] | None:
-        """The dots that a write replaces. An edit of the file that was not taken in yet was seen by nobody: it stays
-        out of the way until the write is done, and then is merged or kept beside."""
-        if if_match is not None:
-            self._take(key)
-        return seen.token if isinstance(seen, Reading) else seen
 
     def _show(self, key: str) -> None:
         """After a write: the files of that memory, then whoever waits for changes."""

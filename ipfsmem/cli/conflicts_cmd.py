@@ -12,7 +12,7 @@ from ipfsmem.cli.printing import clean, clean_lines, is_terminal, style
 from ipfsmem.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from ipfsmem.memory import Memory
+    from ipfsmem.storage.readings import Reading, Unsettled
 
 
 @ours("conflicts")
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 def command(here: Here, key: str | None) -> None:
     """List memories with a conflict; with KEY show what differs.
 
-    Settle one with `ipfsmem resolve KEY`, or write the memory again after reading both.
+    Settle one with the command that is printed then: it names what you looked at.
     """
     with here.memory() as memory:
-        found = [item for item in memory.conflicts() if key is None or item[0] == key]
+        found = [item for item in memory.conflicts() if key is None or item.key == key]
         labels = {person.id: person.label for person in memory.members()}
-        shown = [_look(memory, name, files, forgotten, labels) for name, files, forgotten in found]
         late = [value for value in memory.late_values() if key is None or value.place == key]
+    shown = [_shown(item, labels) for item in found]
     if key is not None and not found and not late:
         raise NotFoundError(f"{key} has no conflict", hint="List all: ipfsmem conflicts.")
     if here.json:
@@ -41,25 +41,21 @@ def command(here: Here, key: str | None) -> None:
         click.echo(f"{style(clean(value.place), bold=True)}  {said}")
 
 
-def _look(
-    memory: Memory, key: str, files: tuple[str, ...], forgotten: bool, labels: dict[str, str]
-) -> dict[str, Any]:
-    reading = memory.read(key)
-    copies = []
-    for file in files:
-        try:
-            copy = memory.read_conflict(key, file)
-        except NotFoundError:
-            copies.append({"file": file, "device": "", "text": None})
-            continue
-        device = labels.get(copy.device) or copy.device
-        copies.append({"file": file, "device": device, "text": copy.data.decode("utf-8", "replace")})
+def _shown(item: Unsettled, labels: dict[str, str]) -> dict[str, Any]:
+    def by(reading: Reading | None) -> dict[str, Any]:
+        if reading is None:
+            return {"device": "", "text": None}
+        return {
+            "device": labels.get(reading.device) or reading.device,
+            "text": reading.data.decode("utf-8", "replace"),
+        }
+
     return {
-        "key": key,
-        "forgotten": forgotten,
-        "device": (labels.get(reading.device) or reading.device) if reading else "",
-        "text": reading.data.decode("utf-8", "replace") if reading else None,
-        "copies": copies,
+        "key": item.key,
+        "forgotten": item.forgotten,
+        "seen": item.seen,
+        **by(item.shown),
+        "copies": [{"file": copy.file, **by(copy.reading)} for copy in item.copies],
     }
 
 
@@ -67,6 +63,8 @@ def _print(item: dict[str, Any], *, whole: bool) -> None:
     key = item["key"]
     if item["forgotten"]:
         state = "forgotten, with words that were written meanwhile"
+    elif item["text"] is None:
+        state = "the newest text is not fetched yet (ipfsmem sync)"
     else:
         state = f"shown is what {item['device']} wrote"
     click.echo(f"{style(clean(key), bold=True)}  {clean(state)}")
@@ -79,7 +77,9 @@ def _print(item: dict[str, Any], *, whole: bool) -> None:
                 colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
                 click.echo("    " + style(clean_lines(line), fg=colour))
     if whole:
-        first = item["copies"][0]["file"] if item["copies"] else "FILE"
-        click.echo(
-            style(f"  Settle it: ipfsmem resolve {key} --keep, or --take {first}, or --file PATH", dim=True)
-        )
+        ways = ["--keep"] if item["forgotten"] or item["text"] is not None else []
+        ways += [f"--take {copy['file']}" for copy in item["copies"] if copy["text"] is not None][:1]
+        ways += ["--file PATH"]
+        settle = f"ipfsmem resolve {key} --seen {item['seen']} {ways[0]}"
+        others = "".join(f", or {way}" for way in ways[1:])
+        click.echo(style(f"  Settle it: {settle}{others}", dim=True))

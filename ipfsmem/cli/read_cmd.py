@@ -11,7 +11,7 @@ from ipfsmem.cli.printing import clean_lines, is_terminal, write_bytes
 from ipfsmem.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from ipfsmem.storage.memories import Reading
+    from ipfsmem.storage.readings import Reading
 
 
 @ours("read")

@@ -5,32 +5,39 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.here import Here, ours, read_text
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 
 
 @ours("resolve")
 @click.argument("key")
-@click.option("--keep", is_flag=True, help="Keep the text that is shown.")
+@click.option("--seen", metavar="HASH", help="What you looked at: `ipfsmem conflicts KEY` prints it.")
+@click.option("--keep", is_flag=True, help="Keep what is shown: the text, or that it is forgotten.")
 @click.option("--take", metavar="FILE", help="Take this copy: its name from `ipfsmem conflicts`.")
 @click.option("--file", metavar="PATH", help="Take this whole file, header and all; - is standard input.")
-def command(here: Here, key: str, keep: bool, take: str | None, file: str | None) -> None:
-    """Settle the conflict of KEY: the chosen text replaces all others, on every device.
+def command(here: Here, key: str, seen: str | None, keep: bool, take: str | None, file: str | None) -> None:
+    """Settle the conflict of KEY: the chosen text replaces all that you looked at, on every device.
 
-    Copies that other devices write meanwhile stay.
+    A text that came after you looked stays: then --seen no longer holds, and nothing is replaced.
     """
+    look = f"Look first: ipfsmem conflicts {key}"
     if sum((keep, take is not None, file is not None)) != 1:
-        raise UsageError(
-            "choose one: --keep, --take FILE or --file PATH", hint=f"Look first: ipfsmem conflicts {key}"
-        )
+        raise UsageError("choose one: --keep, --take FILE or --file PATH", hint=look)
     data = read_text(file, "the text") if file is not None else None
     with here.memory() as memory:
-        copies = next((files for name, files, _ in memory.conflicts() if name == key), None)
-        if copies is None:
+        item = next((item for item in memory.conflicts() if item.key == key), None)
+        if item is None:
             raise NotFoundError(f"{key} has no conflict", hint="List all: ipfsmem conflicts.")
+        if seen is None:
+            raise UsageError(
+                "say what you looked at: --seen HASH", hint=f"{look} (it prints the line to use)"
+            )
+        if len(seen) < 8 or not item.seen.startswith(seen.lower()):
+            raise ChangedError(f"{key} is not what you looked at; nothing was replaced", hint=look)
         if take is not None:
             data = memory.read_conflict(key, take).data
-        written = memory.resolve(key, data, copies=copies)
+        written = memory.resolve(key, data, seen=item)
     if here.json:
-        here.emit({"key": key, "sha256": written.sha256, "replaced": copies})
+        sha256 = written.sha256 if written is not None else None
+        here.emit({"key": key, "sha256": sha256, "replaced": item.files})
     else:
-        click.echo(written.sha256)
+        click.echo(written.sha256 if written is not None else f"{key} stays forgotten.")

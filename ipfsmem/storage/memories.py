@@ -15,37 +15,29 @@ from ipfsmem.bundle.index import IndexItem, assemble_index, index_line
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, parse_memory
 from ipfsmem.causal.entries import memory_entry, memory_name
-from ipfsmem.causal.value import Entry, Value, hash32
+from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
 from ipfsmem.causal.view import KeyView, siblings, view_entry
 from ipfsmem.errors import ChangedError, FormatError, LimitError, NotFoundError, UsageError
 from ipfsmem.replica.many import blocks_here
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.writing import Writing, writing
+from ipfsmem.storage.readings import (
+    SEEN_LEAST,
+    Copy,
+    Reading,
+    Seen,
+    Token,
+    Unsettled,
+    token_hash,
+)
 from ipfsmem.storage.shown import Overview, head_of
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """One memory as it was shown: its bytes, and the token that a write which has seen it hands back."""
+class Before(msgspec.Struct, frozen=True):
+    """What a write stands on: the text that its caller was shown (None: there was none), and the dots it replaces."""
 
-    key: str
-    data: bytes
-    #: The dots rendered in `data`; give it to `write` or `forget` as `seen`.
-    token: tuple[str, ...]
-    merged: bool = False
-    conflicts: tuple[str, ...] = ()
-    #: The device that wrote it, and its clock.
-    device: str = ""
-    hlc: str = ""
-
-    @property
-    def file(self) -> MemoryFile:
-        """Header and body."""
-        return parse_memory(self.data)
-
-    @property
-    def sha256(self) -> str:
-        """What `if_match` compares."""
-        return sha256(self.data).hexdigest()
+    data: bytes | None
+    dots: Token
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -118,7 +110,10 @@ class Memories:
         """One memory, None when there is none (or it is forgotten). Raises NotFoundError when not fetched."""
         with self.replica.reading():
             entry = self.replica.store.entry(self.checked_name(key))
-            return self._reading(self.view(key, entry), entry)
+            view = self.view(key, entry)
+            if view.data is None and view.not_fetched:
+                raise _not_fetched(key, view.not_fetched)
+            return _reading(view, entry)
 
     def read_conflict(self, key: str, file: str) -> Reading:
         """A conflict copy by its file name, `<key>.conflict-<8 hex>.md`. Raises NotFoundError."""
@@ -134,22 +129,6 @@ class Memories:
                         raise _not_fetched(key, (copy.dot,))
                     return Reading(key, data, copy.dots, device=copy.dot[:16], hlc=value.h)
         raise NotFoundError(f"{key} has no conflict copy {file}", hint="List them with: ipfsmem conflicts.")
-
-    def _reading(self, view: KeyView, entry: Entry) -> Reading | None:
-        if view.data is None:
-            if view.not_fetched:
-                raise _not_fetched(view.key, view.not_fetched)
-            return None
-        assert view.dot is not None
-        return Reading(
-            view.key,
-            view.data,
-            view.dots,
-            view.merged,
-            tuple(copy.file for copy in view.conflicts),
-            view.dot[:16],
-            entry[view.dot].h,
-        )
 
     def views(self) -> Iterator[tuple[Entry, KeyView]]:
         """All entries of memories with their views (inside `reading`)."""
@@ -208,20 +187,35 @@ class Memories:
         if view.data is not None:
             return Listed(key, head_of(view.data), view.body, view.merged, len(view.conflicts))
         if view.not_fetched:
-            return Listed(key, MemoryFile({"description": "not fetched"}, ""), view.body, fetched=False)
+            return Listed(key, _head(None), view.body, fetched=False)
         return None
 
-    def conflicts(self) -> list[tuple[KeyView, Entry]]:
-        """Every key whose view hides or sets apart a sibling."""
+    def conflicts(self) -> list[Unsettled]:
+        """Every key whose view hides or sets apart a sibling, with all texts that are at hand."""
         with self.replica.reading():
-            found = []
-            for name, entry in self.replica.store.crowded():
-                parsed = memory_name(name)
-                if parsed is not None and parsed.scope == self.scope:
-                    view = self.view(parsed.key, entry)
-                    if view.conflicts or view.hidden:
-                        found.append((view, entry))
-        return sorted(found, key=lambda item: item[0].key)
+            found = [self._unsettled(view, entry) for view, entry in self._contested()]
+        return sorted(found, key=lambda item: item.key)
+
+    def _contested(self) -> Iterator[tuple[KeyView, Entry]]:
+        for name, entry in self.replica.store.crowded():
+            parsed = memory_name(name)
+            if parsed is not None and parsed.scope == self.scope:
+                view = self.view(parsed.key, entry)
+                if view.conflicts or view.hidden:
+                    yield view, entry
+
+    def _unsettled(self, view: KeyView, entry: Entry) -> Unsettled:
+        copies = []
+        for copy in (*view.conflicts, *view.hidden):
+            value = entry[copy.dot]
+            data = self.replica.store.body(self.name(view.key), value)
+            reading = (
+                None
+                if data is None
+                else Reading(view.key, data, copy.dots, device=copy.dot[:16], hlc=value.h)
+            )
+            copies.append(Copy(copy.file, copy.dots, reading))
+        return Unsettled(view.key, _reading(view, entry), tuple(copies), view.dots, view.forgotten)
 
     def index(self, *, keep: bool = False) -> str:
         """The text of MEMORY.md. `keep`: see `Overview.look`."""
@@ -238,10 +232,10 @@ class Memories:
                 if line is not None:
                     lines.append((parsed.key, *line))
             attention = []
-            for view, _ in self.conflicts():
+            for view, entry in self._contested():
                 for copy in view.conflicts:
-                    file = head_of(self.read_conflict(view.key, copy.file).data)
-                    attention.append(_index_item(view.key, file, copy.file))
+                    data = self.replica.store.body(self.name(view.key), entry[copy.dot])
+                    attention.append(_index_item(view.key, _head(data), copy.file))
         return assemble_index(lines, attention)
 
     # -- writing -----------------------------------------------------------------------------------------------
@@ -249,17 +243,21 @@ class Memories:
     def write(
         self,
         key: str,
-        data: bytes,
+        data: bytes | Callable[[bytes | None], bytes],
         *,
-        seen: tuple[str, ...] | None = None,
+        seen: Seen | None = None,
         if_match: str | None = None,
-    ) -> str | None:
-        """Make `data` the text of a memory, durable when this returns. Returns the new dot, None when it is no news.
+    ) -> Reading:
+        """Make `data` the text of a memory, durable when this returns; what is shown then. The same text is no news.
 
-        It replaces the dots in `seen` (a Reading's token); without one, what is shown under the key now. `if_match`
-        is the SHA-256 of the shown text ("" for none): raises ChangedError when it is another.
+        It replaces what `seen` was shown; without it, what is shown now. A function is given the text that the caller
+        was shown (None: there was none) and makes the new one of it. `if_match` is the SHA-256 of the text that is
+        shown now ("" for none).
+
+        Raises ChangedError when it is another, when `seen` is a hash of something else than what is shown, when the
+        text behind a bare token is not here any more, and when the memory was forgotten meanwhile: a text would stand
+        hidden behind the forget. NotFoundError when a function needs a text that is not fetched.
         """
-        check_body(key, data)
         with writing(self.replica) as change:
             return self.write_in(change, key, data, seen=seen, if_match=if_match)
 
@@ -267,26 +265,93 @@ class Memories:
         self,
         change: Writing,
         key: str,
-        data: bytes,
+        data: bytes | Callable[[bytes | None], bytes],
         *,
-        seen: tuple[str, ...] | None = None,
+        seen: Seen | None = None,
         if_match: str | None = None,
-    ) -> str | None:
+    ) -> Reading:
         """`write` inside a transaction that holds more."""
+        name = self.checked_name(key)
+        if if_match is not None:
+            _check_match(key, self._now(change, key), if_match)
+        if isinstance(data, bytes):
+            dots = self._dots(change, key, seen)
+        else:
+            before = self.before(change, key, seen)
+            data, dots = data(before.data), before.dots
+        check_body(key, data)
+        new = self._put(change, key, data, dots)
+        entry = change.entry(name)
+        shown = _reading(self._now(change, key), entry)
+        if shown is not None or new is None:
+            return shown or Reading(key, data, tuple(entry))
+        # A text with a greater clock is known and not fetched: what was written is all that can be shown.
+        return Reading(key, data, (new,), device=new[:16], hlc=entry[new].h)
+
+    def before(self, change: Writing, key: str, seen: Seen | None) -> Before:
+        """The text behind `seen`, and the dots that a write replaces which has seen it."""
+        dots = self._dots(change, key, seen)
+        if isinstance(seen, Reading):
+            return Before(seen.data, dots)
+        if isinstance(seen, Unsettled):
+            if seen.shown is None and not seen.forgotten:
+                raise _not_fetched(key)
+            return Before(seen.shown.data if seen.shown is not None else None, dots)
         name = self.name(key)
         entry = change.entry(name)
-        view = self.view(key, entry)
-        if if_match is not None:
-            _check_match(key, view, if_match)
-        replaces = view.dots if seen is None else seen
-        if set(replaces) >= entry.keys() and len(entry) == 1:
+        if seen is None:
+            view = self._now(change, key)
+        else:
+            if not set(dots) <= entry.keys():
+                raise ChangedError(f"what was read of {key} was replaced meanwhile")
+            view = self.view(key, {dot: entry[dot] for dot in dots}, change.body)
+        if view.data is None and view.not_fetched:
+            raise _not_fetched(key, view.not_fetched)
+        return Before(view.data, dots)
+
+    def _dots(self, change: Writing, key: str, seen: Seen | None) -> Token:
+        """The dots that a write replaces."""
+        if isinstance(seen, Reading | Unsettled):
+            if seen.key != key:
+                raise UsageError(f"what was seen is the memory {seen.key}, not {key}")
+            return seen.token
+        if isinstance(seen, tuple):
+            return seen
+        view = self._now(change, key)
+        if seen is None:
+            return view.dots
+        if len(seen) < SEEN_LEAST:
+            raise UsageError(f"the hash of what was seen has at least {SEEN_LEAST} digits")
+        for token in (view.dots, self._unsettled(view, change.entry(self.name(key))).token):
+            if token_hash(token).startswith(seen.lower()):
+                return token
+        raise ChangedError(f"{key} is not what was read", hint="Read it again.")
+
+    def _now(self, change: Writing, key: str) -> KeyView:
+        """What is shown under a key, with what this transaction has written."""
+        return self.view(key, change.entry(self.name(key)), change.body)
+
+    def _put(self, change: Writing, key: str, data: bytes, dots: Token) -> str | None:
+        """The new dot, None when the text is there already."""
+        name = self.name(key)
+        entry = change.entry(name)
+        if len(entry) == 1 and set(dots) >= entry.keys():
             (value,) = entry.values()
             if value.body == sha256(data).hexdigest():
                 return None
-        return change.put(name, data, replaces)
+        if any(value.kind == FORGOTTEN for dot, value in entry.items() if dot not in dots):
+            raise ChangedError(
+                f"{key} was forgotten meanwhile, so nothing was written",
+                hint="To have it again, write it without what was read before.",
+            )
+        return change.put(name, data, dots)
 
-    def forget(self, key: str, *, seen: tuple[str, ...] | None = None, if_match: str | None = None) -> bool:
-        """Write the user's wish to forget. False when there was nothing to forget."""
+    def forget(self, key: str, *, seen: Seen | None = None, if_match: str | None = None) -> bool:
+        """Write the user's wish to forget. False when there was nothing to forget.
+
+        The wish is about the memory, not about one of its texts: what this device can see goes. With `seen` only that
+        does, and the rest stays behind the forget, listed under conflicts.
+        """
         name = self.checked_name(key)
         with writing(self.replica) as change:
             entry = change.entry(name)
@@ -295,9 +360,8 @@ class Memories:
                 _check_match(key, view, if_match)
             if view.forgotten or not entry:
                 return False
-            # The wish is about the memory, not about one of its texts: what this device can see goes.
             known = tuple(dot for sibling in siblings(entry) for dot in sibling.dots)
-            change.forget(name, known if seen is None else seen)
+            change.forget(name, known if seen is None else self._dots(change, key, seen))
             return True
 
     def delete(self, key: str, *, seen: tuple[str, ...] | None = None) -> bool:
@@ -312,17 +376,26 @@ class Memories:
             change.remove(name, replaces)
             return True
 
-    def resolve(self, key: str, data: bytes | None, copies: list[str]) -> str | None:
-        """Settle a conflict: `data` (None: the text shown now) replaces the shown text and these copies."""
+    def resolve(self, key: str, data: bytes | None, seen: Seen) -> Reading | None:
+        """Settle a conflict: `data` replaces everything in `seen`, and nothing else; what is shown then.
+
+        `data` None keeps what was shown: the text, or the forget (then the answer is None). Raises NotFoundError,
+        ChangedError.
+        """
         name = self.checked_name(key)
         with writing(self.replica) as change:
-            entry = change.entry(name)
-            view = self.view(key, entry)
-            text = view.data if data is None else data
-            if text is None:
-                raise NotFoundError(f"{key} has no text to keep")
-            check_body(key, text)
-            return change.put(name, text, view.rendered(*copies))
+            if not change.entry(name):
+                raise NotFoundError(f"there is no memory {key}")
+            dots = self._dots(change, key, seen)
+            if data is None:
+                entry = change.entry(name)
+                if any(entry[dot].kind == FORGOTTEN for dot in dots if dot in entry):
+                    change.forget(name, dots)
+                    return None
+                data = self.before(change, key, seen).data
+                if data is None:
+                    raise NotFoundError(f"{key} has no text to keep", hint=f"Look: ipfsmem conflicts {key}")
+            return self.write_in(change, key, data, seen=dots)
 
 
 def check_body(key: str, data: bytes) -> None:
@@ -349,11 +422,31 @@ def _check_match(key: str, view: KeyView, if_match: str) -> None:
         raise ChangedError(f"{key} is not what was read: it has SHA-256 {now or '(there is none)'}")
 
 
-def _not_fetched(key: str, dots: tuple[str, ...]) -> NotFoundError:
+def _not_fetched(key: str, dots: tuple[str, ...] = ()) -> NotFoundError:
+    by = f" (written by device {dots[0][:16]})" if dots else ""
     return NotFoundError(
-        f"{key} is known but its text is not fetched yet (written by device {dots[0][:16]})",
+        f"{key} is known but its text is not fetched yet{by}",
         hint="Try again after: ipfsmem sync.",
     )
+
+
+def _reading(view: KeyView, entry: Entry) -> Reading | None:
+    """What is shown, None when no text is."""
+    if view.data is None or view.dot is None:
+        return None
+    return Reading(
+        view.key,
+        view.data,
+        view.dots,
+        view.merged,
+        tuple(copy.file for copy in view.conflicts),
+        view.dot[:16],
+        entry[view.dot].h,
+    )
+
+
+def _head(data: bytes | None) -> MemoryFile:
+    return head_of(data) if data is not None else MemoryFile({"description": "not fetched"}, "")
 
 
 def _index_item(key: str, file: MemoryFile, name: str | None = None) -> IndexItem:

@@ -18,7 +18,7 @@ def test_take_the_copy(clash: tuple[Cli, Cli]) -> None:
     first, second = clash
     (conflict,) = first.ok("conflicts", "--json").json
     copy = conflict["copies"][0]
-    first.ok("resolve", "tone", "--take", copy["file"])
+    first.ok("resolve", "tone", "--seen", conflict["seen"], "--take", copy["file"])
     for device in (first, second):
         device.ok("sync")
         assert device.ok("read", "tone").out == copy["text"]
@@ -28,13 +28,13 @@ def test_take_the_copy(clash: tuple[Cli, Cli]) -> None:
 def test_keep_what_is_shown(clash: tuple[Cli, Cli]) -> None:
     first, _ = clash
     shown = first.ok("read", "tone").out
-    first.ok("resolve", "tone", "--keep")
+    first.ok(*settling(first), "--keep")
     assert first.ok("read", "tone").out == shown and first.ok("conflicts").out == ""
 
 
 def test_write_a_third_text(clash: tuple[Cli, Cli]) -> None:
     first, _ = clash
-    first.ok("resolve", "tone", "--file", "-", stdin=b"---\nname: Both\n---\n\nfirst and second\n")
+    first.ok(*settling(first), "--file", "-", stdin=b"---\nname: Both\n---\n\nfirst and second\n")
     assert first.ok("read", "tone", "--body").out == "first and second\n" and first.ok("conflicts").out == ""
 
 
@@ -42,10 +42,51 @@ def test_refusals(clash: tuple[Cli, Cli]) -> None:
     first, _ = clash
     first.fails(2, "resolve", "tone")
     first.fails(2, "resolve", "tone", "--keep", "--file", "-")
+    first.fails(2, "resolve", "tone", "--keep")
+    first.fails(6, "resolve", "tone", "--keep", "--seen", "0" * 16)
     first.fails(4, "resolve", "other", "--keep")
-    first.fails(4, "resolve", "tone", "--take", "tone.conflict-00000000.md")
-    first.fails(10, "resolve", "tone", "--file", "-", stdin=b"\xff\xff")
+    first.fails(4, *settling(first), "--take", "tone.conflict-00000000.md")
+    first.fails(10, *settling(first), "--file", "-", stdin=b"\xff\xff")
     assert first.ok("conflicts").out != ""
+
+
+def test_l6_what_came_after_looking_is_not_replaced(clash: tuple[Cli, Cli]) -> None:
+    """Finding L6: the command line hands back what was looked at."""
+    first, second = clash
+    looked = settling(first)
+    second.ok("write", "tone", "--body", "newer, from the second")
+    second.ok("sync")
+    first.ok("sync")
+    first.fails(6, *looked, "--keep")
+    assert "newer, from the second" in first.ok("conflicts", "--json").out
+    assert first.ok("read", "tone", "--body").out == "newer, from the second\n"
+
+
+def test_u12_the_command_that_is_printed_works_for_a_text_behind_a_forget(clash: tuple[Cli, Cli]) -> None:
+    """Finding U12: what `conflicts` advises is what settles it, also where there is no text to keep."""
+    first, second = clash
+    first.ok(*settling(first), "--keep")
+    first.ok("sync")
+    second.ok("sync")
+    first.ok("forget", "tone")
+    second.ok("write", "tone", "--body", "edited meanwhile")
+    for device in (first, second, first):
+        device.ok("sync")
+    first.ok(*printed(first))
+    assert first.ok("conflicts").out == "" and "there is no memory" in first.fails(4, "read", "tone").err
+    second.ok(*settling(second), "--take", second.ok("conflicts", "--json").json[0]["copies"][0]["file"])
+    assert second.ok("read", "tone", "--body").out == "edited meanwhile\n"
+
+
+def settling(device: Cli) -> list[str]:
+    """The command that settles `tone`, without the choice."""
+    return printed(device)[:4]
+
+
+def printed(device: Cli) -> list[str]:
+    """The command that `conflicts` prints."""
+    last = device.ok("conflicts", "tone").out.splitlines()[-1]
+    return last.partition("ipfsmem ")[2].partition(",")[0].split()
 
 
 def test_none(cli: Cli) -> None:

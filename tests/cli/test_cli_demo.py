@@ -138,7 +138,7 @@ def _lose_a_text(patch: pytest.MonkeyPatch) -> None:
 
 
 def _lose_the_conflict(patch: pytest.MonkeyPatch) -> None:
-    _before(patch, "_converge", lambda d: d._b.resolve(d.clash))
+    _before(patch, "_converge", lambda d: d._b.resolve(d.clash, seen=d._b.conflicts()[0]))
 
 
 def _change_after_the_last_sync(patch: pytest.MonkeyPatch) -> None:

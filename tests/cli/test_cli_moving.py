@@ -77,7 +77,7 @@ def test_merge_keeps_both_and_replace_supersedes(cli: Cli) -> None:
     assert cli.ok("import", "-", "--json", stdin=theirs).json["kept_beside"] == 1
     assert cli.ok("read", "tone", "--body").out == "mine\n"
     assert "theirs" in cli.ok("conflicts", "tone").out
-    cli.ok("resolve", "tone", "--keep")
+    cli.ok("resolve", "tone", "--keep", "--seen", cli.ok("conflicts", "--json").json[0]["seen"])
     cli.ok("write", "extra", "--body", "x")
     said = cli.ok("import", "-", "--strategy", "replace", "--prune", "--json", stdin=theirs).json
     assert said["forgotten"] == 1

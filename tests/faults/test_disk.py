@@ -373,7 +373,7 @@ def test_flipped_bytes(tmp_path: Path, mode: str, checkpointed: bool) -> None:
         try:
             with closing(base.open("a")) as (a,):
                 shown = a.files()
-                apart = {key for key, copies, _ in a.conflicts() if copies}
+                apart = {item.key for item in a.conflicts() if item.copies}
                 for key, data in shown.items():
                     # A damaged note of what a plain file stands for makes an edit of it: kept beside, and listed.
                     assert data == expected[key] or (

@@ -48,7 +48,7 @@ def work(lab: Lab) -> None:
     lab.sibling("tone", b"from elsewhere\n")
     memory.write_text("fresh", b"fresh\n")
     memory.forget("old")
-    memory.resolve("tone", b"settled\n")
+    memory.resolve("tone", b"settled\n", seen=memory.conflicts()[0])
 
 
 def prepared(base: Path) -> Lab:
@@ -89,7 +89,7 @@ def test_a_crash_at_every_change_of_the_folder(tmp_path: Path, after: bool) -> N
             for name, data in files.items()
             if name.endswith(".md") and ".conflict" not in name and name != "MEMORY.md"
         }
-        copies = {copy for _, names, hidden in lab.memory.conflicts() for copy in names if not hidden}
+        copies = {file for item in lab.memory.conflicts() for file in item.files if not item.forgotten}
         assert {name for name in files if ".conflict" in name} == copies
         assert files["MEMORY.md"].decode() == lab.memory.index()
         lines = b"".join(data for name, data in files.items() if name.endswith(".jsonl"))

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from ipfsmem.content.cid import ipns_name
-from ipfsmem.errors import LimitError, ProviderError
+from ipfsmem.errors import ChangedError, LimitError, ProviderError
 from ipfsmem.memory import Memory
-from ipfsmem.storage.memories import Reading
+from ipfsmem.storage.readings import Reading
 from tests.device_lab import ROOT, Lab, all_texts, delete, events, same
 
 DEVICES = ("a", "b", "c", "d")
@@ -110,7 +110,7 @@ class Devices(RuleBasedStateMachine):
         text = self.fresh("t")
         try:
             self.device(who).write(reading.key, text, seen=reading)
-        except LimitError:
+        except (LimitError, ChangedError):
             return
         self.wanted = (self.wanted - texts) | {text}
         self.unsent[who].add(text)

@@ -129,7 +129,7 @@ class Plain:
         index = texts.pop("MEMORY.md").decode()
         for name in [name for name in texts if name.startswith("timeline/")]:
             del texts[name]
-        copies = {file: key for key, found, _ in self.memory.conflicts() for file in found}
+        copies = {file: item.key for item in self.memory.conflicts() for file in item.files}
         shown = {name: data for name, data in texts.items() if name not in copies}
         assert shown == {f"{key}.md": data for key, data in self.memory.files().items()}
         assert index == render_index(

@@ -207,8 +207,8 @@ def test_trace_31_three_siblings_of_which_pairs_share_a_base(lab: Lab) -> None:
     lab.settle(a, b, c)
     same(a, b, c)
     assert texts(a)["tone"] == {"A\nb\nc\nd\ne", "a\nb\nc\nd\nE", "foreign"}
-    ((key, copies, forgotten),) = a.conflicts()
-    assert key == "tone" and len(copies) == 2 and not forgotten
+    (item,) = a.conflicts()
+    assert item.key == "tone" and len(item.copies) == 2 and not item.forgotten
     reading = a.read("tone")
     assert reading is not None and not reading.merged
 

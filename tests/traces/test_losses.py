@@ -131,7 +131,7 @@ def test_loss_06_delete_and_forget_beside_an_edit(lab: Lab) -> None:
     same(a, b, c)
     assert body(a, "deleted") == "edited meanwhile"  # whoever deleted had not been shown it
     assert a.read("forgotten") is None  # the user's wish
-    assert ("forgotten", True) in [(key, forgotten) for key, _, forgotten in c.conflicts()]
+    assert ("forgotten", True) in [(item.key, item.forgotten) for item in c.conflicts()]
     assert texts(c)["forgotten"] == {"edited meanwhile"}  # listed, not lost
 
 

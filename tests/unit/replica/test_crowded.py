@@ -43,10 +43,10 @@ def test_crowded_is_what_a_scan_finds_before_and_after_checkpoints_and_reopening
     asyncio.run(second.sync())
     both = {f"m/k{i}" for i in range(6)}
     assert _crowded(second) == both == _scanned(second)
-    assert {key for key, _, _ in second.conflicts()} == {name[2:] for name in both}
+    assert {item.key for item in second.conflicts()} == {name[2:] for name in both}
 
     # Settled, not yet checkpointed; then checkpointed; then opened anew.
-    second.resolve("k0")
+    second.resolve("k0", seen=second.conflicts()[0])
     second.forget("k1")
     assert _crowded(second) == both - {"m/k0", "m/k1"} == _scanned(second)
     asyncio.run(second.sync())
@@ -54,7 +54,7 @@ def test_crowded_is_what_a_scan_finds_before_and_after_checkpoints_and_reopening
     second.close()
     again = Memory.load("m", home=tmp_path / "b")
     assert _crowded(again) == both - {"m/k0", "m/k1"} == _scanned(again)
-    again.resolve("k2")
+    again.resolve("k2", seen=again.conflicts()[0])
     assert _crowded(again) == both - {"m/k0", "m/k1", "m/k2"}
 
 

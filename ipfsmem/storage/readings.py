@@ -1,0 +1,96 @@
+"""What a reader is given, and the token that a write hands back: the dots that were rendered in what was shown.
+
+A write replaces the dots of its token and no others (format section 5). The token's hash stands for it where a text is
+handed around instead (an ETag, a command line): it holds as long as exactly those dots are what is shown. Nothing here
+reads a state or changes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
+
+#: The dots that were rendered in what a caller was shown.
+Token = tuple[str, ...]
+#: Digits of a token's hash, and how many of them at least name it.
+SEEN_DIGITS = 16
+SEEN_LEAST = 8
+
+
+def token_hash(token: Iterable[str]) -> str:
+    """16 hex digits that stand for a token, whatever the order of its dots."""
+    return sha256("\n".join(sorted(set(token))).encode()).hexdigest()[:SEEN_DIGITS]
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """One memory as it was shown: its bytes, and the token that a write which has seen it hands back."""
+
+    key: str
+    data: bytes
+    #: The dots rendered in `data`; give it to `write` or `forget` as `seen`.
+    token: Token
+    merged: bool = False
+    conflicts: tuple[str, ...] = ()
+    #: The device that wrote it, and its clock.
+    device: str = ""
+    hlc: str = ""
+
+    @property
+    def file(self) -> MemoryFile:
+        """Header and body."""
+        return parse_memory(self.data)
+
+    @property
+    def sha256(self) -> str:
+        """What `if_match` compares."""
+        return sha256(self.data).hexdigest()
+
+    @property
+    def seen(self) -> str:
+        """The hash of the token."""
+        return token_hash(self.token)
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A text that stands beside the one that is shown, or behind a forget. `reading` None: it is not fetched."""
+
+    file: str
+    token: Token
+    reading: Reading | None
+
+
+class Unsettled(msgspec.Struct, frozen=True):
+    """A memory with a conflict: what is shown, and the copies that are not. Hand it to `resolve` as `seen`.
+
+    `shown` None: the key is forgotten, or the text that would be shown is not fetched.
+    """
+
+    key: str
+    shown: Reading | None
+    copies: tuple[Copy, ...]
+    #: The dots of what is shown, or of the forget that hides the copies.
+    dots: Token = ()
+    forgotten: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the copies."""
+        return tuple(copy.file for copy in self.copies)
+
+    @property
+    def token(self) -> Token:
+        """The dots of all texts in here. A copy that is not fetched was shown to nobody."""
+        return (*self.dots, *(dot for copy in self.copies if copy.reading is not None for dot in copy.token))
+
+    @property
+    def seen(self) -> str:
+        """The hash of the token."""
+        return token_hash(self.token)
+
+
+#: What a caller says that it has seen: what it was given, its token, or the token's hash.
+Seen = Reading | Unsettled | Token | str
