@@ -108,6 +108,11 @@ def home(chosen: str | os.PathLike[str] | None, known: Settings | None = None) -
     return Path(chosen).expanduser() if chosen is not None else _platform("data")
 
 
+def is_namespace(name: str) -> bool:
+    """Whether this can be the name of a memory on this device."""
+    return bool(_is_namespace(name))
+
+
 def namespace_folder(home: Path, namespace: str) -> Path:
     """The directory of one memory. Raises ConfigError for a name that cannot be one."""
     if not _is_namespace(namespace):

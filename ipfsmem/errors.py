@@ -6,6 +6,7 @@ specific class with a message that says what happened and to what. Nothing here 
     IpfsmemError
      ├ UsageError                  the call is wrong
      ├ ConfigError                 settings, home or mode are wrong
+     │  └ OtherKindError
      ├ NotFoundError               no such memory, namespace or root
      ├ ConcurrencyError            locked by another process, or changed since it was read
      │  ├ LockedError
@@ -59,6 +60,10 @@ class ConfigError(IpfsmemError):
     """Settings, home directory or storage mode are wrong"""
 
     exit_code = 3
+
+
+class OtherKindError(ConfigError):
+    """The memory there is of the other kind, sealed or public"""
 
 
 class NotFoundError(IpfsmemError):
@@ -211,3 +216,8 @@ class NoVaultError(ProviderError):
 
     exit_code = 43
     hint = "Check the wallet, the vault name and the provider. Make a new memory with: ipfsmem init."
+
+    def __init__(self, message: str, *, hint: str | None = None, doubt: str = "") -> None:
+        """`doubt`: why one may stand there all the same; empty when the place could be read for certain."""
+        super().__init__(message, hint=hint)
+        self.doubt = doubt

@@ -22,19 +22,19 @@ from ipfsmem.errors import (
     NoVaultError,
     UsageError,
 )
+from ipfsmem.finding import find_vault, reach, vault_of_root
 from ipfsmem.opening import (
     VAULT_MODES,
     Unlock,
     begin_replica,
     check_mode,
     create_replica,
-    find_vault,
     open_replica,
-    vault_of_root,
 )
 from ipfsmem.opening_foreign import read_foreign
 from ipfsmem.replica.making import discard, finish, making
-from ipfsmem.replica.replica import World
+from ipfsmem.replica.namespaces import FIRST, refuse_shared, vault_label
+from ipfsmem.replica.replica import World, claim_folder
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.words import to_words
 from ipfsmem.storage.importing import import_files
@@ -80,6 +80,7 @@ class Memory(SyncedMemory):
         home: str | Path | None = None,
         label: str | None = None,
         create: bool = False,
+        public_ok: bool = False,
         world: World | None = None,
         progress: Progress = no_progress,
         manifest_uri: str | None = None,
@@ -92,9 +93,11 @@ class Memory(SyncedMemory):
 
         When there is none here, `mode` says what to do: `none` and `local` make an empty one; the modes with a vault
         look for the wallet's memory at the provider and bring it back (the only load that uses the network), and
-        with `create` make a new one where none is found. `passphrase` protects this device's keys.
+        with `create` make a new one where there is certainly none. `passphrase` protects this device's keys, `public_ok`
+        agrees that what is brought back or made in mode `ipfs` is published in the clear.
 
-        Raises NotFoundError, NoVaultError, PassphraseError, WrongWalletError, ConfigError.
+        Raises NotFoundError, NoVaultError (its `doubt` says why one may be there all the same), OtherKindError when a
+        vault of the other mode stands there, PassphraseError, WrongWalletError, ConfigError.
         """
         if manifest_uri is not None:
             if mode not in (None, "none"):
@@ -137,16 +140,18 @@ class Memory(SyncedMemory):
                     namespace,
                     provider=chosen,
                     unlock=unlock,
+                    mode=mode,
                     passphrase=passphrase,
                     unprotected_keys=unprotected_keys,
                     home=home,
                     label=label,
+                    public_ok=public_ok,
                     world=world,
                     progress=progress,
                 )
             )
-        except NoVaultError:
-            if not create:
+        except NoVaultError as error:
+            if not create or error.doubt:
                 raise
         return cls.create(
             namespace,
@@ -157,6 +162,7 @@ class Memory(SyncedMemory):
             unprotected_keys=unprotected_keys,
             home=home,
             label=label,
+            public_ok=public_ok,
             world=world,
         )
 
@@ -182,7 +188,8 @@ class Memory(SyncedMemory):
         `public_ok` agrees for mode `ipfs` that everything in it is published in the clear; else the first sync asks.
 
         In the modes with a vault the wallet signs twice, and unless `recovery` is False 24 words are drawn, to be
-        found once in `recovery_words`. Without `unlock` the vault belongs to this device alone.
+        found once in `recovery_words`. Without `unlock` the vault belongs to this device alone. Raises ConfigError when
+        a provider cannot be opened or another namespace holds that vault, before anything is made.
         """
         known = configuration.settings()
         namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
@@ -191,36 +198,59 @@ class Memory(SyncedMemory):
             raise UsageError(f"mode {mode!r} cannot be created", hint="local, ipfs or encrypted-ipfs.")
         check_mode(mode, passphrase=passphrase, unprotected=unprotected_keys)
         folder = configuration.namespace_folder(configuration.home(home, known), namespace)
+        claim_folder(folder)
+        plain_folder = _plain_folder(mode, memory_dir)
+        channels = Channels()
+        opened = channels.open(each_of(provider))
         root: RootKeys | None = None
         vault: VaultConfig | None = None
         secret: bytes | None = None
         words: bytes | None = None
-        if mode in VAULT_MODES:
-            root, vault, secret = _new_root(unlock, world, plain=mode == "ipfs")
-            words = world.random(32) if recovery else None
-        made = NamespaceConfig(
-            mode,
-            label or known.label or _host_label(),
-            providers=specs_of(provider),
-            vault=vault,
-            memory_dir=_plain_folder(mode, memory_dir),
-            public=public_ok and mode == "ipfs",
-        )
-        replica = create_replica(
-            folder,
-            made,
-            world,
-            passphrase=passphrase,
-            root=root,
-            recovery=RootKeys.from_recovery(words) if words is not None else None,
-            root_secret=secret,
-        )
+        try:
+            if mode in VAULT_MODES:
+                if isinstance(unlock, Unlock):
+                    unlock = _named(unlock, folder)
+                root, vault, secret = _new_root(unlock, world, plain=mode == "ipfs")
+                refuse_shared(folder.parent, namespace, vault)
+                words = world.random(32) if recovery else None
+            made = NamespaceConfig(
+                mode,
+                label or known.label or _host_label(),
+                providers=specs_of(provider),
+                vault=vault,
+                memory_dir=plain_folder,
+                public=public_ok and mode == "ipfs",
+            )
+            replica = create_replica(
+                folder,
+                made,
+                world,
+                passphrase=passphrase,
+                root=root,
+                recovery=RootKeys.from_recovery(words) if words is not None else None,
+                root_secret=secret,
+            )
+        except BaseException:
+            channels.close()
+            raise
         memory = cls(namespace, replica)
         memory._root = root
         memory.recovery_words = to_words(words) if words is not None else None
-        memory._use(provider)
+        memory._opened, memory._providers = channels, opened
         memory._open_files()
         return memory
+
+    @staticmethod
+    async def reach(provider: Where) -> None:
+        """Open providers and ask each for something, so that a mistyped one shows before a memory is made there.
+
+        Raises ConfigError, ProviderError. Whether uploads are taken only an upload shows: `test_provider`.
+        """
+        channels = Channels()
+        try:
+            await reach(channels.open(each_of(provider)))
+        finally:
+            await channels.aclose()
 
     @classmethod
     async def restore(
@@ -229,18 +259,23 @@ class Memory(SyncedMemory):
         *,
         provider: Where,
         unlock: Unlock | RootKeys,
+        mode: Mode = "encrypted-ipfs",
         passphrase: str | None = None,
         unprotected_keys: bool = False,
         home: str | Path | None = None,
         label: str | None = None,
         memory_dir: str | Path | None = None,
         root_cid: str | None = None,
+        public_ok: bool = False,
         world: World | None = None,
         progress: Progress = no_progress,
     ) -> Memory:
         """Bring a memory back on a device that has nothing but the wallet or the recovery words, and enrol the device.
 
-        `root_cid`: a root of it that was written down, where no name or list leads to one. Raises NoVaultError when
+        `mode` is the kind that was made; a vault of the other kind is refused (OtherKindError), so that nobody turns a
+        sealed memory into a public one. In mode `ipfs` nothing is published before somebody agrees on this device:
+        `public_ok`, or the first sync. `root_cid`: a root of it that was written down, where no name or list leads to
+        one. A provider that can only be read is enough: a notice in `restored` says what waits. Raises NoVaultError when
         none is found; nothing is left on the disk then.
         """
         known = configuration.settings()
@@ -248,42 +283,48 @@ class Memory(SyncedMemory):
         world = world or World()
         if not provider:
             raise ConfigError("no provider to look at", hint="Say where the memory is kept: --provider.")
+        if mode not in VAULT_MODES:
+            raise UsageError(f"a memory in mode {mode} is not kept elsewhere", hint="ipfs or encrypted-ipfs.")
+        check_mode(mode, passphrase=passphrase, unprotected=unprotected_keys)
+        sealed = mode == "encrypted-ipfs"
         folder = configuration.namespace_folder(configuration.home(home, known), namespace)
-        root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock
+        claim_folder(folder)
+        plain_folder = _plain_folder(mode, memory_dir)
+        if isinstance(unlock, Unlock):
+            unlock = _named(unlock, folder)
         channels = Channels()
         opened = channels.open(each_of(provider))
         paper: list_[Paper] = []
         scratch = create_replica(None, NamespaceConfig("none", "scratch"), world, passphrase=None)
         try:
+            root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock
             if root_cid is None:
-                vault, sealed = await find_vault(root, opened, scratch)
+                vault = await find_vault(root, opened, scratch, sealed=sealed)
             else:
                 paper.append(Paper(parse_cid(root_cid)))
-                vault, sealed = await vault_of_root(root, paper[0].root, opened, scratch)
+                vault = await vault_of_root(root, paper[0].root, opened, scratch, sealed=sealed)
+            if isinstance(unlock, Unlock) and vault.admin == root.admin_public.hex():
+                vault = unlock.config(root, plain=not sealed)
+            refuse_shared(folder.parent, namespace, vault)
         except BaseException:
             await channels.aclose()
             raise
         finally:
             scratch.close()
-        if isinstance(unlock, Unlock) and vault.admin == root.admin_public.hex():
-            vault = unlock.config(root, plain=not sealed)
-        mode = "encrypted-ipfs" if sealed else "ipfs"
-        check_mode(mode, passphrase=passphrase, unprotected=unprotected_keys)
         made = NamespaceConfig(
             mode,
             label or known.label or _host_label(),
             providers=specs_of(provider),
             vault=vault,
-            memory_dir=_plain_folder(mode, memory_dir),
-            public=mode == "ipfs",  # whoever published it first has agreed
+            memory_dir=plain_folder,
+            public=public_ok and not sealed,
         )
         with making(folder):
             replica = begin_replica(folder, made, world, passphrase=passphrase)
             memory = cls(namespace, replica)
-            memory._root = root
             memory._opened, memory._providers = channels, [*opened, *paper]
             try:
-                memory.restored = await memory.sync(progress=progress)
+                memory.restored = await memory._bring_back(root, progress)
                 memory._providers = opened
                 # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
                 finish(replica)
@@ -334,6 +375,11 @@ def configuration_file(folder: Path) -> bool:
     return (folder / configuration.CONFIG_FILE).exists()
 
 
+def _named(unlock: Unlock, folder: Path) -> Unlock:
+    """A wallet with the label of the vault that the namespace in `folder` is to hold."""
+    return unlock.named(vault_label(folder.parent, folder.name, unlock.vault))
+
+
 def _new_root(
     unlock: Unlock | RootKeys | None, world: World, *, plain: bool
 ) -> tuple[RootKeys, VaultConfig, bytes | None]:
@@ -344,13 +390,13 @@ def _new_root(
     secret = None
     if unlock is None:
         secret = world.random(64)
-        unlock = RootKeys.from_random(secret, "default", 1)
+        unlock = RootKeys.from_random(secret, FIRST, 1)
     root = unlock
     if root.kind == "recovery":
         raise UsageError("recovery words cannot make a memory, only bring one back")
     made = VaultConfig(
         tag=root.tag(plain=plain).hex(),
-        name="default",
+        name=FIRST,
         key_number=1,
         address=None,
         admin=root.admin_public.hex(),

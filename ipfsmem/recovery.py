@@ -16,7 +16,8 @@ import msgspec
 from ipfsmem.config import NamespaceConfig
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.errors import IpfsmemError, MembershipError
-from ipfsmem.opening import create_replica, find_vault, no_longer
+from ipfsmem.finding import find_vault, no_longer
+from ipfsmem.opening import create_replica
 from ipfsmem.replica.replica import Replica, World
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.authority import Person
@@ -107,7 +108,13 @@ def enrol_words(replica: Replica, root: RootKeys, words: RootKeys) -> str:
 
 
 async def why_not_everywhere(
-    words: RootKeys, vault: str, providers: Sequence[Provider], notices: Iterable[Notice], world: World
+    words: RootKeys,
+    vault: str,
+    providers: Sequence[Provider],
+    notices: Iterable[Notice],
+    world: World,
+    *,
+    sealed: bool,
 ) -> str:
     """Look as a new device would, with nothing but these words. Why that may fail somewhere; empty when it cannot."""
     for notice in notices:
@@ -115,7 +122,7 @@ async def why_not_everywhere(
             return notice.text
     scratch = create_replica(None, NamespaceConfig("none", "scratch"), world, passphrase=None)
     try:
-        found, _ = await find_vault(words, providers, scratch)
+        found = await find_vault(words, providers, scratch, sealed=sealed)
     except IpfsmemError as error:
         return f"a look with the new words alone did not find the memory: {error}"
     finally:

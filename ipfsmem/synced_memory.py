@@ -41,7 +41,7 @@ from ipfsmem.storage.secret_check import SecretCheck
 from ipfsmem.sync.background import Background, Told
 from ipfsmem.sync.channels import Channels
 from ipfsmem.sync.collection import Collection, Rules
-from ipfsmem.sync.engine import collect, move, sync
+from ipfsmem.sync.engine import bring_back, collect, move, sync
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.pace import Pace
 from ipfsmem.sync.probe import Step, probe
@@ -86,7 +86,9 @@ class SyncedMemory(LocalMemory):
         None takes the root that this device keeps of a vault without a wallet. Raises WrongWalletError when this memory
         belongs to another wallet, MembershipError when nothing is kept.
         """
-        root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock or kept_root(self.replica)
+        if isinstance(unlock, Unlock):
+            unlock = unlock.known(self.replica.config.vault).root(twice=False)
+        root = unlock or kept_root(self.replica)
         if root is None:
             raise MembershipError(
                 "this device does not keep the root of this memory",
@@ -168,7 +170,12 @@ class SyncedMemory(LocalMemory):
         try:
             report = await self.sync(progress=progress)
             problem = await why_not_everywhere(
-                words, vault.tag, self._channels(), report.notices, self.replica.world
+                words,
+                vault.tag,
+                self._channels(),
+                report.notices,
+                self.replica.world,
+                sealed=self.mode == "encrypted-ipfs",
             )
         except IpfsmemError as error:
             problem = str(error)
@@ -214,6 +221,20 @@ class SyncedMemory(LocalMemory):
             self.render()
         for suspect in check.found:
             report.say("secret", f"{suspect}: sealed and published, but should it be in a memory?")
+        report.conflicts = len(self._memories.conflicts())
+        return report
+
+    async def _bring_back(self, root: RootKeys, progress: Progress) -> SyncReport:
+        """The first sync of a restored memory; the root stays unlocked. See `Memory.restore`."""
+        self._root = root
+        channels = self._channels()
+        self.scan()
+        agreed = self.mode != "ipfs" or self.replica.config.public
+        layout = self._layout(self._secret_check(())) if agreed else None
+        try:
+            report = await bring_back(self.replica, channels, layout, root=root, progress=progress)
+        finally:
+            self.render()
         report.conflicts = len(self._memories.conflicts())
         return report
 

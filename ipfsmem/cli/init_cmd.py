@@ -28,6 +28,7 @@ from ipfsmem.errors import (
 )
 
 if TYPE_CHECKING:
+    from ipfsmem.config import VaultConfig
     from ipfsmem.memory import Memory, Mode
     from ipfsmem.opening import Unlock
     from ipfsmem.sync.report import SyncReport
@@ -57,6 +58,11 @@ if TYPE_CHECKING:
     "--no-recovery", is_flag=True, help="Make no recovery words. Then only the wallet brings it back."
 )
 @root_option
+@click.option(
+    "--create",
+    is_flag=True,
+    help="Make a new memory where none of this wallet is found, without asking, also where that is not certain.",
+)
 @click.option("--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase.")
 @click.option("--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read it, for good.")
 @click.option("--memory-dir", metavar="DIR", help="Where the plain files are (modes local and ipfs).")
@@ -70,6 +76,7 @@ def command(
     wallet: Wallet,
     no_recovery: bool,
     root: str | None,
+    create: bool,
     unprotected_keys: bool,
     yes_public: bool,
     memory_dir: str | None,
@@ -78,7 +85,10 @@ def command(
     """Make a memory on this device.
 
     When the wallet already has one at the provider, that one is brought back instead; when the provider cannot be
-    reached, nothing is made. A new encrypted memory comes with 24 recovery words: write them down.
+    opened or reached, nothing is made. Where it cannot be known for certain that the wallet has none there, a new one
+    takes --create (a terminal asks). To bring one back and never make one: ipfsmem recover --wallet FILE.
+
+    A new encrypted memory comes with 24 recovery words: write them down.
     """
     from ipfsmem.config import settings
     from ipfsmem.replica.replica import claim_folder
@@ -98,31 +108,29 @@ def command(
         "label": label,
         "provider": where,
         "passphrase": passphrase,
+        "memory_dir": memory_dir,
+        "public_ok": yes_public,
+        "unprotected_keys": unprotected_keys,
     }
+    if where and not wallet.named and chosen != "local":
+        _reach(where)  # before a wallet is made; with one that exists the look for its memory does the same
     unlock, keystore = (
         (None, None) if chosen == "local" else _unlock(here, new_wallet, no_wallet, wallet, passphrase)
     )
-    found = (
-        _find(here, unlock, made, unprotected_keys, root) if unlock is not None and keystore is None else None
-    )
+    found = None
+    if unlock is not None and keystore is None:
+        found = _find(here, chosen, unlock, made, root, create)
     restored = found is not None
     with contextlib.closing(
-        found
-        or _create(
-            here,
-            chosen,
-            made,
-            unlock=unlock,
-            recovery=not no_recovery,
-            unprotected_keys=unprotected_keys,
-            memory_dir=memory_dir,
-        )
+        found or _create(here, chosen, made, unlock=unlock, recovery=not no_recovery)
     ) as memory:
         report, words = memory.restored, memory.recovery_words
         failure: BaseException | None = None
         if memory.recovery_words and not here.json:
             show_words(memory.recovery_words)
-        if where and not restored and chosen != "local":
+        if restored:
+            report = publish_restored(memory, here, yes_public)
+        elif where and chosen != "local":
             report, failure = _publish(memory, here, yes_public)
         status = memory.status()
         if here.json:
@@ -137,6 +145,7 @@ def command(
                     "events": status.events,
                     "root": status.root,
                     "address": status.vault.address if status.vault else None,
+                    "vault": status.vault.name if status.vault else None,
                     "vault_tag": status.vault.tag if status.vault else None,
                     "keystore": str(keystore) if keystore else None,
                     "recovery_words": words,
@@ -158,6 +167,7 @@ def command(
                 ("folder", clean(status.folder or "")),
                 ("device", status.device),
                 ("wallet", status.vault.address or "none" if status.vault else ""),
+                ("vault", vault_shown(status.vault)),
                 (
                     "keystore",
                     f"{keystore}  (your wallet: keep a copy of this file elsewhere)" if keystore else "",
@@ -246,8 +256,16 @@ def _unlock(
     return wallet.unlock_with(signer), path
 
 
+def _reach(where: tuple[str, ...] | str) -> None:
+    """Open the providers and ask them for something. Raises ConfigError, ProviderError; nothing was made then."""
+    from ipfsmem.memory import Memory
+
+    with nothing_made():
+        asyncio.run(Memory.reach(where))
+
+
 def _find(
-    here: Here, unlock: Unlock, made: dict[str, Any], unprotected_keys: bool, root: str | None
+    here: Here, mode: Mode, unlock: Unlock, made: dict[str, Any], root: str | None, create: bool
 ) -> Memory | None:
     """The wallet's memory when the provider has one. Any doubt is an error: a second memory is never made by mistake."""
     from ipfsmem.memory import Memory
@@ -256,24 +274,62 @@ def _find(
         with nothing_made(), Meter(silent=here.json) as meter:
             return asyncio.run(
                 Memory.restore(
-                    here.namespace,
-                    unlock=unlock,
-                    unprotected_keys=unprotected_keys,
-                    root_cid=root,
-                    progress=meter,
-                    **made,
+                    here.namespace, mode=mode, unlock=unlock, root_cid=root, progress=meter, **made
                 )
             )
-    except NoVaultError:
+    except NoVaultError as error:
         if root is not None:
             raise
+        if not create:
+            _may_create(error)
         return None
+
+
+def _may_create(error: NoVaultError) -> None:
+    """Ask whether a wallet that has no memory there is to get one; raise where that is not certain and nobody can say."""
+    if secrets_in.can_ask():
+        click.echo(f"{clean(str(error))}.", err=True)
+        if click.confirm("Make a new one?", default=not error.doubt, err=True):
+            return
+    elif not error.doubt:
+        return
+    error.hint = (
+        "Nothing was made on this device. Check the wallet, the vault name and the provider, or ask one that holds it; "
+        "to make a new memory all the same: --create."
+    )
+    raise error
 
 
 def _create(here: Here, mode: Mode, made: dict[str, Any], **more: Any) -> Memory:
     from ipfsmem.memory import Memory
 
     return Memory.create(here.namespace, mode, **made, **more)
+
+
+def vault_shown(vault: VaultConfig | None) -> str:
+    """Which vault of the wallet it is, where that is not the first one."""
+    if vault is None or vault.address is None or (vault.name, vault.key_number) == ("default", 1):
+        return ""
+    return f"{vault.name}, key number {vault.key_number}"
+
+
+def publish_restored(memory: Memory, here: Here, yes_public: bool) -> SyncReport | None:
+    """Publish a plain memory that was brought back, once somebody here has agreed to that; the report of the last sync."""
+    if memory.mode != "ipfs" or memory.replica.config.public:
+        return memory.restored
+    if not agreed(memory, yes_public):
+        _not_public()
+        return memory.restored
+    with Meter(silent=here.json) as meter:
+        return asyncio.run(memory.sync(public_ok=True, progress=meter))
+
+
+def _not_public() -> None:
+    click.echo(
+        style("not published: ", fg="yellow") + "everyone could read it, for good. When that is meant: "
+        "ipfsmem sync --yes-public",
+        err=True,
+    )
 
 
 @contextlib.contextmanager
@@ -303,11 +359,7 @@ def _publish(memory: Memory, here: Here, yes_public: bool) -> tuple[SyncReport |
         with Meter(silent=here.json) as meter:
             return asyncio.run(memory.sync(public_ok=public_ok, progress=meter)), None
     except PublicError:
-        click.echo(
-            style("not published: ", fg="yellow") + "everyone could read it, for good. When that is meant: "
-            "ipfsmem sync --yes-public",
-            err=True,
-        )
+        _not_public()
         return None, None
     except IpfsmemError as error:
         error.args = (f"the memory is made on this device, but not published yet: {error}",)

@@ -1,34 +1,50 @@
-"""`ipfsmem recover`: a memory on a device that has nothing but the 24 words."""
+"""`ipfsmem recover`: a memory on a device that has nothing but the 24 words or the wallet; never a new one."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import Literal
 
 import click
 
 from ipfsmem.cli.here import Here, Whole, ours, provider_option, root_option
-from ipfsmem.cli.init_cmd import device_passphrase, nothing_made
+from ipfsmem.cli.init_cmd import device_passphrase, nothing_made, publish_restored, vault_shown
 from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.sync_cmd import tell
-from ipfsmem.cli.wallets import recovery_root
+from ipfsmem.cli.wallets import Wallet, recovery_root, wallet_options
+from ipfsmem.errors import UsageError
 
 
 @ours("recover")
 @provider_option("Where the memory is kept")
+@click.option(
+    "--mode",
+    type=click.Choice(["encrypted-ipfs", "ipfs"]),
+    default="encrypted-ipfs",
+    show_default=True,
+    help="Which kind it is: sealed, or published in the clear.",
+)
 @click.option("--words-fd", type=Whole(0), metavar="N", help="The words, from file descriptor N.")
+@wallet_options
 @root_option
 @click.option("--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase.")
+@click.option("--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read it, for good.")
+@click.option("--memory-dir", metavar="DIR", help="Where the plain files are (mode ipfs).")
 @click.option("--label", help="What other devices call this one (default: the host's name).")
 def command(
     here: Here,
     provider: tuple[str, ...],
+    mode: Literal["encrypted-ipfs", "ipfs"],
     words_fd: int | None,
+    wallet: Wallet,
     root: str | None,
     unprotected_keys: bool,
+    yes_public: bool,
+    memory_dir: str | None,
     label: str | None,
 ) -> None:
-    """Bring a memory back with its 24 recovery words, and enrol this device.
+    """Bring a memory back with its 24 recovery words or its wallet, and enrol this device. It never makes a new one.
 
     The words are asked for on a terminal; else they come from --words-fd or standard input.
     """
@@ -37,24 +53,31 @@ def command(
     from ipfsmem.replica.replica import claim_folder
 
     claim_folder(here.folder)
-    words = recovery_root(words_fd)
-    passphrase = device_passphrase(here, "encrypted-ipfs", unprotected_keys)
+    if wallet.named and words_fd is not None:
+        raise UsageError("a wallet or the recovery words, not both")
+    words = None if wallet.named else recovery_root(words_fd)
+    passphrase = device_passphrase(here, mode, unprotected_keys)
+    unlock = words or wallet.unlock(passphrase)
     with nothing_made(), Meter(silent=here.json) as meter:
         memory = asyncio.run(
             Memory.restore(
                 here.namespace,
                 provider=provider or settings().provider,
-                unlock=words,
+                unlock=unlock,
+                mode=mode,
                 passphrase=passphrase,
                 unprotected_keys=unprotected_keys,
                 home=here.home,
                 label=label,
+                memory_dir=memory_dir,
                 root_cid=root,
+                public_ok=yes_public,
                 progress=meter,
             )
         )
     with contextlib.closing(memory):
-        status, report = memory.status(), memory.restored
+        report = publish_restored(memory, here, yes_public)
+        status = memory.status()
     if here.json:
         here.emit({"status": status, "sync": report})
         return
@@ -65,6 +88,7 @@ def command(
             ("namespace", here.namespace),
             ("folder", clean(status.folder or "")),
             ("device", status.device),
+            ("vault", vault_shown(status.vault)),
             ("provider", clean(", ".join(status.providers))),
             ("root", status.root or ""),
             ("vault tag", status.vault.tag if root and status.vault else ""),

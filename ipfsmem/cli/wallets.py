@@ -36,8 +36,8 @@ class Wallet(NamedTuple):
     account_path: str
     raw_key_fd: int | None
     raw_keys_known: bool
-    vault: str
-    key_number: int
+    vault: str | None
+    key_number: int | None
     signature_passphrase: bool
     signature_passphrase_fd: int | None
 
@@ -169,9 +169,14 @@ _OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
     ),
     click.option("--i-know-raw-keys", is_flag=True, help="Needed with --raw-key-fd."),
     click.option(
-        "--vault", default="default", show_default=True, metavar="NAME", help="Which vault of the wallet."
+        "--vault",
+        metavar="NAME",
+        help="Which vault of the wallet (default: that of this memory; of a new one `default` when it is the first on this "
+        "device, else its own name).",
     ),
-    click.option("--key-number", default=1, show_default=True, metavar="N", help="Which key of the vault."),
+    click.option(
+        "--key-number", type=Whole(1), metavar="N", help="Which key of the vault (default: its own, else 1)."
+    ),
     click.option(
         "--signature-passphrase",
         is_flag=True,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from ipfsmem.content.cid import ipns_name
-from ipfsmem.errors import IpfsmemError, MembershipError, NoVaultError
+from ipfsmem.errors import ConfigError, IpfsmemError, MembershipError, NoVaultError, ProviderError
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
@@ -55,16 +55,55 @@ async def sync(
         await _pull(run)
         if root is not None:
             _administer(run, root)
-        await bring_out_anchors(run)
-        try:
-            await publish(run, layout)
-        except IpfsmemError:
-            # What stops publishing may last for days; networks forget in two.
-            await run.names.help_out(sorted(member_names(replica)))
-            raise
-        await run.names.help_out(sorted(member_names(replica) - {ipns_name(replica.device.sign_public)}))
+        await _bring_out(run, layout)
     run.report.seconds = round(time.monotonic() - started, 3)
     return run.report
+
+
+async def bring_back(
+    replica: Replica,
+    providers: Sequence[Provider],
+    layout: Layout | None,
+    *,
+    root: RootKeys,
+    progress: Progress = no_progress,
+) -> SyncReport:
+    """The first sync of a memory that is being restored: pull, join, enrol this device, publish.
+
+    Being able to read is enough. What no provider takes now stands on this device, signed, and goes out with a later
+    sync, which needs no root for it; a notice says so. `layout` None: nobody has agreed yet that anything is published.
+    """
+    started = time.monotonic()
+    run = Run(replica, providers, root, progress)
+    async with run.alone():
+        await _pull(run)
+        _administer(run, root)
+        if layout is not None:
+            try:
+                await _bring_out(run, layout)
+            except (ProviderError, ConfigError) as error:
+                wait = isinstance(error, ProviderError) and not error.permanent
+                why = str(error) if wait or not error.hint else f"{error}. {error.hint}"
+                run.report.say(
+                    "not-published",
+                    "the memory is back and can be used, but other devices do not know this one yet: nothing was taken "
+                    f"at {run.where} ({why}). The next sync tries again: ipfsmem sync",
+                )
+    run.report.seconds = round(time.monotonic() - started, 3)
+    return run.report
+
+
+async def _bring_out(run: Run, layout: Layout) -> None:
+    """Anchors, then what is new, then the names that others look after."""
+    replica = run.replica
+    await bring_out_anchors(run)
+    try:
+        await publish(run, layout)
+    except IpfsmemError:
+        # What stops publishing may last for days; networks forget in two.
+        await run.names.help_out(sorted(member_names(replica)))
+        raise
+    await run.names.help_out(sorted(member_names(replica) - {ipns_name(replica.device.sign_public)}))
 
 
 async def move(

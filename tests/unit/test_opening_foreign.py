@@ -76,7 +76,7 @@ def test_ours_of_mode_ipfs_with_its_conflicts(cloud: SimCloud, tmp_path: Path) -
     b.write("tone", "from b")
     b.note("said", text="hello")
     asyncio.run(a.sync())
-    report = asyncio.run(b.sync())
+    report = asyncio.run(b.sync(public_ok=True))
     with opened(cloud, report.root) as memory:
         assert memory.files() == b.files()
         (copy,) = memory.conflicts()[0].files

@@ -17,7 +17,7 @@ from tests.unit.providers.services_lab import KINDS, Account, account
 def memory(make: Any, at: Account, home: Path, mode: str) -> Memory:
     opened: Memory = make(
         "alex", mode, provider=at.open(), unlock=Unlock(RawKeySigner(b"\x21" * 32)), home=home,
-        unprotected_keys=True,
+        unprotected_keys=True, public_ok=True,
     )  # fmt: skip
     return opened
 
@@ -29,7 +29,7 @@ def test_two_devices_over_one_account(kind: str, mode: str, tmp_path: Path) -> N
         one = memory(Memory.create, at, tmp_path / "one", mode)
         for number in range(70):  # more than one state node
             one.write(f"key{number}", f"text {number}", name=f"Key {number}", type="user")
-        asyncio.run(one.sync(public_ok=mode == "ipfs"))
+        asyncio.run(one.sync())
         two = memory(Memory.load, at, tmp_path / "two", mode)
         assert two.files() == one.files() and len(two.files()) >= 70
         one.write("key3", "changed on one")
@@ -51,7 +51,7 @@ def test_what_many_devices_wrote_at_once_is_found_under_each_of_their_roots(
     with account(kind) as at:
         first = memory(Memory.create, at, tmp_path / "0", mode)
         first.write("base", "text")
-        asyncio.run(first.sync(public_ok=mode == "ipfs"))
+        asyncio.run(first.sync())
         devices = [first, *(memory(Memory.load, at, tmp_path / str(n), mode) for n in range(1, 7))]
         for device in (*devices[:2], *devices):
             asyncio.run(device.sync())

@@ -36,7 +36,7 @@ def make(tmp_path: Path, stick: Path) -> Memory:
 
 
 def restore(tmp_path: Path, stick: Path, name: str = "b") -> Memory:
-    return Memory.load("x", "ipfs", provider=str(stick), unlock=WALLET, home=tmp_path / name)
+    return Memory.load("x", "ipfs", public_ok=True, provider=str(stick), unlock=WALLET, home=tmp_path / name)
 
 
 def sync(*memories: Memory) -> str:

@@ -54,11 +54,14 @@ def test_nothing_of_a_plain_memory_leaves_before_somebody_agreed(tmp_path: Path,
         sync(again)  # it is remembered
 
 
-def test_who_brings_a_public_memory_back_is_not_asked_again(tmp_path: Path, cloud: SimCloud) -> None:
+def test_who_brings_a_public_memory_back_is_asked_once(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud) as memory:
         sync(memory, public_ok=True)
     with device(tmp_path, cloud, "b") as other:
         other.write("tone", "direct")
+        with pytest.raises(PublicError, match="everyone can read"):
+            sync(other)
+        sync(other, public_ok=True)
         sync(other)
 
 
@@ -110,7 +113,7 @@ def test_other_devices_texts_are_public_already(tmp_path: Path, cloud: SimCloud)
         sync(a, public_ok=True, allow=["doc"])
         with device(tmp_path, cloud, "b") as b:
             b.write("mine", "text")
-            sync(b)
+            sync(b, public_ok=True)
 
 
 def test_what_a_join_brings_is_there_though_the_publish_stopped(tmp_path: Path, cloud: SimCloud) -> None:
@@ -118,7 +121,7 @@ def test_what_a_join_brings_is_there_though_the_publish_stopped(tmp_path: Path, 
         sync(a, public_ok=True)
         with device(tmp_path, cloud, "b") as b:
             b.write("from_b", "text")
-            sync(b)
+            sync(b, public_ok=True)
         a.write("doc", KEY)
         with pytest.raises(SecretsError):
             sync(a)
@@ -208,7 +211,7 @@ def test_in_plain_mode_other_rules_look_at_everything_again(
         memory.write("old", "the secret of life")
         sync(memory, public_ok=True)
     with device(tmp_path, cloud, "b") as other:
-        sync(other)
+        sync(other, public_ok=True)
         other.write("theirs", "written by somebody else")
         sync(other)
     with device(tmp_path, cloud) as memory:

@@ -391,7 +391,9 @@ def test_where_no_sync_could_work_it_says_so_at_once(tmp_path: Path) -> None:
     with made as nowhere, pytest.raises(ConfigError, match="no provider"):
         run(enter(nowhere))
     (tmp_path / "stick").mkdir()
-    public = Memory.create("p", "ipfs", unlock=ROOT, provider=str(tmp_path / "stick"), home=tmp_path)
+    public = Memory.create(
+        "p", "ipfs", unlock=ROOT, provider=str(tmp_path / "stick"), home=tmp_path / "other"
+    )
     with public:
         with pytest.raises(PublicError):
             run(enter(public))

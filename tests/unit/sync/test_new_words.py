@@ -70,9 +70,19 @@ def more(memory: Memory) -> NewWords:
     return made
 
 
-def restore(home: Path, name: str, provider: SimProvider, unlock: RootKeys) -> Memory:
+def restore(
+    home: Path, name: str, provider: SimProvider, unlock: RootKeys, mode: str = "encrypted-ipfs"
+) -> Memory:
     return asyncio.run(
-        Memory.restore("m", provider=provider, unlock=unlock, unprotected_keys=True, home=home / name)
+        Memory.restore(
+            "m",
+            mode=mode,  # type: ignore[arg-type]
+            provider=provider,
+            unlock=unlock,
+            unprotected_keys=True,
+            public_ok=True,
+            home=home / name,
+        )
     )
 
 
@@ -87,15 +97,15 @@ def test_new_words_bring_it_back_and_both_devices_go_on(tmp_path: Path, channel:
     cloud = SimCloud()
     a = make(tmp_path, at(cloud, channel), mode)
     made = more(a)
-    b = restore(tmp_path, "b", at(cloud, channel), keys(made.words))
+    b = restore(tmp_path, "b", at(cloud, channel), keys(made.words), mode)
     assert body(b, "tone") == "x"
     b.write("role", "by the new words")
     asyncio.run(b.sync())
     asyncio.run(a.sync())
     assert body(a, "role") == "by the new words"
     # The words of init still work, and so do the new ones once more.
-    assert body(restore(tmp_path, "c", at(cloud, channel), keys(a.recovery_words)), "role")
-    assert body(restore(tmp_path, "d", at(cloud, channel), keys(made.words)), "role")
+    assert body(restore(tmp_path, "c", at(cloud, channel), keys(a.recovery_words), mode), "role")
+    assert body(restore(tmp_path, "d", at(cloud, channel), keys(made.words), mode), "role")
 
 
 def test_a_memory_that_never_had_words(tmp_path: Path, channel: str) -> None:
@@ -113,7 +123,7 @@ def test_revoked_words_are_told_so(tmp_path: Path, channel: str, mode: str, used
     a = make(tmp_path, at(cloud, channel), mode)
     old = more(a)
     if used:
-        restore(tmp_path, "b", at(cloud, channel), keys(old.words)).close()
+        restore(tmp_path, "b", at(cloud, channel), keys(old.words), mode).close()
     new = more(a)
     assert [(one.id, one.root) for one in new.older][1:] == [(old.id, False)]
     asyncio.run(a.revoke(old.id))
@@ -121,9 +131,9 @@ def test_revoked_words_are_told_so(tmp_path: Path, channel: str, mode: str, used
     with pytest.raises(
         (WrongWalletError, MembershipError), match=r"words were revoked|was revoked: these recovery words"
     ):
-        restore(tmp_path, "c", at(cloud, channel), keys(old.words))
+        restore(tmp_path, "c", at(cloud, channel), keys(old.words), mode)
     assert not (tmp_path / "c" / "m").exists() or not list((tmp_path / "c" / "m").glob("*.json"))
-    d = restore(tmp_path, "d", at(cloud, channel), keys(new.words))
+    d = restore(tmp_path, "d", at(cloud, channel), keys(new.words), mode)
     assert body(d, "tone") == "x"
     with pytest.raises(WrongWalletError, match="revoked"):
         d.unlock(keys(old.words))

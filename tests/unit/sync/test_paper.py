@@ -42,10 +42,24 @@ def make(home: Path, cloud: SimCloud, mode: str = "encrypted-ipfs") -> tuple[Mem
     return memory, RootKeys.from_recovery(from_words(" ".join(memory.recovery_words))), root
 
 
-def restore(home: Path, name: str, provider: SimProvider, key: RootKeys, root: str | None) -> Memory:
+def restore(
+    home: Path,
+    name: str,
+    provider: SimProvider,
+    key: RootKeys,
+    root: str | None,
+    mode: str = "encrypted-ipfs",
+) -> Memory:
     return asyncio.run(
         Memory.restore(
-            "m", provider=provider, unlock=key, unprotected_keys=True, root_cid=root, home=home / name
+            "m",
+            mode=mode,  # type: ignore[arg-type]
+            provider=provider,
+            unlock=key,
+            unprotected_keys=True,
+            root_cid=root,
+            public_ok=True,
+            home=home / name,
         )
     )
 
@@ -65,8 +79,8 @@ def test_words_wallet_and_later_words(tmp_path: Path, mode: str) -> None:
     assert root is not None
     for name, key in (("words", words), ("wallet", WALLET), ("later", later)):
         with pytest.raises(NoVaultError):
-            restore(tmp_path, name, at(cloud), key, None)
-        b = restore(tmp_path, name, at(cloud), key, root)
+            restore(tmp_path, name, at(cloud), key, None, mode)
+        b = restore(tmp_path, name, at(cloud), key, root, mode)
         assert body(b, "tone") == "x" and b.replica.config.vault is not None
         assert b.replica.config.vault.tag == WALLET.tag(plain=b.mode == "ipfs").hex()
         assert not any(isinstance(one, Paper) for one in b._providers)
