@@ -1,12 +1,86 @@
-"""Profiles of hypothesis: `dev` (the default) keeps a run short, `ci` looks for minutes; HYPOTHESIS_PROFILE chooses."""
+"""How the suite runs: effort, cores, where it writes. See "The suite" in docs/ARCHITECTURE.md.
+
+Whole directories run on all cores, named files and single tests in this process (so `--pdb`, `-s` and prints work as
+ever); `-n` says otherwise. What the tests write lies in RAM where the system has a folder for that, else in the
+temporary folder; `--basetemp` says otherwise. Nothing is written to the user's home: the tests get an empty one.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
-from hypothesis import HealthCheck, settings
+import pytest
 
-_ANY = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile("dev", deadline=None, suppress_health_check=_ANY)
-settings.register_profile("ci", deadline=None, max_examples=1000, suppress_health_check=_ANY, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+from tests import effort, quick
+
+effort.load()
+
+#: Linux keeps these files in memory. A container may give it 64 MiB, which is too little.
+_RAM = Path("/dev/shm")
+_RAM_BYTES = 1 << 30
+#: More workers than this only share the disk.
+_WORKERS = 8
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Whole directories on all cores, unless the command line says how many; without pytest-xdist as ever."""
+    option = config.option
+    if not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
+        return
+    alone = option.usepdb or option.trace or option.collectonly or option.capture == "no"
+    if option.numprocesses is None and not option.tx and not alone and any(map(os.path.isdir, config.args)):
+        option.numprocesses = min(config.hook.pytest_xdist_auto_num_workers(config=config), _WORKERS)
+    if option.numprocesses and option.dist == "no":
+        option.dist = "loadgroup"  # tests that share a server or a program go to one worker
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Temporary folders in RAM. pytest makes and removes them as it does elsewhere."""
+    if not hasattr(config, "workerinput") and _is_roomy(_RAM):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_RAM))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The subset for a first look."""
+    for item in items:
+        if quick.is_quick(item.nodeid):
+            item.add_marker(pytest.mark.quick)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_of_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An empty home and a temporary folder below the run's own, for the tests and for what they start."""
+    home, temporary = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("tmp")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("XDG_")]:
+            patch.delenv(name)
+        for name in ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"):
+            patch.setenv(name, str(home))
+        for name in ("TMPDIR", "TEMP", "TMP"):
+            patch.setenv(name, str(temporary))
+        patch.setattr(tempfile, "tempdir", None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _control_c_is_heard() -> Iterator[None]:
+    """A parent may have left SIGINT ignored (`nohup`, `command &` in a script); what the tests start inherits that."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def _is_roomy(folder: Path) -> bool:
+    """Whether the suite can write there."""
+    try:
+        return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free >= _RAM_BYTES
+    except OSError:
+        return False

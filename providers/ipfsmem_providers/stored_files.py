@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from ipfsmem.content.cid import CID, RAW, raw_cid
 from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode_unixfs
 from ipfsmem.errors import FormatError
+from ipfsmem_providers.per_loop import PerLoop
 
 _T = TypeVar("_T")
 #: (root, path, whether only the first block) -> bytes, or None when it is not there.
@@ -43,6 +45,7 @@ class StoredFiles:
         self._folders: dict[CID, Mapping[str, CID]] = {}
         self._absent: set[CID] = set()  #: folders that were not there in this search
         self._seen: dict[CID, _File] = {}  #: files under `memory/` by the raw CID of their bytes
+        self._reading = PerLoop(lambda: defaultdict[CID, asyncio.Lock](asyncio.Lock))
         self._looked: set[CID] = set()  #: the CIDs that the provider gave to those files
 
     async def find(self, cids: Iterable[CID], roots: Iterable[CID]) -> dict[CID, bytes]:
@@ -117,10 +120,24 @@ class StoredFiles:
         known = self._folders.get(cid)
         if known is not None:
             return known
+        locks = self._reading()
+        try:
+            async with locks[
+                cid
+            ]:  # searches side by side need the same folder: one reads it, the others wait
+                if cid in self._absent:
+                    return {}
+                if cid not in self._folders:
+                    await self._read_folder(root, path, cid)
+                return self._folders.get(cid, {})
+        finally:
+            locks.pop(cid, None)
+
+    async def _read_folder(self, root: CID, path: Path, cid: CID) -> None:
         block = await self._read(root, path, True)
         if block is None:
             self._absent.add(cid)  # perhaps not yet: the next search asks again
-            return {}
+            return
         names: Mapping[str, CID] = {}
         try:
             node = decode_node(block)
@@ -134,7 +151,6 @@ class StoredFiles:
         if len(self._folders) > _LISTINGS_MAX:
             self._folders.clear()
         self._folders[cid] = names
-        return names
 
 
 async def _each(items: list[_T], work: Callable[[_T], Awaitable[None]]) -> None:

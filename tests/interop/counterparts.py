@@ -1,7 +1,9 @@
 """Programs that are not ours, built or installed once into a cache, for tests that compare with them.
 
-A counterpart that cannot be had skips the test with the reason; with IPFSMEM_REQUIRE_COUNTERPARTS=1 (as in CI) it fails
-the test instead. The cache is IPFSMEM_TEST_CACHE, or `ipfsmem-tests` in the user's cache directory.
+With IPFSMEM_REQUIRE_COUNTERPARTS=1 (as in CI) what is missing is built with Go and npm, and a counterpart that cannot be
+had fails the test. Else only what was built before is used, and the test is skipped with the reason: nobody who runs the
+tests waits for a build that was not asked for. The cache is IPFSMEM_TEST_CACHE, or `.cache/counterparts` in the checkout;
+Go and npm keep nothing elsewhere.
 """
 
 from __future__ import annotations
@@ -18,17 +20,26 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from ipfsmem.errors import LockedError
+from ipfsmem.replica.lock import directory_lock
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 HERE = Path(__file__).parent
+#: The user's own, for what Go and npm are told there about registries: the tests run with an empty home.
+_HOME = Path.home()
 
 
 def missing(reason: str) -> NoReturn:
     """Skip the running test because of a missing counterpart, or fail it where they are required."""
-    if os.environ.get("IPFSMEM_REQUIRE_COUNTERPARTS") == "1":
+    if _required():
         pytest.fail(f"counterpart required: {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+def _required() -> bool:
+    return os.environ.get("IPFSMEM_REQUIRE_COUNTERPARTS") == "1"
 
 
 def need_program(name: str) -> str:
@@ -42,10 +53,7 @@ def need_program(name: str) -> str:
 def cache_dir() -> Path:
     """Where built counterparts are kept between runs."""
     given = os.environ.get("IPFSMEM_TEST_CACHE")
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    path = Path(given) if given else base / "ipfsmem-tests"
-    path.mkdir(parents=True, exist_ok=True)
-    return path
+    return Path(given) if given else HERE.parents[1] / ".cache" / "counterparts"
 
 
 def content_key(files: Iterable[Path]) -> str:
@@ -60,28 +68,33 @@ def content_key(files: Iterable[Path]) -> str:
 def cached(name: str, key: str, make: Callable[[Path], None], base: Path | None = None) -> Path:
     """The directory `<base>/<name>-<key>`, made by `make(empty directory)` when it is not there.
 
-    It appears whole or not at all, so test runs side by side do not disturb each other.
+    It appears whole or not at all. Of workers that need it at the same time one makes it, the others wait.
     """
     base = base or cache_dir()
+    base.mkdir(parents=True, exist_ok=True)
     target = base / f"{name}-{key}"
-    if target.is_dir():
-        return target
-    building = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=base))
-    try:
-        make(building)
-        building.rename(target)
-    except OSError:
-        if not target.is_dir():
-            raise
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+    with directory_lock(base / f".{name}.lock", wait=900):
+        if target.is_dir():
+            return target
+        building = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=base))
+        try:
+            make(building)
+            building.rename(target)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
     return target
 
 
-def run(command: Sequence[str | Path], *, cwd: Path | None = None, timeout: float = 600) -> str:
+def run(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    timeout: float = 600,
+    env: Mapping[str, str] | None = None,
+) -> str:
     """Standard output of a program, stripped. AssertionError with its last words when it fails."""
     done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, capture_output=True, timeout=timeout, check=False
+        [str(part) for part in command], cwd=cwd, capture_output=True, timeout=timeout, check=False, env=env
     )
     if done.returncode:
         words = done.stderr.decode(errors="replace")[-2000:]
@@ -93,9 +106,33 @@ def run(command: Sequence[str | Path], *, cwd: Path | None = None, timeout: floa
 def _build(kind: str) -> Path | str:
     """The directory of a counterpart, or why there is none; tried once a run."""
     try:
-        return _BUILDERS[kind]() if kind in _BUILDERS else _npm(kind)
-    except (AssertionError, OSError, subprocess.TimeoutExpired) as error:
+        return _go() if kind == "gopeer" else _npm(kind)
+    except (AssertionError, OSError, LockedError, subprocess.TimeoutExpired) as error:
         return f"{kind} could not be built: {error}"
+
+
+def _product(name: str, key: str, make: Callable[[Path], None]) -> Path:
+    """The same from the common cache, made only where counterparts are asked for."""
+    if not _required() and not (cache_dir() / f"{name}-{key}").is_dir():
+        raise AssertionError(
+            "nobody asked for it (IPFSMEM_REQUIRE_COUNTERPARTS=1 builds it and runs these tests)"
+        )
+    return cached(name, key, make)
+
+
+@contextlib.contextmanager
+def _builders() -> Iterator[dict[str, str]]:
+    """The environment of Go and npm: what they load and keep beside the product lies in a folder that goes again."""
+    with tempfile.TemporaryDirectory(prefix=".builders-", dir=cache_dir()) as folder:
+        own = {
+            "HOME": folder, "TMPDIR": folder, "npm_config_cache": f"{folder}/npm",
+            "GOPATH": f"{folder}/go", "GOMODCACHE": f"{folder}/go/modules", "GOCACHE": f"{folder}/go/builds",
+            "GOFLAGS": "-buildvcs=false -modcacherw",
+        }  # fmt: skip
+        for variable, file in (("GOENV", ".config/go/env"), ("NPM_CONFIG_USERCONFIG", ".npmrc")):
+            if variable not in os.environ and os.path.exists(_HOME / file):
+                own[variable] = str(_HOME / file)
+        yield {**os.environ, **own}
 
 
 def _go() -> Path:
@@ -103,9 +140,10 @@ def _go() -> Path:
     files = [*source.glob("*.go"), source / "go.mod", source / "go.sum"]
 
     def make(target: Path) -> None:
-        run(["go", "build", "-o", target / "gopeer", "."], cwd=source)
+        with _builders() as env:
+            run(["go", "build", "-o", target / "gopeer", "."], cwd=source, env=env, timeout=1200)
 
-    return cached("gopeer", content_key(files), make)
+    return _product("gopeer", content_key(files), make)
 
 
 def _npm(folder: str) -> Path:
@@ -115,9 +153,10 @@ def _npm(folder: str) -> Path:
     def install(target: Path) -> None:
         for path in lock:
             shutil.copy(path, target)
-        run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=target)
+        with _builders() as env:
+            run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=target, env=env)
 
-    modules = cached(folder, content_key(lock), install)
+    modules = _product(folder, content_key(lock), install)
     scripts = sorted(source.glob("*.mjs"))
 
     def copy(target: Path) -> None:
@@ -126,9 +165,6 @@ def _npm(folder: str) -> Path:
 
     # Below the installed modules, where Node looks for them.
     return cached("scripts", content_key(scripts), copy, modules)
-
-
-_BUILDERS: dict[str, Callable[[], Path]] = {"gopeer": _go}
 
 
 def gopeer(*args: str | Path) -> str:

@@ -30,10 +30,13 @@ def test_cache_is_made_once_and_only_whole(tmp_path: Path) -> None:
 
     with pytest.raises(AssertionError, match="build failed"):
         counterparts.cached("thing", "key", make, tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == [".thing.lock"]
     for _ in range(2):
         assert (counterparts.cached("thing", "key", make, tmp_path) / "built").read_text() == "x"
-    assert len(calls) == 2 and [path.name for path in tmp_path.iterdir()] == ["thing-key"]
+    assert len(calls) == 2 and sorted(path.name for path in tmp_path.iterdir()) == [
+        ".thing.lock",
+        "thing-key",
+    ]
 
 
 def test_key_follows_content(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.bundle.index import IndexItem, cap_index, render_index
 from ipfsmem.bundle.memory_file import MemoryFile, head, parse_memory, render_memory
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
+from tests.effort import cases
 
 SPICE = "-?:,[]{}#&*!|>'\"%@` \n\r\t\\\x00\x85\u2028\ufeffaé🙂"
 text = st.one_of(st.text(max_size=40), st.text(st.sampled_from(SPICE), max_size=20))
@@ -42,7 +43,7 @@ lines = st.sampled_from(
 documents = st.tuples(st.lists(lines, max_size=9), st.sampled_from(["\n", "\r\n"])).map(
     lambda d: d[1].join(d[0])
 )
-quick = settings(max_examples=150, deadline=None)
+quick = settings(max_examples=cases(50, 750), deadline=None)
 
 
 def normal(memory: MemoryFile) -> MemoryFile:

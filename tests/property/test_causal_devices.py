@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from copy import deepcopy
 
 from hypothesis import HealthCheck, example, given, settings
@@ -19,8 +18,9 @@ from ipfsmem.causal.restore import (
 )
 from ipfsmem.causal.state import State, join_seen, join_states, seen_counts, state_write
 from ipfsmem.causal.value import LIVE, Seen, Value
+from tests.effort import cases
 
-EXAMPLES = 1500 if os.environ.get("CI") else 100
+EXAMPLES = cases(60, 1500)
 KEYS = ["m/k0", "m/k1", "m/k2"]
 
 

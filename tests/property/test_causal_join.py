@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 
 import msgspec
 from hypothesis import HealthCheck, example, given, settings
@@ -23,8 +22,9 @@ from ipfsmem.causal.state import (
 from ipfsmem.causal.value import LIVE, Loc, Value, dot
 from ipfsmem.causal.view import KeyView, in_view_order, view_entry
 from ipfsmem.errors import LimitError
+from tests.effort import cases
 
-EXAMPLES = 2000 if os.environ.get("CI") else 120
+EXAMPLES = cases(60, 2000)
 DEVICES = [c * 16 for c in "abcd"]
 KEYS = ["k0", "k1"]
 

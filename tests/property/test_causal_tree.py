@@ -21,6 +21,7 @@ from ipfsmem.causal.tree import (
     parse_node,
 )
 from ipfsmem.errors import FormatError
+from tests.effort import cases
 
 
 def entry(n: int, size: int = 10) -> bytes:
@@ -60,13 +61,13 @@ def shape(tree: Tree) -> dict[str, tuple[str, object]]:
 
 
 @given(sets)
-@settings(max_examples=60)
+@settings(max_examples=cases(20, 300))
 def test_build_follows_the_rule(entries: dict[str, bytes]) -> None:
     assert shape(build_tree(entries).tree) == reference(entries)
 
 
 @given(sets, st.dictionaries(names, st.none() | texts, max_size=60))
-@settings(max_examples=100)
+@settings(max_examples=cases(30, 500))
 def test_a_patch_equals_a_build(entries: dict[str, bytes], changes: dict[str, bytes | None]) -> None:
     before = build_tree(entries)
     store = {(n.prefix, n.digest): n.raw for n in before.tree.nodes()}
@@ -83,7 +84,7 @@ def test_a_patch_equals_a_build(entries: dict[str, bytes], changes: dict[str, by
 
 
 @given(sets, sets)
-@settings(max_examples=100)
+@settings(max_examples=cases(30, 500))
 def test_diff_is_exact(a: dict[str, bytes], b: dict[str, bytes]) -> None:
     found = {d.name: (d.mine, d.theirs) for d in diff(build_tree(a).tree, build_tree(b).tree)}
     assert found == {n: (a.get(n), b.get(n)) for n in a.keys() | b.keys() if a.get(n) != b.get(n)}

@@ -27,9 +27,10 @@ from ipfsmem.content.limits import Limits
 from ipfsmem.content.reader import Reader, drive, from_mapping
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import FormatError, IpfsmemError
+from tests.effort import cases
 
 MODEST = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=cases(50, 750), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 digests = st.binary(min_size=32, max_size=32)
 cids = st.one_of(

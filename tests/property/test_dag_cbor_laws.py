@@ -13,6 +13,7 @@ from ipfsmem_providers import dag_cbor
 
 from ipfsmem.content.cid import CID, pb_cid, raw_cid
 from ipfsmem.errors import FormatError
+from tests.effort import cases
 
 cids = st.builds(
     lambda data, kind: kind(hashlib.sha256(data).digest()),
@@ -29,7 +30,7 @@ values = st.recursive(
 
 
 @given(values)
-@settings(max_examples=150)
+@settings(max_examples=cases(50, 750))
 def test_what_is_written_is_read(value: Any) -> None:
     data = dag_cbor.encode(value)
     assert dag_cbor.decode(data) == value
@@ -43,13 +44,13 @@ def test_what_is_written_is_read(value: Any) -> None:
         max_leaves=20,
     )
 )
-@settings(max_examples=100)
+@settings(max_examples=cases(30, 500))
 def test_another_library_agrees(value: Any) -> None:
     assert libipld.encode_dag_cbor(value) == dag_cbor.encode(value)
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=200)
+@settings(max_examples=cases(60, 1000))
 def test_noise_is_read_or_refused(data: bytes) -> None:
     try:
         dag_cbor.decode(data)
@@ -58,7 +59,7 @@ def test_noise_is_read_or_refused(data: bytes) -> None:
 
 
 @given(values, st.data())
-@settings(max_examples=100)
+@settings(max_examples=cases(30, 500))
 def test_what_is_cut_short_is_refused(value: Any, data: st.DataObject) -> None:
     whole = dag_cbor.encode(value)
     cut = data.draw(st.integers(0, len(whole) - 1))

@@ -8,7 +8,6 @@ The model knows which texts a write, a delete or a wish to forget had been shown
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -22,6 +21,7 @@ from ipfsmem.errors import ChangedError, LimitError, ProviderError
 from ipfsmem.memory import Memory
 from ipfsmem.storage.readings import Reading
 from tests.device_lab import ROOT, Lab, all_texts, delete, events, same
+from tests.effort import cases
 
 DEVICES = ("a", "b", "c", "d")
 CLONES = ("e", "f")
@@ -229,10 +229,5 @@ class Devices(RuleBasedStateMachine):
         same(*memories)
 
 
-# The profile `ci` looks for minutes; `dev` for seconds.
-Devices.TestCase.settings = (
-    settings(settings.get_profile("ci"), max_examples=200, stateful_step_count=40)
-    if os.environ.get("HYPOTHESIS_PROFILE") == "ci"
-    else settings(max_examples=12, stateful_step_count=20, deadline=None)
-)
+Devices.TestCase.settings = settings(max_examples=cases(6, 200), stateful_step_count=cases(20, 40))
 TestDevices = Devices.TestCase

@@ -23,6 +23,7 @@ from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.sync import ipns
 from ipfsmem.testing import MockClock
+from tests.effort import cases
 
 T = TypeVar("T")
 SEEDS = [bytes([n]) * 32 for n in (1, 2)]
@@ -146,4 +147,4 @@ class Folder(RuleBasedStateMachine):
 
 
 TestFolder = Folder.TestCase
-TestFolder.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestFolder.settings = settings(max_examples=cases(8, 100), stateful_step_count=cases(20, 25))

@@ -25,6 +25,7 @@ from ipfsmem.seal.signers import RawKeySigner
 from ipfsmem.storage import flat_folder
 from ipfsmem.storage.layouts import PlainLayout
 from ipfsmem.storage.memories import Memories
+from tests.effort import cases
 
 WALLET = Unlock(RawKeySigner(b"\x07" * 32))
 REMEMBERED = ("shown/", "flat/")
@@ -165,7 +166,9 @@ def small_folders(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_folders")
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=cases(10, 125), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(steps)
 def test_a_patched_root_is_the_one_built_anew(script: list[tuple[Any, int, int]]) -> None:
     with tempfile.TemporaryDirectory() as base:

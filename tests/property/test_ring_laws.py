@@ -16,6 +16,7 @@ from ipfsmem.errors import IpfsmemError, MembershipError, OpenError
 from ipfsmem.seal.ring import Ring, parse_keyring
 from ipfsmem.seal.ring_ops import enrol, give_key, revoke, rotate, successor
 from ipfsmem.seal.statements import Epoch, Statement, make
+from tests.effort import cases
 from tests.ring_lab import (
     RECOVERY,
     ROOT,
@@ -81,7 +82,7 @@ def _ring(statements: Iterable[Statement]) -> Ring:
     return Ring(VAULT, [*BASE, *statements], ())
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=cases(50, 750))
 @given(wild_sets, wild_sets)
 def test_join_is_commutative_and_idempotent_whatever_was_said(a: list[Statement], b: list[Statement]) -> None:
     x, y = _ring(a), _ring(b)
@@ -94,14 +95,14 @@ def test_join_is_commutative_and_idempotent_whatever_was_said(a: list[Statement]
     assert x.join(x) is x
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=cases(50, 750))
 @given(wild_sets, wild_sets, wild_sets)
 def test_join_is_associative(a: list[Statement], b: list[Statement], c: list[Statement]) -> None:
     x, y, z = (_ring(part) for part in (a, b, c))
     assert x.join(y).join(z) == x.join(y.join(z))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=cases(30, 500))
 @given(wild_sets, st.randoms(use_true_random=False))
 def test_evaluation_does_not_depend_on_the_order(a: list[Statement], random: object) -> None:
     mixed = list(a)
@@ -109,7 +110,7 @@ def test_evaluation_does_not_depend_on_the_order(a: list[Statement], random: obj
     assert _ring(a).view == _ring(mixed).view
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=cases(30, 500))
 @given(wild_sets, wild_sets)
 def test_rights_that_only_grow(a: list[Statement], b: list[Statement]) -> None:
     x = _ring(a)
@@ -130,7 +131,7 @@ def test_rights_that_only_grow(a: list[Statement], b: list[Statement]) -> None:
     assert all(key in both.view.keys_of[member] for member, key in enrolled)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=cases(30, 500))
 @given(wild_sets)
 def test_nobody_rises_by_its_own_word(a: list[Statement]) -> None:
     view = _ring(a).view
@@ -261,7 +262,7 @@ actions = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=cases(20, 300))
 @given(actions)
 def test_no_key_that_a_revoked_member_holds_ever_seals(plan: list[tuple[int, str, int]]) -> None:
     village = Village()
@@ -291,7 +292,7 @@ def _fold(rings: Iterable[Ring]) -> Ring:
     return first
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=cases(20, 300))
 @given(st.binary(max_size=40), st.integers(0, 4000), st.integers(1, 255))
 def test_a_damaged_keyring_is_refused_with_our_error(noise: bytes, at: int, flip: int) -> None:
     data = bytearray(new_ring(PEOPLE[0]).serialise())

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import OpenError
 from ipfsmem.seal.objects import OVERHEAD, TYPES, Sealer, epoch_key, pad
+from tests.effort import cases
 
 kinds = st.sampled_from(sorted(TYPES))
 contexts = st.text(max_size=80).filter(lambda text: text.isascii()) | st.text(max_size=20)
@@ -13,7 +14,7 @@ payloads = st.binary(max_size=1200) | st.builds(bytes, st.integers(0, 30_000))
 keys = st.binary(min_size=32, max_size=32)
 tags = st.binary(min_size=16, max_size=16)
 epochs = st.integers(0, 2**32 - 1)
-modest = settings(max_examples=60, deadline=None)
+modest = settings(max_examples=cases(20, 300), deadline=None)
 
 
 def make(epoch: int, key: bytes, tag: bytes) -> Sealer:

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.errors import LimitError
+from tests.effort import cases
 from tests.files_lab import Lab
 
 KEYS = ("log", "tone")
@@ -216,8 +217,7 @@ INSIDE = st.one_of(
     st.tuples(st.just("wait")),
 )
 STEPS = st.lists(st.tuples(st.one_of(INSIDE, OUTSIDE), st.lists(OUTSIDE, max_size=3)), max_size=14)
-#: IPFSMEM_INTERLEAVINGS=10000 for the long run.
-RUNS = int(os.environ.get("IPFSMEM_INTERLEAVINGS", "60"))
+RUNS = cases(30, 2000)
 
 
 @settings(max_examples=RUNS, deadline=None, suppress_health_check=list(HealthCheck))

@@ -197,7 +197,11 @@ def test_without_cars_each_object_is_one_request(mode: str, tmp_path: Path) -> N
         lines = fetched(at, tmp_path / "b", 40, mode)
     files = [line for line in lines if not line.endswith("format=raw")]
     assert len(files) == len(set(files)) == 40 + (mode == "ipfs")  # and MEMORY.md
-    assert len(lines) < 40 + 16 + 20  # the folders that lead to them, and the head
+    folders = [line for line in lines if "/o" in line and line.endswith("?format=raw")]
+    assert folders and len(folders) == len(set(folders)), (
+        "finding U1: searches side by side each read the folders"
+    )
+    assert len(lines) < 40 + 26  # the folders that lead to them, and the head
 
 
 def test_any_gateway_gives_such_files(tmp_path: Path) -> None:

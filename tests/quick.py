@@ -1,0 +1,60 @@
+"""The subset for a first look: `pytest -m quick` takes about a minute on two cores and touches every room.
+
+The whole of the ground floor and of the stores, and of what talks to providers, the commands, the traces, the faults
+and the laws one or two files each. tests/unit/test_suite.py checks that the paths exist and that no room is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Folders (with a slash at the end) and files below tests/.
+PATHS: Final = (
+    "unit/bundle/",
+    "unit/causal/",
+    "unit/content/",
+    "unit/http/",
+    "unit/replica/",
+    "unit/seal/",
+    "unit/storage/",
+    "unit/testing/",
+    "unit/test_depth.py",
+    "unit/test_docs.py",
+    "unit/test_floors.py",
+    "unit/test_opening_foreign.py",
+    "unit/test_public_face.py",
+    "unit/test_security_claims.py",
+    "unit/test_suite.py",
+    "unit/test_walletless.py",
+    "unit/sync/test_autosync.py",
+    "unit/sync/test_ipns.py",
+    "unit/sync/test_put_again.py",
+    "unit/sync/test_several.py",
+    "unit/providers/test_filebase.py",
+    "unit/providers/test_http_policy.py",
+    "unit/providers/test_peer.py",
+    "unit/providers/test_pinata.py",
+    "unit/providers/test_pinning_service.py",
+    "unit/providers/test_routing.py",
+    "unit/providers/test_ucan.py",
+    "cli/test_cli_app.py",
+    "cli/test_cli_conflicts.py",
+    "cli/test_cli_doctor.py",
+    "cli/test_cli_keys.py",
+    "cli/test_cli_list.py",
+    "cli/test_cli_read.py",
+    "cli/test_cli_recover.py",
+    "cli/test_cli_sync.py",
+    "cli/test_cli_write.py",
+    "faults/test_copies.py",
+    "faults/test_directory_heals.py",
+    "property/test_causal_join.py",
+    "property/test_causal_tree.py",
+    "property/test_dag_cbor_laws.py",
+    "traces/test_losses.py",
+)
+
+
+def is_quick(nodeid: str) -> bool:
+    """Whether the test belongs to the subset; `nodeid` as pytest names it, from the root of the checkout."""
+    return nodeid.partition("::")[0].removeprefix("tests/").startswith(PATHS)
