@@ -18,7 +18,6 @@ PATHS: Final = (
     "unit/seal/",
     "unit/storage/",
     "unit/testing/",
-    "unit/test_depth.py",
     "unit/test_docs.py",
     "unit/test_floors.py",
     "unit/test_opening_foreign.py",
@@ -49,7 +48,6 @@ PATHS: Final = (
     "faults/test_copies.py",
     "faults/test_directory_heals.py",
     "property/test_causal_join.py",
-    "property/test_causal_tree.py",
     "property/test_dag_cbor_laws.py",
     "traces/test_losses.py",
 )
