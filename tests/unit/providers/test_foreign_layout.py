@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -197,10 +198,9 @@ def test_without_cars_each_object_is_one_request(mode: str, tmp_path: Path) -> N
         lines = fetched(at, tmp_path / "b", 40, mode)
     files = [line for line in lines if not line.endswith("format=raw")]
     assert len(files) == len(set(files)) == 40 + (mode == "ipfs")  # and MEMORY.md
-    folders = [line for line in lines if "/o" in line and line.endswith("?format=raw")]
-    assert folders and len(folders) == len(set(folders)), (
-        "finding U1: searches side by side each read the folders"
-    )
+    # Finding U1: searches side by side each read the same folders. Now a root and what stands right below is read as a
+    # head, for its names and for its objects, and nothing more often.
+    assert max(Counter(lines).values()) <= 3
     assert len(lines) < 40 + 26  # the folders that lead to them, and the head
 
 
