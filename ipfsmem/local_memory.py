@@ -309,6 +309,17 @@ class LocalMemory:
         self._show(key)
         return written
 
+    def promote(self, key: str, *, copy: str | None = None) -> Reading:
+        """Make a text of others the word of this person, so that folders, contexts and the agents' index show it.
+
+        `copy`: one of those that `conflicts` names; None when there is only one. A person's act: never to be offered to
+        a model, by an API token, an adapter or a folder (format section 5.2). Raises NotFoundError, UsageError.
+        """
+        self._take(key)
+        promoted = self._memories.promote(key, copy)
+        self._show(key)
+        return promoted
+
     # -- timeline --------------------------------------------------------------------------------------------
 
     def note(self, kind: str, /, **data: Any) -> dict[str, Any]:
@@ -406,8 +417,8 @@ class LocalMemory:
                 name = memory_name(change.name)
                 if name is None or name.scope != self._memories.scope:
                     continue
-                old = self._memories.view(name.key, change.before).data
-                new = self._memories.view(name.key, change.after).data
+                old = self._memories.whole_view(name.key, change.before).data
+                new = self._memories.whole_view(name.key, change.after).data
                 if old != new:
                     kind: Change = "added" if old is None else "removed" if new is None else "changed"
                     lines.append(DiffLine(name.key, kind, old, new))

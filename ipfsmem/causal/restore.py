@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from ipfsmem.causal.entries import segment_name
+from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.state import State, write
 from ipfsmem.causal.value import Entry, Seen, Value, same_identity
 from ipfsmem.causal.value import dot as make_dot
+from ipfsmem.causal.whose import Mine, carried
 
 #: Finds what the head that showed an unknown pair holds under a name; {} when nothing.
 HeadEntry = Callable[[str], Entry]
@@ -111,12 +112,15 @@ def step_back(state: State, old: str, common: int, moves: Moves, new: str) -> St
     return State(ctx, entries)
 
 
-def adopt_fork(mine: State, theirs: State, forked: Iterable[str], dev: str) -> tuple[State, State]:
+def adopt_fork(
+    mine: State, theirs: State, forked: Iterable[str], dev: str, my_person: Mine
+) -> tuple[State, State]:
     """Both states made joinable after copies of one device wrote under the same dots: (ours, theirs).
 
     Every value of a `forked` device that only one side holds leaves its dot, and stands in ours under a new dot of `dev`,
-    the device that does this, unsigned. Joined then, nothing of either copy is lost; a text may come twice, or come back
-    once deleted. Without this a head that was held stays held for ever. Raises LimitError beyond four dots of `dev`.
+    the device that does this, unsigned; of whom it is not, by `my_person`, is said in `of`. Joined then, nothing of either
+    copy is lost; a text may come twice, or come back once deleted. Without this a head that was held stays held for ever.
+    Raises LimitError beyond four dots of `dev`.
     """
     devices = frozenset(forked)
     entries, others = dict(mine.entries), dict(theirs.entries)
@@ -129,9 +133,9 @@ def adopt_fork(mine: State, theirs: State, forked: Iterable[str], dev: str) -> t
         kept = {
             dot: value for dot, value in ours.items() if dot[:16] not in devices or _both(dot, ours, there)
         }
-        for value in {value.body: value for value in lone}.values():
+        for value in _resigned(name, lone, my_person):
             n += 1
-            kept = write(kept, (), make_dot(dev, n), msgspec.structs.replace(value, s=""))
+            kept = write(kept, (), make_dot(dev, n), value)
         _put(entries, name, kept)
         _put(others, name, {d: v for d, v in there.items() if d[:16] not in devices or _both(d, ours, there)})
     return State({**mine.ctx, dev: n} if n else mine.ctx, entries), State(theirs.ctx, others)
@@ -141,8 +145,19 @@ def _both(dot: str, ours: Entry, there: Entry) -> bool:
     return dot in ours and dot in there and same_identity(ours[dot], there[dot])
 
 
-def _lone(entry: Entry, other: Entry, devices: frozenset[str]) -> list[Value]:
-    return [value for dot, value in entry.items() if dot[:16] in devices and not _both(dot, entry, other)]
+def _lone(entry: Entry, other: Entry, devices: frozenset[str]) -> list[tuple[str, Value]]:
+    return [item for item in entry.items() if item[0][:16] in devices and not _both(item[0], entry, other)]
+
+
+def _resigned(name: str, values: list[tuple[str, Value]], my_person: Mine) -> Iterable[Value]:
+    """These values as another device signs them: each body once, and of equal bodies the own one (format section 5.2)."""
+    made: dict[str | None, Value] = {}
+    for dot, value in values:
+        text = memory_name(name) is not None and value.body is not None
+        of = carried(dot, value, my_person) if text else ""
+        if value.body not in made or not of:
+            made[value.body] = msgspec.structs.replace(value, of=of, s="")
+    return made.values()
 
 
 def _put(entries: dict[str, Entry], name: str, entry: Entry) -> None:

@@ -1,6 +1,6 @@
 """Dots, values and their signatures (format section 5): what one write of one device is, and who may say so.
 
-A value names a body by hash; it never holds one. Its identity (dot, entry, body, clock, bases, kind) is signed by the
+A value names a body by hash; it never holds one. Its identity (dot, entry, body, clock, bases, kind, whose word) is signed by the
 device of the dot; `loc` and `base` only tell where sealed bytes lie and prove nothing. Nothing here joins or shows values.
 """
 
@@ -17,6 +17,8 @@ from ipfsmem.seal.primitives import Signer25519, verify
 
 LIVE = "live"
 FORGOTTEN = "forgotten"
+#: The `of` of what came from another vault, a chat export or a distillation (format section 5.2).
+FOREIGN = "foreign"
 #: Hashes in `b`, and dots of one device in one entry (format sections 5 and 8).
 MAX_BASES = 4
 MAX_DOTS = 4
@@ -48,6 +50,7 @@ class Value(
 ):
     """One sibling of an entry: a text, or the user's wish to forget (`body` is then None).
 
+    `of` is whose word it is when that is not its signer's: the first author's device id, or "foreign"; else empty.
     `s` is empty as long as nobody else was shown the value: signatures may be made as late as the first publish.
     """
 
@@ -57,11 +60,8 @@ class Value(
     h: str
     kind: str
     loc: Loc | None = None
+    of: str = ""
     s: str = ""
-
-    def identity_fields(self) -> tuple[str | None, str, tuple[str, ...], str]:
-        """What, beside dot and entry, makes this value the one it is; `loc`, `base` and `s` do not."""
-        return (self.body, self.h, self.b, self.kind)
 
 
 #: All siblings of one entry, by the text of their dots.
@@ -76,13 +76,14 @@ class Seen(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     s: str
 
 
-class _Identity(msgspec.Struct):
+class _Identity(msgspec.Struct, kw_only=True, omit_defaults=True):
     b: tuple[str, ...]
     body: str | None
     dot: str
     e: str
     h: str
     kind: str
+    of: str = ""
     vault: str
 
 
@@ -196,6 +197,11 @@ def _fault(name: EntryName, dev: str, value: Value, published: bool) -> str | No
         return "a segment is written by its own device only"
     if value.b and not isinstance(name, MemoryName):
         return "only a memory has bases"
+    if value.of:
+        if not isinstance(name, MemoryName) or value.kind != LIVE:
+            return "only a memory's text is of somebody"
+        if (value.of != FOREIGN and not _is_device(value.of)) or value.of == dev:
+            return "of is neither another device's id nor foreign"
     if value.b:
         if len(value.b) > MAX_BASES or len(set(value.b)) < len(value.b):
             return f"b has repeats or more than {MAX_BASES} hashes"
@@ -220,13 +226,28 @@ def hash32(body: str) -> str:
 def same_identity(mine: Value, theirs: Value) -> bool:
     """Whether two values under one dot of one entry are the same write (location and signature apart)."""
     return mine is theirs or (
-        mine.body == theirs.body and mine.h == theirs.h and mine.b == theirs.b and mine.kind == theirs.kind
+        mine.body == theirs.body
+        and mine.h == theirs.h
+        and mine.b == theirs.b
+        and mine.kind == theirs.kind
+        and mine.of == theirs.of
     )
 
 
 def identity(entry_name: str, dot: str, value: Value, vault: bytes) -> bytes:
     """The bytes that the dot's device signs; `vault` is the vault tag, 16 bytes (format section 5)."""
-    return _VALUE + _encode(_Identity(value.b, value.body, dot, entry_name, value.h, value.kind, vault.hex()))
+    return _VALUE + _encode(
+        _Identity(
+            b=value.b,
+            body=value.body,
+            dot=dot,
+            e=entry_name,
+            h=value.h,
+            kind=value.kind,
+            of=value.of,
+            vault=vault.hex(),
+        )
+    )
 
 
 def sign_value(signer: Signer25519, entry_name: str, dot: str, value: Value, vault: bytes) -> Value:

@@ -63,6 +63,9 @@ class KeyView(msgspec.Struct, frozen=True):
     `conflicts`: the other siblings, greatest first, each with a file of its own.
     `hidden`: siblings without a file, listed only: those behind a forgotten value, and those whose file name, made of
         8 digits of the hash, a greater sibling has.
+    `others`: in an own view the texts of others that are not promoted; none of them stands in `conflicts` or `hidden`.
+    `unheeded`: in an own view the dots of others' wishes to forget.
+    `own`: whether what is shown is the reader's own word; also true when nothing is.
     `not_fetched`: dots whose body is not at hand, and `missing_base`, a base that is not: the view may change when they are.
     """
 
@@ -75,6 +78,9 @@ class KeyView(msgspec.Struct, frozen=True):
     forgotten: bool = False
     conflicts: tuple[Conflict, ...] = ()
     hidden: tuple[Conflict, ...] = ()
+    others: tuple[Conflict, ...] = ()
+    unheeded: tuple[str, ...] = ()
+    own: bool = True
     not_fetched: tuple[str, ...] = ()
     missing_base: str | None = None
 
@@ -84,11 +90,11 @@ class KeyView(msgspec.Struct, frozen=True):
         return not self.not_fetched and self.missing_base is None
 
     def rendered(self, *files: str) -> tuple[str, ...]:
-        """The dots that a write replaces whose writer was given this text and the conflict copies `files` too.
+        """The dots that a write replaces whose writer was given this text and the copies `files` too.
 
         Raises NotFoundError for a copy that is not listed here.
         """
-        copies = {copy.file: copy for copy in (*self.hidden, *self.conflicts)}
+        copies = {copy.file: copy for copy in (*self.others, *self.hidden, *self.conflicts)}
         dots = self.dots
         for file in files:
             if file not in copies:
@@ -102,8 +108,7 @@ def view_entry(key: str, entry: Entry, bodies: Bodies, base_bodies: BaseBodies) 
     forgotten = [dot for dot, value in entry.items() if value.kind == FORGOTTEN]
     if forgotten:
         dots = tuple(sorted(forgotten, key=lambda dot: _dot_order(dot, entry[dot]), reverse=True))
-        hidden = tuple(Conflict(_file(key, s), s.body, s.dots) for s in siblings(entry))
-        return KeyView(key, forgotten=True, dot=dots[0], dots=dots, hidden=hidden)
+        return KeyView(key, forgotten=True, dot=dots[0], dots=dots, hidden=copies_of(key, entry))
     found = siblings(entry)
     if not found:
         return KeyView(key)
@@ -112,6 +117,60 @@ def view_entry(key: str, entry: Entry, bodies: Bodies, base_bodies: BaseBodies) 
     if len(found) == 1:
         return _one(key, winner, data)
     return _several(key, found, data, bodies, base_bodies)
+
+
+def own_view(
+    key: str,
+    entry: Entry,
+    own: Callable[[str, str], bool],
+    bodies: Bodies,
+    base_bodies: BaseBodies,
+) -> KeyView:
+    """What a folder, a context block and the agents' index show: the view of the reader's own texts alone (section 5.2).
+
+    `own(dot, of)` tells whether a value is the reader's own.
+
+    Texts of others that are not also own are in `others`. Where nothing is own nothing is shown. A write that was given
+    this replaces, beside the own dots, those of others that hold the very same bodies: of equal bodies own wins.
+    """
+    mine = {dot: value for dot, value in entry.items() if own(dot, value.of)}
+    if len(mine) == len(entry):
+        return view_entry(key, entry, bodies, base_bodies)
+    shown = view_entry(key, mine, bodies, base_bodies)
+    same: dict[str, tuple[str, ...]] = {}
+    foreign: Entry = {}
+    unheeded: list[str] = []
+    held = {value.body for value in mine.values()}
+    for dot, value in entry.items():
+        if dot in mine:
+            continue
+        if value.body is None:
+            unheeded.append(dot)
+        elif value.body in held:
+            same[value.body] = (*same.get(value.body, ()), dot)
+        else:
+            foreign[dot] = value
+
+    def also(dots: tuple[str, ...]) -> tuple[str, ...]:
+        rendered = dict.fromkeys(entry[dot].body for dot in dots if dot in entry)
+        return dots + tuple(dot for body in rendered for dot in same.get(body or "", ()))
+
+    def copies(listed: tuple[Conflict, ...]) -> tuple[Conflict, ...]:
+        return tuple(msgspec.structs.replace(copy, dots=also(copy.dots)) for copy in listed)
+
+    return msgspec.structs.replace(
+        shown,
+        dots=also(shown.dots),
+        conflicts=copies(shown.conflicts),
+        hidden=copies(shown.hidden),
+        others=copies_of(key, foreign),
+        unheeded=tuple(sorted(unheeded, key=lambda dot: _dot_order(dot, entry[dot]), reverse=True)),
+    )
+
+
+def copies_of(key: str, entry: Entry) -> tuple[Conflict, ...]:
+    """Every text of an entry under the name of a copy, greatest first."""
+    return tuple(Conflict(_file(key, s), s.body, s.dots) for s in siblings(entry))
 
 
 def siblings(entry: Entry) -> list[Sibling]:

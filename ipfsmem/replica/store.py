@@ -180,6 +180,12 @@ class Store:
             if found is not None and found.scope == scope:
                 yield found, decode_entry(name, text)
 
+    def holding(self, text: bytes) -> Iterator[tuple[str, Entry]]:
+        """The entries in whose JSON `text` stands."""
+        for name, known in self._texts():
+            if text in known:
+                yield name, decode_entry(name, known)
+
     def unsigned(self) -> Iterator[tuple[str, Entry]]:
         """The entries that hold a value without a signature: written while there was no vault."""
         for name, text in self._texts():

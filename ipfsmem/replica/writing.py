@@ -17,8 +17,10 @@ from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.state import delete, next_bases, write
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Loc, Value, dot, hash32, sign_value
 from ipfsmem.causal.view import in_view_order
+from ipfsmem.causal.whose import replaced_of
 from ipfsmem.errors import MembershipError, UsageError
 from ipfsmem.replica.many import mapped
+from ipfsmem.replica.others import keep_own, known_of, note_others, with_kept
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame
 
@@ -39,6 +41,8 @@ class Writing:
         self._n = frame.ctx.get(replica.device.id, 0)
         self._hlc = frame.hlc
         self._changes: dict[str, Entry] = {}
+        #: What stood there before.
+        self._before: dict[str, Entry] = {}
         self._touched: set[str] = set()
         self._blocks: list[tuple[bytes, bytes]] = []
         self._bodies: dict[str | None, bytes] = {}
@@ -61,21 +65,44 @@ class Writing:
             return self._bodies[value.body]
         return self._store.body(name, value)
 
-    def put(self, name: str, body: bytes, replaces: Sequence[str]) -> str:
-        """Write a text; `replaces` are the dots that its writer was shown. Returns the new dot."""
+    def put(
+        self, name: str, body: bytes, replaces: Sequence[str], *, of: str = "", promoted: bool = False
+    ) -> str:
+        """Write a text; `replaces` are the dots that its writer was shown. Returns the new dot.
+
+        It goes on as others' word when it replaces a text of theirs or has the bytes of one that this device holds,
+        unless a person `promoted` it (format section 5.2). `of` names whose it is in any case.
+        """
         entry = self.entry(name)
         bases: tuple[tuple[str, ...], Loc | None] = ((), None)
         if memory_name(name) is not None:
-            old = in_view_order(entry, replaces)
+            known = with_kept(self._replica, name, entry)
+            if not of and not promoted:
+                of = self._of(known, body, replaces)
+            old = in_view_order(known, replaces)
             public = {
-                hash32(v.body) for d, v in entry.items() if v.body is not None and self._is_published(d)
+                hash32(v.body) for d, v in known.items() if v.body is not None and self._is_published(d)
             }
             bases = next_bases(old, public.__contains__)
-        return self._add(name, entry, body, replaces, bases, tick=True)
+        return self._add(name, entry, body, replaces, bases, of, tick=True)
 
-    def keep_beside(self, name: str, body: bytes) -> str:
+    def keep_beside(self, name: str, body: bytes, *, of: str = "") -> str:
         """An imported text: a sibling of whatever is there, with clock zero and without bases (section 1.5)."""
-        return self._add(name, self.entry(name), body, (), ((), None), tick=False)
+        entry = self.entry(name)
+        return self._add(
+            name,
+            entry,
+            body,
+            (),
+            ((), None),
+            of or self._of(with_kept(self._replica, name, entry), body, ()),
+            tick=False,
+        )
+
+    def _of(self, entry: Entry, body: bytes, replaces: Sequence[str]) -> str:
+        """Whose word a new text is, as far as this device can know."""
+        mine, digest = self._replica.is_mine, sha256(body).hexdigest()
+        return replaced_of(entry, replaces, digest, mine) or known_of(self._replica, entry, digest)
 
     def forget(self, name: str, replaces: Sequence[str]) -> str:
         """The user's wish to forget: hides what others edit at the same time."""
@@ -84,6 +111,7 @@ class Writing:
 
     def remove(self, name: str, replaces: Sequence[str]) -> None:
         """Delete what was shown; nothing stays of it, and other siblings do."""
+        self._before.setdefault(name, self.entry(name))
         self._changes[name] = delete(self.entry(name), replaces)
 
     def _add(
@@ -93,6 +121,7 @@ class Writing:
         body: bytes,
         replaces: Sequence[str],
         bases: tuple[tuple[str, ...], Loc | None],
+        of: str,
         *,
         tick: bool,
     ) -> str:
@@ -108,6 +137,7 @@ class Writing:
             h=self._tick() if tick else ZERO,
             kind=LIVE,
             loc=Loc(ek, digest.hexdigest(), len(stored)),
+            of=of,
         )
         self._bodies[value.body] = body
         return self._set(name, entry, replaces, value)
@@ -116,6 +146,7 @@ class Writing:
         device = self._replica.device
         self._n += 1
         new = dot(device.id, self._n)
+        self._before.setdefault(name, entry)
         self._changes[name] = write(entry, replaces, new, value)
         if len(self._changes) >= _HELD:
             self._touched.update(self._changes)
@@ -141,8 +172,10 @@ class Writing:
             signed = mapped(lambda item: sign_entry(self._replica, *item), list(self._changes.items()))
             self._changes = dict(zip(self._changes, signed, strict=True))
             note_unscanned(self._replica, [name for name, entry in self._changes.items() if entry])
+        note_others(self._replica, self._changes)
+        keep_own(self._replica, self._before, self._changes)
         self._store.apply(self._changes, frame, self._blocks)
-        self._changes, self._blocks, self._bodies = {}, [], {}
+        self._changes, self._before, self._blocks, self._bodies = {}, {}, [], {}
 
 
 @contextlib.contextmanager

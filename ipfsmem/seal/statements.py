@@ -248,16 +248,16 @@ def _check_revoke(body: Revoke) -> None:
         _bad("revoke", f"has the counter {body.n}")
 
 
-def check_label(label: str) -> None:
+def check_label(label: str, what: str = "a member's label") -> None:
     """Refuse a label that is empty, longer than 128 bytes of UTF-8, or holds a control character."""
     try:
         size = len(label.encode())
     except UnicodeEncodeError:
-        raise FormatError("a member's label is not text") from None
+        raise FormatError(f"{what} is not text") from None
     if not 1 <= size <= MAX_LABEL_BYTES:
-        raise FormatError(f"a member's label has 1 to {MAX_LABEL_BYTES} bytes of UTF-8, this has {size}")
+        raise FormatError(f"{what} has 1 to {MAX_LABEL_BYTES} bytes of UTF-8, this has {size}")
     if any(char < " " or "\x7f" <= char <= "\x9f" for char in label):
-        raise FormatError("a member's label holds a control character")
+        raise FormatError(f"{what} holds a control character")
 
 
 def _check_sign_key(text: str, kind: str, name: str) -> None:

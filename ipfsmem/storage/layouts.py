@@ -75,11 +75,11 @@ class PlainLayout:
 
     def _root(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
         db = replica.db
-        seen, others = self._memories.overview.look(keep=True)
+        looked = seen, others = self._memories.overview.look(keep=True)
         # The usual case: the body is the file, so its CID follows from the value.
         hashed = [(one.slot, (file_name(one.key), RAW_PREFIX + one.sha, one.size)) for one in seen]
         files = self._texts(replica, others)
-        files.append((b"MEMORY.md", *_any_file(db, self._memories.index().encode())))
+        files.append((b"MEMORY.md", *_any_file(db, self._memories.whole_index(looked).encode())))
         days = self._days(replica, others)
         shown = {RAW_PREFIX + one.sha for one in seen}
         shown.update(cid for _, cid, _ in (*files, *days))
@@ -111,7 +111,7 @@ class PlainLayout:
                 if value.loc is not None and not value.loc.ek:
                     links.append((file_name(key), *_located(value.loc.sha, value.loc.size)))
                 continue
-            view = self._memories.view(key, entry)
+            view = self._memories.whole_view(key, entry)
             if view.data is not None:
                 links.append((file_name(key), *add_file(replica.db, view.data)))
             for copy in view.conflicts:

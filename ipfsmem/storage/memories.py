@@ -16,9 +16,20 @@ from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, parse_memory
 from ipfsmem.causal.entries import memory_entry, memory_name
 from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
-from ipfsmem.causal.view import KeyView, siblings, view_entry
+from ipfsmem.causal.view import (
+    BaseBodies,
+    Bodies,
+    Conflict,
+    KeyView,
+    copies_of,
+    own_view,
+    siblings,
+    view_entry,
+)
+from ipfsmem.causal.whose import is_own
 from ipfsmem.errors import ChangedError, FormatError, LimitError, NotFoundError, UsageError
 from ipfsmem.replica.many import blocks_here
+from ipfsmem.replica.others import entries_of_others, with_kept
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.writing import Writing, writing
 from ipfsmem.storage.readings import (
@@ -30,7 +41,7 @@ from ipfsmem.storage.readings import (
     Unsettled,
     token_hash,
 )
-from ipfsmem.storage.shown import Overview, head_of
+from ipfsmem.storage.shown import Overview, Shown, head_of
 
 
 class Before(msgspec.Struct, frozen=True):
@@ -49,6 +60,8 @@ class Listed(msgspec.Struct, frozen=True):
     merged: bool = False
     conflicts: int = 0
     fetched: bool = True
+    #: Whether it is the word of this device's person; else of others, and not promoted.
+    own: bool = True
 
 
 class Memories:
@@ -82,12 +95,51 @@ class Memories:
         entry: Entry | None = None,
         body: Callable[[str, Value], bytes | None] | None = None,
     ) -> KeyView:
-        """The view of one key. `body` finds texts that a transaction in progress has written, too."""
-        store = self.replica.store
-        name = self.name(key)
-        entry = store.entry(name) if entry is None else entry
+        """What this reader is shown under a key: the view of the own texts, or of all where none is own (section 5.2).
+
+        Then `own` is false, and every text is listed in `others`. `body` finds texts that a transaction in progress has
+        written, too.
+        """
+        entry = self.entry(key, entry)
         if not entry:
             return KeyView(key)
+        owned = [self.is_own(dot, value.of) for dot, value in entry.items()]
+        if all(owned):
+            return view_entry(key, entry, *self._bodies(key, entry, body))
+        if any(owned):
+            return own_view(key, entry, self.is_own, *self._bodies(key, entry, body))
+        whole = self.whole_view(key, entry, body)
+        if whole.forgotten:
+            return whole
+        return msgspec.structs.replace(
+            whole, own=False, conflicts=(), hidden=(), others=copies_of(key, entry)
+        )
+
+    def entry(self, key: str, entry: Entry | None = None) -> Entry:
+        """The siblings of a memory, with the last own text where others replaced all own ones (`with_kept`)."""
+        name = self.name(key)
+        return with_kept(self.replica, name, self.replica.store.entry(name) if entry is None else entry)
+
+    def whole_view(
+        self,
+        key: str,
+        entry: Entry | None = None,
+        body: Callable[[str, Value], bytes | None] | None = None,
+    ) -> KeyView:
+        """The view of one key, whoever wrote there: the same on every device, and what a published root shows."""
+        entry = self.replica.store.entry(self.name(key)) if entry is None else entry
+        if not entry:
+            return KeyView(key)
+        return view_entry(key, entry, *self._bodies(key, entry, body))
+
+    def is_own(self, dot: str, of: str) -> bool:
+        """Whether a value with this dot and this `of` is the word of the person whose device this is."""
+        return is_own(dot, of, self.replica.is_mine)
+
+    def _bodies(
+        self, key: str, entry: Entry, body: Callable[[str, Value], bytes | None] | None
+    ) -> tuple[Bodies, BaseBodies]:
+        store, name = self.replica.store, self.name(key)
         find = body or store.body
 
         def bodies(wanted: str) -> bytes | None:
@@ -104,12 +156,12 @@ class Memories:
                     return bodies(value.body)
             return None
 
-        return view_entry(key, entry, bodies, bases)
+        return bodies, bases
 
     def read(self, key: str) -> Reading | None:
         """One memory, None when there is none (or it is forgotten). Raises NotFoundError when not fetched."""
         with self.replica.reading():
-            entry = self.replica.store.entry(self.checked_name(key))
+            entry = self.entry(check_key(key))
             view = self.view(key, entry)
             if view.data is None and view.not_fetched:
                 raise _not_fetched(key, view.not_fetched)
@@ -119,15 +171,14 @@ class Memories:
         """A conflict copy by its file name, `<key>.conflict-<8 hex>.md`. Raises NotFoundError."""
         name = self.checked_name(key)
         with self.replica.reading():
-            entry = self.replica.store.entry(name)
+            entry = self.entry(key)
             view = self.view(key, entry)
-            for copy in (*view.conflicts, *view.hidden):
+            for copy in (*view.conflicts, *view.hidden, *view.others):
                 if copy.file == file:
-                    value = entry[copy.dot]
-                    data = self.replica.store.body(name, value)
+                    data = self.replica.store.body(name, entry[copy.dot])
                     if data is None:
                         raise _not_fetched(key, (copy.dot,))
-                    return Reading(key, data, copy.dots, device=copy.dot[:16], hlc=value.h)
+                    return _copy_reading(view, copy, entry, data)
         raise NotFoundError(f"{key} has no conflict copy {file}", hint="List them with: ipfsmem conflicts.")
 
     def views(self) -> Iterator[tuple[Entry, KeyView]]:
@@ -173,69 +224,97 @@ class Memories:
         """The line of one entry. `heads` collects the headers met."""
         if len(entry) == 1:
             # The usual case: one text. Its header is kept by the hash of the body.
-            (value,) = entry.values()
+            ((dot, value),) = entry.items()
             if value.body is None:
                 return None
             file = self._heads.get(value.body)
             if file is None:
                 data = self.replica.store.body(self.name(key), value)
                 file = head_of(data) if data is not None else None
-            if file is not None:
+            if file is not None and self.is_own(dot, value.of):
                 heads[value.body] = file
                 return Listed(key, file, value.body)
         view = self.view(key, entry)
         if view.data is not None:
-            return Listed(key, head_of(view.data), view.body, view.merged, len(view.conflicts))
+            file = head_of(view.data)
+            return Listed(key, file, view.body, view.merged, len(view.conflicts), own=view.own)
         if view.not_fetched:
-            return Listed(key, _head(None), view.body, fetched=False)
+            return Listed(key, _head(None), view.body, fetched=False, own=view.own)
         return None
 
     def conflicts(self) -> list[Unsettled]:
-        """Every key whose view hides or sets apart a sibling, with all texts that are at hand."""
+        """Every key whose view hides or sets apart a sibling, or that has texts of others which nobody promoted; with all
+        texts that are at hand.
+        """
         with self.replica.reading():
             found = [self._unsettled(view, entry) for view, entry in self._contested()]
         return sorted(found, key=lambda item: item.key)
 
     def _contested(self) -> Iterator[tuple[KeyView, Entry]]:
-        for name, entry in self.replica.store.crowded():
+        found = dict([*self.replica.store.crowded(), *entries_of_others(self.replica)])
+        for name, known in found.items():
             parsed = memory_name(name)
             if parsed is not None and parsed.scope == self.scope:
+                entry = self.entry(parsed.key, known)
                 view = self.view(parsed.key, entry)
-                if view.conflicts or view.hidden:
+                if view.conflicts or view.hidden or view.others or view.unheeded:
                     yield view, entry
 
     def _unsettled(self, view: KeyView, entry: Entry) -> Unsettled:
         copies = []
-        for copy in (*view.conflicts, *view.hidden):
-            value = entry[copy.dot]
-            data = self.replica.store.body(self.name(view.key), value)
-            reading = (
-                None
-                if data is None
-                else Reading(view.key, data, copy.dots, device=copy.dot[:16], hlc=value.h)
-            )
+        for copy in (*view.conflicts, *view.hidden, *view.others):
+            if not view.own and set(copy.dots) <= set(view.dots):
+                continue  # shown already
+            data = self.replica.store.body(self.name(view.key), entry[copy.dot])
+            reading = None if data is None else _copy_reading(view, copy, entry, data)
             copies.append(Copy(copy.file, copy.dots, reading))
-        return Unsettled(view.key, _reading(view, entry), tuple(copies), view.dots, view.forgotten)
+        dots = (*view.dots, *view.unheeded)
+        return Unsettled(view.key, _reading(view, entry), tuple(copies), dots, view.forgotten)
 
     def index(self, *, keep: bool = False) -> str:
-        """The text of MEMORY.md. `keep`: see `Overview.look`."""
+        """The text of MEMORY.md for this reader's agents and folders: nothing that is others' word, not even a name.
+
+        `keep`: see `Overview.look`.
+        """
         with self.replica.reading():
-            shown, others = self.overview.look(self.scope, keep=keep)
-            lines = [(one.key, one.section, one.line) for one in shown]
-            for name, entry in others.items():
-                parsed = memory_name(name)
-                if parsed is None:
+            return self._index(self.overview.look(self.scope, keep=keep), self.view, self.is_own)
+
+    def whole_index(self, seen: tuple[list[Shown], dict[str, Entry]]) -> str:
+        """The text of MEMORY.md in a published root, whoever wrote there; `seen` is what `Overview.look` found."""
+        return self._index(seen, self.whole_view, lambda dot, of: True)
+
+    def _index(
+        self,
+        seen: tuple[list[Shown], dict[str, Entry]],
+        view_of: Callable[[str, Entry], KeyView],
+        wanted: Callable[[str, str], bool],
+    ) -> str:
+        lines: list[tuple[str, str, str]] = []
+        attention: list[IndexItem] = []
+        entries = dict(seen[1])
+        for one in seen[0]:
+            if wanted(one.dot, one.of):
+                lines.append((one.key, one.section, one.line))
+            else:
+                entries[self.name(one.key)] = self.replica.store.entry(self.name(one.key))
+        for name, entry in entries.items():
+            parsed = memory_name(name)
+            if parsed is None:
+                continue
+            dot, value = next(iter(entry.items()))
+            if len(entry) == 1 and (value.body is None or wanted(dot, value.of)):
+                if value.body is None:
                     continue
-                line = self.overview.line(name, *entry.values()) if len(entry) == 1 else None
-                if line is None and (item := self._listed(parsed.key, entry, {})) is not None:
-                    line = index_line(_index_item(item.key, item.file))
-                if line is not None:
-                    lines.append((parsed.key, *line))
-            attention = []
-            for view, entry in self._contested():
+                line = self.overview.line(name, value)
+            else:
+                view = view_of(parsed.key, entry)
                 for copy in view.conflicts:
-                    data = self.replica.store.body(self.name(view.key), entry[copy.dot])
-                    attention.append(_index_item(view.key, _head(data), copy.file))
+                    data = self.replica.store.body(name, entry[copy.dot])
+                    attention.append(_index_item(parsed.key, _head(data), copy.file))
+                if not view.own or (view.data is None and not view.not_fetched):
+                    continue
+                line = index_line(_index_item(parsed.key, _head(view.data)))
+            lines.append((parsed.key, *(line or index_line(_index_item(parsed.key, _head(None))))))
         return assemble_index(lines, attention)
 
     # -- writing -----------------------------------------------------------------------------------------------
@@ -250,7 +329,8 @@ class Memories:
     ) -> Reading:
         """Make `data` the text of a memory, durable when this returns; what is shown then. The same text is no news.
 
-        It replaces what `seen` was shown; without it, what is shown now. A function is given the text that the caller
+        It replaces what `seen` was shown; without it, what is shown now and own: a new text comes beside one of others,
+        which nobody was given. A function is given the text that the caller
         was shown (None: there was none) and makes the new one of it. `if_match` is the SHA-256 of the text that is
         shown now ("" for none).
 
@@ -281,7 +361,7 @@ class Memories:
             data, dots = data(before.data), before.dots
         check_body(key, data)
         new = self._put(change, key, data, dots)
-        entry = change.entry(name)
+        entry = self.entry(key, change.entry(name))
         shown = _reading(self._now(change, key), entry)
         if shown is not None or new is None:
             return shown or Reading(key, data, tuple(entry))
@@ -297,10 +377,11 @@ class Memories:
             if seen.shown is None and not seen.forgotten:
                 raise _not_fetched(key)
             return Before(seen.shown.data if seen.shown is not None else None, dots)
-        name = self.name(key)
-        entry = change.entry(name)
+        entry = self.entry(key, change.entry(self.name(key)))
         if seen is None:
             view = self._now(change, key)
+            if not view.own:
+                return Before(None, ())
         else:
             if not set(dots) <= entry.keys():
                 raise ChangedError(f"what was read of {key} was replaced meanwhile")
@@ -319,10 +400,11 @@ class Memories:
             return seen
         view = self._now(change, key)
         if seen is None:
-            return view.dots
+            return view.dots if view.own else ()
         if len(seen) < SEEN_LEAST:
             raise UsageError(f"the hash of what was seen has at least {SEEN_LEAST} digits")
-        for token in (view.dots, self._unsettled(view, change.entry(self.name(key))).token):
+        entry = self.entry(key, change.entry(self.name(key)))
+        for token in (view.dots, self._unsettled(view, entry).token):
             if token_hash(token).startswith(seen.lower()):
                 return token
         raise ChangedError(f"{key} is not what was read", hint="Read it again.")
@@ -339,7 +421,11 @@ class Memories:
             (value,) = entry.values()
             if value.body == sha256(data).hexdigest():
                 return None
-        if any(value.kind == FORGOTTEN for dot, value in entry.items() if dot not in dots):
+        if any(
+            value.kind == FORGOTTEN and self.is_own(dot, "")
+            for dot, value in entry.items()
+            if dot not in dots
+        ):
             raise ChangedError(
                 f"{key} was forgotten meanwhile, so nothing was written",
                 hint="To have it again, write it without what was read before.",
@@ -388,14 +474,48 @@ class Memories:
                 raise NotFoundError(f"there is no memory {key}")
             dots = self._dots(change, key, seen)
             if data is None:
-                entry = change.entry(name)
-                if any(entry[dot].kind == FORGOTTEN for dot in dots if dot in entry):
+                entry = self.entry(key, change.entry(name))
+                if self.view(key, {dot: entry[dot] for dot in dots if dot in entry}, change.body).forgotten:
                     change.forget(name, dots)
                     return None
                 data = self.before(change, key, seen).data
                 if data is None:
                     raise NotFoundError(f"{key} has no text to keep", hint=f"Look: ipfsmem conflicts {key}")
             return self.write_in(change, key, data, seen=dots)
+
+    def promote(self, key: str, file: str | None = None) -> Reading:
+        """A person's word that a text of others is their own from now on: the copy `file`, or the only one there is.
+
+        It replaces what is shown and that text. What is own already stays as it is. Never to be called for a model, an
+        API token, an adapter or a folder (section 5.2). Raises NotFoundError, UsageError when there are several.
+        """
+        name = self.checked_name(key)
+        with writing(self.replica) as change:
+            entry = self.entry(key, change.entry(name))
+            view = self.view(key, entry)
+            if view.own and file is None and len(view.others) > 1:
+                raise UsageError(
+                    f"{key} has {len(view.others)} texts of others: say which one",
+                    hint=f"See them with: ipfsmem conflicts {key}",
+                )
+            if view.own and file is None and view.others:
+                file = view.others[0].file
+            copy = next((one for one in view.others if one.file == file), None)
+            if file is not None and copy is None:
+                raise NotFoundError(
+                    f"{key} has no text of others {file}", hint="List them with: ipfsmem conflicts."
+                )
+            data = self.replica.store.body(name, entry[copy.dot]) if copy is not None else view.data
+            if data is None:
+                if copy is None and not view.not_fetched:
+                    raise NotFoundError(f"there is no memory {key}")
+                raise _not_fetched(key, copy.dots if copy is not None else view.not_fetched)
+            if copy is not None or not view.own:
+                dots = (*view.dots, *(copy.dots if copy is not None else ()))
+                change.put(name, data, tuple(dict.fromkeys(dots)), promoted=True)
+            shown = _reading(self._now(change, key), self.entry(key, change.entry(name)))
+            assert shown is not None
+            return shown
 
 
 def check_body(key: str, data: bytes) -> None:
@@ -439,10 +559,16 @@ def _reading(view: KeyView, entry: Entry) -> Reading | None:
         view.data,
         view.dots,
         view.merged,
-        tuple(copy.file for copy in view.conflicts),
+        tuple(copy.file for copy in (*view.conflicts, *(view.others if view.own else ()))),
         view.dot[:16],
         entry[view.dot].h,
+        view.own,
     )
+
+
+def _copy_reading(view: KeyView, copy: Conflict, entry: Entry, data: bytes) -> Reading:
+    own = copy not in view.others
+    return Reading(view.key, data, copy.dots, device=copy.dot[:16], hlc=entry[copy.dot].h, own=own)
 
 
 def _head(data: bytes | None) -> MemoryFile:

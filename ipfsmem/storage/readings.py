@@ -38,6 +38,8 @@ class Reading(msgspec.Struct, frozen=True):
     #: The device that wrote it, and its clock.
     device: str = ""
     hlc: str = ""
+    #: Whether it is the word of the reader's own person; else of others, and not promoted (format section 5.2).
+    own: bool = True
 
     @property
     def file(self) -> MemoryFile:
@@ -72,7 +74,7 @@ class Unsettled(msgspec.Struct, frozen=True):
     key: str
     shown: Reading | None
     copies: tuple[Copy, ...]
-    #: The dots of what is shown, or of the forget that hides the copies.
+    #: The dots of what is shown, or of the forget that hides the copies; and of others' forgets that hide nothing here.
     dots: Token = ()
     forgotten: bool = False
 

@@ -33,6 +33,7 @@ class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
     scope: str
     key: str
     dot: str
+    of: str
     sha: bytes
     size: int
     slot: bytes
@@ -154,7 +155,7 @@ class Overview:
             self._lines.pop((name, value.body), None)
             slot = hamt.name_hash(file_name(parsed.key))
             sha = bytes.fromhex(loc.sha)
-            leaf.shown.append(Shown(parsed.scope, parsed.key, dot, sha, loc.size, slot, *line))
+            leaf.shown.append(Shown(parsed.scope, parsed.key, dot, value.of, sha, loc.size, slot, *line))
         return leaf, whole
 
     def _remembered(self, prefix: str, digest: bytes) -> _Leaf | None:

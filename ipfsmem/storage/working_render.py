@@ -107,6 +107,10 @@ class Rendering:
         plan = _Plan()
         shown, others = self._memories.overview.look(self._memories.scope, keep=True)
         for one in shown:
+            if not self._memories.is_own(one.dot, one.of):
+                entry = self._replica.store.entry(self._memories.name(one.key))
+                self._want(one.key, entry, mains.get(one.key), plan)
+                continue
             main = mains.get(one.key) or f"{one.key}.md"
             row = rows.get(main)
             if row is not None and row.text == one.sha and row.dots == one.dot:
@@ -143,15 +147,18 @@ class Rendering:
         """What the files of one key are to show."""
         name = self._memories.name(key)
         main = main or f"{key}.md"
-        if len(entry) == 1:
-            ((dot, value),) = entry.items()
+        entry = self._memories.entry(key, entry)
+        if not entry:
+            return
+        dot, value = next(iter(entry.items()))
+        if len(entry) == 1 and self._memories.is_own(dot, value.of):
             if value.body is not None:
                 load = partial(self._replica.store.body, name, value)
                 plan.add(main, _Want(key, bytes.fromhex(value.body), (dot,), load))
             return
-        if not entry:
-            return
         view = self._memories.view(key, entry)
+        if not view.own:
+            return  # of others, and not promoted
         if view.not_fetched:
             plan.keep.add(key)
         if view.data is not None:

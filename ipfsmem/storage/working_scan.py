@@ -168,7 +168,7 @@ class Scan:
     ) -> tuple[tuple[str, ...], int]:
         """A file that was edited while the state moved on and before it was rendered: merged when that is clean."""
         older = self._base_for(row, row.text, text)
-        if view.data is not None and older is not None:
+        if view.data is not None and view.own and older is not None:
             merged = merge_memory(older, view.data, text)
             self._replica.db.add_blocks([(sha256(text).digest(), text)])
             if merged == view.data:
@@ -326,7 +326,7 @@ class Scan:
             )
         view = self._view(key)
         older = self._base_for(row, base, text) if row is not None else None
-        if view.data is not None and older is not None and row is not None:
+        if view.data is not None and view.own and older is not None and row is not None:
             merged = merge_memory(older, view.data, text)
             if merged == view.data:
                 return

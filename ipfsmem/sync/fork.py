@@ -16,6 +16,7 @@ from ipfsmem.causal.state import State, seen_counts
 from ipfsmem.causal.value import Entry, Value, same_identity
 from ipfsmem.errors import NotFoundError
 from ipfsmem.replica.events import append_moved
+from ipfsmem.replica.others import note_others
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame
 from ipfsmem.replica.writing import sign_entry
@@ -117,13 +118,14 @@ def adopt(
             left.append(change)
     frame = store.frame
     before, others = State(frame.ctx, mine), State(ctx, theirs)
-    after, others = adopt_fork(before, others, devices, replica.device.id)
+    after, others = adopt_fork(before, others, devices, replica.device.id, replica.is_mine)
     taken = {
         name: sign_entry(replica, name, after.entries.get(name, {}))
         for name in mine
         if after.entries.get(name, {}) != mine[name]
     }
     if taken or segments:
+        note_others(replica, taken)
         store.apply(taken | segments, Frame(after.ctx, frame.seen, frame.hlc))
     left += [Change(name, store.entry(name), others.entries.get(name, {})) for name in theirs]
     return left, lines

@@ -34,6 +34,7 @@ from ipfsmem.causal.value import (
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import FormatError, SignatureError
 from ipfsmem.replica.many import all_hold, blocks_here, no_collection
+from ipfsmem.replica.others import keep_own, note_others
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame, located
 from ipfsmem.sync.fetch import Fetcher
@@ -139,6 +140,7 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
     commit = head.commit.commit
     theirs_ctx = seen_counts(commit.ctx)
     joined: dict[str, Entry] = {}
+    before: dict[str, Entry] = {}
     bodies: list[bytes] = []
     bases: list[bytes] = []
     for change in changes:
@@ -155,7 +157,7 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
             )
             return False
         if outcome.entry != mine:
-            joined[change.name] = outcome.entry
+            joined[change.name], before[change.name] = outcome.entry, mine
             bodies += [
                 bytes.fromhex(value.loc.sha)
                 for dot, value in outcome.entry.items()
@@ -172,6 +174,8 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
     hlc = observed(store.frame.hlc, latest, now)
     frame = Frame(join_ctx(store.frame.ctx, theirs_ctx), join_seen(store.frame.seen, commit.ctx), hlc)
     if joined or frame != store.frame:
+        note_others(replica, joined)
+        keep_own(replica, before, joined)
         store.apply(joined, frame)
     report.entries_changed += len(joined)
     lacking = sum(digest not in here for digest in bodies)

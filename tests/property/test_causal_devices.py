@@ -79,7 +79,7 @@ class World:
                 device.held += 1
                 continue
             if forked:
-                joined = join_states(*adopt_fork(device.state, head.state, forked, device.id))
+                joined = join_states(*adopt_fork(device.state, head.state, forked, device.id, lambda _: True))
                 assert not joined.clashes
             device.state = joined.state
             device.seen = join_seen(device.seen, head.seen)

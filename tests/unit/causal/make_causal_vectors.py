@@ -19,6 +19,7 @@ from ipfsmem.causal.restore import step_back, values_to_move
 from ipfsmem.causal.state import Ctx, State, join_states, next_bases
 from ipfsmem.causal.tree import build_tree
 from ipfsmem.causal.value import (
+    FOREIGN,
     FORGOTTEN,
     LIVE,
     Entry,
@@ -32,7 +33,8 @@ from ipfsmem.causal.value import (
     sign_seen,
     sign_value,
 )
-from ipfsmem.causal.view import view_entry
+from ipfsmem.causal.view import own_view, view_entry
+from ipfsmem.causal.whose import carried, is_own, replaced_of
 from ipfsmem.seal.primitives import Signer25519
 
 HERE = Path(__file__).parent
@@ -101,6 +103,12 @@ def value_vectors() -> dict[str, Any]:
         ("m/old_note", 2, gone(0x019D8AEE00000001)),
         ("m/k", 3, based),
         (f"t/2026-04-14/{dev}/0", 2**53 - 1, lines),
+        ("m/work/tone", 4, live("a scope of its own\n", 7, loc=Loc("", sha("a scope of its own\n"), 19))),
+        ("m/k", 5, live("said by another\n", 8, of=A, loc=Loc("", sha("said by another\n"), 16))),
+        ("m/k", 6, live("from elsewhere\n", 9, of=FOREIGN, loc=Loc("", sha("from elsewhere\n"), 15))),
+        ("c/work", 7, live("{}", 10, loc=Loc("", sha("{}"), 2))),
+        ("c/work", 8, gone(11)),
+        (f"t/work/2026-04-14/{dev}/0", 9, lines),
     ]
     signed = [(e, dot(dev, n), sign_value(signer, e, dot(dev, n), v, VAULT)) for e, n, v in writes]
     first = signed[0][2]
@@ -133,6 +141,15 @@ def value_vectors() -> dict[str, Any]:
         ("forgotten with a body", "m/k", d1, changed(kind=FORGOTTEN)),
         ("forgotten with loc", "m/k", d1, changed(kind=FORGOTTEN, body=None)),
         ("forgotten with bases", "m/k", d1, changed(kind=FORGOTTEN, body=None, loc="-", b=["1" * 32])),
+        ("of the writer itself", "m/k", d1, changed(of=dev)),
+        ("of in capitals", "m/k", d1, changed(of="A" * 16)),
+        ("of something else", "m/k", d1, changed(of="chat")),
+        ("forgotten and of somebody", "m/k", d1, changed(kind=FORGOTTEN, body=None, loc="-", of=A)),
+        ("segment of somebody", f"t/2026-02-03/{dev}/0", d1, changed(of=A)),
+        ("card of somebody", "c/work", d1, changed(of=A)),
+        ("card with bases", "c/work", d1, changed(b=["1" * 32])),
+        ("card of the nameless scope", "c/", d1, changed()),
+        ("scope like a date", "m/2026-04-14/k", d1, changed()),
         ("unknown kind", "m/k", d1, changed(kind="dead")),
         ("five bases", "m/k", d1, changed(b=[str(i) * 32 for i in range(5)])),
         ("a base twice", "m/k", d1, changed(b=["1" * 32, "1" * 32])),
@@ -157,6 +174,7 @@ def value_vectors() -> dict[str, Any]:
         ("size as a fraction", text.replace("556]", "556.0]")),
         ("loc of four", text.replace("556]", "556,1]")),
         ("escaped letter", text.replace('"live"', '"\\u006cive"')),
+        ("empty of", text.replace('"s":', '"of":"","s":')),
         ("list", "[]"),
         ("cut off", text[:-1]),
     ]
@@ -166,6 +184,10 @@ def value_vectors() -> dict[str, Any]:
         ("another clock", "m/feedback_tone", d1, msgspec.structs.replace(first, h="0" * 16)),
         ("another body", "m/feedback_tone", d1, msgspec.structs.replace(first, body="0" * 64)),
         ("bases added", "m/feedback_tone", d1, msgspec.structs.replace(first, b=("1" * 32,))),
+        ("whose word added", "m/feedback_tone", d1, msgspec.structs.replace(first, of=A)),
+        ("whose word taken away", "m/k", signed[5][1], msgspec.structs.replace(signed[5][2], of="")),
+        ("another scope", "m/home/tone", signed[4][1], signed[4][2]),
+        ("no scope", "m/tone", signed[4][1], signed[4][2]),
         ("another signature", "m/feedback_tone", d1, msgspec.structs.replace(first, s=signed[1][2].s)),
     ]
     r = "0102030405060708"
@@ -519,9 +541,101 @@ def view_vectors() -> dict[str, Any]:
             }
         )
     return {
-        "about": "views of the key `tone`; dots: rendered in the text shown, in view order",
+        "about": (
+            "views of the key `tone`; dots: rendered in the text shown, in view order. `own_views` (section 5.2): what a "
+            "reader of the person p is shown, `persons` being all that is known of ids; `others`: texts of others; "
+            "`unheeded`: their wishes to forget. `words`: of a write with the hash `body` that replaces `replaces`, whose it "
+            "is; `carried`: under which `of` a value goes on when the reader signs it anew"
+        ),
         "texts": {sha(t): t for t in all_texts},
         "views": out,
+        "reader": "p",
+        "persons": PERSONS,
+        **own_vectors(),
+    }
+
+
+#: A and B are devices of one person; of the ids of D nothing is known.
+D = "d" * 16
+PERSONS = {A: "p", B: "p", C: "q"}
+
+
+def mine(dev: str) -> bool:
+    return PERSONS.get(dev) == "p"
+
+
+def own_vectors() -> dict[str, Any]:
+    base, left, right = MEMORY, MEMORY.replace("first", "FIRST"), MEMORY.replace("third", "THIRD")
+    clash = MEMORY.replace("first", "1st")
+    texts = [base, left, right, clash]
+    known = {sha(t): t.encode() for t in texts}
+    at, x = Loc("", sha(base), len(base)), sha(base)[:32]
+    a1, b1, c1, c2, d1 = dot(A, 1), dot(B, 1), dot(C, 1), dot(C, 2), dot(D, 1)
+
+    def on(text: str, h: int, of: str = "") -> Value:
+        return live(text, h, (x,), base=at, of=of)
+
+    cases: list[tuple[str, Entry]] = [
+        ("all own: as the view", {a1: on(left, 5), b1: on(right, 6)}),
+        ("only others'", {c1: on(left, 5), d1: on(right, 6)}),
+        ("one line of others merges: own stays, theirs is listed", {a1: on(left, 5), c1: on(right, 6)}),
+        ("own texts merge, others' is listed", {a1: on(left, 5), b1: on(right, 6), c1: on(clash, 9)}),
+        ("own texts conflict, others' is listed", {a1: on(left, 5), b1: on(clash, 6), c1: on(right, 9)}),
+        ("others forget: own stays", {a1: on(left, 5), c1: gone(9)}),
+        ("own wish to forget", {a1: gone(5), c1: on(left, 9)}),
+        (
+            "equal bodies: own wins, and an edit replaces both",
+            {a1: on(left, 5), c1: on(left, 9), c2: on(right, 1)},
+        ),
+        ("signed by own, word of another", {a1: on(left, 5, C), b1: on(right, 4)}),
+        ("signed by own, word of one who is not known", {a1: on(left, 5, D)}),
+        ("signed by own, from elsewhere", {a1: on(left, 5, FOREIGN), b1: on(right, 4)}),
+        ("signed by own, word of another own device", {a1: on(left, 5, B)}),
+        ("signed by another who says it is ours", {c1: on(left, 5, A), b1: on(right, 4)}),
+        ("revoked stranger, signed anew by an own admin", {a1: on(left, 5, D), b1: on(right, 4)}),
+    ]
+    views = []
+    for why, entry in cases:
+        short = {h[:32]: t for h, t in known.items()}
+        seen = own_view("tone", entry, lambda d, of: is_own(d, of, mine), known.get, short.get)
+        views.append(
+            {
+                "why": why,
+                "entry": plain(entry),
+                "shown": None if seen.data is None else seen.data.decode(),
+                "dots": list(seen.dots),
+                "merged": seen.merged,
+                "forgotten": seen.forgotten,
+                "conflicts": plain(seen.conflicts),
+                "others": plain(seen.others),
+                "unheeded": list(seen.unheeded),
+            }
+        )
+    writes: list[tuple[str, Entry, list[str], str]] = [
+        ("own over own", {a1: on(left, 5)}, [a1], right),
+        ("over a text of others", {c1: on(left, 5)}, [c1], right),
+        ("over own and others'", {a1: on(left, 5), c1: on(right, 6)}, [a1, c1], clash),
+        ("own text over others'", {a1: on(left, 5), c1: on(right, 6)}, [a1, c1], left),
+        ("others' stays beside", {a1: on(left, 5), c1: on(right, 6)}, [a1], clash),
+        ("over two of others: the first in view order", {c1: on(left, 5), d1: on(right, 6)}, [c1, d1], clash),
+        ("over what came from elsewhere", {a1: on(left, 5, FOREIGN)}, [a1], right),
+        ("over one that says it is ours", {c1: on(left, 5, A)}, [c1], right),
+        ("over others' wish to forget", {c1: gone(5)}, [c1], right),
+    ]
+    carries = [(a1, ""), (a1, B), (a1, C), (a1, FOREIGN), (c1, ""), (c1, A), (c1, D), (c1, FOREIGN), (d1, "")]
+    return {
+        "own_views": views,
+        "words": [
+            {
+                "why": why,
+                "entry": plain(entry),
+                "replaces": replaces,
+                "body": sha(text),
+                "of": replaced_of(entry, replaces, sha(text), mine),
+            }
+            for why, entry, replaces, text in writes
+        ],
+        "carried": [{"dot": d, "of": of, "result": carried(d, on(left, 1, of), mine)} for d, of in carries],
     }
 
 

@@ -1,4 +1,4 @@
-"""Names of entries against the shared vectors (format sections 3 and 5)."""
+"""Names of entries against the shared vectors (format sections 3 and 5). Cards and projects: test_causal_cards.py."""
 
 from __future__ import annotations
 

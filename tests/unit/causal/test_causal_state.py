@@ -189,7 +189,7 @@ def test_a_held_fork_can_be_joined_by_adopting_both_copies() -> None:
     mine = State({A: 2, B: 1}, {"m/k": {d: text("1"), dot(A, 1): text("0")}, "m/x": {dot(B, 1): text("5")}})
     theirs = State({A: 3, B: 1}, {"m/l": {d: text("2"), dot(A, 3): text("3")}, "m/k": {dot(A, 1): text("0")}})
     assert join_states(mine, theirs).clashes == (Clash(d, "m/k", "m/l"),)
-    ours, others = adopt_fork(mine, theirs, [A], C)
+    ours, others = adopt_fork(mine, theirs, [A], C, lambda dev: True)
     assert (ours.ctx, others.ctx) == ({A: 2, B: 1, C: 3}, theirs.ctx)
     joined = join_states(ours, others)
     assert not joined.clashes
@@ -202,7 +202,23 @@ def test_a_held_fork_can_be_joined_by_adopting_both_copies() -> None:
     )
     check_covered(joined.state.ctx, joined.state.entries)
     same = State({A: 1}, {"m/k": {dot(A, 1): text("0")}})
-    assert adopt_fork(same, same, [A], C) == (same, same)
+    assert adopt_fork(same, same, [A], C, lambda dev: True) == (same, same)
     two_bodies = State({A: 1}, {"m/k": {dot(A, 1): text("9")}})
-    ours, others = adopt_fork(same, two_bodies, [A], C)
+    ours, others = adopt_fork(same, two_bodies, [A], C, lambda dev: True)
     assert ours.entries == {"m/k": {dot(C, 1): text("0"), dot(C, 2): text("9")}} and others.entries == {}
+
+
+def test_adopted_texts_say_whose_they_are() -> None:
+    """Format-next trace: a revoked stranger's text re-signed by an admin stays others'; of equal bodies own wins."""
+    ours = State(
+        {A: 2, C: 0},
+        {"m/k": {dot(A, 1): text("1")}, "m/l": {dot(A, 2): text("2")}, "c/w": {dot(A, 3): text("3")}},
+    )
+    after, _ = adopt_fork(ours, State(), [A], C, lambda dev: dev == C)
+    assert {value.of for value in after.entries["m/k"].values()} == {A}
+    assert {value.of for value in after.entries["c/w"].values()} == {""}
+    after, _ = adopt_fork(ours, State(), [A], C, lambda dev: dev in (A, C))
+    assert {value.of for value in after.entries["m/k"].values()} == {""}
+    twice = State({A: 1, B: 1}, {"m/k": {dot(A, 1): text("1"), dot(B, 1): text("1")}})
+    after, _ = adopt_fork(twice, State(), [A, B], C, lambda dev: dev in (B, C))
+    assert [value.of for value in after.entries["m/k"].values()] == [""]

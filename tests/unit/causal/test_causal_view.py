@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from ipfsmem.causal.value import Entry, Value, dot
-from ipfsmem.causal.view import Conflict, in_view_order, merge_base, siblings, view_entry
+from ipfsmem.causal.view import Conflict, in_view_order, merge_base, own_view, siblings, view_entry
+from ipfsmem.causal.whose import carried, is_own, replaced_of
 from ipfsmem.errors import NotFoundError
 
 VECTORS = json.loads((Path(__file__).parents[3] / "fixtures/vectors/view.json").read_text())
@@ -75,3 +76,42 @@ def test_view_order_of_replaced_values() -> None:
     order = [dot(B, 1), dot(C, 1), dot(A, 1), dot(C, 2)]
     assert in_view_order(entry, reversed(order)) == [entry[d] for d in order]
     assert in_view_order(entry, [dot(A, 1), dot(A, 7)]) == [entry[dot(A, 1)]]
+
+
+def mine(dev: str) -> bool:
+    return VECTORS["persons"].get(dev) == VECTORS["reader"]
+
+
+@pytest.mark.parametrize("case", VECTORS["own_views"], ids=lambda case: case["why"])
+def test_own_view_vectors(case: Any) -> None:
+    """Format-next rule 8 and its traces: one line of another merged into my file; a revoked stranger's text re-signed."""
+    texts = {sha: text.encode() for sha, text in VECTORS["texts"].items()}
+    bases = {sha[:32]: text for sha, text in texts.items()}
+    entry = msgspec.convert(case["entry"], Entry)
+    for order in (list(entry), list(reversed(entry))):
+        shuffled = {d: entry[d] for d in order}
+        view = own_view("tone", shuffled, lambda d, of: is_own(d, of, mine), texts.get, bases.get)
+        assert (None if view.data is None else view.data.decode()) == case["shown"]
+        assert (list(view.dots), view.merged, view.forgotten) == (
+            case["dots"],
+            case["merged"],
+            case["forgotten"],
+        )
+        assert view.conflicts == tuple(msgspec.convert(case["conflicts"], list[Conflict]))
+        assert view.others == tuple(msgspec.convert(case["others"], list[Conflict]))
+        assert list(view.unheeded) == case["unheeded"]
+
+
+@pytest.mark.parametrize("case", VECTORS["words"], ids=lambda case: case["why"])
+def test_whose_word_a_write_is(case: Any) -> None:
+    """Format-next trace: an agent shown a text of others calls `write` with it: still others'."""
+    entry = msgspec.convert(case["entry"], Entry)
+    assert replaced_of(entry, case["replaces"], case["body"], mine) == case["of"]
+
+
+@pytest.mark.parametrize("case", VECTORS["carried"], ids=lambda case: f"{case['dot'][0]}-{case['of'][:7]}")
+def test_whose_word_goes_on_when_signed_anew(case: Any) -> None:
+    assert (
+        carried(case["dot"], msgspec.structs.replace(live("1" * 64, 1), of=case["of"]), mine)
+        == case["result"]
+    )

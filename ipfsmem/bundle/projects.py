@@ -1,0 +1,75 @@
+"""Which token the scope of a project gets, and what a remote is called (format section 5.1).
+
+Two devices that know the same remote make the same token without asking each other. Credentials, ports and everything
+else that is no name of a repository never get into it. Nothing here looks into a repository or runs a program.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+from ipfsmem.errors import UsageError
+
+_DOMAIN = b"ipfsmem/v1/scope\0"
+_SLUG = 40
+_OTHER = re.compile(r"[^a-z0-9_-]+")
+_URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)", re.IGNORECASE)
+_SCP = re.compile(r"(?:[^@/:\s]+@)?([^@/:\s]+):(?!//)([^?#\s]*)")
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+")
+_PART = re.compile(r"[^/\s?#@:\x00-\x1f\x7f-\x9f]+")
+_SCHEMES = frozenset(["https", "http", "ssh", "git", "git+ssh", "git+https"])
+
+
+def remote_name(url: str) -> str | None:
+    """`host/path` of a remote's address, lower case, without user, password, port, query and `.git`.
+
+    None for what is no identity: a file, a host without a dot, an address without a path.
+    """
+    url = url.strip()
+    if match := _URL.match(url):
+        scheme, authority, path = match.groups()
+        if scheme.lower() not in _SCHEMES:
+            return None
+        host = authority.rpartition("@")[2]
+        host = re.sub(r":[0-9]*\Z", "", host)
+    elif match := _SCP.fullmatch(url):
+        host, path = match.groups()
+    else:
+        return None
+    host = host.lower().rstrip(".")
+    parts = [part for part in path.lower().split("/") if part]
+    if parts:
+        parts[-1] = parts[-1].removesuffix(".git")
+    if _HOST.fullmatch(host) is None or not parts or not all(_PART.fullmatch(part) for part in parts):
+        return None
+    return "/".join([host, *parts])
+
+
+def scope_token(vault_tag: bytes, remote: str, path: str = "", *, name: str = "") -> str:
+    """The token of a project's scope in a sealed vault: a slug of its name, and 12 digits that only the vault's members
+    can compute.
+
+    `remote` is what `remote_name` gives, or where there is none the project's id of 32 hex digits; `path` the part of a
+    monorepo, else empty. `name` names a project without a remote.
+    """
+    if len(vault_tag) != 16:
+        raise UsageError(f"a vault tag has 16 bytes, this has {len(vault_tag)}")
+    parts = b"".join(len(text.encode()).to_bytes(2, "big") + text.encode() for text in (remote, path))
+    digest = sha256(_DOMAIN + vault_tag + parts).hexdigest()
+    return f"{slug(name or remote.rpartition('/')[2])}-{digest[:12]}"
+
+
+def random_token(name: str, random: bytes) -> str:
+    """The token of a project where no digits may be made from its remote (plain mode), or that has neither remote nor id.
+
+    `random`: 6 bytes.
+    """
+    if len(random) != 6:
+        raise UsageError(f"the end of a token is made of 6 bytes, not {len(random)}")
+    return f"{slug(name)}-{random.hex()}"
+
+
+def slug(name: str) -> str:
+    """The readable beginning of a token: at most 40 characters of a name, lower case, all others as `_`."""
+    return _OTHER.sub("_", name.lower()).lstrip("_-").rstrip("_")[:_SLUG] or "x"

@@ -1,0 +1,186 @@
+"""The card of a scope: what people call it, what it stands for, and where it went (format section 5.1).
+
+A card is the body of an entry `c/<scope>`. It is never merged three ways: what stands for the scope is united, everything
+else is the greatest sibling's word. Nothing here reads a state, and nothing here moves a text from one scope to another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from ipfsmem.bundle.keys import is_scope
+from ipfsmem.causal.value import FORGOTTEN, Entry
+from ipfsmem.causal.view import Bodies, siblings
+from ipfsmem.errors import FormatError, LimitError
+from ipfsmem.seal.statements import check_label
+
+#: Bytes of a card, what may stand for one scope, and steps that `into` is followed (format section 5.1).
+MAX_CARD = 4 * 1024
+MAX_IDS = 64
+MAX_STEPS = 8
+#: Scopes of a vault that are not forgotten; asked of who writes one more, never of a join (format section 8).
+MAX_SCOPES = 4_096
+
+Kind = Literal["user", "workspace", "agent"]
+_is_id = re.compile(r"[0-9a-f]{32}").fullmatch
+_HOST = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+"
+_is_remote = re.compile(_HOST + r"(?:/[^/\s?#@:\x00-\x1f\x7f-\x9f]+)+").fullmatch
+_is_part = re.compile(r"[^/\x00-\x1f\x7f-\x9f]+").fullmatch
+
+#: What a project is known by: `("id", 32 hex)` or `("remote", host and path, path inside the repository)`.
+Ident = tuple[str, ...]
+
+
+class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a card says. The fields stand in the order of canonical JSON."""
+
+    ids: tuple[Ident, ...] = ()
+    into: str | None = None
+    kind: Kind = "workspace"
+    title: str
+    v: Literal[1] = 1
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decoder = msgspec.json.Decoder(Card)
+
+
+def write_card(card: Card) -> bytes:
+    """The bytes of a card, its ids sorted. Raises FormatError, LimitError beyond 64 ids or 4 KiB."""
+    card = msgspec.structs.replace(card, ids=tuple(sorted(set(card.ids))))
+    _check(card)
+    data = _encode(card)
+    if len(data) > MAX_CARD:
+        raise LimitError(f"the card of a scope would have {len(data)} bytes, at most {MAX_CARD} are allowed")
+    return data
+
+
+def parse_card(data: bytes) -> Card:
+    """A card from its bytes. Raises FormatError, LimitError."""
+    if len(data) > MAX_CARD:
+        raise LimitError(f"a card has {len(data)} bytes, at most {MAX_CARD} are allowed")
+    try:
+        card = _decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise FormatError(f"a card is malformed: {error}") from None
+    if _encode(card) != data:
+        raise FormatError("a card is not canonical JSON")
+    _check(card)
+    if list(card.ids) != sorted(set(card.ids)):
+        raise FormatError("the ids of a card are not sorted, or one stands there twice")
+    return card
+
+
+def _check(card: Card) -> None:
+    if len(card.ids) > MAX_IDS:
+        raise LimitError(f"a card has {len(card.ids)} ids, at most {MAX_IDS} are allowed")
+    for ident in card.ids:
+        if not _ident_ok(ident):
+            # Not repeated: what somebody took for a remote may hold a password.
+            raise FormatError("an id on a card is neither 32 hex digits nor the name of a remote")
+    if card.into is not None and not is_scope(card.into):
+        raise FormatError(f"a card says into {card.into!r}, which is no scope")
+    check_label(card.title, "the title of a scope")
+
+
+def _ident_ok(ident: Ident) -> bool:
+    if len(ident) == 2 and ident[0] == "id":
+        return _is_id(ident[1]) is not None
+    if len(ident) == 3 and ident[0] == "remote":
+        parts = ident[2].split("/") if ident[2] else []
+        return (
+            _is_remote(ident[1]) is not None
+            and ident[1] == ident[1].lower()
+            and not ident[1].endswith(".git")
+            and all(_is_part(part) and part not in (".", "..") for part in parts)
+        )
+    return False
+
+
+def view_card(entry: Entry, bodies: Bodies) -> Card | None:
+    """What the siblings of a card say together; None when the scope is forgotten, or none of them can be read.
+
+    The ids are those of all siblings; kind, title and `into` are those of the greatest (HLC, device, body). A sibling
+    that is no card is passed over, one that is not at hand as well. The union may have more than 64 ids.
+    """
+    if any(value.kind == FORGOTTEN for value in entry.values()):
+        return None
+    cards: list[Card] = []
+    for sibling in siblings(entry):
+        data = bodies(sibling.body)
+        if data is None:
+            continue
+        try:
+            cards.append(parse_card(data))
+        except (FormatError, LimitError):
+            continue
+    if not cards:
+        return None
+    ids = {ident for card in cards for ident in card.ids}
+    return msgspec.structs.replace(cards[0], ids=tuple(sorted(ids)))
+
+
+def is_forgotten(entry: Entry) -> bool:
+    """Whether a scope with this card is forgotten."""
+    return any(value.kind == FORGOTTEN for value in entry.values())
+
+
+def followed(cards: Mapping[str, Card]) -> dict[str, str]:
+    """Of the scopes whose card says `into`, those that are followed, and where to: `cards` are those not forgotten.
+
+    An `into` without such a card at its other end is not followed, nor in a cycle that of the least token.
+    """
+    onward = {
+        scope: card.into
+        for scope, card in sorted(cards.items())
+        if card.into is not None and card.into in cards
+    }
+    done: set[str] = set()
+    for start in sorted(onward):
+        path: list[str] = []
+        at: str | None = start
+        while at is not None and at not in done and at not in path:
+            path.append(at)
+            at = onward.get(at)
+        if at is not None and at in path:
+            del onward[min(path[path.index(at) :])]
+        done.update(path)
+    return onward
+
+
+def target(scope: str, onward: Mapping[str, str]) -> str:
+    """Where a new write meant for `scope` goes, by `followed`: at most 8 steps on."""
+    for _ in range(MAX_STEPS):
+        if scope not in onward:
+            break
+        scope = onward[scope]
+    return scope
+
+
+def stack(scope: str, onward: Mapping[str, str]) -> list[str]:
+    """The scopes that are read for `scope`, the first goes before the next: itself, then what turned out to be it, by
+    token, each followed by its own; at most 8 steps away.
+    """
+    into: dict[str, list[str]] = {}
+    for source, there in sorted(onward.items()):
+        into.setdefault(there, []).append(source)
+    found: list[str] = []
+
+    def add(one: str, steps: int) -> None:
+        found.append(one)
+        if steps < MAX_STEPS:
+            for source in into.get(one, ()):
+                add(source, steps + 1)
+
+    add(scope, 0)
+    return found
+
+
+def find_project(cards: Mapping[str, Card], idents: Iterable[Ident]) -> list[str]:
+    """The scopes whose card has one of these ids, exactly as it is, by token."""
+    wanted = set(idents)
+    return sorted(scope for scope, card in cards.items() if wanted & set(card.ids))

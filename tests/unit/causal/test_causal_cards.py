@@ -1,0 +1,130 @@
+"""Cards of scopes, where they lead, and the tokens of projects against the shared vectors (format section 5.1)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipfsmem.bundle.keys import is_scope
+from ipfsmem.bundle.projects import random_token, remote_name, scope_token, slug
+from ipfsmem.causal.cards import (
+    Card,
+    find_project,
+    followed,
+    is_forgotten,
+    parse_card,
+    stack,
+    target,
+    view_card,
+    write_card,
+)
+from ipfsmem.causal.value import Entry
+from ipfsmem.errors import FormatError, LimitError, UsageError
+
+VECTORS = json.loads((Path(__file__).parents[3] / "fixtures" / "vectors" / "scopes.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("case", VECTORS["cards"], ids=lambda c: c["json"][:60])
+def test_cards(case: Any) -> None:
+    data = case["json"].encode()
+    assert write_card(parse_card(data)) == data
+
+
+@pytest.mark.parametrize("case", VECTORS["refused_cards"], ids=lambda c: c["why"])
+def test_refused_cards(case: Any) -> None:
+    """What a card refuses it never repeats: a remote may hold a password."""
+    with pytest.raises((FormatError, LimitError)) as caught:
+        parse_card(case["json"].encode())
+    assert "token=x" not in str(caught.value) and "me@" not in str(caught.value)
+
+
+def test_limits_of_a_card() -> None:
+    with pytest.raises(LimitError, match="4096"):
+        parse_card(b" " * 4097)
+    remotes = tuple(("remote", f"example.com/{n:064d}", "x" * 64) for n in range(60))
+    with pytest.raises(LimitError, match="4096"):
+        write_card(Card(title="a", ids=remotes))
+    with pytest.raises(LimitError, match="64 are allowed"):
+        write_card(Card(title="a", ids=tuple(("id", f"{n:032x}") for n in range(65))))
+
+
+@pytest.mark.parametrize("case", VECTORS["merges"]["cases"], ids=lambda c: c["why"])
+def test_merges(case: Any) -> None:
+    texts = {body: text.encode() for body, text in VECTORS["merges"]["texts"].items()}
+    entry = msgspec.convert(case["entry"], Entry)
+    for order in (list(entry), list(reversed(entry))):
+        shuffled = {dot: entry[dot] for dot in order}
+        card = view_card(shuffled, texts.get)
+        assert (None if card is None else write_card(card).decode()) == case["card"]
+        assert is_forgotten(shuffled) == case["forgotten"]
+
+
+@pytest.mark.parametrize("case", VECTORS["into"], ids=lambda c: c["why"])
+def test_into(case: Any) -> None:
+    cards = {scope: Card(title="x", into=there) for scope, there in case["into"].items()}
+    onward = followed(cards)
+    assert onward == case["followed"] == followed(dict(reversed(cards.items())))
+    assert {scope: target(scope, onward) for scope in cards} == case["target"]
+    assert {scope: stack(scope, onward) for scope in cards} == case["stack"]
+
+
+@pytest.mark.parametrize("case", VECTORS["projects"]["remotes"], ids=lambda c: c["url"])
+def test_remotes(case: Any) -> None:
+    """Format-next trace: credentials in the URL nowhere."""
+    assert remote_name(case["url"]) == case["remote"]
+    assert "secret" not in (case["remote"] or "") and "token" not in (case["remote"] or "")
+    if case["remote"] is not None:
+        card = Card(title="x", ids=(("remote", case["remote"], ""),))
+        assert parse_card(write_card(card)) == card
+
+
+@pytest.mark.parametrize("case", VECTORS["projects"]["tokens"], ids=lambda c: c["token"])
+def test_tokens(case: Any) -> None:
+    token = scope_token(bytes.fromhex(case["vault"]), case["remote"], case["path"])
+    assert token == case["token"] and is_scope(token)
+
+
+@pytest.mark.parametrize("case", VECTORS["projects"]["slugs"], ids=lambda c: c["name"][:20])
+def test_slugs(case: Any) -> None:
+    assert slug(case["name"]) == case["slug"]
+    token = random_token(case["name"], bytes(6))
+    assert token == case["slug"] + "-000000000000" and is_scope(token)
+
+
+def test_which_projects_are_one() -> None:
+    """Format-next traces: two devices, one project, offline, other paths: one token; `work/api` of two customers: two;
+    forks with different `origin`: two scopes; a stranger's digits depend on the vault.
+    """
+    tag, other = bytes(16), b"\x01" * 16
+
+    def token(url: str, vault: bytes = tag, path: str = "") -> str:
+        remote = remote_name(url)
+        assert remote is not None
+        return scope_token(vault, remote, path)
+
+    home = token("git@github.com:acme/api.git")
+    assert home == token("https://me:secret@github.com/Acme/api") and home.startswith("api-")
+    assert home != token("git@github.com:acme/api.git", other)
+    assert home != token("https://github.com/fork/api.git")
+    assert token("https://git.one.example/work/api") != token("https://git.two.example/work/api")
+    assert home != token("git@github.com:acme/api.git", path="packages/core")
+    # The parts are told apart by their length.
+    assert scope_token(tag, "example.com/ab", "c") != scope_token(tag, "example.com/a", "bc")
+    with pytest.raises(UsageError):
+        scope_token(b"", "example.com/a")
+    with pytest.raises(UsageError):
+        random_token("a", b"")
+
+
+def test_a_project_is_found_by_what_stands_on_the_card_exactly() -> None:
+    cards = {
+        "b": Card(title="b", ids=(("remote", "github.com/a/b", ""),)),
+        "a": Card(title="a", ids=(("id", "0" * 32), ("remote", "github.com/a/b", "core"))),
+    }
+    assert find_project(cards, [("remote", "github.com/a/b", "")]) == ["b"]
+    assert find_project(cards, [("remote", "github.com/a/b", ""), ("id", "0" * 32)]) == ["a", "b"]
+    assert find_project(cards, [("remote", "github.com/a", "")]) == []

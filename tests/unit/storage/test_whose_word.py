@@ -1,0 +1,205 @@
+"""Whose word a text is, and stays (format section 5.2), on real devices of two persons."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import NotFoundError
+from ipfsmem.memory import Memory
+from ipfsmem.replica.collect import collect
+from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.writing import writing
+from ipfsmem.storage.memories import Memories
+from tests.device_lab import Lab, body
+
+TEXT = b"---\nname: Role\n---\n\nlikes tea\n"
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """Devices of which each is a person of its own."""
+    monkeypatch.setattr(Replica, "is_mine", lambda self, device: device == self.device.id)
+    made = Lab(tmp_path)
+    yield made
+    made.close()
+
+
+def two(lab: Lab) -> tuple[Memory, Memory]:
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    return a, b
+
+
+def of(memory: Memory, key: str) -> set[str]:
+    with memory.replica.reading():
+        return {value.of for value in memory.replica.store.entry(f"m/{key}").values()}
+
+
+def test_a_text_of_others_is_read_and_listed_and_not_in_the_index(lab: Lab) -> None:
+    a, b = two(lab)
+    b.write("role", "likes tea", name="Role of b", description="tea")
+    lab.settle(a, b)
+    reading = a.read("role")
+    assert reading is not None and not reading.own
+    assert [(item.key, item.own) for item in a.list()] == [("role", False)]
+    assert "role" not in a.index() and "tea" not in a.index()
+    assert "Role of b" in b.index()
+    (found,) = a.conflicts()
+    assert found.key == "role" and found.shown is not None and not found.shown.own and not found.copies
+    assert b.conflicts() == []
+
+
+def test_written_again_by_an_agent_it_stays_others(lab: Lab) -> None:
+    """Format-next trace: an agent shown a text of others calls `write` with it: still others'. Under another key, after the
+    text was deleted, and with the token of what it read, too."""
+    a, b = two(lab)
+    b.write_text("role", TEXT)
+    lab.settle(a, b)
+    reading = a.read("role")
+    assert reading is not None
+    a.write_text("copied", reading.data)
+    assert of(a, "copied") == {b.device} and "copied" not in a.index()
+    a.write("role", "likes tea very much", seen=reading)
+    assert of(a, "role") == {b.device}
+    assert Memories(b.replica).delete("role")
+    lab.settle(a, b)
+    a.write_text("later", TEXT)
+    assert of(a, "later") == {b.device}
+    lab.settle(a, b)
+    # For b it is signed by a stranger; where b has the same bytes of its own, they are b's.
+    assert b.read("later").own is False
+    b.write_text("mine", TEXT)
+    assert b.read("mine").own is False
+    with writing(b.replica) as change:
+        change.put("m/own", TEXT, (), promoted=True)
+    b.write_text("again", TEXT)
+    assert of(b, "again") == {""} and b.read("again").own
+
+
+def test_a_new_text_comes_beside_what_others_wrote_under_the_key(lab: Lab) -> None:
+    a, b = two(lab)
+    b.write("role", "of b")
+    lab.settle(a, b)
+    a.write("role", "of a", name="A")
+    assert body(a, "role") == "of a" and "[A](role.md)" in a.index()
+    (found,) = a.conflicts()
+    assert [copy.reading.own for copy in found.copies] == [False]
+    lab.settle(a, b)
+    assert body(b, "role") == "of b"
+
+
+def test_one_line_of_another_merged_into_my_file(lab: Lab) -> None:
+    """Format-next trace: my file stays, the merge is listed; the published root shows the merge all the same."""
+    a, b = two(lab)
+    with writing(a.replica) as change:
+        change.put("m/list", b"one\ntwo\nthree\n", ())
+    lab.settle(a, b)
+    seen = b.read("list")
+    assert seen is not None
+    a.write_text("list", b"ONE\ntwo\nthree\n")
+    b.write_text("list", b"one\ntwo\nTHREE\n", seen=seen)
+    lab.settle(a, b)
+    assert a.read("list").data == b"ONE\ntwo\nthree\n"
+    assert Memories(a.replica).whole_view("list").data == b"ONE\ntwo\nTHREE\n"
+    (found,) = a.conflicts()
+    assert a.read_conflict("list", found.files[0]).data == b"one\ntwo\nTHREE\n"
+    # An edit of what stands there replaces that and no more.
+    a.write_text("list", b"ONE!\ntwo\nthree\n")
+    assert a.read("list").own and a.read("list").data == b"ONE!\ntwo\nthree\n"
+    assert Memories(a.replica).whole_view("list").data == b"ONE!\ntwo\nTHREE\n"
+    assert a.promote("list").data == b"one\ntwo\nTHREE\n"
+    assert a.conflicts() == []
+
+
+def test_an_own_text_that_another_replaced_goes_on_standing_there(lab: Lab) -> None:
+    """Otherwise whoever touches a memory takes it away from everybody else's agents."""
+    a, b = two(lab)
+    with writing(a.replica) as change:
+        change.put("m/list", b"one\ntwo\nthree\n", ())
+        change.put("m/gone", b"to be deleted\n", ())
+    lab.settle(a, b)
+    b.write_text("list", b"one\ntwo\nTHREE\n", seen=b.read("list"))
+    Memories(b.replica).delete("gone", seen=b.read("gone").token)
+    lab.settle(a, b)
+    assert a.read("list").own and a.read("list").data == b"one\ntwo\nthree\n"
+    assert "(list.md)" in a.index() and a.read("gone") is None
+    assert [item.key for item in a.list() if item.own] == ["list"]
+    (found,) = a.conflicts()
+    assert found.key == "list" and a.read_conflict("list", found.files[0]).data == b"one\ntwo\nTHREE\n"
+    with a.replica.transaction():
+        a.replica.store.checkpoint(folders=True)
+        collect(a.replica.store, (), dry_run=False)
+    assert a.read("list").data == b"one\ntwo\nthree\n"
+    # An edit of it starts from it: it merges with what the other made of it.
+    a.write_text("list", b"ONE\ntwo\nthree\n")
+    assert a.read("list").own and a.read("list").data == b"ONE\ntwo\nthree\n"
+    assert Memories(a.replica).whole_view("list").data == b"ONE\ntwo\nTHREE\n"
+    # What b wrote over a text of a is no more b's own than a's.
+    lab.settle(a, b)
+    assert b.read("list").data == b"ONE\ntwo\nTHREE\n" and not b.read("list").own
+
+
+def test_what_others_forgot_at_the_same_time_stays_and_is_listed(lab: Lab) -> None:
+    a, b = two(lab)
+    with writing(a.replica) as change:
+        change.put("m/role", b"one\n", ())
+    lab.settle(a, b)
+    a.write_text("role", b"two\n")
+    b.forget("role")
+    lab.settle(a, b)
+    assert a.read("role").data == b"two\n" and Memories(a.replica).whole_view("role").forgotten
+    (found,) = a.conflicts()
+    assert a.resolve("role", seen=found).data == b"two\n"
+    assert a.conflicts() == [] and not Memories(a.replica).whole_view("role").forgotten
+
+
+def test_promote_is_a_persons_word(lab: Lab) -> None:
+    """Format-next rule 8: only `promote` writes without `of`; it replaces what it was shown and no more."""
+    a, b = two(lab)
+    b.write_text("role", TEXT)
+    lab.settle(a, b)
+    assert a.promote("role").own and a.read("role").data == TEXT and of(a, "role") == {""}
+    assert "[Role](role.md)" in a.index() and a.conflicts() == []
+    assert a.promote("role").own  # nothing to do
+    with pytest.raises(NotFoundError):
+        a.promote("nothing")
+    with pytest.raises(NotFoundError, match="others"):
+        a.promote("role", copy="role.conflict-00000000.md")
+
+
+def test_what_came_from_elsewhere_is_others_on_all_own_devices(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Replica, "is_mine", lambda self, device: True)
+    a, b = two(lab)
+    with writing(a.replica) as change:
+        change.put("m/said", b"in a chat\n", (), of="foreign")
+        change.keep_beside("m/heard", b"elsewhere\n", of="foreign")
+    lab.settle(a, b)
+    for memory in (a, b):
+        assert "said" not in memory.index() and not memory.read("said").own and not memory.read("heard").own
+    b.write_text("said", b"in a chat\n", seen=b.read("said"))
+    b.write_text("copy", b"in a chat\n")
+    assert of(b, "copy") == {"foreign"}
+
+
+def test_the_digest_is_that_of_the_same_state_for_every_person(lab: Lab) -> None:
+    """Whose word it is changes neither view, digest nor root."""
+    a, b = two(lab)
+    a.write("x", "1")
+    b.write("x", "2")
+    lab.settle(a, b)
+    digests = set()
+    for memory in (a, b):
+        with memory.replica.transaction():
+            digests.add(memory.replica.store.checkpoint(folders=True).digest)
+    assert len(digests) == 1
+    assert asyncio.run(a.sync()) and a.status().root == b.status().root
+    whole = [Memories(memory.replica).whole_view("x") for memory in (a, b)]
+    assert whole[0] == whole[1]
