@@ -148,7 +148,7 @@ class Demo:
         self._opened = self._signer(keystore)
         self._claim("the keystore file opens to the same account", self._opened.address == address)
         shown = "0x" + address.hex()
-        return f"{_short(shown)}, an encrypted keystore file", {"address": shown, "keystore": str(keystore)}
+        return f"{_short(shown)}, an encrypted keystore", {"address": shown, "keystore": str(keystore)}
 
     def _signer(self, keystore: Path) -> KeystoreSigner:
         return KeystoreSigner(keystore, PASSPHRASE)
@@ -171,7 +171,7 @@ class Demo:
         self._claim("24 recovery words were drawn", len(words) == 24)
         vault = self._a.status().vault
         tag = vault.tag if vault else ""
-        return f"vault {tag[:12]}…, device {self._a.device}, 24 recovery words", {
+        return f"vault {tag[:12]}…, 24 recovery words", {
             "vault": tag,
             "device": self._a.device,
         }
@@ -185,7 +185,7 @@ class Demo:
         size = sum(map(len, self.files.values()))
         self._claim("importing it again changes nothing", self._a.import_(blob).unchanged == len(back))
         return (
-            f"{len(back):,} memories and {done.events:,} events of {self.source}, {_size(size)}",
+            f"{len(back):,} memories, {done.events:,} events of {self.source}",
             {
                 "memories": len(back),
                 "events": done.events,
@@ -199,7 +199,7 @@ class Demo:
         self._claim("a new root was published", report.published and report.root is not None)
         self._claim("a second sync has nothing to do", not _sync(self._a).published)
         return (
-            f"{report.blocks_sent:,} blocks, {_size(report.bytes_sent)} sent, root {_short(report.root)}",
+            f"{_size(report.bytes_sent)} sent, root {_short(report.root)}",
             _facts(report),
         )
 
@@ -220,7 +220,7 @@ class Demo:
             found = "nothing"
         self._claim("a stranger's wallet finds no memory", found == "nothing")
         self._claim("and nothing was made for it", not (self.folder / "stranger").exists())
-        return f"a stranger's wallet finds {found} in the same folder", {}
+        return f"a stranger's wallet finds {found} there", {}
 
     def _restore(self) -> tuple[str, dict[str, Any]]:
         carried = self.home_b / "wallet.json"
@@ -241,8 +241,7 @@ class Demo:
         self._claim("B is a device of its own", self._b.device != self._a.device)
         status = self._b.status()
         return (
-            f"{status.memories:,} memories, {status.events:,} events back: {report.blocks_received:,} blocks, "
-            f"{_size(report.bytes_received)}",
+            f"{status.memories:,} memories, {status.events:,} events back, {_size(report.bytes_received)}",
             {**_facts(report), "device": self._b.device},
         )
 
@@ -265,7 +264,7 @@ class Demo:
         self._events = [self._a.note("demonstrated", device="A"), self._b.note("demonstrated", device="B")]
         self._claim("each sees its own words, and not yet the other's", self._a.files() != self._b.files())
         return (
-            "8 edits of 5 texts, one line twice; A forgets what B edits",
+            "8 edits of 5 texts; A forgets what B edits",
             {
                 "both": self.both,
                 "clash": self.clash,
@@ -293,7 +292,7 @@ class Demo:
         self._claim("B joined nothing of it", not refused.entries_changed)
         self._claim("B still has every text it had", self._b.files() == before)
         return (
-            f"1 bit of {_short(str(self._flipped.cid))} ({_size(self._flipped.size)}): B refuses the block",
+            f"1 bit of {_short(str(self._flipped.cid))}: B refuses it",
             {
                 "block": str(self._flipped.cid),
                 "file": str(self._flipped.file),
@@ -318,7 +317,7 @@ class Demo:
         self._claim("B joins what it had refused", report.entries_changed > 0 and report.heads_joined > 0)
         self._claim("and has nothing to complain of", not any("refused" in n.kind for n in report.notices))
         return (
-            f"B joins {report.entries_changed} changes, {_size(report.bytes_received)}, root {_short(report.root)}",
+            f"B joins {report.entries_changed} changes, root {_short(report.root)}",
             _facts(report),
         )
 
@@ -330,7 +329,7 @@ class Demo:
         self._claim("and stay there", {report.root for report in again} == {first.root})
         self._claim("with nothing more to send", not any(report.bytes_sent for report in again))
         return (
-            f"A joins {first.entries_changed} changes, {_size(first.bytes_received)}, and takes over B's root",
+            f"A joins {first.entries_changed} changes, and takes over B's root",
             {"roots": self.roots},
         )
 
@@ -368,7 +367,7 @@ class Demo:
             ),
         )
         return (
-            f"1 merged, 1 kept twice, 1 forgotten (B's words kept), {len(untouched):,} untouched",
+            f"1 merged, 2 kept beside, {len(untouched):,} untouched",
             {"conflicts": [[key, list(names)] for key, names in copies.items()]},
         )
 
@@ -407,7 +406,7 @@ class Demo:
         self._claim("no line of any text is on either device's disk", not left)
         size = sum(map(len, stored.values()))
         return (
-            f"{len(found)} of {len(words):,} words found in {_size(size)} at the provider",
+            f"{len(found)} of {len(words):,} words found in {_size(size)} there",
             {
                 "words": len(words),
                 "bytes": size,

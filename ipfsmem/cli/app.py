@@ -139,6 +139,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except IpfsmemError as error:
         return _report(kind_of(error), str(error), error.hint, error.exit_code, as_json)
+    except click.exceptions.NoArgsIsHelpError as error:
+        if as_json:
+            return _report("UsageError", "no command was given", _usage_hint(error), 2, as_json)
+        click.echo(error.ctx.get_help())  # where a pager can have it; nothing was asked, so nothing was done
+        return 2
     except click.ClickException as error:
         return _report("UsageError", error.format_message(), _usage_hint(error), 2, as_json)
     except (click.Abort, KeyboardInterrupt):

@@ -19,6 +19,9 @@ from ipfsmem.errors import UsageError
 if TYPE_CHECKING:
     from ipfsmem.demo import Step
 
+#: Columns before the text of a step; with its text a row of the sample fits in 80.
+_LEFT = 36
+
 
 @ours("demo", secrets=False)
 @click.option(
@@ -101,12 +104,12 @@ def _show(number: int, step: Step) -> None:
     if is_terminal():
         import textwrap
 
-        lines = textwrap.wrap(lines[0], max(30, shutil.get_terminal_size().columns - 37)) or [""]
+        lines = textwrap.wrap(lines[0], max(30, shutil.get_terminal_size().columns - _LEFT)) or [""]
     click.echo(
-        f"{number:>2} {mark} {style(step.title.ljust(23), bold=True)} {style(time_, dim=True)}  {lines[0]}"
+        f"{number:>2} {mark} {style(step.title.ljust(21), bold=True)} {style(time_, dim=True)}  {lines[0]}"
     )
     for line in lines[1:]:
-        click.echo(" " * 37 + line)
+        click.echo(" " * _LEFT + line)
     for claim in step.claims:
         if not claim.held:
             click.echo(style(f"     ✗ not so: {clean(claim.text)}", fg="red"))

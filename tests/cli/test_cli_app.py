@@ -69,6 +69,25 @@ def test_usage_errors_are_one_line(bare: Cli) -> None:
     assert bare.fails(2, "list", "--nonsense").err.startswith("ipfsmem: No such option")
 
 
+@pytest.mark.parametrize("group", [[], ["keys"], ["providers"]])
+def test_a_group_alone_prints_its_help(bare: Cli, group: list[str]) -> None:
+    """Finding U10: it came as one line. Nothing was asked, so nothing was done: exit code 2."""
+    alone = bare(*group)
+    assert (alone.code, alone.err) == (2, "")
+    assert alone.out == bare.ok(*group, "--help").out and len(alone.out.splitlines()) > 10
+    assert bare(*group, "--json").error == {
+        "kind": "UsageError", "message": "no command was given",
+        "hint": f"See: {' '.join(['ipfsmem', *group])} --help", "exit_code": 2,
+    }  # fmt: skip
+
+
+def test_it_runs_as_a_module(tmp_path: Path) -> None:
+    """Finding U19: `python -m ipfsmem` is the same program."""
+    for module in ("ipfsmem", "ipfsmem.cli"):
+        done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, check=True)
+        assert done.stdout.startswith(b"ipfsmem ")
+
+
 def test_errors_as_json_go_to_stderr(cli: Cli) -> None:
     result = cli("read", "nothing", "--json")
     assert (result.code, result.out) == (4, "")

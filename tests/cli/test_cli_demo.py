@@ -39,7 +39,8 @@ def test_every_claim_holds_on_the_sample(bare: Cli) -> None:
     assert len(steps) == 12 and all(line[3] == "✓" for line in steps)
     roots = [line.split()[1] for line in lines if line.startswith(("   A  ", "   B  "))]
     assert len(roots) == 2 and roots[0] == roots[1] and roots[0].startswith("bafy") and len(roots[0]) == 59
-    assert "claims held." in lines[-1] and "204 memories and 510 events" in result.out
+    assert "claims held." in lines[-1] and "204 memories, 510 events" in result.out
+    assert max(map(len, lines)) <= 80, "finding U19: every row wrapped"
     assert not bare.home.exists()
 
 
