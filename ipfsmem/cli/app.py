@@ -141,7 +141,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _report(kind_of(error), str(error), error.hint, error.exit_code, as_json)
     except click.exceptions.NoArgsIsHelpError as error:
         if as_json:
-            return _report("UsageError", "no command was given", _usage_hint(error), 2, as_json)
+            return _report("UsageError", "Missing command.", _usage_hint(error), 2, as_json)
         click.echo(error.ctx.get_help())  # where a pager can have it; nothing was asked, so nothing was done
         return 2
     except click.ClickException as error:
