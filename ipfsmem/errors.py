@@ -11,6 +11,7 @@ specific class with a message that says what happened and to what. Nothing here 
      ├ ConcurrencyError            locked by another process, or changed since it was read
      │  ├ LockedError
      │  └ ChangedError
+     ├ IncompleteError             done, or to be done, with a part only
      ├ FormatError                 bytes that are not what they should be
      │  ├ LimitError
      │  ├ KeyNameError
@@ -89,6 +90,13 @@ class ChangedError(ConcurrencyError):
 
     exit_code = 6
     hint = "Read it again, then write with the new hash."
+
+
+class IncompleteError(IpfsmemError):
+    """Not everything went along"""
+
+    exit_code = 7
+    hint = "Agree to that with --partial (in Python: partial=True), or put it right first: ipfsmem conflicts, ipfsmem sync."
 
 
 class FormatError(IpfsmemError):

@@ -24,6 +24,7 @@ from ipfsmem.opening import VAULT_MODES
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal.authority import Person
+from ipfsmem.storage.exporting import Everything, LeftOut, everything, export_folder
 from ipfsmem.storage.forgetting import erase
 from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.late import late_values
@@ -61,6 +62,13 @@ class Status(msgspec.Struct, frozen=True):
     notices: list[str] = []
     #: When the name record was put that waits longest to be put again (milliseconds); None when none was.
     names_put: int | None = None
+
+
+class ExportedFolder(msgspec.Struct, frozen=True):
+    """How many files were written, and what was left out."""
+
+    files: int
+    left_out: LeftOut
 
 
 class Late(msgspec.Struct, frozen=True):
@@ -337,9 +345,22 @@ class LocalMemory:
 
     # -- in and out ------------------------------------------------------------------------------------------
 
-    def export(self) -> bytes:
-        """The whole memory as a `memory/0.1` blob."""
-        return write_blob(self.files(), self.timeline(), self.index())
+    def _everything(self) -> Everything:
+        self._look()
+        return everything(self._memories, self._timeline)
+
+    def left_out(self) -> LeftOut:
+        """What a blob of this memory cannot carry: conflict copies, and what is not on this device."""
+        return self._everything().without_copies()
+
+    def export(self, *, partial: bool = False) -> bytes:
+        """The whole memory as a `memory/0.1` blob, which holds no conflict copies.
+
+        Raises IncompleteError, naming them, when something is left out; `partial` agrees to that (see `left_out`).
+        """
+        found = self._everything()
+        found.without_copies().refuse(partial)
+        return write_blob(found.files, found.events, self.index())
 
     def export_car(self, out: BinaryIO, root: str | None = None) -> CID:
         """Write a published root (None: the last one) with all its blocks as a CAR; its CID. Sealed as it was published.
@@ -351,17 +372,16 @@ class LocalMemory:
             export_car(self.replica, cid, out)
         return cid
 
-    def export_folder(self, folder: str | Path) -> int:
-        """Write everything as plain files to a new or empty folder, conflict copies too; how many files.
+    def export_folder(self, folder: str | Path, *, partial: bool = False) -> ExportedFolder:
+        """Write everything as plain files to a new or empty folder, conflict copies too.
 
-        What is not fetched is left out (`status` counts it). Raises StorageError when something is in the folder.
+        Raises StorageError when something is in the folder; IncompleteError, before anything is written, when texts
+        that are not fetched or stand behind a forget would be left out. `partial` agrees to that.
         """
-        from ipfsmem.storage.exporting import export_folder
-
-        texts = {f"{key}.md": data for key, data in self.files().items()}
-        for item in self.conflicts():
-            texts.update({copy.file: copy.reading.data for copy in item.copies if copy.reading is not None})
-        return export_folder(Path(folder), texts, self.timeline(), self.index())
+        found = self._everything()
+        left = found.without_hidden()
+        left.refuse(partial)
+        return ExportedFolder(export_folder(Path(folder), found.texts(), found.events, self.index()), left)
 
     def _published(self, root: str | None) -> CID:
         if root is not None:

@@ -358,12 +358,23 @@ class Memory(SyncedMemory):
         return memory
 
     def fork(
-        self, namespace: str, *, mode: Mode = "local", home: str | Path | None = None, **options: Any
+        self,
+        namespace: str,
+        *,
+        mode: Mode = "local",
+        home: str | Path | None = None,
+        partial: bool = False,
+        **options: Any,
     ) -> Memory:
-        """A new memory of its own with everything in this one; its first event says where it came from."""
+        """A new memory of its own with everything in this one, conflicts too; its last event says where it came from.
+
+        Raises IncompleteError, and makes nothing, when something is not on this device and `partial` is not given.
+        """
+        found = self._everything()
+        found.without_missing().refuse(partial)
         where = home if home is not None else self.replica.folder.parent if self.replica.folder else None
         other = Memory.create(namespace, mode, home=where, world=self.replica.world, **options)
-        other.import_(self.export())
+        import_files(other._memories, other._timeline, found.blob())
         root = self.replica.db.get_meta("root")
         lineage = {"from": self.namespace, **({"root": root.decode()} if root else {})}
         other.note("forked", **lineage)

@@ -18,7 +18,7 @@ import msgspec
 
 from ipfsmem import config as configuration
 from ipfsmem.bundle.blob import Blob, read_blob
-from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
+from ipfsmem.bundle.keys import INDEX_FILE
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
@@ -230,7 +230,7 @@ def _read_root(reader: Reader, root: CID, path: Sequence[str]) -> Fetch[Blob]:
         listed = yield from reader.list_directory(names["timeline"])
         lines = {link.name: link.cid for link in listed if link.name.endswith(".jsonl")}
         days = yield from _small_files(reader, lines, STRANGER.file_bytes, problems)
-    return _bundle(files, [days[name] for name in sorted(days)], problems)
+    return collect_files(sorted(files.items()), [days[name] for name in sorted(days)], problems)
 
 
 def _small_files(
@@ -256,15 +256,6 @@ def _small_files(
 
 def _is_raw(cid: CID) -> bool:
     return cid.codec == 0x55
-
-
-def _bundle(files: Mapping[str, bytes], lines: list[bytes], problems: list[str]) -> Blob:
-    """Conflict copies of a bundle of ours stay beside the text that is shown."""
-    blob = collect_files(sorted(files.items()), lines, problems)
-    copies = [
-        (split[0], data) for name, data in sorted(files.items()) if (split := split_conflict_name(name))
-    ]
-    return msgspec.structs.replace(blob, more=(*blob.more, *copies))
 
 
 # -- web servers ---------------------------------------------------------------------------------------------------
@@ -321,7 +312,7 @@ async def _read_web(reader: FileReader, base: str) -> Blob:
     await _each(names, one)
     if names and not files:
         raise NotFoundError(f"none of the {len(names)} files at {base} could be read: {problems[-1]}")
-    return _bundle(files, [], sorted(problems))
+    return collect_files(sorted(files.items()), [], sorted(problems))
 
 
 async def _each(names: Sequence[str], work: Callable[[str], Coroutine[Any, Any, None]]) -> None:

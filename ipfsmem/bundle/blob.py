@@ -8,6 +8,7 @@ there (merge, replace) is decided elsewhere.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
@@ -27,8 +28,8 @@ VERSION = "memory/0.1"
 class Blob(msgspec.Struct, frozen=True):
     """What was read: file texts by key, events as a set, the index as it was written (never an input).
 
-    `more` are further texts for a key that another name already brought: an importer keeps them as siblings.
-    `problems` name what was left out and why, in the order met.
+    `more` are further texts for a key, conflict copies among them: an importer keeps them as siblings. The texts in
+    `more` of a key in `forgotten` stand behind a forget. `problems` name what was left out and why, in the order met.
     """
 
     files: dict[str, bytes]
@@ -36,6 +37,7 @@ class Blob(msgspec.Struct, frozen=True):
     index: str = ""
     more: tuple[tuple[str, bytes], ...] = ()
     problems: tuple[str, ...] = ()
+    forgotten: frozenset[str] = frozenset()
 
 
 class _Wire(msgspec.Struct):
@@ -63,20 +65,24 @@ def read_blob(data: bytes) -> Blob:
     files: dict[str, bytes] = {}
     renamed: list[tuple[str, bytes]] = []
     problems: list[str] = []
+    copies: list[tuple[str, bytes]] = []
     for name, text in (wire.files or {}).items():
-        if name == INDEX_FILE or split_conflict_name(name) is not None:
+        if name == INDEX_FILE:
             continue
+        copy = split_conflict_name(name)
         try:
-            key, origin, body = _file(name, text)
+            key, origin, body = _file(name if copy is None else file_name(copy[0]), text)
         except FormatError as error:
             problems.append(f"{ascii(name)[:120]} was left out: {error}")
             continue
-        if origin is None:
+        if copy is not None:
+            copies.append((key, body))
+        elif origin is None:
             files[key] = body
         else:
             renamed.append((key, body))
     more = []
-    for key, body in renamed:
+    for key, body in (*renamed, *copies):
         if files.setdefault(key, body) != body:
             more.append((key, body))
     events = timeline.union(_event(raw) for raw in wire.timeline or ())
@@ -125,29 +131,51 @@ def _event(raw: msgspec.Raw) -> Event:
         return event
     # What is no event is kept in its RFC 8785 form, so that white space does not make it another one.
     try:
-        return timeline.parse_line(timeline.canonical(msgspec.json.decode(raw)))
+        value = msgspec.json.decode(raw)
+        return (
+            event if timeline.repeats(bytes(raw), value) else timeline.parse_line(timeline.canonical(value))
+        )
     except (FormatError, msgspec.MsgspecError, UnicodeError, RecursionError):
         return event
 
 
 def _decoded(data: bytes) -> _Wire:
     check_depth(data, "blob")
+    fault = ""
+    wire: _Wire | None = None
     try:
-        return _wire.decode(data)
+        wire = _wire.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         fault = str(error)
-    # Browsers write lone surrogates, which the strict decoder refuses for the whole text because of one file.
     try:
-        value = json.loads(str(data, "utf-8"), parse_constant=_refuse)
+        value = json.loads(str(data, "utf-8"), parse_constant=_refuse, object_pairs_hook=_Object)
     except (ValueError, RecursionError):
         raise FormatError(f"blob is not valid JSON: {fault}") from None
-    if not isinstance(value, dict):
+    if not isinstance(value, _Object):
         raise FormatError("blob is not a JSON object")
+    for found in (value, value.get("files")):
+        if isinstance(found, _Object) and found.twice is not None:
+            raise FormatError(f"the name {ascii(found.twice)[:120]} stands twice in the blob")
+    if wire is not None:
+        return wire
+    # Browsers write lone surrogates, which the strict decoder refuses for the whole text because of one file.
     events = value.get("timeline")
     if events is not None and not isinstance(events, list):
         raise FormatError("the timeline of a blob is not a list")
     raws = [msgspec.Raw(json.dumps(e, separators=(",", ":")).encode()) for e in events or ()]
     return _Wire(value.get("version", VERSION), value.get("index", ""), value.get("files"), raws)
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that knows whether a name stood in it twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.twice = (
+            next((name for name, n in Counter(name for name, _ in pairs).items() if n > 1), None)
+            if (len(self) < len(pairs))
+            else None
+        )
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -151,6 +151,16 @@ def parse_memory(data: bytes) -> MemoryFile:
     return MemoryFile({}, text.removeprefix("\ufeff").rstrip("\n"))
 
 
+def has_header(data: bytes) -> bool:
+    """Whether a text opens with a header, as a rendered memory does: it is a whole file then, not a body."""
+    try:
+        memory = parse_memory(data)
+    except FormatError as error:
+        return isinstance(error, LimitError) and data.startswith((b"---", b"\xef\xbb\xbf---"))
+    # An empty header stands only where a body would be taken for one without it.
+    return bool(memory.fields) or (data == render_memory(memory) and data.startswith(b"---\n---\n\n"))
+
+
 def render_memory(memory: MemoryFile) -> bytes:
     """The normal form: known fields in their order, LF, one blank line, one LF at the end of a non-empty body.
 

@@ -33,6 +33,8 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder().decode
 _FIRST = ("ts", "type", "id")
 _OWN_ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,15})")
+_SPACED = re.compile(rb'"\s')
+_NAME_END = re.compile(rb'"\s*:')
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NORMAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z")
 _INSTANT = re.compile(
@@ -140,7 +142,7 @@ def parse_line(line: bytes, day: str | None = None) -> Event:
     `day` is the UTC day of the file the line stands in: the instant of a raw line that has no better one.
     """
     event = _loose(line)
-    if _fault(event) is not None:
+    if _fault(event) is not None or repeats(line, event):
         ts = f"{day}T00:00:00.000Z" if day else NO_TIME
         if isinstance(event, dict) and _is_instant(event.get("ts")):
             ts = event["ts"]
@@ -209,6 +211,43 @@ def _loose(line: bytes) -> Any:
         return json.loads(str(line, "utf-8"), parse_int=float, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
+
+
+def repeats(line: bytes, event: Any) -> bool:
+    """Whether a name stands twice in one object of this line, which was decoded as `event`: the decoder took the last."""
+    if not isinstance(event, dict):
+        return False
+    # A quote and a colon end every name, perhaps with white space between. As many as the names that were decoded: none
+    # is hidden behind another. More may stand in a text; then all is counted again.
+    ends = line.count(b'":')
+    if ends == len(event) and _SPACED.search(line) is None:
+        return False
+    if len(_NAME_END.findall(line)) == _names(event):
+        return False
+    counted = 0
+
+    def count(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal counted
+        counted += len(pairs)
+
+    json.loads(str(line, "utf-8"), object_pairs_hook=count, parse_int=float, parse_constant=str)
+    return counted > _names(event)
+
+
+def _names(event: dict[str, Any]) -> int:
+    """How many names stand in an object and all that it holds."""
+    count = 0
+    level: list[Any] = [event]
+    while level:
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                count += len(item)
+                below += item.values()
+            elif isinstance(item, list):
+                below += item
+        level = below
+    return count
 
 
 def _refuse(constant: str) -> NoReturn:

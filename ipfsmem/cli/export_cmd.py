@@ -9,10 +9,10 @@ import click
 
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, is_terminal, size, write_bytes
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
-    from ipfsmem.memory import Memory
+    from ipfsmem.storage.exporting import LeftOut
 
 
 @ours("export")
@@ -20,11 +20,16 @@ if TYPE_CHECKING:
 @click.option("--dir", "folder", metavar="DIR", help="A new folder of plain Markdown files instead.")
 @click.option("--car", metavar="FILE", help="A published root with all its blocks instead, sealed as it is.")
 @click.option("--root", metavar="CID", help="Which root for --car (default: the one published last).")
-def command(here: Here, out: str | None, folder: str | None, car: str | None, root: str | None) -> None:
+@click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
+def command(
+    here: Here, out: str | None, folder: str | None, car: str | None, root: str | None, partial: bool
+) -> None:
     """Write the whole memory as a memory/0.1 blob (JSON), or with --dir as Markdown files.
 
     Either one is plain text, also of an encrypted memory, and `ipfsmem import` takes both. --car writes a published
     root as any IPFS program reads it.
+
+    A blob holds no conflict copies. What is left out is named, and the exit code is 7 unless --partial is given.
     """
     from ipfsmem.replica.disk import write_atomic
 
@@ -42,18 +47,27 @@ def command(here: Here, out: str | None, folder: str | None, car: str | None, ro
     with here.memory() as memory:
         if folder is not None:
             where = Path(folder).expanduser()
-            _leaves_out(memory)
-            written = memory.export_folder(where)
-            _said(here, where, f"{count(written, 'file')}", files=written)
+            made = memory.export_folder(where, partial=True)
+            _said(here, where, f"{count(made.files, 'file')}", files=made.files)
+            tell_left_out(made.left_out, partial)
             return
-        _leaves_out(memory)
-        blob = memory.export()
+        left = memory.left_out()
+        blob = memory.export(partial=True)
     if out is not None:
         where = Path(out).expanduser()
         write_atomic(where, blob)
         _said(here, where, size(len(blob)), bytes=len(blob))
     else:
         write_bytes(blob)
+    tell_left_out(left, partial)
+
+
+def tell_left_out(left: LeftOut, partial: bool) -> None:
+    """Name what did not go along. Raises IncompleteError unless that is fine."""
+    if left and not partial:
+        raise IncompleteError(f"it is written, but not everything is in it: left out was {left}")
+    if left:
+        click.echo(f"left out: {clean(str(left))}", err=True)
 
 
 def _said(here: Here, where: Path, what: str, **facts: int) -> None:
@@ -72,9 +86,3 @@ def _export_car(here: Here, where: Path, root: str | None) -> None:
         here.emit({"path": str(where), "root": str(cid), "bytes": where.stat().st_size})
     else:
         click.echo(f"{clean(str(where))}: root {cid}, {size(where.stat().st_size)}")
-
-
-def _leaves_out(memory: Memory) -> None:
-    missing = sum(not item.fetched for item in memory.list())
-    if missing:
-        click.echo(f"{count(missing, 'memory')} not fetched yet and not in it (ipfsmem sync)", err=True)

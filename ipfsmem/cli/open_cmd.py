@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli import list_cmd, read_cmd
+from ipfsmem.cli import export_cmd, list_cmd, read_cmd
 from ipfsmem.cli.here import Here, ours, provider_option
 from ipfsmem.cli.printing import clean, count, is_terminal, size, style
 from ipfsmem.errors import NotFoundError
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 @click.argument("key", required=False)
 @provider_option("Read it through")
 @click.option("--export", "out", metavar="FILE", help="Write it to FILE as a blob, for ipfsmem import.")
-def command(here: Here, source: str, key: str | None, provider: tuple[str, ...], out: str | None) -> None:
+@click.option("--partial", is_flag=True, help="With --export: it is fine that what is named is left out.")
+def command(
+    here: Here, source: str, key: str | None, provider: tuple[str, ...], out: str | None, partial: bool
+) -> None:
     """List the memories of the public bundle SOURCE, or print one of them, KEY.
 
     SOURCE is a CID, an IPNS name, a path or gateway URL of either, or the URL of a manifest.json. What comes by CID or
@@ -33,7 +36,7 @@ def command(here: Here, source: str, key: str | None, provider: tuple[str, ...],
     with Memory.load(manifest_uri=source, provider=provider or None) as memory:
         _tell_problems(here, memory)
         if out is not None:
-            _export(here, memory, Path(out).expanduser())
+            _export(here, memory, Path(out).expanduser(), partial)
         elif key is not None:
             reading = memory.read(key)
             if reading is None:
@@ -56,11 +59,12 @@ def _tell_problems(here: Here, memory: Memory) -> None:
             click.echo(clean(problem), err=True)
 
 
-def _export(here: Here, memory: Memory, where: Path) -> None:
+def _export(here: Here, memory: Memory, where: Path, partial: bool) -> None:
     from ipfsmem.replica.disk import write_atomic
 
     assert memory.opened is not None
-    blob = memory.export()
+    left = memory.left_out()
+    blob = memory.export(partial=True)
     write_atomic(where, blob)
     if here.json:
         here.emit(
@@ -73,3 +77,4 @@ def _export(here: Here, memory: Memory, where: Path) -> None:
         )
     else:
         click.echo(f"{clean(str(where))}: {size(len(blob))}")
+    export_cmd.tell_left_out(left, partial)

@@ -14,7 +14,12 @@ from ipfsmem.errors import UsageError
 @click.argument("source", required=False, metavar="[-]")
 @click.option("--body", metavar="TEXT", help="The text.")
 @click.option("--file", metavar="PATH", help="A file with the text; - is standard input.")
-@click.option("--whole", is_flag=True, help="The input is the whole file, header and all.")
+@click.option(
+    "--whole/--body-only",
+    default=None,
+    help="The input is the whole file, header and all, or the body alone. Without either it is looked at.",
+)
+@click.option("--empty", is_flag=True, help="Yes, make the body empty.")
 @click.option("--name", help="Its name for people.")
 @click.option("--description", help="One line for lists and the index.")
 @click.option(
@@ -39,7 +44,8 @@ def command(
     source: str | None,
     body: str | None,
     file: str | None,
-    whole: bool,
+    whole: bool | None,
+    empty: bool,
     name: str | None,
     description: str | None,
     kind: str | None,
@@ -51,7 +57,8 @@ def command(
     """Write the memory KEY and print its SHA-256.
 
     The text comes from --body, --file or, with a dash, from standard input. Without any of them only the header
-    changes. A write replaces what is shown now; --if-match refuses to overwrite what you have not seen.
+    changes. A text that begins with a header, as `ipfsmem read` prints it, is taken as the whole file. An empty one is
+    refused. A write replaces what is shown now; --if-match refuses to overwrite what you have not seen.
     """
     if source not in (None, "-"):
         raise UsageError(
@@ -69,11 +76,21 @@ def command(
     if whole and (header or not any(given)):
         raise UsageError("--whole takes the whole file from --body, --file or -, and no header options")
     text = _text(body, "-" if source else file)
+    if text is not None and not text.strip() and not empty:
+        raise UsageError(
+            "the text is empty, so nothing was written",
+            hint="When the memory shall have an empty text: --empty. To take it away: ipfsmem forget.",
+        )
     extra = pairs(fields, "--set")
+    given_file = _whole(text, whole) if text is not None else None
+    if given_file is not None and header:
+        raise UsageError(
+            "the text begins with a header of its own, so it takes no header options",
+            hint="Leave them out, or say that it is the body alone: --body-only.",
+        )
     with here.memory() as memory:
-        if whole:
-            assert text is not None
-            written = memory.write_text(key, text, if_match=match)
+        if given_file is not None:
+            written = memory.write_text(key, given_file, if_match=match)
         else:
             written = memory.write(
                 key,
@@ -91,6 +108,13 @@ def command(
     click.echo(written.sha256)
     if is_terminal():
         click.echo(f"{key}: {size(len(written.data))}, on this disk", err=True)
+
+
+def _whole(text: bytes, whole: bool | None) -> bytes | None:
+    """The text when it is a whole file: said so, or seen by its header."""
+    from ipfsmem.bundle.memory_file import has_header
+
+    return text if whole or (whole is None and has_header(text)) else None
 
 
 def _text(body: str | None, path: str | None) -> bytes | None:

@@ -79,16 +79,25 @@ class Timeline:
         )
         return max((claimed[1] for claimed in own if claimed is not None and claimed[0] == mine), default=0)
 
-    def add_foreign(self, change: Writing, events: Iterable[Mapping[str, Any]]) -> int:
-        """Add events that others wrote and that are not here yet; returns how many. Their ids are made from them."""
+    def add_foreign(
+        self, change: Writing, events: Iterable[Mapping[str, Any]], *, by_content: bool = False
+    ) -> int:
+        """Add events that others wrote and that are not here yet; returns how many. Their ids are made from them.
+
+        An id says which event is meant only while it stands for the same one: a device that went back to a snapshot
+        uses its numbers again. `by_content`: an event that is here under any id is not added either.
+        """
         new: dict[str, dict[str, Any]] = {}
-        known = {event["id"] for event in self.events()}
+        here = self.events()
+        known = {event["id"]: event for event in here}
+        same = {foreign_id(event) for event in here} if by_content else set()
         for event in events:
             claimed = event.get("id")
-            if isinstance(claimed, str) and claimed in known:
+            held = known.get(claimed) if isinstance(claimed, str) else None
+            if held is not None and event_line(held) == event_line(dict(event)):
                 continue
             made = {**event, "id": foreign_id(dict(event))}
-            if made["id"] not in known:
+            if made["id"] not in known and made["id"] not in same:
                 new[made["id"]] = made
         self._append(change, union(list(new.values())))
         return len(new)

@@ -129,7 +129,6 @@ class Writing:
         if not ek and self._replica.vault_tag is not None:
             self._replica.db.set_meta(LOCAL_BODIES, b"1")
         digest = sha256(stored)
-        self._blocks.append((digest.digest(), stored))
         value = Value(
             b=bases[0],
             base=bases[1],
@@ -139,15 +138,25 @@ class Writing:
             loc=Loc(ek, digest.hexdigest(), len(stored)),
             of=of,
         )
-        self._bodies[value.body] = body
-        return self._set(name, entry, replaces, value)
+        return self._set(name, entry, replaces, value, (digest.digest(), stored), body)
 
-    def _set(self, name: str, entry: Entry, replaces: Sequence[str], value: Value) -> str:
-        device = self._replica.device
+    def _set(
+        self,
+        name: str,
+        entry: Entry,
+        replaces: Sequence[str],
+        value: Value,
+        block: tuple[bytes, bytes] | None = None,
+        body: bytes = b"",
+    ) -> str:
+        new = dot(self._replica.device.id, self._n + 1)
+        changed = write(entry, replaces, new, value)  # what is refused leaves no trace
         self._n += 1
-        new = dot(device.id, self._n)
         self._before.setdefault(name, entry)
-        self._changes[name] = write(entry, replaces, new, value)
+        self._changes[name] = changed
+        if block is not None:
+            self._blocks.append(block)
+            self._bodies[value.body] = body
         if len(self._changes) >= _HELD:
             self._touched.update(self._changes)
             self.commit()

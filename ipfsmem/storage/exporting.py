@@ -1,21 +1,132 @@
-"""A whole memory as plain files: the layout that people read and every importer takes.
+"""A whole memory on its way out: what goes along, and what does not. Plain files are written here, and nothing else.
 
-`<key>.md`, conflict copies beside them, `MEMORY.md`, `timeline/<day>.jsonl`, as in mode `local`. The folder appears
-complete or not at all, and nothing that is there already is touched. What goes in is decided by the caller.
+The layout is `<key>.md`, conflict copies beside them, `MEMORY.md`, `timeline/<day>.jsonl`, as in mode `local`. The folder
+appears complete or not at all, and nothing that is there already is touched. Where it goes is decided by the caller.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from ipfsmem.bundle.blob import Blob
 from ipfsmem.bundle.keys import INDEX_FILE
 from ipfsmem.bundle.timeline import day_of, event_line
-from ipfsmem.errors import StorageError
+from ipfsmem.errors import IncompleteError, StorageError
 from ipfsmem.replica.disk import make_directory, new_name, storage_errors
+from ipfsmem.replica.events import Timeline
+from ipfsmem.storage.memories import Memories
+from ipfsmem.storage.readings import Unsettled
+
+#: So many names are told; the rest is counted.
+_NAMED = 10
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """What does not go along, by name."""
+
+    #: Conflict copies, and texts behind a forget: their file names.
+    copies: tuple[str, ...] = ()
+    #: Memories whose text is not on this device: their keys.
+    not_fetched: tuple[str, ...] = ()
+    #: Pieces of the timeline that are not on this device.
+    segments: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.copies or self.not_fetched or self.segments)
+
+    def __str__(self) -> str:
+        parts = [
+            _counted(self.copies, "conflict copy", "conflict copies"),
+            _counted(self.not_fetched, "memory that is not fetched", "memories that are not fetched"),
+            f"{self.segments} pieces of the timeline that are not fetched" if self.segments else "",
+        ]
+        return ", ".join(filter(None, parts))
+
+    def refuse(self, partial: bool) -> None:
+        """Raises IncompleteError when something does not go along and nobody agreed to that."""
+        if self and not partial:
+            raise IncompleteError(f"not everything can go along: left out would be {self}")
+
+
+def _counted(names: Sequence[str], one: str, many: str) -> str:
+    if not names:
+        return ""
+    more = "" if len(names) <= _NAMED else f" and {len(names) - _NAMED} more"
+    return f"{len(names)} {one if len(names) == 1 else many} ({', '.join(names[:_NAMED])}{more})"
+
+
+class Everything(msgspec.Struct, frozen=True):
+    """All that one scope of a memory holds, as of one moment."""
+
+    #: What is shown, by key.
+    files: dict[str, bytes]
+    unsettled: list[Unsettled]
+    events: list[dict[str, Any]]
+    not_fetched: tuple[str, ...]
+    segments: int
+
+    def without_copies(self) -> LeftOut:
+        """What a blob leaves out."""
+        copies = tuple(file for item in self.unsettled for file in item.files)
+        return LeftOut(copies, self.not_fetched, self.segments)
+
+    def without_hidden(self) -> LeftOut:
+        """What a folder leaves out: it has no place for what stands behind a forget."""
+        copies = tuple(
+            copy.file
+            for item in self.unsettled
+            for copy in item.copies
+            if item.forgotten or copy.reading is None
+        )
+        return LeftOut(copies, self.not_fetched, self.segments)
+
+    def without_missing(self) -> LeftOut:
+        """What is left out where every text has its place."""
+        copies = tuple(copy.file for item in self.unsettled for copy in item.copies if copy.reading is None)
+        return LeftOut(copies, self.not_fetched, self.segments)
+
+    def texts(self) -> dict[str, bytes]:
+        """The plain files by name, conflict copies among them."""
+        found = {f"{key}.md": data for key, data in self.files.items()}
+        for item in self.unsettled:
+            if not item.forgotten:
+                found.update({c.file: c.reading.data for c in item.copies if c.reading is not None})
+        return found
+
+    def blob(self) -> Blob:
+        """Every text and event, for an import: what is beside or behind something stays there."""
+        more = [
+            (item.key, copy.reading.data)
+            for item in self.unsettled
+            for copy in item.copies
+            if copy.reading is not None
+        ]
+        forgotten = frozenset(item.key for item in self.unsettled if item.forgotten)
+        return Blob(self.files, self.events, "", tuple(more), forgotten=forgotten)
+
+
+def everything(memories: Memories, timeline: Timeline) -> Everything:
+    """What this device has of one scope, and what it lacks."""
+    store = memories.replica.store
+    with memories.replica.reading():
+        files, not_fetched = {}, []
+        for _, view in memories.views():
+            if view.data is not None:
+                files[view.key] = view.data
+            elif view.not_fetched:
+                not_fetched.append(view.key)
+        missing = sum(
+            store.body(segment.entry, value) is None
+            for segment, entry in store.segments(memories.scope)
+            for value in entry.values()
+        )
+        return Everything(files, memories.conflicts(), timeline.events(), tuple(sorted(not_fetched)), missing)
 
 
 def export_folder(

@@ -7,6 +7,7 @@ Format section 1.5. With `merge` a text that is neither shown nor a live sibling
 from __future__ import annotations
 
 import os
+from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
@@ -17,6 +18,7 @@ from ipfsmem.bundle.blob import Blob, read_blob
 from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
 from ipfsmem.bundle.timeline import parse_lines, union
+from ipfsmem.causal.value import FORGOTTEN, Entry
 from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.replica.disk import read_file, storage_errors
 from ipfsmem.replica.events import Timeline
@@ -29,12 +31,16 @@ MAX_BLOB = 512 * 1024 * 1024
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """What an import did. `problems` name what was left out and why."""
+    """What an import did. `problems` name what was left out and why.
+
+    `still_forgotten`: texts of memories that were forgotten here, which a merge leaves so.
+    """
 
     added: int = 0
     replaced: int = 0
     kept_beside: int = 0
     unchanged: int = 0
+    still_forgotten: int = 0
     forgotten: int = 0
     events: int = 0
     problems: tuple[str, ...] = ()
@@ -48,43 +54,59 @@ def import_files(
         raise UsageError(f"there is no import strategy {strategy!r}", hint="merge or replace.")
     if prune and strategy != "replace":
         raise UsageError("prune goes with the strategy replace")
-    added = replaced = beside = unchanged = forgotten = 0
+    if prune and blob.problems:
+        raise FormatError(
+            f"what could not be read would be forgotten: {blob.problems[0]}",
+            hint="Put it right, or import without pruning.",
+        )
+    done: Counter[str] = Counter()
     problems = list(blob.problems)
     with writing(memories.replica) as change, no_collection():
-        for key, data in (*blob.files.items(), *blob.more):
+        # A second text for one key stands beside the first, whatever the strategy: nobody was shown the first.
+        texts = [(key, data, strategy == "replace") for key, data in blob.files.items()]
+        for key, data, replace in (*texts, *((key, data, False) for key, data in blob.more)):
             try:
                 check_body(key, data)
+                done[_take(memories, change, key, data, replace)] += 1
             except IpfsmemError as error:
                 problems.append(f"{key} was left out: {error}")
-                continue
-            name = memories.name(key)
-            entry = change.entry(name)
-            view = memories.view(key, entry) if entry and not change.touched(name) else None
-            if _known(change, name, data):
-                unchanged += 1
-            elif not entry:
-                change.put(name, data, ())
-                added += 1
-            elif strategy == "replace" and view is not None:
-                change.put(name, data, view.dots)
-                replaced += 1
-            elif view is not None and view.data == data:
-                unchanged += 1
-            else:
-                change.keep_beside(name, data)
-                beside += 1
+        for key in blob.forgotten:
+            change.forget(memories.name(key), ())
         if prune:
+            if len(problems) > len(blob.problems):
+                raise FormatError(f"what could not be taken in would be forgotten: {problems[-1]}")
+            named = {*blob.files, *(key for key, _ in blob.more)}
             for entry, view in list(memories.views()):
-                if view.key not in blob.files and view.data is not None and entry:
+                if view.key not in named and view.data is not None and entry:
                     change.forget(memories.name(view.key), view.dots)
-                    forgotten += 1
-        events = timeline.add_foreign(change, blob.events)
-    return Imported(added, replaced, beside, unchanged, forgotten, events, tuple(problems))
+                    done["forgotten"] += 1
+        done["events"] = timeline.add_foreign(change, blob.events, by_content=True)
+    return Imported(**done, problems=tuple(problems))
 
 
-def _known(change: Writing, name: str, data: bytes) -> bool:
+def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: bool) -> str:
+    """Take one text in; which count of `Imported` it belongs to. Raises LimitError when the key is full."""
+    name = memories.name(key)
+    entry = change.entry(name)
+    if not entry:
+        change.put(name, data, ())
+        return "added"
+    if not replace and _known(entry, data):
+        hidden = any(value.kind == FORGOTTEN for value in entry.values())
+        return "still_forgotten" if hidden else "unchanged"
+    view = memories.view(key, entry, change.body)
+    if view.data == data:
+        return "unchanged"
+    if replace and view.dots:
+        change.put(name, data, view.dots)
+        return "replaced"
+    change.keep_beside(name, data)
+    return "still_forgotten" if view.forgotten else "kept_beside"
+
+
+def _known(entry: Entry, data: bytes) -> bool:
     digest = sha256(data).hexdigest()
-    return any(value.body == digest for value in change.entry(name).values())
+    return any(value.body == digest for value in entry.values())
 
 
 def read_path(path: Path) -> Blob:
@@ -141,13 +163,18 @@ def _files(base: Path) -> list[tuple[str, str]]:
 
 
 def collect_files(texts: list[tuple[str, bytes]], lines: list[bytes], problems: list[str]) -> Blob:
-    """A bundle out of (file name, text) pairs and the texts of timeline files; MEMORY.md and conflict copies are left
-    out. `problems` grows."""
+    """A bundle out of (file name, text) pairs and the texts of timeline files; MEMORY.md is left out, conflict copies are
+    further texts of their key. `problems` grows."""
     files: dict[str, bytes] = {}
     more: list[tuple[str, bytes]] = []
     renamed: list[tuple[str, bytes]] = []
+    copies: list[tuple[str, bytes]] = []
     for name, data in texts:
-        if name == INDEX_FILE or split_conflict_name(name) is not None:
+        if name == INDEX_FILE:
+            continue
+        copy = split_conflict_name(name)
+        if copy is not None:
+            copies.append((copy[0], data))
             continue
         try:
             key, origin = key_of_foreign_name(name)
@@ -157,7 +184,7 @@ def collect_files(texts: list[tuple[str, bytes]], lines: list[bytes], problems: 
                 renamed.append((key, render_memory(parse_memory(data).with_fields({"origin_name": origin}))))
         except FormatError as error:
             problems.append(f"{name} was left out: {error}")
-    for key, data in renamed:
+    for key, data in (*renamed, *copies):
         if files.setdefault(key, data) != data:
             more.append((key, data))
     events = union(*(parse_lines(text) for text in lines))

@@ -51,7 +51,8 @@ def test_nothing_is_overwritten(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_conflict_copies_are_exported(clash: tuple[Cli, Cli], tmp_path: Path) -> None:
-    clash[0].ok("export", "--dir", str(tmp_path / "plain"))
+    said = clash[0].ok("export", "--dir", str(tmp_path / "plain"))
+    assert said.err == ""
     names = sorted(p.name for p in (tmp_path / "plain").glob("*.md"))
     assert names[0] == "MEMORY.md" and names[1].startswith("tone.conflict-") and names[2] == "tone.md"
     assert "## Needs attention" in (tmp_path / "plain" / "MEMORY.md").read_text()
@@ -92,10 +93,13 @@ def test_what_is_not_a_memory_is_named_and_left_out(cli: Cli, tmp_path: Path) ->
     (folder / "latin.md").write_bytes(b"\xff\xfe")
     (folder / "long.md").write_bytes(b"x" * (960 * 1024 + 1))
     (folder / "Foreign Name.md").write_text("kept\n")
-    said = cli.ok("import", str(folder), "--json").json
+    done = cli("import", str(folder), "--json")
+    assert done.code == 7 and "2 records were left out" in json.loads(done.err)["error"]["message"]
+    said = done.json
     assert said["added"] == 2 and len(said["problems"]) == 2
     assert {"latin", "long"} == {p.split(".")[0].split()[0] for p in said["problems"]}
-    assert "left out: " in cli.ok("import", str(folder)).out
+    assert cli("import", str(folder)).code == 7
+    assert "left out: " in cli.ok("import", str(folder), "--partial").out
 
 
 def test_bad_sources(cli: Cli, tmp_path: Path) -> None:
@@ -108,3 +112,37 @@ def test_bad_sources(cli: Cli, tmp_path: Path) -> None:
     cli.fails(2, "export", "--root", "bafy")
     cli.fails(30, "export", "--out", str(tmp_path / "no" / "such" / "folder" / "file"))
     assert main is not None
+
+
+def test_l7_what_a_blob_leaves_out_is_named_and_has_a_code_of_its_own(
+    clash: tuple[Cli, Cli], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding L7; format-next A.10: conflict copies are counted and named, and leaving them out is agreed to."""
+    first, _ = clash
+    out = tmp_path / "out.json"
+    done = first("export", "--out", str(out))
+    (copy,) = first.ok("conflicts", "--json").json[0]["copies"]
+    assert done.code == 7 and copy["file"] in done.err and "1 conflict copy" in done.err
+    assert json.loads(out.read_text())["files"].keys() == {"tone.md"}
+    piped = first("export")
+    assert piped.code == 7 and piped.out_bytes == out.read_bytes()
+    fine = first.ok("export", "--out", str(out), "--partial")
+    assert copy["file"] in fine.err
+    first.ok("export", "--dir", str(tmp_path / "plain"))
+    other = Cli(tmp_path / "other", monkeypatch)
+    other.ok("init", "--mode", "local")
+    assert other.ok("import", str(tmp_path / "plain"), "--json").json["kept_beside"] == 1
+    assert other.ok("conflicts", "--json").json[0]["copies"][0]["text"] == copy["text"]
+
+
+def test_l12_what_a_merge_leaves_forgotten_is_said(cli: Cli) -> None:
+    """Finding L12: an import that changes nothing that can be seen says so, and how to see it."""
+    cli.ok("write", "s", "--body", "the text")
+    backup = cli.ok("export").out_bytes
+    cli.ok("forget", "s")
+    assert (
+        "1 still forgotten here (--strategy replace brings them back)"
+        in cli.ok("import", "-", stdin=backup).out
+    )
+    cli.ok("import", "-", "--strategy", "replace", stdin=backup)
+    assert cli.ok("read", "s", "--body").out == "the text\n"

@@ -152,3 +152,33 @@ def test_two_at_once_lose_nothing(cli: Cli) -> None:
     many = [subprocess.Popen([*command, f"k{n}", "--body", f"text {n}"]) for n in range(6)]
     assert [process.wait(60) for process in many] == [0] * 6
     assert [item["key"] for item in cli.ok("list", "--json").json] == [f"k{n}" for n in range(6)]
+
+
+def test_u8_what_read_printed_is_the_whole_file_again(cli: Cli) -> None:
+    """Finding U8: a pipe from `read` to `write` must not nest a second header."""
+    cli.ok("write", "tone", "--body", "direct", "--name", "Tone", "--type", "feedback")
+    before = cli.ok("read", "tone").out_bytes
+    cli.ok("write", "tone", "-", stdin=before.replace(b"direct", b"kind"))
+    assert cli.ok("read", "tone").out_bytes == before.replace(b"direct", b"kind")
+    cli.ok("write", "copy", "--body", before.decode())
+    assert cli.ok("read", "copy").out_bytes == before
+    odd = cli.ok("write", "odd", "--body-only", "-", stdin=before) and cli.ok("read", "odd").out_bytes
+    assert odd.count(b"name: Tone") == 1 and odd.startswith(b"---\ncreated: ")
+    assert cli.ok("read", "odd", "--body").out_bytes == before
+    cli.ok("write", "odd2", "-", stdin=odd)
+    assert cli.ok("read", "odd2").out_bytes == odd
+    cli.fails(2, "write", "tone", "-", "--name", "Other", stdin=before)
+    assert cli.ok("read", "tone").out_bytes == before.replace(b"direct", b"kind")
+
+
+def test_u8_an_empty_input_wipes_nothing(cli: Cli) -> None:
+    """Finding U8: the program before the pipe failed."""
+    cli.ok("write", "tone", "--body", "direct")
+    before = cli.ok("read", "tone").out_bytes
+    for arguments in (("-",), ("--file", "-"), ("--body", ""), ("--whole", "-")):
+        cli.fails(2, "write", "tone", *arguments, stdin=b" \n")
+    assert cli.ok("read", "tone").out_bytes == before
+    cli.ok("write", "tone", "--empty", "-", stdin=b"")
+    assert cli.ok("read", "tone", "--body").out == "\n"
+    cli.ok("write", "tone", "--body", "---")
+    assert cli.ok("read", "tone", "--body").out == "---\n"
