@@ -19,7 +19,7 @@ from ipfsmem.causal.entries import memory_name
 from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.doctor import Finding, examine, passphrase_protected
-from ipfsmem.errors import NotFoundError
+from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.opening import VAULT_MODES
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
@@ -30,7 +30,7 @@ from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.late import late_values
 from ipfsmem.storage.memories import Listed, Memories
 from ipfsmem.storage.readings import Reading, Seen, Unsettled
-from ipfsmem.storage.working_copy import WorkingCopy, working_folder
+from ipfsmem.storage.working_copies import PLAIN_MODES, FolderFacts, WorkingCopies
 from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
 from ipfsmem.sync.names import oldest_put, what_is_forgotten
@@ -60,6 +60,8 @@ class Status(msgspec.Struct, frozen=True):
     members: list[str]
     #: What a person should know about the plain files: left alone, missing, not there.
     notices: list[str] = []
+    #: Where the plain files are.
+    files: list_[FolderFacts] = []
     #: When the name record was put that waits longest to be put again (milliseconds); None when none was.
     names_put: int | None = None
 
@@ -69,6 +71,13 @@ class ExportedFolder(msgspec.Struct, frozen=True):
 
     files: int
     left_out: LeftOut
+
+
+class Attached(msgspec.Struct, frozen=True):
+    """What came of `attach`: the folder, and what a person should know about the place where it lies."""
+
+    folder: FolderFacts
+    remarks: list_[str] = []
 
 
 class Late(msgspec.Struct, frozen=True):
@@ -94,9 +103,10 @@ class LocalMemory:
         self._providers: list_[Provider] = []
         self._memories = Memories(replica)
         self._timeline = Timeline(replica)
-        files = working_folder(replica)
         #: The plain files of modes `local` and `ipfs`.
-        self._files = WorkingCopy(replica, self._memories, self._timeline, files) if files else None
+        self._files: WorkingCopies | None = None
+        if replica.folder is not None and self.mode in PLAIN_MODES:
+            self._files = WorkingCopies(replica, self._memories, self._timeline)
 
     def close(self) -> None:
         """Let go of files and secrets."""
@@ -150,6 +160,7 @@ class LocalMemory:
                 *([forgotten] if forgotten else []),
                 *self._superseded(),
             ],
+            self.folders(),
             oldest_put(self.replica, self._providers),
         )
 
@@ -387,6 +398,11 @@ class LocalMemory:
         if root is not None:
             return find_root(self.replica, root)
         known = self.replica.db.get_meta("root")
+        if known is None and self.mode not in VAULT_MODES:
+            raise NotFoundError(
+                f"a memory in mode {self.mode} publishes nothing, so there is no published state of it",
+                hint="What it is now: ipfsmem list. Copies to compare with later: ipfsmem export --out FILE.",
+            )
         if known is None:
             raise NotFoundError("nothing was published yet", hint="Publish with: ipfsmem sync.")
         return parse_cid(known.decode())
@@ -467,6 +483,65 @@ class LocalMemory:
     def restore_files(self) -> int:
         """Write plain files again that are missing, instead of taking that for deletes. Returns how many."""
         return self._files.restore_files() if self._files is not None else 0
+
+    def attach(
+        self,
+        folder: str | Path,
+        *,
+        scope: str | None = None,
+        take_over: bool = False,
+        timeline: bool = False,
+    ) -> Attached:
+        """Make a folder a working copy of a scope (None: the nameless one): what is in it is taken in, what it lacks is
+        written, and so it stays. It belongs to that scope alone; a scope may have several folders.
+
+        `take_over`: the folder is marked as another memory's, or lies on another disk now, and should be this one's.
+        `timeline`: write `timeline/` into it although it stood there before. Raises UsageError for what cannot be one (a mode
+        that keeps no plain files, another memory's folder), StorageError; then nothing was changed.
+        """
+        files = self._plain_files()
+        facts, remarks = files.attach(folder, scope=scope or "", take_over=take_over, timeline=timeline)
+        self._changed()
+        return Attached(facts, remarks)
+
+    def detach(self, folder: str | Path, *, gone: bool = False) -> list_[str]:
+        """Let go of a working copy; every file in it stays as it is. Names of files that came out of what was set aside.
+
+        `gone`: the folder is not there and will not be again. Raises NotFoundError, StorageError when something would be lost.
+        """
+        brought = self._plain_files().detach(folder, gone=gone)
+        self._changed()
+        return brought
+
+    def folders(self) -> list_[FolderFacts]:
+        """The working copies of this memory on this device, and how they are."""
+        return self._files.folders() if self._files is not None else []
+
+    def pause_folder(self, folder: str | Path) -> None:
+        """Take nothing in from a working copy and write nothing to it, until `accept_folder` or `put_back_folder`."""
+        self._plain_files().pause(folder)
+
+    def accept_folder(self, folder: str | Path) -> None:
+        """What stands in a paused working copy counts: all of it is taken for edits. Raises NotFoundError, StorageError."""
+        self._plain_files().accept(folder)
+        self._changed()
+
+    def put_back_folder(self, folder: str | Path) -> int:
+        """What is remembered counts: it is written into every file of a working copy. How many files held something else.
+
+        A text that was never remembered is kept beside, as a conflict copy. Raises NotFoundError, StorageError.
+        """
+        count = self._plain_files().put_back(folder)
+        self._changed()
+        return count
+
+    def _plain_files(self) -> WorkingCopies:
+        if self._files is None:
+            raise UsageError(
+                f"a memory in mode {self.mode} keeps no plain files on the disk",
+                hint="Write some out with: ipfsmem export --dir DIR.",
+            )
+        return self._files
 
     def _open_files(self) -> None:
         if self._files is not None:

@@ -37,8 +37,9 @@ from ipfsmem.replica.namespaces import FIRST, refuse_shared, vault_label
 from ipfsmem.replica.replica import World, claim_folder
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.words import to_words
+from ipfsmem.storage.attaching import examine_place
 from ipfsmem.storage.importing import import_files
-from ipfsmem.storage.working_copy import PLAIN_MODES
+from ipfsmem.storage.working_copies import PLAIN_MODES
 from ipfsmem.sync.channels import Channels
 from ipfsmem.sync.paper import Paper
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
@@ -417,12 +418,12 @@ def _new_root(
 
 
 def _plain_folder(mode: str, chosen: str | Path | None) -> str | None:
-    """The folder of plain files that a configuration names."""
+    """The folder of plain files that a configuration names. Raises UsageError for one that cannot be a working copy."""
     if chosen is None:
         return None
     if mode not in PLAIN_MODES:
         raise UsageError(f"mode {mode} keeps no plain files, so it takes no memory_dir")
-    return str(Path(chosen).expanduser().absolute())
+    return str(examine_place(chosen).path)
 
 
 def _host_label() -> str:

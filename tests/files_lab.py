@@ -7,6 +7,7 @@ from typing import Any
 
 from ipfsmem.memory import Memory
 from ipfsmem.replica.replica import World
+from ipfsmem.storage.working_copy import WorkingCopy
 from ipfsmem.testing import SeededRandom
 
 START_MS = 1_776_000_000_000
@@ -50,6 +51,13 @@ class Lab:
     def reopen(self) -> Memory:
         self.memory = Memory.load("x", home=self.home, world=self.world)
         return self.memory
+
+    @property
+    def copy(self) -> WorkingCopy:
+        """The working copy in `dir`."""
+        files = self.memory._files
+        assert files is not None
+        return next(copy for copy in files.all() if copy.folder.path == self.dir)
 
     def look(self) -> None:
         self.memory.scan()

@@ -37,6 +37,11 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "import": "Take in an export, a folder of memory files, or one file.",
         "open": "Read somebody's public bundle: a CID, a name or a URL.",
     },
+    "On your disk": {
+        "attach": "Make a folder of plain files a working copy of this memory.",
+        "detach": "Let go of a working copy; its files stay.",
+        "folders": "Where the plain files are: list, pause, accept, put-back.",
+    },
     "Look after it": {
         "status": "What is here, and what waits to be published.",
         "log": "The published roots that this device knows.",

@@ -20,7 +20,13 @@ def command(here: Here, key: str, reason: str, if_match: str | None) -> None:
     with here.memory() as memory:
         if not memory.forget(key, reason=reason, if_match=if_match):
             raise NotFoundError(f"there is no memory {key}", hint="See what there is with: ipfsmem list.")
+        folders = memory.folders()
     if here.json:
         here.emit({"key": key, "forgotten": True})
     else:
         click.echo(f"{key} is forgotten here; other devices learn it with the next sync.")
+        if folders:
+            click.echo(
+                "An editor's swap file, the trash and backups of its folder may still have the text.",
+                err=True,
+            )

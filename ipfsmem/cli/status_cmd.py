@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, facts, moment, style
+
+if TYPE_CHECKING:
+    from ipfsmem.storage.working_copies import FolderFacts
 
 #: Who can read what, said at `init` and here (SECURITY.md has the long form).
 READERS = {
@@ -14,6 +19,13 @@ READERS = {
     "ipfs": "everyone: published in the clear, for good",
     "encrypted-ipfs": "your devices, your wallet and your recovery words; the provider sees sizes and times",
 }
+
+
+def _files(facts: FolderFacts) -> str:
+    """Where plain files are, and what is the matter there."""
+    whose = f"  (scope {clean(facts.scope)})" if facts.scope else ""
+    state = "" if facts.state == "ok" else "  " + style(f"({facts.state}: ipfsmem folders list)", fg="yellow")
+    return clean(facts.path) + whose + state
 
 
 @ours("status")
@@ -55,6 +67,7 @@ def command(here: Here) -> None:
             ),
             ("device", found.device),
             ("folder", clean(found.folder or "")),
+            *(("files", _files(one)) for one in found.files),
         ]
     )
     for notice in found.notices:

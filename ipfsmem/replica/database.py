@@ -34,12 +34,20 @@ CREATE TABLE heads (root TEXT PRIMARY KEY, device TEXT NOT NULL, c INTEGER NOT N
                     seen INTEGER NOT NULL, info BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE placed (provider TEXT NOT NULL, root TEXT NOT NULL, answered TEXT NOT NULL, handle TEXT NOT NULL,
                      at INTEGER NOT NULL, PRIMARY KEY (provider, root)) WITHOUT ROWID;
-CREATE TABLE renders (file TEXT PRIMARY KEY, key TEXT NOT NULL, body BLOB NOT NULL, text BLOB NOT NULL,
+CREATE TABLE copies (id TEXT PRIMARY KEY, path TEXT NOT NULL, scope TEXT NOT NULL, inode INTEGER NOT NULL,
+                     timeline INTEGER NOT NULL, secret BLOB NOT NULL, head BLOB NOT NULL, paused TEXT NOT NULL,
+                     lines BLOB NOT NULL, in_step BLOB NOT NULL, vanished BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE renders (copy TEXT NOT NULL, file TEXT NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL, text BLOB NOT NULL,
                       dots TEXT NOT NULL, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL, size INTEGER NOT NULL,
-                      inode INTEGER NOT NULL, missed INTEGER, base BLOB, since INTEGER NOT NULL) WITHOUT ROWID;
-CREATE INDEX renders_by_key ON renders (key);
-CREATE TABLE asides (name TEXT PRIMARY KEY, file TEXT NOT NULL, body BLOB NOT NULL, mtime INTEGER NOT NULL,
-                     since INTEGER NOT NULL) WITHOUT ROWID;
+                      inode INTEGER NOT NULL, missed INTEGER, base BLOB, since INTEGER NOT NULL, fold TEXT NOT NULL,
+                      PRIMARY KEY (copy, file)) WITHOUT ROWID;
+CREATE INDEX renders_by_key ON renders (copy, key);
+CREATE INDEX renders_by_fold ON renders (copy, fold);
+CREATE TABLE asides (copy TEXT NOT NULL, name TEXT NOT NULL, file TEXT NOT NULL, body BLOB NOT NULL, text BLOB NOT NULL,
+                     mtime INTEGER NOT NULL, since INTEGER NOT NULL, PRIMARY KEY (copy, name)) WITHOUT ROWID;
+CREATE TABLE earlier (copy TEXT NOT NULL, file TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (copy, file, body)) WITHOUT ROWID;
+CREATE TABLE returns (copy TEXT NOT NULL, file TEXT NOT NULL, body BLOB NOT NULL, at INTEGER NOT NULL,
+                      PRIMARY KEY (copy, file)) WITHOUT ROWID;
 CREATE TABLE kept (mark BLOB PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE others (mark BLOB PRIMARY KEY, of TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE unscanned (seq INTEGER PRIMARY KEY AUTOINCREMENT, names BLOB NOT NULL);

@@ -276,19 +276,23 @@ class Memories:
 
         `keep`: see `Overview.look`.
         """
+        return assemble_index(*self.index_lines(keep=keep))
+
+    def index_lines(self, *, keep: bool = False) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:
+        """The lines of that text: (key, section, line) of each memory, and the conflict copies."""
         with self.replica.reading():
             return self._index(self.overview.look(self.scope, keep=keep), self.view, self.is_own)
 
     def whole_index(self, seen: tuple[list[Shown], dict[str, Entry]]) -> str:
         """The text of MEMORY.md in a published root, whoever wrote there; `seen` is what `Overview.look` found."""
-        return self._index(seen, self.whole_view, lambda dot, of: True)
+        return assemble_index(*self._index(seen, self.whole_view, lambda dot, of: True))
 
     def _index(
         self,
         seen: tuple[list[Shown], dict[str, Entry]],
         view_of: Callable[[str, Entry], KeyView],
         wanted: Callable[[str, str], bool],
-    ) -> str:
+    ) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:
         lines: list[tuple[str, str, str]] = []
         attention: list[IndexItem] = []
         entries = dict(seen[1])
@@ -315,7 +319,7 @@ class Memories:
                     continue
                 line = index_line(_index_item(parsed.key, _head(view.data)))
             lines.append((parsed.key, *(line or index_line(_index_item(parsed.key, _head(None))))))
-        return assemble_index(lines, attention)
+        return lines, attention
 
     # -- writing -----------------------------------------------------------------------------------------------
 

@@ -3,37 +3,38 @@ a byte that was not seen.
 
 What stood in a file before is never thrown away by a replacement: it goes to `.ipfsmem/aside/`, in one step with the
 new text where the system can exchange two names. So a write that came in the very moment before, or that comes later
-through a handle which was open, is still found. Links are never followed. What the files mean is not known here.
+through a handle which was open, is still found. Nothing is done through a link, nothing in `.ipfsmem` is believed, and
+no file there is touched whose name this device did not make. What the files mean is not known here.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from hashlib import sha256
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
 
+from ipfsmem.canonical import read_json
 from ipfsmem.errors import StorageError
-from ipfsmem.replica.disk import make_directory, reason, storage_errors, sync_directory, write_atomic
+from ipfsmem.replica.directory import INODE, Directory, LinkError, open_directory
+from ipfsmem.replica.disk import flush, make_directory, new_name, reason, storage_errors
 
 HIDDEN = ".ipfsmem"
 TIMELINE = "timeline"
-_MARKER = "replica"
+_MARKER = "marker"
+ASIDE = "aside"
+_IGNORE = ".gitignore"
 #: Nanoseconds within which a file can change again without its times telling (2 s on FAT).
 RACY = 2_000_000_000
 #: Files above which one flush of the whole system is cheaper than one for each.
 _MANY = 16
-_BINARY = getattr(os, "O_BINARY", 0)
-_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
+_MAX_MARKER = 256
 
 
 class Stat(msgspec.Struct, frozen=True, gc=False):
@@ -53,39 +54,109 @@ class NotPlainError(Exception):
     """A file that is left alone; the message says why."""
 
 
-class PlainFolder:
-    """One such folder. File names are relative: `tone.md`, `timeline/2026-04-14.jsonl`."""
+class _Marker(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    v: int
 
-    def __init__(self, path: Path) -> None:
+
+class PlainFolder:
+    """One such folder. File names are relative: `tone.md`, `timeline/2026-04-14.jsonl`.
+
+    It is opened at its first use and stays open until `close`: all that is done until then is done in that folder.
+    """
+
+    def __init__(self, path: Path, secret: bytes = b"") -> None:
+        """`secret`: what makes names of files set aside that only this device can make."""
         self.path = path
-        self.aside = path / HIDDEN / "aside"
-        # As text: joining Paths is most of the work on ten thousand files.
-        self._root = f"{path}{os.sep}"
-        self._beside = f"{self.aside}{os.sep}"
+        self._secret = secret
+        self._open: dict[str, Directory] = {}
         self._count = 0
         #: Subfolders with texts, found at the last look: they are not looked into.
         self.unread: list[str] = []
         #: Whether a link stands in the place of `timeline/`: it is not followed.
         self.linked = False
 
-    # -- the marker --------------------------------------------------------------------------------------------
+    # -- the folder itself -------------------------------------------------------------------------------------
+
+    @property
+    def root(self) -> Directory:
+        """The folder. Raises StorageError."""
+        return self._held("")
+
+    def _held(self, name: str, make: bool = False) -> Directory:
+        """The folder, or one of the two in it that are used, open. Raises OSError for those in it."""
+        known = self._open.get(name)
+        if known is None:
+            if name == "":
+                with storage_errors(self.path, "open"):
+                    known = open_directory(str(self.path))
+            elif name == ASIDE:
+                hidden = self._held(HIDDEN, make)
+                known = hidden.make(name) if make else hidden.sub(name)
+            else:
+                known = self.root.make(name) if make else self.root.sub(name)
+            self._open[name] = known
+        return known
+
+    def close(self) -> None:
+        """Let go of the folder; the next use opens it again."""
+        held, self._open = self._open, {}
+        for directory in held.values():
+            directory.close()
 
     def exists(self) -> bool:
         """Whether there is a folder."""
         return self.path.is_dir()
 
+    def make(self) -> None:
+        """Make the folder. Raises StorageError."""
+        make_directory(self.path)
+
+    # -- the marker --------------------------------------------------------------------------------------------
+
     def marker(self) -> str | None:
-        """Whose working copy this is."""
+        """The id that stands in the folder's marker; "" for one that cannot be read. Raises StorageError for links."""
+        with storage_errors(self.path / HIDDEN, "use"):
+            try:
+                data = self._read(self._held(HIDDEN), _MARKER, _MAX_MARKER)[0]
+            except FileNotFoundError:
+                return None
+            except NotPlainError:
+                return ""
         try:
-            return self._read(self.path / HIDDEN / _MARKER, 64)[0].decode("ascii", "replace").strip()
-        except (NotPlainError, OSError):
-            return None
+            found = read_json(data, type=_Marker)
+        except msgspec.DecodeError:
+            return ""
+        return found.id if found.v == 1 else ""
 
     def put_marker(self, mark: str) -> None:
-        """Make the folder where it is missing, and say whose it is. Raises StorageError."""
-        make_directory(self.path)
-        make_directory(self.aside)
-        write_atomic(self.path / HIDDEN / _MARKER, mark.encode() + b"\n")
+        """Say whose working copy this is; git leaves `.ipfsmem` alone. Raises StorageError."""
+        with storage_errors(self.path / HIDDEN, "write"):
+            hidden = self._held(HIDDEN, make=True)
+            self._held(ASIDE, make=True)
+            for name, data in ((_IGNORE, b"*\n"), (_MARKER, msgspec.json.encode(_Marker(mark, 1)) + b"\n")):
+                temporary = Path(new_name(name)).name
+                fd = hidden.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+                try:
+                    _write_all(fd, data)
+                    flush(fd)
+                finally:
+                    os.close(fd)
+                hidden.replace(temporary, hidden, name)
+            hidden.sync()
+            self.root.sync()
+
+    def drop_marker(self) -> None:
+        """Take away what `put_marker` put, and `.ipfsmem` when nothing else is in it."""
+        with contextlib.suppress(OSError):
+            hidden = self._held(HIDDEN)
+            with contextlib.suppress(OSError):
+                hidden.rmdir(ASIDE)
+            hidden.unlink(_MARKER)
+            if hidden.names() == {_IGNORE}:
+                hidden.unlink(_IGNORE)
+                self.root.rmdir(HIDDEN)
+        self.close()
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -99,10 +170,10 @@ class PlainFolder:
         self.linked = False
         with storage_errors(self.path, "read"):
             timeline = False
-            with os.scandir(self.path) as entries:
+            with self.root.scan() as entries:
                 for entry in entries:
                     name = entry.name
-                    if name[0] == ".":
+                    if name[0] == "." or name[:2] == "~$":
                         continue
                     if name[-3:].lower() == ".md":
                         self._note(found, name, entry)
@@ -112,17 +183,21 @@ class PlainFolder:
                         timeline = timeline or name == TIMELINE
                         folders.append(name)
             if timeline:
-                with os.scandir(self.path / TIMELINE) as entries:
+                with self._held(TIMELINE).scan() as entries:
                     for entry in entries:
                         if entry.name.endswith(".jsonl") and entry.name[0] != ".":
                             self._note(found, f"{TIMELINE}/{entry.name}", entry)
-        self.unread = [name for name in sorted(folders) if name != TIMELINE and self._has_texts(name)]
+            self.unread = [name for name in sorted(folders) if name != TIMELINE and self._has_texts(name)]
         return found
 
     def _has_texts(self, folder: str) -> bool:
         try:
-            with os.scandir(self.path / folder) as entries:
-                return any(entry.name[-3:].lower() == ".md" for entry in entries)
+            inside = self.root.sub(folder)
+            try:
+                with inside.scan() as entries:
+                    return any(entry.name[-3:].lower() == ".md" for entry in entries)
+            finally:
+                inside.close()
         except OSError:
             return False
 
@@ -134,17 +209,21 @@ class PlainFolder:
             return  # gone while looking
         found[name] = _stat(known) if stat.S_ISREG(known.st_mode) else None
 
-    def _at(self, file: str) -> str:
-        """The path of a file. Raises NotPlainError when it would lead through a link."""
-        if file.startswith(TIMELINE + "/") and (self.path / TIMELINE).is_symlink():
-            raise NotPlainError(f"{TIMELINE} is a link")
-        return self._root + file
+    def _at(self, file: str, make: bool = False) -> tuple[Directory, str]:
+        """Where a file is. Raises NotPlainError when the way there is a link, FileNotFoundError when there is none."""
+        if not file.startswith(TIMELINE + "/"):
+            return self.root, file
+        try:
+            return self._held(TIMELINE, make), file[len(TIMELINE) + 1 :]
+        except LinkError:
+            raise NotPlainError(f"{TIMELINE} is a link") from None
 
     def stat(self, file: str) -> Stat | None:
         """The stat of one file; None when there is no regular file of that name."""
         try:
-            known = os.lstat(self._root + file)
-        except OSError:
+            directory, name = self._at(file)
+            known = directory.lstat(name)
+        except (OSError, NotPlainError):
             return None
         return _stat(known) if stat.S_ISREG(known.st_mode) else None
 
@@ -154,7 +233,7 @@ class PlainFolder:
         Raises NotPlainError for what is left alone: a link, no regular file, longer than `limit`, unreadable.
         """
         try:
-            return self._read(self._at(file), limit)
+            return self._read(*self._at(file), limit)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -162,12 +241,12 @@ class PlainFolder:
 
     def names(self) -> set[str]:
         """What stands in the folder itself, of any kind, at this moment."""
-        with storage_errors(self.path, "read"), os.scandir(self.path) as entries:
-            return {entry.name for entry in entries}
+        with storage_errors(self.path, "read"):
+            return self.root.names()
 
-    def _read(self, path: Path | str, limit: int) -> tuple[bytes, Stat]:
-        # Without O_NONBLOCK a pipe under this name would hold us for ever.
-        fd = os.open(path, os.O_RDONLY | _BINARY | _NOFOLLOW | _NONBLOCK)
+    @staticmethod
+    def _read(directory: Directory, name: str, limit: int) -> tuple[bytes, Stat]:
+        fd = directory.open(name, os.O_RDONLY)
         try:
             before = os.fstat(fd)
             if not stat.S_ISREG(before.st_mode):
@@ -184,124 +263,155 @@ class PlainFolder:
 
     # -- putting -----------------------------------------------------------------------------------------------
 
-    def stage(self, file: str, data: bytes, *, durable: bool = True) -> Path:
-        """Write `data` beside, ready to be put in place. Raises StorageError."""
-        path = self._new_name(file)
-        with storage_errors(self._root + file, "write"):
+    def stage(self, file: str, data: bytes, *, durable: bool = True) -> str:
+        """Write `data` aside, ready to be put in place; the name it has there. Raises StorageError."""
+        with storage_errors(self.path / file, "write"):
+            staged = self._new_name(file)
             mode = 0o600
             with contextlib.suppress(OSError):
-                mode = stat.S_IMODE(os.lstat(self._root + file).st_mode) & 0o777
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+                directory, name = self._at(file)
+                mode = stat.S_IMODE(directory.lstat(name).st_mode) & 0o777
+            fd = self._held(ASIDE, make=True).open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
                 if mode != 0o600 and hasattr(os, "fchmod"):
                     os.fchmod(fd, mode)
                 _write_all(fd, data)
                 if durable:
-                    os.fsync(fd)
+                    flush(fd)
             finally:
                 os.close(fd)
-        return Path(path)
+        return staged
 
-    def _new_name(self, file: str) -> str:
-        self._count += 1
-        return f"{self._beside}{os.getpid()}-{time.time_ns():x}-{self._count}.{name_tag(file)}"
-
-    def create(self, staged: Path, file: str) -> bool:
+    def create(self, staged: str, file: str) -> bool:
         """Put a staged file where none stands. False, and nothing done, when one does."""
-        path = self._at(file)
-        with storage_errors(path, "write"):
-            if file.startswith(TIMELINE + "/"):
-                make_directory(self.path / TIMELINE)
-            placed = _rename_new(staged, path)
+        with storage_errors(self.path / file, "write"):
+            directory, name = self._at(file, make=True)
+            aside = self._held(ASIDE)
+            placed = aside.rename_new(staged, directory, name)
             if placed is not None:
                 return placed
             try:
-                os.link(staged, path)
+                aside.link(staged, directory, name)
             except FileExistsError:
                 return False
-            except OSError as error:
-                if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
+            except (OSError, NotImplementedError) as error:
+                known = getattr(error, "errno", errno.ENOTSUP)
+                if known not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
                     raise
-                if os.path.lexists(path):
+                with contextlib.suppress(FileNotFoundError):
+                    directory.lstat(name)
                     return False
-                staged.replace(path)
+                aside.replace(staged, directory, name)
                 return True
-            staged.unlink()
+            aside.unlink(staged)
         return True
 
-    def replace(self, staged: Path, file: str) -> Path | None:
-        """Put a staged file in the place of one that stands there. Returns where that one is now, None when there was
-        none (and nothing was done)."""
-        path = Path(self._at(file))
-        with storage_errors(path, "write"):
+    def replace(self, staged: str, file: str) -> str | None:
+        """Put a staged file in the place of one that stands there. Returns the name that one has aside now, None when there
+        was none (and nothing was done)."""
+        with storage_errors(self.path / file, "write"):
+            directory, name = self._at(file)
+            aside = self._held(ASIDE)
             try:
-                if _exchange(staged, path):
+                if aside.exchange(staged, directory, name):
                     return staged
-                old = staged.with_name("old-" + staged.name)
+                old = "old-" + staged
                 try:
-                    os.link(path, old, follow_symlinks=False)
+                    directory.link(name, aside, old)
                 except FileNotFoundError:
                     raise
                 except (OSError, NotImplementedError):
-                    pass  # a disk without hard links: the comparison just before has to do
-                staged.replace(path)
+                    old = ""  # a disk without hard links: the comparison just before has to do
+                aside.replace(staged, directory, name)
             except FileNotFoundError:
                 return None
-            return old if old.exists() else None
+            return old or None
 
-    def take_away(self, file: str) -> Path | None:
-        """Take a file out of the folder; returns where it is now."""
-        aside = Path(self._new_name(file))
+    def take_away(self, file: str) -> str | None:
+        """Take a file out of the folder; returns the name that it has aside now."""
+        old = self._new_name(file)
         with storage_errors(self.path / file, "remove"):
             try:
-                Path(self._at(file)).rename(aside)
+                directory, name = self._at(file)
+                directory.replace(name, self._held(ASIDE, make=True), old)
             except FileNotFoundError:
                 return None
-        return aside
+        return old
 
     def append(self, file: str, data: bytes) -> None:
         """Append to a file in one write, so that lines of two writers never mix. Raises StorageError."""
         with storage_errors(self.path / file, "write"):
-            fd = os.open(self._at(file), os.O_WRONLY | os.O_APPEND | _BINARY | _NOFOLLOW)
+            directory, name = self._at(file)
+            fd = directory.open(name, os.O_WRONLY | os.O_APPEND)
             try:
                 _write_all(fd, data)
-                os.fsync(fd)
+                flush(fd)
             finally:
                 os.close(fd)
+
+    def keep_hidden(self, staged: str, name: str) -> None:
+        """Put a staged file into `.ipfsmem`, where none stands under that name."""
+        with storage_errors(self.path / HIDDEN / name, "write"):
+            aside, hidden = self._held(ASIDE), self._held(HIDDEN)
+            try:
+                hidden.lstat(name)
+                aside.unlink(staged)
+            except FileNotFoundError:
+                aside.replace(staged, hidden, name)
 
     def settle(self) -> None:
         """Make renames durable."""
         with storage_errors(self.path, "write"):
-            sync_directory(self.path)
-            if (self.path / TIMELINE).is_dir() and not (self.path / TIMELINE).is_symlink():
-                sync_directory(self.path / TIMELINE)
+            self.root.sync()
+            if TIMELINE in self._open:
+                self._open[TIMELINE].sync()
 
     # -- what was replaced -------------------------------------------------------------------------------------
 
+    def _new_name(self, file: str) -> str:
+        """A name for a file set aside, which says for whom knows the secret which file it was."""
+        self._count += 1
+        token = f"{os.getpid():x}-{time.time_ns():x}-{self._count:x}"
+        return f"{token}.{self._tag(token, file)}"
+
+    def _tag(self, token: str, file: str) -> str:
+        return blake2b(
+            f"{token}\0{file}".encode("utf-8", "surrogateescape"), key=self._secret, digest_size=16
+        ).hexdigest()
+
+    def file_of(self, name: str, files: Iterable[str]) -> str | None:
+        """Which of `files` a name aside was made for; None when this device did not make it for one of them."""
+        token, _, tag = name.removeprefix("old-").partition(".")
+        return next((file for file in files if self._tag(token, file) == tag), None)
+
     def asides(self) -> Iterator[str]:
-        """Names of all files that were set aside."""
-        with contextlib.suppress(FileNotFoundError), os.scandir(self.aside) as entries:
-            for entry in entries:
-                yield entry.name
+        """Names of all that lies aside, made by us or not."""
+        try:
+            with self._held(ASIDE).scan() as entries:
+                yield from [entry.name for entry in entries]
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageError(f"cannot use {self.path / HIDDEN / ASIDE}: {reason(error)}") from None
 
     def read_aside(self, name: str, limit: int) -> tuple[bytes, Stat] | None:
-        """The bytes of a file set aside; None when it is gone or no file of ours to read."""
+        """The bytes of a file set aside; None when it is gone or cannot be read."""
         try:
-            return self._read(self._beside + name, limit)
+            return self._read(self._held(ASIDE), name, limit)
         except (OSError, NotPlainError):
             return None
 
     def aside_mtime(self, name: str) -> int:
         """When a file set aside was last written to, in nanoseconds; -1 when it is gone."""
         try:
-            return (self.aside / name).lstat().st_mtime_ns
+            return self._held(ASIDE).lstat(name).st_mtime_ns
         except OSError:
             return -1
 
     def drop_aside(self, name: str) -> None:
         """Let go of a file that was set aside."""
         with contextlib.suppress(OSError):
-            (self.aside / name).unlink()
+            self._held(ASIDE).unlink(name)
 
 
 def _read_up_to(fd: int, most: int, expected: int) -> bytes:
@@ -334,11 +444,6 @@ def sync_all() -> None:
         os.sync()
 
 
-def name_tag(file: str) -> str:
-    """What names a file in the name of its staged and replaced copies."""
-    return sha256(file.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
 def trusted(known: Stat) -> Stat:
     """The stat, or UNSURE when the file is so young that it could change again without showing it."""
     newest = max(known.mtime, known.ctime)
@@ -346,57 +451,11 @@ def trusted(known: Stat) -> Stat:
 
 
 def _stat(known: os.stat_result) -> Stat:
-    return Stat(known.st_mtime_ns, known.st_ctime_ns, known.st_size, known.st_ino)
-
-
-#: What the system's call for two names is asked to do: never to overwrite, or to exchange them. Linux, macOS.
-_NEW, _SWAP = (1, 4), (2, 2)
-
-
-@lru_cache(maxsize=1)
-def _exchanger() -> Callable[[bytes, bytes, tuple[int, int]], int] | None:
-    """The system's call that renames in ways that POSIX does not have, in one step."""
-    try:
-        library = ctypes.CDLL(None, use_errno=True)
-        if hasattr(library, "renameat2"):  # Linux
-            return lambda a, b, how: int(library.renameat2(-100, a, -100, b, how[0]))
-        if hasattr(library, "renamex_np"):  # macOS
-            return lambda a, b, how: int(library.renamex_np(a, b, how[1]))
-    except (OSError, AttributeError, TypeError):
-        pass
-    return None
-
-
-def _rename(one: Path, other: Path | str, how: tuple[int, int]) -> int | None:
-    """The error number of such a rename, 0 when it was done, None where the system or the disk cannot."""
-    call = _exchanger()
-    if call is None:
-        return None
-    if call(os.fsencode(one), os.fsencode(other), how) == 0:
-        return 0
-    error = ctypes.get_errno()
-    return None if error in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM) else error
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two names. False where the system or the disk cannot."""
-    error = _rename(one, other, _SWAP)
-    if error:
-        raise OSError(error, os.strerror(error), str(other))
-    return error == 0
-
-
-def _rename_new(one: Path, other: str) -> bool | None:
-    """Rename where nothing stands; False when something does. None where the system or the disk cannot."""
-    error = _rename(one, other, _NEW)
-    if error == errno.EEXIST:
-        return False
-    if error:
-        raise OSError(error, os.strerror(error), other)
-    return None if error is None else True
+    return Stat(known.st_mtime_ns, known.st_ctime_ns, known.st_size, known.st_ino & INODE)
 
 
 __all__ = [
+    "ASIDE",
     "HIDDEN",
     "TIMELINE",
     "UNSURE",
@@ -405,7 +464,6 @@ __all__ = [
     "Stat",
     "StorageError",
     "flush_all",
-    "name_tag",
     "sync_all",
     "trusted",
 ]

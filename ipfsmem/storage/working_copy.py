@@ -1,60 +1,56 @@
-"""The working copy of modes `local` and `ipfs`: a folder of plain files that people and other programs edit.
+"""One working copy of modes `local` and `ipfs`: a folder of plain files that people and other programs edit.
 
 `scan` turns what they did into writes, `render` brings the files up to date; format section 6. The state is the truth and
 durable first, so a crash between leaves files that the next look takes for what they are. Files stay where and as they
-were found: one with a foreign name keeps it, an adopted folder keeps its own MEMORY.md, subfolders are not looked into.
+were found: one with a foreign name keeps it, MEMORY.md keeps the lines of others, subfolders are not looked into.
 
-The folder carries a marker (`.ipfsmem/replica`). Without it, or with another's, nothing is deleted; an adopted folder
-that lost it and every file that we know is not written to either: it is probably not mounted.
+The folder carries a marker (`.ipfsmem/marker`) that counts with this device's own row. In another folder at its path nothing
+is deleted and nothing written. When the whole folder went back to earlier texts it is paused until a person has looked.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
+import msgspec
+
+from ipfsmem.bundle.index_block import INDEX_KEY
 from ipfsmem.bundle.keys import INDEX_FILE, is_key
 from ipfsmem.errors import StorageError
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.writing import writing
 from ipfsmem.storage.memories import Memories
-from ipfsmem.storage.plain_folder import PlainFolder
-from ipfsmem.storage.renders import Looks, Renders
+from ipfsmem.storage.plain_folder import PlainFolder, Stat
+from ipfsmem.storage.renders import Copies, Copy, Looks, Renders
+from ipfsmem.storage.surroundings import git_head
 from ipfsmem.storage.working_render import Rendering
-from ipfsmem.storage.working_scan import MISSING_FOR, Scan, name_of
+from ipfsmem.storage.working_scan import MISSING_FOR, MOST_RETURNS, Scan
 
-PLAIN_MODES = ("local", "ipfs")
 #: Memories up to which a write brings MEMORY.md up to date at once; above, the next `render` or `close` does.
 INDEX_AT_ONCE = 500
-#: Seconds for which a full look is fresh enough for a list.
-FRESH = 1.0
-_MARK = "working-copy"
-_IN_STEP = "rendered"
-
-
-def working_folder(replica: Replica) -> Path | None:
-    """Where the plain files of a memory are; None in the modes that have none."""
-    if replica.folder is None or replica.config.mode not in PLAIN_MODES:
-        return None
-    chosen = replica.config.memory_dir
-    return Path(chosen) if chosen is not None else replica.folder / "memory"
+#: Why a folder is paused when a person asked for it.
+BY_HAND = "you asked for it"
 
 
 class WorkingCopy:
-    """The plain files of one memory."""
+    """One folder of plain files."""
 
-    def __init__(self, replica: Replica, memories: Memories, timeline: Timeline, path: Path) -> None:
+    def __init__(
+        self, replica: Replica, memories: Memories, timeline: Timeline, copy: Copy, path: Path
+    ) -> None:
         self._replica = replica
         self._memories = memories
         self._timeline = timeline
-        self._renders = Renders(replica.db)
-        self.folder = PlainFolder(path)
-        self._own = replica.config.memory_dir is None
-        self._looked = -FRESH
+        self._copies = Copies(replica.db)
+        self._renders = Renders(replica.db, copy.id)
+        #: Its row, as it was when the folder was last used.
+        self.copy = copy
+        self.folder = PlainFolder(path, copy.secret)
         self._index_stale = False
         self._problems: dict[str, str] = {}
         self._standing: dict[str, str] = {}
@@ -63,127 +59,233 @@ class WorkingCopy:
         """What a person should know about the files: left alone, missing, not there. As of the last look."""
         return [*self._standing.values(), *(self._problems[file] for file in sorted(self._problems))]
 
+    def is_there(self) -> bool:
+        """Whether the folder is there, ours, and not paused."""
+        with self._using(), contextlib.suppress(StorageError):
+            return self._is_ready() and not self.copy.paused
+        return False
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[None]:
+        """The folder is held open for one operation, never longer: a disk must be free to go."""
+        try:
+            yield
+        finally:
+            self.folder.close()
+
     # -- looking -----------------------------------------------------------------------------------------------
 
-    def scan(self) -> bool:
-        """Take in all edits. True when something was written. Files that cannot be taken are named in `notices`."""
-        self._looked = time.monotonic()
+    def scan(self, *, believe: bool = False) -> bool:
+        """Take in all edits. True when something was written. Files that cannot be taken are named in `notices`.
+
+        `believe`: a person has looked, so what stands there counts, whatever stood there before.
+        """
+        with self._using():
+            return self._scan(believe)
+
+    def _scan(self, believe: bool) -> bool:
         try:
             if not self._is_ready():
                 return False
             found = self.folder.look()
+            head = git_head(self.folder.path)
         except StorageError as error:
             self._say("disk", f"the plain files could not be read: {error}")
             return False
         self._say("disk", None)
-        found.pop(INDEX_FILE, None)
-        unread = ", ".join(self.folder.unread)
-        self._say("unread", f"subfolders are not read: {unread}" if unread else None)
-        self._say("timeline", "timeline is a link: it was left alone" if self.folder.linked else None)
+        self._leave_alone(found)
         rows = self._renders.looks()
         now = self._replica.world.now()
-        changed = [
+        changed = sorted(
             file
             for file, stat in found.items()
             if (row := rows.get(file)) is None
             or stat is None
             or not row.tells(stat)
             or row.missed is not None
-        ]
-        missing = [file for file in rows if file not in found and file != INDEX_FILE]
+        )
+        missing = [file for file in rows if file not in found and self._is_input(file)]
         due = [file for file in missing if _is_due(rows[file], now)]
         self._problems = {file: text for file, text in self._problems.items() if file in found}
         self._standing.pop("missing", None)
-        if not (changed or due or any(True for _ in self.folder.asides())):
+        moved = head != self.copy.head
+        try:
+            asides = any(True for _ in self.folder.asides())
+        except StorageError as error:
+            self._say("disk", str(error))
+            return False
+        if not (changed or due or moved or asides or self.copy.paused or believe):
             return False
         before = self._state()
         with writing(self._replica) as change:
-            scan = Scan(self._replica, self._memories, self._timeline, self.folder, change, self._problems)
-            for file in sorted(changed):
+            scan = Scan(
+                self._replica,
+                self._memories,
+                self._timeline,
+                self.folder,
+                self.copy,
+                change,
+                self._problems,
+            )
+            plain = [file for file in changed if found[file] is not None]
+            if believe:
+                self._resume(head)
+            elif not self._may_take(scan, plain, [file for file in missing if rows[file].key], head):
+                return False
+            waiting = set() if believe else scan.returned(plain)[0]
+            for file in changed:
                 if found[file] is None:
                     self._problems[file] = f"{file} was left alone: it is not a regular file"
-                else:
+                elif file not in waiting:
                     scan.take(file)
             self._say("missing", scan.missing(due, len(rows)))
             scan.replaced()
         return self._state() != before
 
+    def _leave_alone(self, found: dict[str, Stat | None]) -> None:
+        """Take out what is no input, and say so."""
+        for file in [file for file in found if not self._is_input(file)]:
+            del found[file]
+            if file != INDEX_FILE:
+                self._problems[file] = f"{file} was left alone: {INDEX_FILE} stands for that memory here"
+        unread = ", ".join(self.folder.unread)
+        self._say("unread", f"subfolders are not read: {unread}" if unread else None)
+        self._say("timeline", "timeline is a link: it was left alone" if self.folder.linked else None)
+
+    def _is_input(self, file: str) -> bool:
+        """Whether a file of this name can be a memory here: MEMORY.md is generated in our own folder, and only there."""
+        return file != (f"{INDEX_KEY}.md" if self.copy.shared_index else INDEX_FILE)
+
+    def _may_take(self, scan: Scan, changed: list[str], missing: list[str], head: bytes) -> bool:
+        """Whether edits may be taken in; pauses the folder when it went back as a whole, and ends a pause when it is as it
+        was before (inside a transaction)."""
+        paused, moved = self.copy.paused, head != self.copy.head
+        differing = len(scan.differing(changed)) + len(missing) if paused or moved else 0
+        if paused:
+            if paused == BY_HAND or differing:
+                return False
+            self._resume(head)
+        elif moved and self.copy.head and differing:
+            self._pause(f"another commit was checked out around it, and {differing} of its files differ now")
+            return False
+        elif moved:
+            self._change(head=head)
+        if scan.returned(changed)[1] > MOST_RETURNS:
+            self._pause("several files hold earlier texts again, all at once")
+            return False
+        return True
+
+    def _pause(self, why: str) -> None:
+        self._change(paused=why)
+        self._say_paused()
+
+    def _resume(self, head: bytes) -> None:
+        for file in self._renders.returns():
+            self._renders.drop_return(file)
+        self._change(paused="", head=head)
+        self._standing.pop("paused", None)
+
+    def _change(self, **fields: object) -> None:
+        self._copies.change(self.copy.id, **fields)
+        self.copy = msgspec.structs.replace(self.copy, **fields)
+
     def take(self, key: str) -> tuple[str, ...] | None:
         """Take in edits of one memory's files. When there was one: the dots that were shown under the key before."""
-        try:
-            if not is_key(key) or not self._is_ready():
-                return None
-        except StorageError:
-            return None  # said at the next look
+        with self._using():
+            try:
+                if not is_key(key) or not self._is_ready() or self.copy.paused:
+                    return None
+                return self._take_key(key)
+            except StorageError:
+                return None  # said at the next look
+
+    def _take_key(self, key: str) -> tuple[str, ...] | None:
         rows = self._renders.of_key(key)
         changed = [
             file
-            for file in {f"{key}.md", *rows}
-            if (stat := self.folder.stat(file)) is not None
+            for file in sorted({f"{key}.md", *rows})
+            if self._is_input(file)
+            and (stat := self.folder.stat(file)) is not None
             and ((row := rows.get(file)) is None or row.stat != stat)
+            # On a disk that folds case another file answers to this name.
+            and (row is not None or file in self.folder.names())
         ]
         if not changed:
             return None
+        if self.copy.head and git_head(self.folder.path) != self.copy.head:
+            return None  # the next look decides
         with self._replica.reading():
             shown = self._memories.view(key).dots
         before = self._state()
         with writing(self._replica) as change:
-            scan = Scan(self._replica, self._memories, self._timeline, self.folder, change, self._problems)
-            for file in sorted(changed):
-                scan.take(file)
+            scan = Scan(
+                self._replica,
+                self._memories,
+                self._timeline,
+                self.folder,
+                self.copy,
+                change,
+                self._problems,
+            )
+            waiting, recent = scan.returned(changed)
+            if recent > MOST_RETURNS:
+                return None
+            for file in changed:
+                if file not in waiting:
+                    scan.take(file)
         return shown if self._state() != before else None
-
-    def look(self) -> None:
-        """`scan`, unless one was done within a second: before lists and searches."""
-        if time.monotonic() - self._looked >= FRESH and self.scan():
-            self.render()
 
     # -- rendering ---------------------------------------------------------------------------------------------
 
-    def render(self) -> None:
-        """Bring every file up to date. What was changed meanwhile is taken in first and never overwritten unseen."""
-        for _ in range(4):
-            if not self._run(Rendering.everything) or not self.scan():
-                break
+    def render(self) -> bool:
+        """Bring every file up to date. True when something came in meanwhile that only a look can take."""
         self._index_stale = False
+        return self._run(Rendering.everything)
 
-    def render_if_needed(self) -> None:
-        """`render`, unless nothing has changed since the last one."""
-        if self._replica.db.get_meta(_IN_STEP) != self._state():
-            self.render()
+    def is_in_step(self) -> bool:
+        """Whether nothing has changed since everything was rendered."""
+        copy = self._copies.get(self.copy.id)
+        return copy is not None and copy.in_step == self._state()
 
-    def show(self, key: str) -> None:
-        """Bring the files of one memory up to date after a write."""
+    def show(self, key: str) -> bool:
+        """Bring the files of one memory up to date after a write; answers as `render`."""
 
         def one(rendering: Rendering) -> None:
             rendering.one(key)
             self._index_after_write(rendering)
             rendering.finish()
 
-        self._run_and_look(one)
+        return self._run(one)
 
     def forget(self, key: str) -> None:
-        """`show` for a memory that is forgotten: what was set aside of it goes at once, too."""
-        self.show(key)
-        try:
-            if not self._is_ready():
-                return
-            with writing(self._replica) as change:
-                scan = Scan(
-                    self._replica, self._memories, self._timeline, self.folder, change, self._problems
-                )
-                scan.forgotten(key)
-        except StorageError as error:
-            self._say("disk", f"the plain files could not be brought up to date: {error}")
+        """After `show` for a memory that is forgotten: what was set aside of it goes at once, too."""
+        with self._using():
+            try:
+                if not self._is_ready():
+                    return
+                with writing(self._replica) as change:
+                    Scan(
+                        self._replica,
+                        self._memories,
+                        self._timeline,
+                        self.folder,
+                        self.copy,
+                        change,
+                        self._problems,
+                    ).forgotten(key)
+            except StorageError as error:
+                self._say("disk", f"the plain files could not be brought up to date: {error}")
 
-    def show_day(self, day: str) -> None:
-        """Bring one day of the timeline up to date."""
+    def show_day(self, day: str) -> bool:
+        """Bring one day of the timeline up to date; answers as `render`."""
+        if not self.copy.timeline:
+            return False
 
         def one(rendering: Rendering) -> None:
             rendering.days([day])
             rendering.finish()
 
-        self._run_and_look(one)
+        return self._run(one)
 
     def close(self) -> None:
         """Bring MEMORY.md up to date when a write left that for later."""
@@ -196,19 +298,6 @@ class WorkingCopy:
             self._run(index)
             self._index_stale = False
 
-    def restore_files(self) -> int:
-        """Write again all files that are missing, instead of taking them for deletes. Returns how many."""
-        count = 0
-        with self._replica.transaction():
-            for row in self._renders.all().values():
-                if self.folder.stat(row.file) is None:
-                    self._renders.drop(row.file)
-                    count += 1
-            self.folder.put_marker(self._mark())
-        self._standing.clear()
-        self.render()
-        return count
-
     def _index_after_write(self, rendering: Rendering) -> None:
         if (
             sum(1 for _ in islice(self._replica.store.memories(self._memories.scope), INDEX_AT_ONCE + 1))
@@ -218,28 +307,30 @@ class WorkingCopy:
         else:
             self._index_stale = True
 
-    def _run_and_look(self, work: Callable[[Rendering], None]) -> None:
-        if self._run(work) and self.scan():
-            self.render()
-
     def _run(self, work: Callable[[Rendering], None]) -> bool:
         """Run a rendering; True when something came in meanwhile."""
         self._standing.pop("disk", None)
-        try:
-            with self._replica.transaction():
-                if not self._is_ready():
-                    return False
-                rendering = Rendering(
-                    self._replica, self._memories, self._timeline, self.folder, self._problems, own=self._own
-                )
-                work(rendering)
-                if work is Rendering.everything and not rendering.untaken:
-                    self._replica.db.set_meta(_IN_STEP, self._state())
-                return rendering.untaken
-        except StorageError as error:
-            # The state is safe; files follow when the disk lets them.
-            self._say("disk", f"the plain files could not be brought up to date: {error}")
-            return False
+        with self._using():
+            try:
+                with self._replica.transaction():
+                    if not self._is_ready() or self.copy.paused:
+                        return False
+                    rendering = Rendering(
+                        self._replica,
+                        self._memories,
+                        self._timeline,
+                        self.folder,
+                        self.copy,
+                        self._problems,
+                    )
+                    work(rendering)
+                    if work is Rendering.everything and not rendering.untaken:
+                        self._copies.change(self.copy.id, in_step=self._state())
+                    return rendering.untaken
+            except StorageError as error:
+                # The state is safe; files follow when the disk lets them.
+                self._say("disk", f"the plain files could not be brought up to date: {error}")
+                return False
 
     def _state(self) -> bytes:
         """Changes with every change of the state."""
@@ -248,43 +339,152 @@ class WorkingCopy:
         stored = self._replica.db.get_meta("state") or b""
         return sha256(stored).digest() + str(row[0] if row else 0).encode()
 
+    # -- what a person says ------------------------------------------------------------------------------------
+
+    def restore_files(self) -> int:
+        """Have the next rendering write again all files that are missing, instead of taking them for deletes. Returns how many."""
+        count = 0
+        with self._using(), self._replica.transaction():
+            if not self._is_ready(gone=True):
+                return 0
+            for row in self._renders.all().values():
+                if self.folder.stat(row.file) is None:
+                    self._renders.drop(row.file)
+                    count += 1
+        self._standing.pop("missing", None)
+        return count
+
+    def pause(self, why: str = BY_HAND) -> None:
+        """Take nothing in and write nothing until a person says what counts."""
+        with self._replica.transaction():
+            self._pause(why)
+
+    def put_back(self) -> int:
+        """What is remembered counts: the next rendering writes it into every file. Returns how many files were not so.
+
+        A text that was never rendered there is kept beside as a conflict copy. Raises StorageError when the folder is not there.
+        """
+        with self._using():
+            if not self._is_ready(gone=True):
+                raise StorageError(self._standing.get("folder", f"{self.folder.path} is not there"))
+            found = self.folder.look()
+            self._leave_alone(found)
+            head = git_head(self.folder.path)
+            with writing(self._replica) as change:
+                scan = Scan(
+                    self._replica,
+                    self._memories,
+                    self._timeline,
+                    self.folder,
+                    self.copy,
+                    change,
+                    self._problems,
+                )
+                differing = scan.differing([file for file, stat in found.items() if stat is not None])
+                scan.put_back(differing)
+                self._resume(head)
+        return len(differing) + self.restore_files()
+
+    def bring_out(self) -> list[str]:
+        """Before the folder is let go of: texts set aside that the state lacks come out as files in it; their names.
+
+        Call it after `scan`. Raises StorageError when one can be neither taken in nor brought out, or the folder is not there.
+        """
+        with self._using():
+            if not self._is_ready():
+                raise StorageError(self._standing.get("folder", f"{self.folder.path} is not there"))
+            with writing(self._replica) as change:
+                scan = Scan(
+                    self._replica,
+                    self._memories,
+                    self._timeline,
+                    self.folder,
+                    self.copy,
+                    change,
+                    self._problems,
+                )
+                return scan.bring_out()
+
+    def claim(self) -> None:
+        """The person wants this folder here, whatever its marker says: it gets ours. Raises StorageError.
+
+        When it is another folder than before, what it lacks was not deleted by anybody.
+        """
+        with self._using():
+            if not self.folder.exists():
+                self.folder.make()
+            inode = self.folder.root.inode
+            with self._replica.transaction():
+                self._forget_absent()
+                self._renders.forget_missed()
+                self._change(inode=inode, head=git_head(self.folder.path))
+            # The row is on the disk before the marker: a crash between leaves a folder that can be claimed again.
+            self.folder.put_marker(self.copy.id)
+
+    def let_go(self) -> None:
+        """Take the marker out of the folder; every other file stays as it is."""
+        with self._using(), contextlib.suppress(StorageError):
+            if self.folder.marker() == self.copy.id:
+                self.folder.drop_marker()
+
     # -- is it there? ------------------------------------------------------------------------------------------
 
-    def _mark(self) -> str:
-        """This replica's mark (inside a transaction)."""
-        stored = self._replica.db.get_meta(_MARK)
-        if stored is None:
-            stored = self._replica.world.random(8).hex().encode()
-            self._replica.db.set_meta(_MARK, stored)
-        return stored.decode()
+    def _is_ready(self, *, gone: bool = False) -> bool:
+        """Whether the folder is there and ours; it is made and marked when it is new. Opens it.
 
-    def _is_ready(self) -> bool:
-        """Whether the folder is there and ours; it is made and marked when it is new."""
+        `gone`: a person wants the files back that are missing, also when none is there any more.
+        """
         self._standing.pop("folder", None)
-        here = self.folder.marker()
-        stored = self._replica.db.get_meta(_MARK)
-        if here is not None and stored is not None and here == stored.decode():
-            return True
-        if here is not None:
-            self._say(
-                "folder",
-                f"{self.folder.path} is the working copy of another memory; it was not read and not written",
-            )
-            return False
-        known = self._renders.any()
-        if known and not self._is_recognised():
-            if not self._own:
-                self._say(
-                    "folder",
-                    f"the files in {self.folder.path} are gone (is it mounted?); nothing was deleted, and "
-                    "restore_files writes them again",
-                )
-                return False
+        copy = self._copies.get(self.copy.id)
+        if copy is None:
+            return False  # detached by another process
+        self.copy = copy
+        if copy.paused:
+            self._say_paused()
+        else:
+            self._standing.pop("paused", None)
+        path, own = self.folder.path, not copy.path
+        if not self.folder.exists() and (own or copy.inode < 0):
             with self._replica.transaction():
                 self._renders.drop_all()
+            self.folder.make()
+        elif not self.folder.exists():
+            self._say("folder", f"{path} is not there (is it mounted?); nothing was deleted")
+            return False
+        inode = self.folder.root.inode
+        here = self.folder.marker()
+        if inode == copy.inode and here == copy.id:
+            return True
+        if here is not None and here != copy.id:
+            self._say(
+                "folder",
+                f"{path} is the working copy of another memory now; it was not read and not written. "
+                f"To have it back: ipfsmem attach {path} --take-over",
+            )
+            return False
+        moved = copy.inode >= 0 and inode != copy.inode
+        if moved and not own:
+            self._say(
+                "folder",
+                f"{path} is another folder than the one that was attached (is it mounted?); nothing was deleted. "
+                f"When it took its place for good: ipfsmem attach {path} --take-over",
+            )
+            return False
+        if here is None and not moved and not gone and self._renders.any() and not self._is_recognised():
+            if not own:
+                self._say(
+                    "folder",
+                    f"the files in {path} are gone (is it mounted?); nothing was deleted. To have them written again: "
+                    f"ipfsmem folders put-back {path}",
+                )
+                return False
+            moved = True
         with self._replica.transaction():
-            self._forget_missed()
-            self.folder.put_marker(self._mark())
+            if moved:
+                self._forget_absent()
+            self._renders.forget_missed()
+            self._change(inode=inode)
+            self.folder.put_marker(copy.id)
         return True
 
     def _is_recognised(self) -> bool:
@@ -292,8 +492,20 @@ class WorkingCopy:
         rows = self._renders.all().values()
         return any(row.stat.inode >= 0 and self.folder.stat(row.file) == row.stat for row in rows)
 
-    def _forget_missed(self) -> None:
-        self._replica.db.connection.execute("UPDATE renders SET missed=NULL")
+    def _forget_absent(self) -> None:
+        """The folder is another one than it was, a restored backup for instance: what it lacks was not deleted by anybody."""
+        for row in self._renders.all().values():
+            if self.folder.stat(row.file) is None:
+                self._renders.drop(row.file)
+
+    def _say_paused(self) -> None:
+        path = self.folder.path
+        self._say(
+            "paused",
+            f"{path} is paused: {self.copy.paused}. Nothing is taken in there and nothing written. Look at the files, then "
+            f"either ipfsmem folders accept {path} (what stands there counts) or ipfsmem folders put-back {path} (what is "
+            "remembered counts)",
+        )
 
     def _say(self, kind: str, text: str | None) -> None:
         if text is None:
@@ -305,6 +517,3 @@ class WorkingCopy:
 def _is_due(row: Looks, now: int) -> bool:
     """Whether a missing file needs a note or a decision."""
     return not row.key or row.missed is None or row.missed > now or now - row.missed >= MISSING_FOR
-
-
-__all__ = ["INDEX_AT_ONCE", "PLAIN_MODES", "WorkingCopy", "name_of", "working_folder"]

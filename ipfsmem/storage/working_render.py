@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
 
 import msgspec
 
+from ipfsmem.bundle.index import assemble_index
+from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, join, split
 from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.bundle.timeline import event_line, foreign_id, parse_lines
@@ -32,8 +33,8 @@ from ipfsmem.storage.plain_folder import (
     flush_all,
     sync_all,
 )
-from ipfsmem.storage.renders import Aside, Render, Renders, Texts
-from ipfsmem.storage.working_scan import MAX_TIMELINE, OLD_TEXT_FOR, longest
+from ipfsmem.storage.renders import Aside, Copies, Copy, Render, Renders, Texts
+from ipfsmem.storage.working_scan import MAX_TIMELINE, OLD_TEXT_FOR, longest, name_of, without_origin
 
 
 class _Want(msgspec.Struct, frozen=True):
@@ -67,7 +68,7 @@ class _Work(msgspec.Struct, frozen=True):
     file: str
     want: _Want
     row: Render | None
-    staged: Path
+    staged: str
     data: bytes
 
 
@@ -80,17 +81,16 @@ class Rendering:
         memories: Memories,
         timeline: Timeline,
         folder: PlainFolder,
+        copy: Copy,
         problems: dict[str, str],
-        *,
-        own: bool,
     ) -> None:
         self._replica = replica
         self._memories = memories
         self._timeline = timeline
         self._folder = folder
-        self._renders = Renders(replica.db)
+        self._copy = copy
+        self._renders = Renders(replica.db, copy.id)
         self._problems = problems
-        self._own = own
         self._now = replica.world.now()
         self._durable = True
         #: Names in the folder, while very many files are staged.
@@ -107,6 +107,8 @@ class Rendering:
         plan = _Plan()
         shown, others = self._memories.overview.look(self._memories.scope, keep=True)
         for one in shown:
+            if self._stands_in_index(one.key):
+                continue
             if not self._memories.is_own(one.dot, one.of):
                 entry = self._replica.store.entry(self._memories.name(one.key))
                 self._want(one.key, entry, mains.get(one.key), plan)
@@ -151,7 +153,7 @@ class Rendering:
         if not entry:
             return
         dot, value = next(iter(entry.items()))
-        if len(entry) == 1 and self._memories.is_own(dot, value.of):
+        if len(entry) == 1 and not self._stands_in_index(key) and self._memories.is_own(dot, value.of):
             if value.body is not None:
                 load = partial(self._replica.store.body, name, value)
                 plan.add(main, _Want(key, bytes.fromhex(value.body), (dot,), load))
@@ -161,7 +163,7 @@ class Rendering:
             return  # of others, and not promoted
         if view.not_fetched:
             plan.keep.add(key)
-        if view.data is not None:
+        if view.data is not None and not self._stands_in_index(key):
             data = view.data
             if view.merged:
                 # Found again as the text that a later edit started from.
@@ -171,12 +173,22 @@ class Rendering:
             load = partial(self._replica.store.body, name, entry[copy.dot])
             plan.add(copy.file, _Want(key, bytes.fromhex(copy.body), copy.dots, load))
 
+    def _stands_in_index(self, key: str) -> bool:
+        """Whether this memory is other programs' lines of MEMORY.md, which `index` writes."""
+        return key == INDEX_KEY and self._copy.shared_index
+
     def _bring(self, rows: Mapping[str, Texts], plan: _Plan) -> None:
         todo: list[tuple[str, _Want, Render | None]] = []
         for file, want in plan.wanted.items():
             row = rows.get(file)
             known = None if row is None else self._renders.get(file)
             if known is None or known.text != want.text:
+                if known is None and (other := self._renders.meeting(file)) is not None:
+                    self._problems[file] = (
+                        f"{file} was not written: on many disks it is one file with {other}; rename that one, or forget "
+                        f"the memory {want.key}"
+                    )
+                    continue
                 todo.append((file, want, known))
             elif known.dots != want.dots:
                 self._renders.put(msgspec.structs.replace(known, dots=want.dots))
@@ -191,7 +203,13 @@ class Rendering:
         for work in works:
             self._guarded(work.file, partial(self._place, work))
         for file, row in rows.items():
-            if not row.key or file in plan.right or file in plan.wanted or row.key in plan.keep:
+            if (
+                not row.key
+                or file == INDEX_FILE
+                or file in plan.right
+                or file in plan.wanted
+                or row.key in plan.keep
+            ):
                 continue
             # A second file with a foreign name stays while its memory does; a copy goes when it is settled.
             if row.key in plan.shown and split_conflict_name(file) is None:
@@ -207,18 +225,20 @@ class Rendering:
 
     def _stage(self, file: str, want: _Want, row: Render | None) -> _Work | None:
         try:
-            new = self._standing is not None and file not in self._standing
-            if not new and not self._is_as_seen(file, want.text, row, want):
-                return None
             data = want.load()
             if data is None:
+                return None
+            origin = name_of(file)[1]
+            data = data if origin is None else without_origin(data, origin)
+            new = self._standing is not None and file not in self._standing
+            if not new and not self._is_as_seen(file, data, row, want):
                 return None
             return _Work(file, want, row, self._folder.stage(file, data, durable=self._durable), data)
         except (NotPlainError, IpfsmemError) as error:
             self._problems[file] = f"{file} could not be brought up to date: {error}"
             return None
 
-    def _is_as_seen(self, file: str, text: bytes, row: Render | None, want: _Want | None) -> bool:
+    def _is_as_seen(self, file: str, data: bytes, row: Render | None, want: _Want) -> bool:
         """Whether a file holds what this device last saw in it, or is absent; else it is left for the next look."""
         found = self._folder.read(file, MAX_FILE)
         if found is None:
@@ -226,9 +246,9 @@ class Rendering:
         body = sha256(found[0]).digest()
         if row is not None and body == row.body:
             return True
-        if want is not None and body == text:
+        if found[0] == data:
             # It says so already: rendered just before a crash.
-            self._renders.put(Render(file, want.key, body, text, want.dots, found[1]))
+            self._renders.put(Render(file, want.key, body, want.text, want.dots, found[1]))
         else:
             self.untaken = True
         return False
@@ -241,7 +261,7 @@ class Rendering:
             if old is None:
                 # Somebody made a file of this name just now.
                 self.untaken = True
-                self._folder.drop_aside(work.staged.name)
+                self._folder.drop_aside(work.staged)
                 return
             assert row is not None
             self._note_aside(old, row)
@@ -266,15 +286,15 @@ class Rendering:
         recent = row.base is not None and 0 <= self._now - row.since < OLD_TEXT_FOR
         return row.text + (row.base or b"")[: 32 * 7] if recent else row.text
 
-    def _note_aside(self, old: Path, row: Render) -> None:
+    def _note_aside(self, old: str, row: Render) -> None:
         """Keep what stood there; when it is not what was seen, it came in this very moment."""
-        self._renders.put_aside(Aside(old.name, row.file, row.body, -1, self._now))
-        found = self._folder.read_aside(old.name, longest(row.file))
+        self._renders.put_aside(Aside(old, row.file, row.body, row.text, -1, self._now))
+        found = self._folder.read_aside(old, longest(row.file))
         if found is None or sha256(found[0]).digest() != row.body:
             self.untaken = True
 
     def _remove(self, row: Render) -> None:
-        found = self._folder.read(row.file, MAX_FILE)
+        found = self._folder.read(row.file, longest(row.file))
         if found is not None:
             if sha256(found[0]).digest() != row.body:
                 self.untaken = True
@@ -288,11 +308,11 @@ class Rendering:
     # -- the index ---------------------------------------------------------------------------------------------
 
     def index(self) -> None:
-        """MEMORY.md, where it is ours: in an adopted folder only while nobody else has written one."""
-        self._guarded(INDEX_FILE, self._index)
+        """MEMORY.md: all of it where the folder is ours; else our lines, in a block beside what others wrote."""
+        self._guarded(INDEX_FILE, self._shared_index if self._copy.shared_index else self._index)
 
     def _index(self) -> None:
-        data = self._memories.index().encode()
+        data = assemble_index(*self._memories.index_lines()).encode()
         text = sha256(data).digest()
         row = self._renders.get(INDEX_FILE)
         stat = self._folder.stat(INDEX_FILE)
@@ -305,8 +325,6 @@ class Rendering:
                 self._renders.put(Render(INDEX_FILE, "", body, text, (), found[1]))
                 return
             if row is None or row.body != body:
-                if not self._own:
-                    return
                 self._keep_edited_index(found[0], body)
                 row = Render(INDEX_FILE, "", body, text, ())
         staged = self._folder.stage(INDEX_FILE, data)
@@ -322,22 +340,60 @@ class Rendering:
             self._touched = True
             self._renders.put(Render(INDEX_FILE, "", text, text, ()))
         else:
-            self._folder.drop_aside(staged.name)
+            self._folder.drop_aside(staged)
 
-    def _drop_index(self, old: Path, body: bytes) -> None:
-        last = self._folder.read_aside(old.name, MAX_TIMELINE)
+    def _drop_index(self, old: str, body: bytes) -> None:
+        last = self._folder.read_aside(old, MAX_TIMELINE)
         if last is not None and sha256(last[0]).digest() != body:
             self._keep_edited_index(last[0], sha256(last[0]).digest())
-        self._folder.drop_aside(old.name)
+        self._folder.drop_aside(old)
 
     def _keep_edited_index(self, data: bytes, body: bytes) -> None:
         name = f"MEMORY.edited-{body.hex()[:8]}.md"
-        staged = self._folder.stage(name, data)
-        if not self._folder.create(staged, f"{HIDDEN}/{name}"):
-            self._folder.drop_aside(staged.name)
+        self._folder.keep_hidden(self._folder.stage(name, data), name)
         self._problems[INDEX_FILE] = (
             f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{name}"
         )
+
+    def _shared_index(self) -> None:
+        """Other programs' lines are a memory under a key of their own; the block has what they do not name."""
+        view = self._memories.view(INDEX_KEY)
+        if view.data is None and view.not_fetched:
+            return
+        state = view.data or b""
+        theirs = without_origin(state, INDEX_FILE)
+        text = sha256(state).digest() if view.data is not None else b""
+        names = {key: file for key, file in _foreign_mains(self._renders.texts()).items() if key != INDEX_KEY}
+        lines = block_lines(*self._memories.index_lines(), names, theirs)
+        row = self._renders.get(INDEX_FILE)
+        same = row is not None and row.text == text and self._copy.lines == b"\n".join(lines)
+        if row is not None and same and self._folder.stat(INDEX_FILE) == row.stat:
+            return
+        found = self._folder.read(INDEX_FILE, MAX_TIMELINE)
+        if found is None and row is not None and row.text == text and row.dots:
+            return  # its lines are being deleted, or it comes back
+        if found is not None and (row is None or row.body != sha256(found[0]).digest()):
+            self.untaken = True
+            return
+        if view.merged:
+            self._replica.db.add_blocks([(text, state)])
+        before = split(found[0], frozenset(self._copy.lines.split(b"\n"))) if found is not None else None
+        data = join(theirs, lines, before)
+        want = _Want(INDEX_KEY, text, view.dots if view.data is not None else (), lambda: state)
+        if found is not None and data == found[0]:
+            made = Render(INDEX_FILE, INDEX_KEY, sha256(data).digest(), text, want.dots, found[1])
+            self._renders.put(
+                made if row is None else msgspec.structs.replace(made, base=row.base, since=row.since)
+            )
+        elif not data:
+            if row is not None:
+                self._remove(row)
+        else:
+            self._place(_Work(INDEX_FILE, want, row, self._folder.stage(INDEX_FILE, data), data))
+            if self.untaken:
+                return
+        self._copy = msgspec.structs.replace(self._copy, lines=b"\n".join(lines))
+        Copies(self._replica.db).change(self._copy.id, lines=self._copy.lines)
 
     # -- timeline ----------------------------------------------------------------------------------------------
 
@@ -348,6 +404,8 @@ class Rendering:
 
     def _days(self, entries: Iterable[tuple[str, Entry]], chosen: set[str] | None) -> None:
         """The timeline files; lines are only ever appended to one, so that nobody else's can be lost."""
+        if not self._copy.timeline:
+            return
         made_from: dict[str, list[str]] = {}
         for name, entry in entries:
             segment = segment_name(name)
@@ -379,7 +437,7 @@ class Rendering:
             data = b"".join(line + b"\n" for line in wanted)
             staged = self._folder.stage(file, data)
             if not self._folder.create(staged, file):
-                self._folder.drop_aside(staged.name)
+                self._folder.drop_aside(staged)
                 self.untaken = True
                 return
             self._touched = True

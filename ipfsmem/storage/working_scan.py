@@ -1,7 +1,8 @@
 """Turning what people and programs did to plain files into writes, each replacing exactly what the file had shown.
 
 Format section 6, "Files edited by others". Runs inside the transaction of the writes: the texts and the rows that
-say where they came from become durable together. It reads files and never changes one.
+say where they came from become durable together. It reads files and changes none; only what was set aside goes, when it
+was read and taken in.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ from typing import Any
 import msgspec
 
 from ipfsmem.bundle import header
+from ipfsmem.bundle.index_block import INDEX_KEY, split
 from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
 from ipfsmem.bundle.timeline import Event, event_line, foreign_id, parse_line, parse_lines
 from ipfsmem.causal.merge3 import merge_memory
 from ipfsmem.causal.view import KeyView
-from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.errors import FormatError, IpfsmemError, StorageError
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.writing import Writing
 from ipfsmem.storage.memories import Memories, check_body
 from ipfsmem.storage.plain_folder import (
+    ASIDE,
     HIDDEN,
     RACY,
     TIMELINE,
@@ -32,9 +35,8 @@ from ipfsmem.storage.plain_folder import (
     NotPlainError,
     PlainFolder,
     Stat,
-    name_tag,
 )
-from ipfsmem.storage.renders import Aside, Render, Renders
+from ipfsmem.storage.renders import Aside, Copies, Copy, Render, Renders, Return
 
 #: Longest timeline file that is read.
 MAX_TIMELINE = 256 * 1024 * 1024
@@ -45,7 +47,10 @@ DAY = 86_400_000
 OLD_TEXT_FOR = 60_000
 #: Bytes of lines that are compared at most to tell what the writer of a text had read.
 _MOST_COMPARED = 4 * 1024 * 1024
-_DELETES = "vanished"
+#: A file that holds a text again which stood there before is believed when two looks this far apart find it so; ms.
+RETURNED_FOR = 60_000
+#: More files than this that hold earlier texts again within `RETURNED_FOR`: something put the whole folder back.
+MOST_RETURNS = 3
 #: Dots of a file that does not show the merged text yet: an edit of it has seen none of the state.
 NOT_SHOWN = ("-",)
 
@@ -59,6 +64,7 @@ class Scan:
         memories: Memories,
         timeline: Timeline,
         folder: PlainFolder,
+        copy: Copy,
         change: Writing,
         problems: dict[str, str],
     ) -> None:
@@ -66,8 +72,10 @@ class Scan:
         self._memories = memories
         self._timeline = timeline
         self._folder = folder
+        self._copy = copy
         self._change = change
-        self._renders = Renders(replica.db)
+        self._renders = Renders(replica.db, copy.id)
+        self._index_lines = frozenset(copy.lines.split(b"\n"))
         self._problems = problems
         self._now = replica.world.now()
         self._events: dict[str, Event] | None = None
@@ -102,9 +110,110 @@ class Scan:
             elif row is not None:
                 self._renders.put(msgspec.structs.replace(row, text=b""))
             return
+        if file == INDEX_FILE:
+            data = split(data, self._index_lines).text
+            if not data and (row is None or not row.dots):
+                # Nothing but our own lines, and it never was more.
+                self._renders.put(Render(file, INDEX_KEY, body, b"", (), stat))
+                return
         if not data and row is not None and self._is_young(file):
             return  # somebody has just emptied it to write it anew
         self._put_text(file, data, body, stat, row)
+
+    # -- texts that stood there before -------------------------------------------------------------------------
+
+    def returned(self, files: list[str]) -> tuple[set[str], int]:
+        """Which of these changed files hold a text again that stood there before and are not to be believed yet, and how many
+        such returns there were within a minute."""
+        known = self._renders.returns()
+        waiting: set[str] = set()
+        for file in files:
+            body = self._is_return(file)
+            before = known.get(file)
+            if body is None:
+                if before is not None:
+                    self._renders.drop_return(file)
+                    del known[file]
+                continue
+            if before is None or before.body != body or before.at > self._now:
+                known[file] = before = Return(file, body, self._now)
+                self._renders.put_return(before)
+            if self._now - before.at < RETURNED_FOR:
+                waiting.add(file)
+                self._problems[file] = (
+                    f"{file} holds an earlier text again; that is taken for an edit when it still does in a minute"
+                )
+        recent = sum(0 <= self._now - row.at < RETURNED_FOR for row in known.values())
+        return waiting, recent
+
+    def _is_return(self, file: str) -> bytes | None:
+        """The SHA-256 of a file that holds a text which stood there before, is not there now, and is nobody's live text."""
+        try:
+            key, _ = name_of(file)
+            if file.startswith(TIMELINE + "/") or not self._renders.had(file):
+                return None
+            found = self._folder.read(file, longest(file))
+        except (NotPlainError, IpfsmemError):
+            return None
+        if found is None:
+            return None
+        row, body = self._renders.get(file), sha256(found[0]).digest()
+        if (row is not None and row.body == body) or not self._renders.held(file, body):
+            return None
+        entry = self._change.entry(self._memories.name(row.key if row is not None else key))
+        # To copy a conflict copy over the memory is to choose between what stands now.
+        return None if any(value.body == body.hex() for value in entry.values()) else body
+
+    def differing(self, files: list[str]) -> list[str]:
+        """Of these memory files those that hold something else than this device last saw in them; of unknown ones those that
+        hold what stood there before."""
+        found: list[str] = []
+        for file in files:
+            try:
+                name_of(file)
+                data = None if file.startswith(TIMELINE + "/") else self._folder.read(file, longest(file))
+                row = self._renders.get(file)
+            except (NotPlainError, IpfsmemError):
+                continue
+            if data is not None:
+                body = sha256(data[0]).digest()
+                if body != row.body if row is not None else self._renders.held(file, body):
+                    found.append(file)
+        return found
+
+    def put_back(self, files: list[str]) -> None:
+        """Have the next rendering write the state into these files. A text in one that was never there before is kept beside."""
+        for file in files:
+            self._problems.pop(file, None)
+            try:
+                self._put_back(file)
+            except (NotPlainError, IpfsmemError) as error:
+                self._problems[file] = f"{file} was left alone: {error}"
+
+    def _put_back(self, file: str) -> None:
+        key, origin = name_of(file)
+        found = self._folder.read(file, longest(file))
+        row = self._renders.get(file)
+        if found is None or file.startswith(TIMELINE + "/"):
+            return
+        data, stat = found
+        body = sha256(data).digest()
+        if row is None and not self._renders.held(file, body):
+            return  # a new file: nothing is put back there, and it is taken in as any other
+        if row is not None and row.body == body:
+            return
+        if not self._renders.held(file, body):
+            text = split(data, self._index_lines).text if file == INDEX_FILE else data
+            text = text if origin is None else with_origin(text, origin)
+            key = row.key if row is not None else key
+            check_body(key, text)
+            name = self._memories.name(key)
+            digest = sha256(text).hexdigest()
+            if all(value.body != digest for value in self._change.entry(name).values()):
+                self._change.keep_beside(name, text)
+        dots = row.dots if row is not None else ()
+        self._renders.put(Render(file, row.key if row is not None else key, body, b"", dots, stat))
+        self._renders.drop_return(file)
 
     def _is_young(self, file: str) -> bool:
         known = self._folder.stat(file)
@@ -118,6 +227,10 @@ class Scan:
         digest = sha256(text)
         view = self._view(key)
         since = 0
+        if row is not None and row.text == digest.digest() and row.dots:
+            # MEMORY.md, and only our own lines in it were changed; or a line of the header that the file does not show.
+            self._renders.put(msgspec.structs.replace(row, body=body, stat=stat, missed=None))
+            return
         if view.data == text:
             # Already what is shown: rendered just before a crash, or somebody had the same thought.
             dots = view.dots
@@ -127,6 +240,7 @@ class Scan:
             dots, since = self._edit(row, name, text, view)
         made = Render(file, key, body, digest.digest(), dots, stat, since=since)
         self._renders.put(made)
+        self._renders.drop_return(file)
 
     def _view(self, key: str) -> KeyView:
         """What is shown under a key, with what this look has taken in so far."""
@@ -229,11 +343,12 @@ class Scan:
                 self._change.remove(name, row.dots)
             self._renders.drop(row.file)
         recent.append((self._now, len(ready)))
-        self._replica.db.set_meta(_DELETES, msgspec.json.encode(recent))
+        Copies(self._replica.db).change(self._copy.id, vanished=msgspec.json.encode(recent))
         return None
 
     def _recent_deletes(self) -> list[tuple[int, int]]:
-        stored = self._replica.db.get_meta(_DELETES)
+        copy = Copies(self._replica.db).get(self._copy.id)
+        stored = copy.vanished if copy is not None else b""
         known = msgspec.json.decode(stored, type=list[tuple[int, int]]) if stored else []
         return [(at, count) for at, count in known if abs(self._now - at) < DAY]
 
@@ -242,9 +357,7 @@ class Scan:
     def replaced(self) -> None:
         """Look at the files that were replaced: somebody may have written into one at that moment, or after."""
         known = {row.name: row for row in self._renders.asides()}
-        for name in list(self._folder.asides()):
-            if name not in known:
-                self._after_crash(name)
+        self._after_crash([name for name in self._folder.asides() if name not in known])
         for row in known.values():
             self._check_aside(row)
 
@@ -254,14 +367,15 @@ class Scan:
             found = self._folder.read_aside(row.name, longest(row.file))
             if found is None:
                 self._problems[row.file] = (
-                    f"{row.file} was replaced, and what stood there cannot be read; it is kept in {HIDDEN}/aside/{row.name}"
+                    f"{row.file} was replaced, and what stood there cannot be read; it is kept in {HIDDEN}/{ASIDE}/{row.name}"
                 )
                 return
             body = sha256(found[0]).digest()
             if body != row.body:
-                if not self._late(row.file, row.body, found[0]):
+                text = self._late(row.file, row.text, found[0])
+                if text is None:
                     return
-                row = msgspec.structs.replace(row, body=body, since=self._now)
+                row = msgspec.structs.replace(row, body=body, text=text, since=self._now)
             row = msgspec.structs.replace(row, mtime=mtime if found[1] != UNSURE else -1)
             self._renders.put_aside(row)
         if not 0 <= self._now - row.since < 2 * OLD_TEXT_FOR:
@@ -276,64 +390,107 @@ class Scan:
                 self._folder.drop_aside(row.name)
                 self._renders.drop_aside(row.name)
 
-    def _after_crash(self, name: str) -> None:
-        """A file beside that no row knows: staged or replaced by a run that did not finish."""
-        row = next((r for r in self._renders.all().values() if name.endswith("." + name_tag(r.file))), None)
-        found = self._folder.read_aside(name, longest(row.file) if row is not None else MAX_TIMELINE)
-        if found is None:
-            self._problems[name] = (
-                f"{HIDDEN}/aside/{name} was left by a run that did not finish, and cannot be read"
-            )
-            return
-        if found[0] and row is not None:
-            body = sha256(found[0]).digest()
-            known = self._replica.db.has_block(body) or row.body == body
-            if not known and not self._late(row.file, row.body, found[0]):
-                return
-        self._folder.drop_aside(name)
+    def bring_out(self) -> list[str]:
+        """Put texts set aside that were never taken in into the folder, as conflict copies; what was taken in goes.
 
-    def _late(self, file: str, base: bytes, data: bytes) -> bool:
-        """Take in a text that came into a file after we had read it and before, or after, we replaced it. False, and said,
-        when that cannot be done: then it must not be thrown away."""
+        Raises StorageError for one that cannot be read.
+        """
+        rows = {row.name: row for row in self._renders.asides()}
+        files = self._renders.files()
+        brought: list[str] = []
+        for name in list(self._folder.asides()):
+            row = rows.get(name)
+            file = row.file if row is not None else self._folder.file_of(name, [*files, INDEX_FILE])
+            if file is None:
+                continue  # not ours
+            found = self._folder.read_aside(name, longest(file))
+            if found is None:
+                raise StorageError(f"{HIDDEN}/{ASIDE}/{name} cannot be read, and holds what stood in {file}")
+            body = sha256(found[0])
+            known = (row is not None and row.body == body.digest()) or self._renders.held(file, body.digest())
+            if not known and found[0] and not self._replica.db.has_block(body.digest()):
+                stem = file.replace("/", "-").rpartition(".")[0]
+                ending = ".jsonl" if file.startswith(TIMELINE + "/") else ".md"
+                made = f"{stem}.conflict-{body.hexdigest()[:8]}{ending}"
+                if self._folder.create(name, made):
+                    brought.append(made)
+                    continue
+                there = self._folder.read(made, longest(file))
+                if there is None or there[0] != found[0]:
+                    raise StorageError(f"{made} is in the way of what stood in {file}")
+            self._folder.drop_aside(name)
+        return brought
+
+    def _after_crash(self, names: list[str]) -> None:
+        """Files aside that no row knows: staged or replaced by a run that did not finish. What this device did not make stays."""
+        files = self._renders.files() if names else []
+        for name in names:
+            file = self._folder.file_of(name, [*files, INDEX_FILE])
+            if file is None:
+                continue
+            row = self._renders.get(file)
+            found = self._folder.read_aside(name, longest(file))
+            if found is None:
+                self._problems[name] = (
+                    f"{HIDDEN}/{ASIDE}/{name} was left by a run that did not finish, and cannot be read"
+                )
+                continue
+            if found[0] and row is not None:
+                body = sha256(found[0]).digest()
+                known = self._replica.db.has_block(body) or row.body == body or self._renders.held(file, body)
+                if not known and self._late(file, row.text, found[0]) is None:
+                    continue
+            self._folder.drop_aside(name)
+
+    def _late(self, file: str, base: bytes, data: bytes) -> bytes | None:
+        """Take in what came into a file after we had read it and before, or after, we replaced it; `base` is the text that it
+        stood for (SHA-256). Answers the text now; None, and said, when that cannot be done: then it must not be thrown away.
+        """
         try:
             if file.startswith(TIMELINE + "/"):
                 self._lines(data, file, False)
-            elif file != INDEX_FILE:
-                self._late_text(file, base, data)
+                return b""
+            if file == INDEX_FILE and not self._copy.shared_index:
+                return b""
+            return self._late_text(file, base, data)
         except IpfsmemError as error:
             self._problems[file] = (
-                f"a late change of {file} could not be taken in: {error}; it is kept in {HIDDEN}/aside"
+                f"a late change of {file} could not be taken in: {error}; it is kept in {HIDDEN}/{ASIDE}"
             )
-            return False
-        return True
+            return None
 
-    def _late_text(self, file: str, base: bytes, data: bytes) -> None:
+    def _late_text(self, file: str, base: bytes, data: bytes) -> bytes:
         row = self._renders.get(file)
         key, origin = name_of(file)
         key = row.key if row is not None else key
+        if file == INDEX_FILE:
+            data = split(data, self._index_lines).text
+            if not data:
+                return base
         text = data if origin is None else with_origin(data, origin)
         check_body(key, text)
         name = self._memories.name(key)
-        digest = sha256(text).hexdigest()
-        if any(value.body == digest for value in self._change.entry(name).values()):
-            return
+        late = sha256(text)
+        digest = late.hexdigest()
+        if late.digest() == base or any(value.body == digest for value in self._change.entry(name).values()):
+            return late.digest()
         if row is not None:
             # Its writer has this text in hand, and may write the whole file from it.
-            late = sha256(text).digest()
-            self._replica.db.add_blocks([(late, text)])
+            self._replica.db.add_blocks([(late.digest(), text)])
             self._renders.put(
-                msgspec.structs.replace(row, base=late + (row.base or b"")[:224], since=self._now)
+                msgspec.structs.replace(row, base=late.digest() + (row.base or b"")[:224], since=self._now)
             )
         view = self._view(key)
         older = self._base_for(row, base, text) if row is not None else None
         if view.data is not None and view.own and older is not None and row is not None:
             merged = merge_memory(older, view.data, text)
             if merged == view.data:
-                return
+                return late.digest()
             if merged is not None:
                 self._change.put(name, merged, view.dots)
-                return
+                return late.digest()
         self._change.put(name, text, ())
+        return late.digest()
 
     # -- timeline ----------------------------------------------------------------------------------------------
 
@@ -461,3 +618,16 @@ def with_origin(data: bytes, origin: str) -> bytes:
     if again.fields == wanted.fields and again.body == wanted.body:
         return made
     return render_memory(wanted)
+
+
+def without_origin(text: bytes, origin: str) -> bytes:
+    """What a file with a foreign name shows of a text: all but the line that `with_origin` put in; the file has that name."""
+    line = header.write_header({"origin_name": origin}).encode()
+    if text.startswith(b"---\n" + line + b"---\n\n"):
+        bare = text[len(b"---\n" + line + b"---\n\n") :]
+    elif text.startswith(b"---\n" + line + b"---\n") and not text[len(b"---\n" + line + b"---\n") :]:
+        bare = b""
+    else:
+        start, found, rest = text.partition(b"\n" + line)
+        bare = start + b"\n" + rest if found and start.startswith(b"---\n") else text
+    return bare if with_origin(bare, origin) == text else text

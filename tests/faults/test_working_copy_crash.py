@@ -21,7 +21,7 @@ class Crash(BaseException):
 
 def crash_at(lab: Lab, n: int, *, after: bool) -> None:
     """Let the n-th change of the folder be the last thing that this process does."""
-    folder: Any = lab.memory._files.folder  # type: ignore[union-attr]
+    folder: Any = lab.copy.folder
     count = [0]
 
     def dying(real: Any) -> Any:
@@ -91,7 +91,12 @@ def test_a_crash_at_every_change_of_the_folder(tmp_path: Path, after: bool) -> N
         }
         copies = {file for item in lab.memory.conflicts() for file in item.files if not item.forgotten}
         assert {name for name in files if ".conflict" in name} == copies
-        assert files["MEMORY.md"].decode() == lab.memory.index()
+        shown_in_index = {
+            line
+            for line in lab.memory.index().split("\n")
+            if line.startswith("- ") and "(memory-" not in line
+        }
+        assert shown_in_index <= set(files["MEMORY.md"].decode().split("\n"))
         lines = b"".join(data for name, data in files.items() if name.endswith(".jsonl"))
         assert lines.count(b"\n") == len(lab.memory.timeline())
         lab.look()
@@ -187,7 +192,11 @@ def test_a_live_agents_folder_is_adopted_while_it_writes(tmp_path: Path) -> None
     events = lab.memory.timeline()
     assert sorted(event["n"] for event in events if event["type"] == "agent") == list(range(count))
     assert len([event for event in events if event["type"] == "ours"]) > turn - 1
-    assert lab.files()["MEMORY.md"].count(b"\n") == count + 1
+    # Its own lines of MEMORY.md are a memory: two that came in one moment may stand in two texts of it, and none is lost.
+    lines = b"\n".join(text for text in lab.texts() if b"# Memory" in text).split(b"\n")
+    assert [n for n in range(count) if b"- [n](agent_log.md) %d" % n not in lines] == []
+    assert lab.memory.read("memory-fe1ee863") is not None
+    assert b"(user_role.md)" in lab.files()["MEMORY.md"]
     assert len([key for key in lab.memory.files() if key.startswith("note_")]) == (count + 9) // 10
     assert not [event for event in events if event["type"] == "raw"]
     lab.memory.close()

@@ -45,7 +45,7 @@ class World:
 
     def hook(self) -> None:
         """Let the outsider act right before and right after each change that a rendering makes."""
-        folder: Any = self.lab.memory._files.folder  # type: ignore[union-attr]
+        folder: Any = self.lab.copy.folder
         for name in ("create", "replace", "take_away", "append", "stage"):
             setattr(folder, name, self.interrupted(getattr(folder, name)))
 

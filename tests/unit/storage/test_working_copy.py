@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.errors import ChangedError
+from ipfsmem.errors import ChangedError, UsageError
 from ipfsmem.memory import Memory
 from tests.files_lab import Lab
 
@@ -292,18 +292,23 @@ def test_a_lost_marker_is_put_back_where_files_are_known(
     (lab.dir / "m2.md").write_bytes(b"edited\n")
     lab.look()
     assert lab.memory.read("m2").data == b"edited\n"
-    assert (lab.dir / ".ipfsmem" / "replica").exists()
+    assert (lab.dir / ".ipfsmem" / "marker").exists()
 
 
 def test_a_folder_of_another_memory_is_refused(tmp_path: Path) -> None:
     lab = Lab(tmp_path, adopt=True)
     lab.start()
     many(lab, 2)
-    other = Memory.create("y", "local", home=lab.home, memory_dir=lab.dir, world=lab.world)
-    assert other.list() == []
-    assert "another memory" in other.status().notices[0]
+    before = lab.files()
+    with pytest.raises(UsageError, match="another memory"):
+        Memory.create("y", "local", home=lab.home, memory_dir=lab.dir, world=lab.world)
+    assert not (lab.home / "y").exists()
+    other = Memory.create("y", "local", home=lab.home, world=lab.world)
+    with pytest.raises(UsageError, match="another memory") as refused:
+        other.attach(lab.dir)
+    assert "--take-over" in refused.value.hint
     other.write_text("z", b"z\n")
-    assert "z.md" not in lab.files()
+    assert lab.files() == before
     other.close()
 
 
@@ -436,7 +441,7 @@ def test_adopting_an_agents_folder_changes_no_byte_of_it(tmp_path: Path) -> None
     lab = Lab(tmp_path, adopt=True)
     lab.dir.mkdir(parents=True)
     theirs = {
-        "MEMORY.md": b"- [Role](user_role.md) -- mine, not yours\n",
+        "MEMORY.md": b"- [Role](user_role.md) -- mine, not yours\n- [Tests](<Feedback Testing.md>)",
         "user_role.md": CLAUDE,
         "Feedback Testing.md": b"always test\n",
     }
@@ -446,12 +451,17 @@ def test_adopting_an_agents_folder_changes_no_byte_of_it(tmp_path: Path) -> None
     assert lab.files() == theirs
     assert lab.memory.read("user_role").file.type == "user"
     lab.memory.write_text("new", b"from us\n")
-    assert lab.files() == {**theirs, "new.md": b"from us\n"}
+    after = lab.files()
+    assert {**after, "MEMORY.md": b""} == {**theirs, "new.md": b"from us\n", "MEMORY.md": b""}
+    assert after["MEMORY.md"].startswith(theirs["MEMORY.md"]) and b"](new.md)" in after["MEMORY.md"]
     lab.again()
-    assert lab.files() == {**theirs, "new.md": b"from us\n"}
+    assert lab.files() == after
+    lab.memory.forget("new")
+    assert lab.files() == theirs
 
 
-def test_an_index_that_an_agent_takes_over_in_its_folder_is_its_own(tmp_path: Path) -> None:
+def test_u7_new_memories_reach_the_index_that_an_agent_writes_too(tmp_path: Path) -> None:
+    """Finding U7: after one edit by hand MEMORY.md froze, and nothing new reached the file that the agent loads."""
     lab = Lab(tmp_path, adopt=True)
     lab.start()
     lab.memory.write_text("a", b"a\n")
@@ -459,7 +469,10 @@ def test_an_index_that_an_agent_takes_over_in_its_folder_is_its_own(tmp_path: Pa
     (lab.dir / "MEMORY.md").write_bytes(lab.files()["MEMORY.md"] + b"- my own line\n")
     lab.memory.write_text("b", b"b\n")
     lab.look()
-    assert lab.files()["MEMORY.md"].endswith(b"(a.md)\n- my own line\n")
+    assert b"](b.md)" in lab.files()["MEMORY.md"]
+    assert lab.files()["MEMORY.md"].endswith(b"- my own line\n")
+    assert lab.memory.read("memory-fe1ee863").file.body == "- my own line"
+    assert b"my own line" in lab.memory.read("memory-fe1ee863").data
 
 
 def test_an_edited_index_in_our_own_folder_is_made_anew_and_the_edit_kept(lab: Lab) -> None:
@@ -519,24 +532,30 @@ def test_a_blind_text_that_does_not_merge_is_kept_beside(lab: Lab) -> None:
 
 def test_later_an_edit_is_an_edit(lab: Lab) -> None:
     lab.memory.write_text("log", b"one\n\ntwo\n")
-    old = lab.files()["log.md"]
     lab.memory.write_text("log", b"one\n\ntwo\n\nthree\n", seen=lab.memory.read("log"))
     lab.clock.advance(61)
-    (lab.dir / "log.md").write_bytes(old)
+    (lab.dir / "log.md").write_bytes(b"one\n\ntwo!\n")
     lab.look()
-    assert lab.files()["log.md"] == old
+    assert lab.files()["log.md"] == b"one\n\ntwo!\n"
 
 
-def test_putting_the_old_text_back_twice_is_believed(lab: Lab) -> None:
+def test_putting_the_old_text_back_is_believed_when_it_stays(lab: Lab) -> None:
+    """Finding U15: `git checkout` of one file within a minute was put back. Rule 32: two looks a minute apart."""
     lab.memory.write_text("log", b"one\n\ntwo\n")
     old = lab.files()["log.md"]
     lab.memory.write_text("log", b"one\n\ntwo\n\nthree\n", seen=lab.memory.read("log"))
     (lab.dir / "log.md").write_bytes(old)
     lab.look()
-    assert lab.files()["log.md"] == b"one\n\ntwo\n\nthree\n"
-    (lab.dir / "log.md").write_bytes(old)
-    lab.look()
     assert lab.files()["log.md"] == old
+    assert lab.texts() == {b"one\n\ntwo\n\nthree\n"}
+    assert "earlier text" in lab.memory.status().notices[0]
+    lab.clock.advance(59)
+    lab.look()
+    assert lab.texts() == {b"one\n\ntwo\n\nthree\n"}
+    lab.clock.advance(1)
+    lab.look()
+    assert lab.files()["log.md"] == old and lab.texts() == {old}
+    assert lab.memory.status().notices == []
 
 
 def test_lines_written_through_a_handle_that_was_open_are_kept(lab: Lab) -> None:
@@ -563,7 +582,7 @@ def test_a_disk_that_is_full_delays_files_and_loses_nothing(
 ) -> None:
     import errno
 
-    from ipfsmem.storage import plain_folder
+    from ipfsmem.replica.directory import Directory
 
     lab.memory.write_text("a", b"a\n")
 
@@ -571,21 +590,21 @@ def test_a_disk_that_is_full_delays_files_and_loses_nothing(
         raise OSError(errno.ENOSPC, "no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(plain_folder.os, "link", full)
-        patch.setattr(plain_folder, "_exchange", full)
-        patch.setattr(plain_folder, "_rename_new", full)
+        patch.setattr(Directory, "link", full)
+        patch.setattr(Directory, "exchange", full)
+        patch.setattr(Directory, "rename_new", full)
         lab.memory.write_text("a", b"b\n")
         lab.memory.write_text("c", b"c\n")
-        assert any("disk is full" in notice for notice in lab.memory._files.notices())  # type: ignore[union-attr]
+        assert any("disk is full" in notice for notice in lab.copy.notices())
     assert lab.memory.read("a").data == b"b\n"
     lab.look()
     assert lab.files()["a.md"] == b"b\n" and lab.files()["c.md"] == b"c\n"
 
 
 def test_systems_that_cannot_exchange_names(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ipfsmem.storage import plain_folder
+    from ipfsmem.replica import directory
 
-    monkeypatch.setattr(plain_folder, "_exchanger", lambda: None)
+    monkeypatch.setattr(directory, "_renamer", lambda: None)
     test_a_whole_file_written_over_a_text_that_its_writer_had_not_read(lab)
     test_lines_written_through_a_handle_that_was_open_are_kept(lab)
 
@@ -594,7 +613,13 @@ def test_a_folder_that_cannot_be_written_is_said_and_the_memory_works(tmp_path: 
     lab = Lab(tmp_path, adopt=True)
     lab.dir.parent.mkdir(exist_ok=True)
     lab.dir.write_bytes(b"a file stands where the folder should be")
+    with pytest.raises(UsageError, match="not a folder"):
+        lab.start()
+    assert not (lab.home / "x").exists()
+    lab = Lab(tmp_path)
     memory = lab.start()
+    shutil.rmtree(lab.dir)
+    lab.dir.write_bytes(b"a file stands where the folder should be")
     memory.write_text("a", b"a\n")
     assert memory.read("a").data == b"a\n"
     assert any("plain files could not be" in notice for notice in memory.status().notices)
@@ -622,20 +647,20 @@ def test_two_processes_on_one_memory(lab: Lab) -> None:
 def test_files_that_appear_while_very_many_are_written_are_taken_in(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, exchanges: bool
 ) -> None:
-    from ipfsmem.storage import plain_folder
+    from ipfsmem.replica import directory
 
     if not exchanges:
-        monkeypatch.setattr(plain_folder, "_exchanger", lambda: None)
-    folder: Any = lab.memory._files.folder  # type: ignore[union-attr]
+        monkeypatch.setattr(directory, "_renamer", lambda: None)
+    folder: Any = lab.copy.folder
     real = folder.stage
     struck: list[str] = []
 
-    def stage(file: str, data: bytes, **more: Any) -> Path:
+    def stage(file: str, data: bytes, **more: Any) -> str:
         if file.startswith("key_") and not struck:
             struck.append(file)
             (lab.dir / file).write_bytes(b"somebody else was first\n")
-        path: Path = real(file, data, **more)
-        return path
+        staged: str = real(file, data, **more)
+        return staged
 
     monkeypatch.setattr(folder, "stage", stage)
     with lab.memory.replica.transaction():
@@ -647,19 +672,20 @@ def test_files_that_appear_while_very_many_are_written_are_taken_in(
     assert b"somebody else was first\n" in texts and {b"text %d\n" % n for n in range(40)} <= texts
     lab.look()
     assert len([name for name in lab.files() if name.startswith("key_")]) == 41  # one conflict copy
-    assert not [name for name in lab.memory._files.folder.asides() if not name.startswith("old-")]  # type: ignore[union-attr]
+    assert not [name for name in lab.copy.folder.asides() if not name.startswith("old-")]
 
 
 def test_a_rename_never_overwrites(tmp_path: Path) -> None:
-    from ipfsmem.storage import plain_folder
+    from ipfsmem.replica.directory import open_directory
 
     one, other = tmp_path / "one", tmp_path / "other"
     one.write_bytes(b"one")
     other.write_bytes(b"other")
-    assert plain_folder._rename_new(one, str(other)) in (False, None)
+    folder = open_directory(str(tmp_path))
+    assert folder.rename_new("one", folder, "other") in (False, None)
     assert (one.read_bytes(), other.read_bytes()) == (b"one", b"other")
     other.unlink()
-    if plain_folder._rename_new(one, str(other)) is not None:
+    if folder.rename_new("one", folder, "other") is not None:
         assert not one.exists() and other.read_bytes() == b"one"
 
 
@@ -672,7 +698,7 @@ def test_files_longer_than_they_say_are_read_to_their_end(lab: Lab, monkeypatch:
     lab.look()
     assert lab.memory.read("grown").data == b"first half, second half\n"  # type: ignore[union-attr]
     with pytest.raises(plain_folder.NotPlainError, match="longer than 10 bytes"):
-        lab.memory._files.folder.read("grown.md", 10)  # type: ignore[union-attr]
+        lab.copy.folder.read("grown.md", 10)  # type: ignore[union-attr]
 
 
 def test_s15_long_lines_cost_as_much_as_reading_them(lab: Lab) -> None:

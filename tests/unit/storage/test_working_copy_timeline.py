@@ -172,7 +172,7 @@ def test_l8_a_line_that_arrives_at_the_moment_of_replacement(lab: Lab, size: int
     lab.memory.import_(json.dumps({"timeline": events}))
     file = lab.dir / "timeline" / "2026-03-02.jsonl"
     assert file.stat().st_size > size * 1000
-    folder: Any = lab.memory._files.folder  # type: ignore[union-attr]
+    folder: Any = lab.copy.folder
     real, struck = folder.replace, []
 
     def replace(staged: Path, name: str) -> Path | None:

@@ -1,0 +1,135 @@
+"""MEMORY.md where other programs write it too: their lines are a text like any other, ours stand in one marked block
+(format section 1.3).
+
+`split` takes a file apart, `join` puts one together, and `split(join(text, ...))` gives the text back. A line between the
+marks that we did not put there is theirs. Pure functions on bytes; nothing here reads memories or files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from hashlib import sha256
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from ipfsmem.bundle.index import SECTIONS, IndexItem, index_line
+from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name
+
+#: The key under which other programs' lines of MEMORY.md are a memory.
+INDEX_KEY = key_of_foreign_name(INDEX_FILE)[0]
+
+_START = b"<!-- ipfsmem index %b%b: made anew at each change; write above or below -->\n"
+_END = b"<!-- ipfsmem index end -->\n"
+_is_start = re.compile(rb"<!-- ipfsmem index ([0-9a-f]{8})(\+?): [^\n]*-->").fullmatch
+_ATTENTION = b"Needs attention:"
+_LINK = re.compile(r"\]\(\s*<([^<>\n]*)>|\]\(([^()\n]*)\)|\[\[([^\[\]\n|#]*)")
+_WORD = re.compile(r"[^\s()<>\[\]\"'`|,;]+")
+
+
+class Split(msgspec.Struct, frozen=True):
+    """A MEMORY.md taken apart: other programs' text, and where in it the block stood (-1: there was none)."""
+
+    text: bytes
+    at: int
+
+
+def split(data: bytes, known: Collection[bytes] = ()) -> Split:
+    """Take a file apart. `known` are lines that were last put into its block, for one whose lines were changed."""
+    lines = _by_lf(data)
+    text: list[bytes] = []
+    at, n = -1, 0
+    while n < len(lines):
+        start = _is_start(lines[n].strip())
+        if start is None:
+            text.append(lines[n])
+            n += 1
+            continue
+        end = next((i for i in range(n + 1, len(lines)) if lines[i].strip() == _END.strip()), None)
+        if end is None:
+            end = n + 1
+            while end < len(lines) and lines[end].strip(b"\r\n") in known:
+                end += 1
+            inner, rest = lines[n + 1 : end], lines[end:]
+        else:
+            inner, rest = lines[n + 1 : end], lines[end + 1 :]
+        whole = _tag(line.strip(b"\r\n") for line in inner) == start[1]
+        theirs = [] if whole else [line for line in inner if line.strip(b"\r\n") not in known]
+        if start[2] and text and not theirs and not rest:
+            text[-1] = text[-1].removesuffix(b"\r\n" if lines[n].endswith(b"\r\n") else b"\n")
+        if at < 0:
+            at = sum(map(len, text))
+        text += theirs
+        n = len(lines) - len(rest)
+    return Split(b"".join(text), at)
+
+
+def join(text: bytes, lines: Iterable[bytes], before: Split | None = None) -> bytes:
+    """The file: other programs' text, with our lines in a block at its end, or where it stood `before`."""
+    ours = list(lines)
+    if not ours:
+        return text
+    at = len(text)
+    if before is not None and before.at >= 0:
+        above, below = before.text[: before.at], before.text[before.at :]
+        if below and text.startswith(above):
+            at = len(above)
+        elif below and text.endswith(below):
+            at = len(text) - len(below)
+    if at and text[at - 1 : at] != b"\n":
+        at = len(text)
+    added = b"+" if at and text[at - 1 : at] != b"\n" else b""
+    block = _START % (_tag(ours), added) + b"".join(line + b"\n" for line in ours) + _END
+    return text[:at] + (b"\n" if added else b"") + block + text[at:]
+
+
+def block_lines(
+    lines: Iterable[tuple[str, str, str]],
+    attention: Iterable[IndexItem],
+    files: Mapping[str, str],
+    text: bytes,
+) -> list[bytes]:
+    """Our lines beside a text of others: one for each memory that it does not name, by section and key.
+
+    `lines`: (key, section, line) of each memory, `files`: the files of those keys whose name here is not `<key>.md`.
+    """
+    named = named_files(text)
+    order = {title: number for number, (_, title) in enumerate(SECTIONS)}
+    ours = []
+    for key, _, line in sorted(lines, key=lambda one: (order[one[1]], one[0])):
+        file = files.get(key, f"{key}.md")
+        if key == INDEX_KEY or file in named:
+            continue
+        if key in files:
+            line = line.replace(f"]({key}.md)", f"]({quote(file)})", 1)
+        ours.append(line.rstrip("\n").encode())
+    copies = sorted(
+        (item for item in attention if item.file not in named), key=lambda item: (item.key, item.file or "")
+    )
+    if copies:
+        ours.append(_ATTENTION)
+        ours += [index_line(item)[1].rstrip("\n").encode() for item in copies]
+    return ours
+
+
+def named_files(text: bytes) -> set[str]:
+    """Names of files that a text links to or speaks of."""
+    found: set[str] = set()
+    read = text.decode("utf-8", "replace")
+    names = [word.rstrip(".:!?") for word in _WORD.findall(read) if ".md" in word]
+    for angle, link, wiki in _LINK.findall(read):
+        # A title may follow a link's target: [a](b.md "title").
+        names += [angle, link, link.split(" ")[0], wiki, f"{wiki}.md"]
+    for name in names:
+        for made in (name, unquote(name)):
+            found.add(made.strip().partition("#")[0].removeprefix("./"))
+    return found
+
+
+def _tag(lines: Iterable[bytes]) -> bytes:
+    return sha256(b"\n".join(lines)).hexdigest()[:8].encode()
+
+
+def _by_lf(data: bytes) -> list[bytes]:
+    return [line for line in re.split(rb"(?<=\n)", data) if line]

@@ -1,0 +1,44 @@
+"""`ipfsmem attach DIR`: a folder of plain files becomes a working copy of this memory."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import clean, count, style
+
+
+@ours("attach")
+@click.argument("folder", metavar="DIR")
+@click.option(
+    "--scope", metavar="NAME", help="The scope that it belongs to (default: the one without a name)."
+)
+@click.option(
+    "--take-over",
+    is_flag=True,
+    help="Also when it is marked as another memory's, or lies on another disk now.",
+)
+@click.option("--timeline", is_flag=True, help="Write timeline/ into it too, although it stood there before.")
+def command(here: Here, folder: str, scope: str | None, take_over: bool, timeline: bool) -> None:
+    """Make DIR a working copy of this memory (modes local and ipfs), from now on.
+
+    What is in it is taken in, what it lacks is written; its files keep their names and their bytes. In MEMORY.md the lines of
+    others stay theirs, and ours stand in one marked block. DIR belongs to one scope; a scope may have several folders.
+    """
+    with here.memory() as memory:
+        made = memory.attach(folder, scope=scope, take_over=take_over, timeline=timeline)
+        notices = memory.status().notices
+    if here.json:
+        here.emit({**_facts(made.folder), "remarks": made.remarks})
+        return
+    facts = made.folder
+    whose = f" of scope {clean(facts.scope)}" if facts.scope else ""
+    click.echo(f"{clean(facts.path)} is a working copy{whose} now: {count(facts.files, 'file')}.")
+    for text in (*made.remarks, *notices):
+        click.echo(style("note: ", fg="yellow") + clean(text))
+
+
+def _facts(facts: object) -> dict[str, object]:
+    import msgspec
+
+    return dict(msgspec.structs.asdict(facts))  # type: ignore[arg-type]

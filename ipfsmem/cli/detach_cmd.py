@@ -1,0 +1,28 @@
+"""`ipfsmem detach DIR`: a folder is no working copy any more; every file in it stays."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import clean, count
+
+
+@ours("detach")
+@click.argument("folder", metavar="DIR")
+@click.option("--gone", is_flag=True, help="DIR is not there and will not be again.")
+def command(here: Here, folder: str, gone: bool) -> None:
+    """Let go of the working copy DIR. Every file in it stays as it is, and is not looked at any more.
+
+    What was just edited is taken in first. A text that was set aside and could not be taken in comes out as a conflict copy.
+    """
+    with here.memory() as memory:
+        brought = memory.detach(folder, gone=gone)
+    if here.json:
+        here.emit({"path": folder, "detached": True, "brought_out": brought})
+        return
+    click.echo(f"{clean(folder)} is no working copy any more; its files stay as they are.")
+    if brought:
+        click.echo(
+            f"{count(len(brought), 'text')} came out of what was set aside: {clean(', '.join(brought))}"
+        )

@@ -1,0 +1,79 @@
+"""`ipfsmem folders`: the working copies of this memory, and what counts when one went back to earlier texts."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import clean, count, table
+
+
+@click.group("folders", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """The folders of plain files on this device that belong to this memory (modes local and ipfs)."""
+
+
+@ours("list", short_help="Where the plain files are.")
+def list_command(here: Here) -> None:
+    """List the working copies: where they are, whose scope, how many files, and whether one is paused or not there."""
+    with here.memory() as memory:
+        found = memory.folders()
+    if here.json:
+        here.emit(found)
+        return
+    table(
+        ("folder", "scope", "files", "state"),
+        [
+            (
+                clean(one.path),
+                clean(one.scope) or "-",
+                str(one.files),
+                one.state if one.state == "ok" else f"{one.state}: {clean(one.note)}",
+            )
+            for one in found
+        ],
+        styles=("bold", "cyan", "dim"),
+    )
+
+
+@ours("pause", short_help="Leave a folder alone for now.")
+@click.argument("folder", metavar="DIR")
+def pause_command(here: Here, folder: str) -> None:
+    """Take nothing in from DIR and write nothing to it, until `accept` or `put-back`. Before a large operation on it, for
+    instance: a checkout, a search and replace, a restore."""
+    with here.memory() as memory:
+        memory.pause_folder(folder)
+    _said(here, folder, "paused", "is paused: nothing is taken in there and nothing written.")
+
+
+@ours("accept", short_help="What stands in a paused folder counts.")
+@click.argument("folder", metavar="DIR")
+def accept_command(here: Here, folder: str) -> None:
+    """Take everything that stands in DIR for edits, earlier texts too. Files that are missing follow the usual rule for deletes."""
+    with here.memory() as memory:
+        memory.accept_folder(folder)
+    _said(here, folder, "accepted", "counts as it stands, and goes on.")
+
+
+@ours("put-back", short_help="What is remembered counts.")
+@click.argument("folder", metavar="DIR")
+def put_back_command(here: Here, folder: str) -> None:
+    """Write what is remembered into every file of DIR, missing ones too. A text that was never remembered is kept beside, as a
+    conflict copy."""
+    with here.memory() as memory:
+        number = memory.put_back_folder(folder)
+    if here.json:
+        here.emit({"path": folder, "put_back": number})
+    else:
+        click.echo(f"{clean(folder)} is as it is remembered: {count(number, 'file')} put back.")
+
+
+def _said(here: Here, folder: str, what: str, text: str) -> None:
+    if here.json:
+        here.emit({"path": folder, what: True})
+    else:
+        click.echo(f"{clean(folder)} {text}")
+
+
+for made in (list_command, pause_command, accept_command, put_back_command):
+    command.add_command(made)

@@ -1,0 +1,97 @@
+"""MEMORY.md that other programs write too: apart and together again, and whose line is whose."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.bundle.index import IndexItem
+from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, join, named_files, split
+
+LINES = [b"- [A](a.md)", b"- [B](b.md) \xe2\x80\x94 about b"]
+#: Whatever programs write, with CR, without LF at the end, with lines that look like ours.
+TEXT = st.lists(
+    st.sampled_from([b"", b"# Memory", b"- [A](a.md)", b"- [x](x.md) -- mine", b"a\r", b"<!-- -->", b"\xff"]),
+    max_size=6,
+).map(b"\n".join)
+
+
+def test_the_key_is_that_of_the_format() -> None:
+    assert INDEX_KEY == "memory-fe1ee863"
+
+
+@settings(deadline=None)
+@given(
+    TEXT, st.lists(st.sampled_from(LINES), unique=True), st.lists(st.sampled_from(LINES), unique=True), TEXT
+)
+def test_apart_and_together_gives_the_text_back(
+    text: bytes, lines: list[bytes], others: list[bytes], changed: bytes
+) -> None:
+    made = join(text, lines)
+    apart = split(made)
+    assert apart.text == text
+    assert (apart.at >= 0) is bool(lines)
+    again = join(text, others, apart)
+    assert split(again).text == text
+    assert split(join(changed, others, apart)).text == changed
+    if lines == others:
+        assert again == made
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_the_block_stays_where_it_was_put(end: bytes) -> None:
+    block = join(b"", LINES)
+    for file in (block + b"mine\n", b"above\n" + block + b"below" + end):
+        apart = split(file)
+        assert join(apart.text, LINES, apart) == file
+        grown = join(apart.text + b"\nmore\n", LINES, apart)
+        assert grown.index(b"<!--") == file.index(b"<!--") and grown.endswith(b"more\n")
+        assert split(grown).text == apart.text + b"\nmore\n"
+
+
+def test_lines_of_others_between_the_marks_are_theirs() -> None:
+    """An agent adds a line to a list wherever it finds one."""
+    file = join(b"# Memory\n", LINES)
+    added = file.replace(LINES[1], b"- [New](new.md) by the agent\n" + LINES[1])
+    assert split(added, frozenset(LINES)).text == b"# Memory\n- [New](new.md) by the agent\n"
+    edited = file.replace(b"about b", b"about b, corrected")
+    assert split(edited, frozenset(LINES)).text == b"# Memory\n- [B](b.md) \xe2\x80\x94 about b, corrected\n"
+    # A block that another device made, whole: none of it is anybody's text. Changed, and unknown: nothing is lost.
+    assert split(file).text == b"# Memory\n"
+    assert LINES[0] in split(edited).text
+
+
+def test_a_block_whose_end_is_gone_takes_nothing_of_others_with_it() -> None:
+    file = join(b"# Memory\n", LINES).replace(b"<!-- ipfsmem index end -->\n", b"- [x](x.md)\n")
+    assert split(file, frozenset(LINES)).text == b"# Memory\n- [x](x.md)\n"
+    crlf = join(b"# Memory\n", LINES).replace(b"\n", b"\r\n")
+    assert split(crlf).text == b"# Memory\r\n"
+    twice = join(b"a\n", LINES) + join(b"b\n", LINES[:1])
+    assert split(twice).text == b"a\nb\n"
+
+
+def test_what_is_named_already_is_not_named_again() -> None:
+    text = b"""- [A](a.md), [B](./b.md "title"), [C](<c d.md>), [D](d%20e.md), [[f]], see `g.md`.
+"""
+    assert {"a.md", "b.md", "c d.md", "d e.md", "f.md", "g.md"} <= named_files(text)
+    lines = [(key, "User", f"- [{key}]({key}.md)\n") for key in ("a", "z", "f", INDEX_KEY, "x-1")]
+    made = block_lines(lines, [IndexItem("a", file="a.conflict-00000000.md")], {"x-1": "Über uns.md"}, text)
+    assert made == [
+        b"- [x-1](%C3%9Cber%20uns.md)",
+        b"- [z](z.md)",
+        b"Needs attention:",
+        b"- [a](a.conflict-00000000.md)",
+    ]
+
+
+def test_reading_names_costs_as_much_as_the_text_is_long() -> None:
+    import time
+
+    def took(size: int) -> float:
+        start = time.perf_counter()
+        for pattern in (b"a", b"](", b"](  ", b"[[", b".md"):
+            named_files(pattern * size)
+        return time.perf_counter() - start
+
+    assert took(200_000) < 60 * took(10_000) + 0.2
