@@ -75,7 +75,7 @@ def test_a_group_alone_prints_its_help(bare: Cli, group: list[str]) -> None:
     alone = bare(*group)
     assert (alone.code, alone.err) == (2, "")
     assert alone.out == bare.ok(*group, "--help").out and len(alone.out.splitlines()) > 10
-    assert bare(*group, "--json").error == {
+    assert bare("--json", *group).error == {
         "kind": "UsageError", "message": "Missing command.",
         "hint": f"See: {' '.join(['ipfsmem', *group])} --help", "exit_code": 2,
     }  # fmt: skip
