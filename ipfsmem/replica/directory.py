@@ -56,6 +56,7 @@ class Directory:
             if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
                 raise LinkError(errno.ELOOP, "it is a link, or no folder", path) from None
             raise
+        self._check()
         known = os.lstat(path)
         if not stat.S_ISDIR(known.st_mode) or _is_link(known):
             raise LinkError(errno.ELOOP, "it is a link, or no folder", path)
@@ -73,6 +74,8 @@ class Directory:
     @contextlib.contextmanager
     def scan(self) -> Iterator[Iterator[os.DirEntry[str]]]:
         """What stands in it."""
+        if self._fd is None:
+            self._check()
         with os.scandir(self.path if self._fd is None else self._fd) as entries:
             yield entries
 
@@ -165,7 +168,16 @@ class Directory:
             os.close(fd)
 
     def _name(self, name: str) -> str:
-        return name if self._fd is not None else self._path(name)
+        if self._fd is not None:
+            return name
+        self._check()
+        return self._path(name)
+
+    def _check(self) -> None:
+        """Without a descriptor: the path must still lead to the folder that was opened."""
+        known = os.stat(self.path)  # noqa: PTH116
+        if (known.st_ino & INODE, known.st_dev) != (self.inode, self.device):
+            raise LinkError(errno.ELOOP, "it is another folder now", self.path)
 
     def _path(self, name: str) -> str:
         return f"{self.path}{os.sep}{name}"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import NotFoundError, StorageError
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
@@ -100,9 +101,11 @@ class WorkingCopies:
         """Make a folder a working copy of a scope; what is in it is taken in, what it lacks is rendered.
 
         `timeline`: write `timeline/` also into a folder that this program did not make. Answers with what a person should
-        know about the place. Raises UsageError, StorageError; then nothing was changed.
+        know about the place. Raises UsageError, KeyNameError, StorageError; then nothing was changed.
         """
         self.begin()
+        if scope:
+            check_scope(scope)
         copies = [(row, self._place(row)) for row in self._rows.all()]
         place = examine_place(folder, copies, scope=scope, take_over=take_over)
         row = self._row(place, scope, timeline or place.new or place.path == self.own)

@@ -93,6 +93,7 @@ class WorkingCopy:
             self._say("disk", f"the plain files could not be read: {error}")
             return False
         self._say("disk", None)
+        self._problems = {file: text for file, text in self._problems.items() if file in found}
         self._leave_alone(found)
         rows = self._renders.looks()
         now = self._replica.world.now()
@@ -106,7 +107,6 @@ class WorkingCopy:
         )
         missing = [file for file in rows if file not in found and self._is_input(file)]
         due = [file for file in missing if _is_due(rows[file], now)]
-        self._problems = {file: text for file, text in self._problems.items() if file in found}
         self._standing.pop("missing", None)
         moved = head != self.copy.head
         try:
@@ -126,6 +126,7 @@ class WorkingCopy:
                 self.copy,
                 change,
                 self._problems,
+                believe=believe,
             )
             plain = [file for file in changed if found[file] is not None]
             if believe:

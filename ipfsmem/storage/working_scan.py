@@ -67,7 +67,10 @@ class Scan:
         copy: Copy,
         change: Writing,
         problems: dict[str, str],
+        *,
+        believe: bool = False,
     ) -> None:
+        """`believe`: a person has looked at the files, so nobody wrote one without having read it."""
         self._replica = replica
         self._memories = memories
         self._timeline = timeline
@@ -77,6 +80,7 @@ class Scan:
         self._renders = Renders(replica.db, copy.id)
         self._index_lines = frozenset(copy.lines.split(b"\n"))
         self._problems = problems
+        self._believe = believe
         self._now = replica.world.now()
         self._events: dict[str, Event] | None = None
 
@@ -261,7 +265,7 @@ class Scan:
         """The new dots, and the mark for the next render (-1: a text that was written blindly, do not guess again)."""
         if not set(row.dots) <= self._change.entry(name).keys():
             return self._edit_of_the_past(row, name, text, view)
-        older = self._base_of_blind_edit(row, text)
+        older = None if self._believe else self._base_of_blind_edit(row, text)
         if older is None:
             return (self._change.put(name, text, row.dots),), 0
         shown = self._replica.db.block(row.text)

@@ -1,0 +1,87 @@
+"""`ipfsmem attach`, `detach` and `folders`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli_lab import Cli
+
+
+def test_a_folder_from_attach_to_detach(cli: Cli, tmp_path: Path) -> None:
+    place = tmp_path / "agent"
+    place.mkdir()
+    (place / "role.md").write_text("firmware\n")
+    said = cli.ok("attach", str(place))
+    assert said.out == f"{place} is a working copy now: 1 file.\n"
+    assert cli.ok("read", "role", "--body").out == "firmware\n"
+    listed = cli.ok("folders", "list", "--json").json
+    assert [(one["path"], one["state"], one["files"]) for one in listed][1] == (str(place), "ok", 1)
+    (place / "tone.md").write_text("direct\n")
+    assert {one["key"] for one in cli.ok("list", "--json").json} == {"role", "tone"}
+    assert cli.ok("detach", str(place)).out.startswith(f"{place} is no working copy any more")
+    assert sorted(path.name for path in place.iterdir()) == ["MEMORY.md", "role.md", "tone.md"]
+    cli.fails(2, "attach", str(place / "role.md"))
+    assert cli("detach", str(place)).code == 4
+
+
+def test_u15_status_shows_where_the_files_are(cli: Cli, tmp_path: Path) -> None:
+    """Finding U15: `status` never showed where the files are."""
+    own = cli.home / "default" / "memory"
+    assert f"files     {own}\n" in cli.ok("status").out
+    cli.ok("attach", str(tmp_path / "work"), "--scope", "work", "--json")
+    said = cli.ok("status")
+    assert f"files     {tmp_path / 'work'}  (scope work)\n" in said.out
+    assert [one["scope"] for one in cli.ok("status", "--json").json["files"]] == ["", "work"]
+    cli.ok("folders", "pause", str(tmp_path / "work"))
+    assert "(paused: ipfsmem folders list)" in cli.ok("status").out
+    assert "you asked for it" in cli.ok("folders", "list").out
+
+
+def test_u15_diff_in_a_memory_that_publishes_nothing(cli: Cli) -> None:
+    """Finding U15: in mode `local` `diff` said "publish with sync", which publishes nothing there."""
+    cli.ok("write", "tone", "--body", "direct")
+    failed = cli("diff")
+    assert failed.code != 0 and "publishes nothing" in failed.err and "sync" not in failed.err
+
+
+def test_another_memorys_folder_and_how_to_take_it_over(cli: Cli, tmp_path: Path) -> None:
+    place = tmp_path / "agent"
+    cli.ok("attach", str(place))
+    cli.ok("init", "-n", "other", "--mode", "local")
+    refused = cli.fails(2, "attach", str(place), "-n", "other")
+    assert f"ipfsmem attach {place} --take-over" in refused.err
+    cli.ok("attach", str(place), "-n", "other", "--take-over")
+    assert "another memory" in cli.ok("status").out
+
+
+def test_a_folder_that_went_back_is_accepted_or_put_back(cli: Cli, tmp_path: Path) -> None:
+    place = tmp_path / "agent"
+    cli.ok("attach", str(place))
+    for word in ("old", "new"):
+        for n in range(5):
+            cli.ok("write", f"m{n}", "--body", word)
+        if word == "old":
+            before = {path.name: path.read_bytes() for path in place.glob("m*.md")}
+    for name, data in before.items():
+        (place / name).write_bytes(data)
+    said = cli.ok("status").out
+    assert f"ipfsmem folders accept {place}" in said and f"ipfsmem folders put-back {place}" in said
+    assert cli.ok("read", "m1", "--body").out == "new\n"
+    assert "5 files put back" in cli.ok("folders", "put-back", str(place)).out
+    assert all(b"new" in (place / name).read_bytes() for name in before)
+    for name, data in before.items():
+        (place / name).write_bytes(data)
+    cli.ok("status")
+    assert cli.ok("folders", "accept", str(place), "--json").json == {"path": str(place), "accepted": True}
+    assert cli.ok("read", "m1", "--body").out == "old\n"
+
+
+def test_forget_says_what_it_cannot_reach(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "direct")
+    assert "swap file, the trash and backups" in cli.ok("forget", "tone").err
+
+
+def test_what_is_sealed_has_no_plain_files(sealed: Cli, tmp_path: Path) -> None:
+    sealed.fails(2, "attach", str(tmp_path / "there"))
+    assert sealed.ok("folders", "list", "--json").json == []
+    assert not (tmp_path / "there").exists()
