@@ -12,6 +12,8 @@ from ipfsmem.errors import FormatError, LimitError
 
 #: A clock is never pulled further than this ahead of its own wall time by what others wrote.
 MAX_AHEAD_MS = 5 * 60 * 1000
+#: A value that is this far ahead of a machine's clock was made by a clock that was wrong, or that clock is wrong now.
+FAR_AHEAD_MS = 24 * 60 * 60 * 1000
 MAX_MS = 2**48 - 1
 MAX_COUNTER = 2**16 - 1
 #: Older than every real write: the clock value of imported texts (format section 1.5).

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Set
 
+from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc_ms
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
@@ -21,6 +22,7 @@ from ipfsmem.errors import (
 from ipfsmem.seal.ring import Ring, parse_keyring
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
 from ipfsmem.sync.heads import Head, open_root
+from ipfsmem.sync.looking import Looks, held_heads, named_before
 from ipfsmem.sync.names import pin_name, target
 from ipfsmem.sync.paper import Paper
 from ipfsmem.sync.provider import Provider
@@ -33,6 +35,7 @@ MAX_NAMES = 512
 
 async def discover(run: Run) -> None:
     """Anchors and device names, then the roots they point at, until nothing new is learned."""
+    run.fresh = run.replica.ring is None
     todo = [ipns_name(run.anchor)]
     if run.root is not None:
         todo.append(ipns_name(run.root.head_public))
@@ -43,6 +46,9 @@ async def discover(run: Run) -> None:
             # Whoever wrote it down wants this root, whatever older ones are found.
             await _open_named(run, {provider.name: provider.root}, anchor=False)
             await _follow_all(run, [name for name in _member_names(run) if name not in asked], asked)
+    run.held = held_heads(run.replica)
+    again = [root for root in run.held if _is_news(run, root, False)]
+    await _open_roots(run, again, anchor=False)  # what cannot be read now stays held
     if run.root is not None:
         await learn_unknown(run)
 
@@ -63,6 +69,9 @@ async def _follow_all(run: Run, todo: list[str], asked: set[str]) -> None:
                 own = await _resolve(run, [ipns_name(run.root.head_public)], asked)
                 await _open_named(run, own, anchor=True)
             await _open_pins(run)
+        elif not listed:
+            listed = True
+            await look_at_lists(run)
         todo = [name for name in dict.fromkeys(_member_names(run)) if name not in asked]
         if len(asked) > MAX_NAMES:
             raise FormatError(f"more than {MAX_NAMES} names lead from one to the next")
@@ -94,6 +103,29 @@ async def _open_pins(run: Run) -> None:
         failure = failure or next(down, None)
     if failure is not None and not run.heads:
         raise failure
+
+
+async def look_at_lists(run: Run) -> None:
+    """Pin lists where names exist too: a name can lose what was published under it, when two devices move one anchor at
+    once, or a provider and a device go back together. See `looking` for when, and which roots."""
+    looks = Looks.of(run.replica, unlocked=run.root is not None, fresh=run.fresh)
+    for provider in run.providers:
+        can = provider.capabilities
+        if not (can.names and can.list and looks.is_due(provider.name)):
+            continue
+        try:
+            pins = await provider.pins(pin_name(run.anchor))
+        except ProviderError as error:
+            run.report.say("channel-down", f"the pin list of {provider.name} could not be read: {error}")
+            continue
+        roots = list(dict.fromkeys(pin.cid for pin in sorted(pins, key=lambda pin: -pin.created)))
+        news = [root for root in looks.unseen(provider.name, roots) if _is_news(run, root, False)]
+        run.listed.update(news)
+        failed = await _open_listed(run, news)
+        _tell_of_pins(run, provider, failed)
+        looks.note(provider.name, roots, news, failed)
+    with run.replica.transaction():
+        looks.keep()
 
 
 async def _open_listed(run: Run, roots: list[CID]) -> dict[CID, IpfsmemError]:
@@ -199,7 +231,7 @@ def _use(run: Run, root: CID, files: RootFiles, anchor: bool) -> IpfsmemError | 
     if run.root is not None:
         secrets.append(run.root.box_secret)
     try:
-        opened = open_root(files, run.vault, ring, secrets)
+        opened = open_root(files, run.vault, ring, secrets, held=root in run.held)
     except OpenError as error:
         _learn_publicly(run, files.keyring, ring)
         return error
@@ -239,18 +271,45 @@ def _learn_publicly(run: Run, keyring: bytes, ring: Ring | None) -> None:
         run.replica.set_ring(ring.join(parse_keyring(keyring, run.vault).public_ring()))
 
 
+def find_copies(run: Run, named: Set[str]) -> None:
+    """Note heads of another copy of their device among those found: a lower commit number and a later clock than another's."""
+    newest: dict[str, Head] = {}
+    for head in run.heads.values():
+        other = newest.setdefault(head.commit.commit.dev, head)
+        if other.commit.commit.c < head.commit.commit.c:
+            newest[head.commit.commit.dev] = head
+    for head in run.heads.values():
+        commit, top = head.commit.commit, newest[head.commit.commit.dev].commit.commit
+        if commit.c < top.c and head.commit.digest not in named and _is_later(run, commit.h, top.h):
+            run.copies.add(head.root)
+
+
+def _is_later(run: Run, h: str, than: str) -> bool:
+    """Whether a device's clock went on; what is far in the future was a wrong clock, which can be put right."""
+    return than < h and hlc_ms(h) < run.replica.world.now() + FAR_AHEAD_MS
+
+
 def weigh(run: Run, head: Head, named: Set[str]) -> None:
-    """High-water marks: tell of a head older than one seen before, and of two commits with one number.
+    """High-water marks: tell of a head older than one seen before, and of two commits with one number; note one of another
+    copy of its device, which counted back while its clock went on.
 
     `named`: digests of all commits that verified heads name as their past.
     """
     db = run.replica.db.connection
     commit = head.commit.commit
-    row = db.execute("SELECT c, digest FROM marks WHERE device=?", (commit.dev,)).fetchone()
+    row = db.execute("SELECT c, digest, h FROM marks WHERE device=?", (commit.dev,)).fetchone()
     if row is None or commit.c > row[0]:
-        db.execute("INSERT OR REPLACE INTO marks VALUES (?,?,?)", (commit.dev, commit.c, head.commit.digest))
+        db.execute(
+            "INSERT OR REPLACE INTO marks VALUES (?,?,?,?)",
+            (commit.dev, commit.c, head.commit.digest, commit.h),
+        )
     elif commit.c < row[0]:
-        if head.commit.digest not in named:
+        if head.commit.digest in named:
+            return
+        if _is_later(run, commit.h, row[2]) and head.commit.digest not in named_before(run.replica):
+            run.copies.add(head.root)
+        # A list shows the past beside names that show the present: that is no sign of anything.
+        elif head.root not in run.listed:
             run.report.say(
                 "stale",
                 f"an older head of device {commit.dev} was served (commit {commit.c}, {row[0]} was seen before)",

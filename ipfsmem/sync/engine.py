@@ -17,7 +17,7 @@ from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.sync.collection import Collection, Rules, collect_roots
-from ipfsmem.sync.discovery import discover, weigh
+from ipfsmem.sync.discovery import discover, find_copies, weigh
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.identity import stranger_to_itself
 from ipfsmem.sync.joining import (
@@ -25,6 +25,7 @@ from ipfsmem.sync.joining import (
     become_another,
     check_own_name,
     join_heads,
+    join_listed,
     say_what_was_refused,
     take_over_orphans,
 )
@@ -149,6 +150,7 @@ async def _pull(run: Run) -> None:
     """Find and join every head that can be found and verified."""
     await discover(run)
     named = {before for head in run.heads.values() for before in head.commit.commit.prev}
+    find_copies(run, named)
     with run.replica.transaction():
         for head in sorted(run.heads.values(), key=lambda h: h.commit.commit.c):
             weigh(run, head, named)
@@ -159,7 +161,9 @@ async def _pull(run: Run) -> None:
         await check_own_name(run)
     take_over_orphans(run)
     await ask_again(run)
-    await join_heads(run, [head for head in run.heads.values() if head is not stranger])
+    shown = [head for root, head in run.heads.items() if head is not stranger and root not in run.listed]
+    await join_heads(run, shown)
+    await join_listed(run, stranger)
     with run.replica.transaction():
         run.fetcher.keep()
         run.names.keep()
@@ -258,7 +262,7 @@ async def publish(run: Run, layout: Layout) -> None:
                 ready.commit.commit.c,
                 ready.commit.digest,
                 replica.world.now(),
-                b"",
+                bytes.fromhex("".join(ready.commit.commit.prev)),
             ),
         )
     run.report.root = str(ready.root)

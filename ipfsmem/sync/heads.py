@@ -69,8 +69,10 @@ class Opened(msgspec.Struct, frozen=True):
     shown: Ring
 
 
-def open_root(files: RootFiles, vault: bytes, ring: Ring | None, box_secrets: list[bytes]) -> Opened:
-    """Verify everything about a root but its state.
+def open_root(
+    files: RootFiles, vault: bytes, ring: Ring | None, box_secrets: list[bytes], *, held: bool = False
+) -> Opened:
+    """Verify everything about a root but its state. `held`: it was verified before its device was revoked, and held.
 
     Raises FormatError, LimitError, SignatureError, OpenError, MembershipError: the head is then dropped and reported.
     """
@@ -84,7 +86,7 @@ def open_root(files: RootFiles, vault: bytes, ring: Ring | None, box_secrets: li
     commit = (
         open_plain_commit(files.head) if files.plain else open_commit(files.head, _sealers(joined, vault))
     )
-    check_commit(commit, joined, vault, files.keyring)
+    check_commit(commit, joined, vault, files.keyring, held=held)
     if files.state is None:
         raise FormatError(f"root {files.root} has a commit and no state")
     return Opened(joined, Head(files.root, commit, files.state), opened)
@@ -94,15 +96,20 @@ def _sealers(ring: Ring, vault: bytes) -> list[Sealer]:
     return [Sealer(key, vault) for key in reversed(ring.keys)]
 
 
-def check_commit(signed: SignedCommit, ring: Ring, vault: bytes, keyring: bytes) -> None:
-    """Refuse a commit of another vault or ring, of somebody who may not write, or with a pair that nobody signed."""
+def check_commit(
+    signed: SignedCommit, ring: Ring, vault: bytes, keyring: bytes, *, held: bool = False
+) -> None:
+    """Refuse a commit of another vault or ring, of somebody who may not write, or with a pair that nobody signed.
+
+    `held`: it was verified while its device might write, so a revoke since then takes nothing from it.
+    """
     commit = signed.commit
     if commit.vault != vault.hex():
         raise FormatError(f"the commit is of vault {commit.vault}, not of {vault.hex()}")
     if commit.ring != sha256(keyring).hexdigest():
         raise FormatError("the commit names another keyring.json than the one beside it")
     view = ring.view
-    if not view.may_write(commit.dev):
+    if not view.may_write(commit.dev) and not (held and commit.dev in view.revoked):
         why = "was revoked" if commit.dev in view.revoked else "is not a member that may write"
         raise MembershipError(f"the commit is by device {commit.dev}, which {why}")
     if not any(signed.verify(key) for key in view.keys_of.get(commit.dev, ())):

@@ -30,12 +30,15 @@ from ipfsmem.sync.identity import (
     new_identity,
 )
 from ipfsmem.sync.join import LACKING, Change, checked, fetch_objects, join
+from ipfsmem.sync.looking import hold, let_in, named_before
 from ipfsmem.sync.names import target
 from ipfsmem.sync.remote import differences
 from ipfsmem.sync.run import Run
 
 #: A join of fewer changes than this is never a mass delete.
 GUARD_FROM = 10
+#: Older roots of a list beside names are not read for what they may have deleted.
+LISTED_FOR_MS = 7 * 24 * 3_600_000
 
 
 async def join_heads(run: Run, heads: Iterable[Head]) -> None:
@@ -50,6 +53,37 @@ async def join_heads(run: Run, heads: Iterable[Head]) -> None:
                 for lower in below:
                     if left.pop(lower.root, None) is not None:
                         _note_head(run, lower, hlc_ms(lower.commit.commit.h))
+
+
+async def join_listed(run: Run, stranger: Head | None) -> None:
+    """Join the roots that only a list beside names showed, after the others: what those hold already is not read.
+
+    One that a joined commit names, and whose counters we cover, is the past; so is one whose counters we cover and that is
+    a week old, whoever names it: what was unpinned since may have been in between.
+    """
+    if run.listed.isdisjoint(run.heads):
+        return
+    named = named_before(run.replica)
+    week_ago = run.replica.world.now() - LISTED_FOR_MS
+    left = []
+    for head in [head for root, head in run.heads.items() if root in run.listed and head is not stranger]:
+        past = head.commit.digest in named and head.root not in run.copies
+        if _is_covered(run, head) and (past or hlc_ms(head.commit.commit.h) < week_ago):
+            del run.heads[head.root]
+            if past:
+                with run.replica.transaction():
+                    _note_head(run, head, hlc_ms(head.commit.commit.h))
+        else:
+            left.append(head)
+    await join_heads(run, left)
+
+
+def _is_covered(run: Run, head: Head) -> bool:
+    seen = run.replica.store.frame.seen
+    return all(
+        device in seen and (seen[device].n > pair.n or (seen[device].n, seen[device].r) == (pair.n, pair.r))
+        for device, pair in head.commit.commit.ctx.items()
+    )
 
 
 async def _join_head(run: Run, head: Head) -> bool:
@@ -132,7 +166,7 @@ def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
 
     The first head was joined. A held one is taken in as soon as the old id is given up.
     """
-    forked = forked_devices(changes, head, run.replica)
+    forked = forked_devices(changes, head, run.replica) | _other_copy(run, head)
     if not _joinable(run, forked, head):
         run.heads.pop(head.root, None)
         return False
@@ -152,8 +186,16 @@ def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
     if not join(changes, head, run.replica, run.report):
         raise FormatError(f"head {head.root} contradicts itself")
     append_new_lines(run.replica, lines)
+    let_in(run.replica, head.root)
     run.report.heads_joined += _note_head(run, head)
     return True
+
+
+def _other_copy(run: Run, head: Head) -> set[str]:
+    """The device of which a head is another copy's, where its values alone would not show it."""
+    if head.root in run.copies:
+        return {head.commit.commit.dev}
+    return {run.held[head.root]} if head.root in run.held else set()
 
 
 def _joinable(run: Run, forked: set[str], head: Head) -> bool:
@@ -161,6 +203,7 @@ def _joinable(run: Run, forked: set[str], head: Head) -> bool:
     assert ring is not None
     waiting = sorted(device for device in forked if not settled(ring, device))
     if waiting:
+        hold(run.replica, head.root, waiting[0])
         run.report.say(
             "equivocation",
             f"device {', '.join(waiting)} wrote different things under the same numbers: head {head.root}, which "
@@ -194,7 +237,7 @@ def _note_head(run: Run, head: Head, made: int | None = None) -> bool:
             commit.c,
             head.commit.digest,
             now if made is None else min(made, now),
-            b"",
+            bytes.fromhex("".join(commit.prev)),
         ),
     )
     return True
@@ -262,7 +305,7 @@ async def become_another(run: Run, stranger: Head | None, *, unknown: bool = Fal
                 _drop(run, stranger, f"{error}{run.why(error)}")
     with run.replica.transaction():
         if stranger is not None and changes is not None:
-            forked = forked_devices(changes, stranger, run.replica) - {old}
+            forked = (forked_devices(changes, stranger, run.replica) | _other_copy(run, stranger)) - {old}
             if not _joinable(run, forked, stranger):
                 run.heads.pop(stranger.root, None)
                 changes = None

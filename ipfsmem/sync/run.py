@@ -49,6 +49,13 @@ class Run:
         self.ring_roots: set[CID] = set()
         self.headless: set[CID] = set()
         self.anchored: Ring | None = None
+        #: Whether this device knew no ring when the sync began, and roots that only a list beside names showed.
+        self.fresh = False
+        self.listed: set[CID] = set()
+        #: Verified heads of another copy of their device: its commits count back while its clock goes on.
+        self.copies: set[CID] = set()
+        #: Heads that an earlier sync verified and held, and the device that has two copies.
+        self.held: dict[CID, str] = {}
         #: Whether another device's head, or the anchor, has this device in its ring.
         self.known_elsewhere = False
         #: Why nothing may be published in this sync; empty when it may.

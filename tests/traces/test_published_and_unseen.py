@@ -1,0 +1,245 @@
+"""What was published is found although no name leads to it: finding L14, and what a list beside names costs."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ipfsmem_providers.directory import DirectoryProvider
+
+from ipfsmem.content.cid import raw_cid
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import FormatError, ProviderUnavailable
+from ipfsmem.memory import Memory
+from ipfsmem.sync import looking
+from ipfsmem.sync.names import pin_name
+from ipfsmem.sync.provider import Pin, Provider
+from tests.device_lab import ROOT, Lab, all_texts, events, kinds, says
+
+HOUR = 3_601.0
+
+
+class Folders(Lab):
+    """Devices over folders, each with its own; what one device sees may be another folder than what the others see."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.use: dict[str, str] = {}
+
+    def at(self, name: str) -> Path:
+        folder = self.folder / self.use.get(name, "p")
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def provider(self, name: str) -> Provider:  # type: ignore[override]
+        return DirectoryProvider(self.at(name), clock=lambda: self.clock.ms * 1_000_000)
+
+    def meet(self, *names: str) -> None:
+        """What a program that keeps folders in step does: files that are lacking are copied, none is changed."""
+        for source in names:
+            for target in names:
+                for file in (self.folder / source).rglob("*"):
+                    there = self.folder / target / file.relative_to(self.folder / source)
+                    if file.is_file() and not there.exists():
+                        there.parent.mkdir(parents=True, exist_ok=True)
+                        shutil.copy2(file, there)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Folders]:
+    made = Folders(tmp_path)
+    yield made
+    made.close()
+
+
+def test_l14_two_restores_at_once_over_a_folder_that_a_program_keeps_in_step(lab: Folders) -> None:
+    """Finding L14 (two_enrol): both move the anchor, one record stays; nobody unlocks again, and all texts meet."""
+    lab.use = {"d2": "q"}
+    a = lab.create("a")
+    a.write("k", "v")
+    lab.sync(a)
+    shutil.copytree(lab.folder / "p", lab.folder / "q")
+    d1, d2 = lab.restore("d1"), lab.restore("d2")
+    lab.meet("p", "q")
+    d1.write("d1", "from d1")
+    d2.write("d2", "from d2")
+    for _ in range(3):
+        lab.clock.advance(HOUR)
+        for memory in (a, d1, d2):
+            lab.sync(memory)
+            lab.meet("p", "q")
+    for memory in (a, d1, d2):
+        assert all_texts(memory) == {"v", "from d1", "from d2"}
+    assert all_texts(lab.restore("e")) == {"v", "from d1", "from d2"}
+
+
+def rolled_back(lab: Folders) -> tuple[Memory, Memory]:
+    """A's home and its provider go back together, as a machine with its disk does; C is ahead of both."""
+    a = lab.create("a")
+    lab.sync(a)
+    c = lab.restore("c")
+    for memory in (a, c):
+        lab.sync(memory)
+    a.write("x", "x1")
+    lab.sync(a)
+    lab.save("a", "s")
+    shutil.copytree(lab.folder / "p", lab.folder / "before")
+    for number in range(2, 6):
+        a.write("x", f"x{number}")
+        lab.sync(a)
+    lab.sync(c)
+    a = lab.put_back("a", "s")
+    shutil.rmtree(lab.folder / "p")
+    shutil.copytree(lab.folder / "before", lab.folder / "p")
+    a.write("y", "y, written after the rollback")
+    a.note("after")
+    assert lab.sync(a).published
+    return a, c
+
+
+def test_l14_what_a_rolled_back_device_published_at_a_rolled_back_provider_is_found(lab: Folders) -> None:
+    """Finding L14 (stale46): the older record of A's name loses to the one that C holds, so only the list shows A's root.
+    C finds it, says whose fork it is, and takes its texts when A is revoked, for A is gone."""
+    a, c = rolled_back(lab)
+    a.close()
+    lab.clock.advance(HOUR)
+    report = lab.sync(c)
+    assert "equivocation" in kinds(report) and a.replica.device.id in says(report, "equivocation")
+    assert "x5" in all_texts(c)
+    c.unlock(ROOT)
+    asyncio.run(c.revoke(a.replica.device.id))
+    lab.sync(c)
+    assert {"x5", "y, written after the rollback"} <= all_texts(c) and "after" in events(c)
+    assert {"x5", "y, written after the rollback"} <= all_texts(lab.restore("e"))
+
+
+def test_l14_the_same_where_the_device_lives_on(lab: Folders) -> None:
+    a, c = rolled_back(lab)
+    for _ in range(3):
+        lab.clock.advance(HOUR)
+        lab.sync(c)
+        lab.sync(a)
+    for memory in (a, c, lab.restore("d")):
+        assert {"x5", "y, written after the rollback"} <= all_texts(memory) and "after" in events(memory)
+
+
+def test_l14_a_new_device_is_told_of_such_a_fork(lab: Folders) -> None:
+    """Finding L14 (stale46), its second half: A's disk dies before anybody looked."""
+    a, c = rolled_back(lab)
+    a.close()
+    lab.sync(c)
+    d = lab.restore("d")
+    assert d.restored is not None and "equivocation" in kinds(d.restored)
+    d.unlock(ROOT)
+    asyncio.run(d.revoke(a.replica.device.id))
+    lab.sync(d)
+    assert {"x5", "y, written after the rollback"} <= all_texts(d)
+
+
+def lists(memory: Memory) -> int:
+    (provider,) = memory._providers
+    return provider.calls.count("pins")  # type: ignore[attr-defined]
+
+
+def test_a_list_beside_names_is_one_request_an_hour(tmp_path: Path) -> None:
+    """L14: what it costs where nothing is hidden. A clock that was set back does not put the next look off for years."""
+    lab = Lab(tmp_path)
+    _, b, _ = lab.three()
+    before = lists(b)
+    for _ in range(5):
+        lab.sync(b)
+    assert lists(b) == before
+    for hours in range(1, 4):
+        lab.clock.advance(HOUR)
+        lab.sync(b)
+        lab.sync(b)
+        assert lists(b) == before + hours
+    lab.clock.advance(-100 * HOUR)
+    lab.sync(b)
+    assert lists(b) == before + 4
+    # With the wallet at hand every list is looked at.
+    b.unlock(ROOT)
+    lab.sync(b)
+    assert lists(b) == before + 5
+    lab.close()
+
+
+def test_the_past_in_a_list_is_neither_read_again_nor_told(tmp_path: Path) -> None:
+    """A fresh device opens a handful of roots, the others at later looks; none is joined anew, or called stale."""
+    lab = Lab(tmp_path)
+    a = lab.create("a")
+    for n in range(20):
+        a.write("k", f"text {n}")
+        lab.sync(a)
+    b = lab.restore("b")
+    b._root = None
+    assert {row[0] for row in b.replica.db.connection.execute("SELECT c FROM heads")} >= set(range(15, 21))
+    fetched = lab.providers["b"].calls.count("get_blocks")
+    lab.clock.advance(HOUR)
+    report = lab.sync(b)
+    assert kinds(report) <= {"unlock"} and not report.entries_changed
+    known = b.replica.db.connection.execute("SELECT count(*) FROM heads").fetchone()[0]
+    assert known >= 20
+    assert lab.providers["b"].calls.count("get_blocks") <= fetched + 6, "only what says who made it is read"
+    lab.clock.advance(HOUR)
+    fetched = lab.providers["b"].calls.count("get_blocks")
+    lab.sync(b)
+    assert lab.providers["b"].calls.count("get_blocks") == fetched
+    lab.close()
+
+
+def test_rubbish_in_a_list_beside_names_is_told_once(tmp_path: Path) -> None:
+    """It is refused under one ring and read again under another, where it may be of a member by then."""
+    lab = Lab(tmp_path)
+    a, b, _ = lab.three()
+    rubbish = build_tree({"keyring.json": b"{}"})
+    lab.cloud.blocks.update(rubbish.blocks)
+    lab.cloud.pins.append(Pin(rubbish.cid, pin_name(ROOT.head_public), "x", lab.clock.ms))
+
+    def told() -> bool:
+        lab.clock.advance(HOUR)
+        return "head-refused" in kinds(lab.sync(b))
+
+    assert told() and not told()
+    a.unlock(ROOT)
+    asyncio.run(a.rotate())
+    lab.sync(b)
+    assert told() and not told()
+    lab.close()
+
+
+def test_a_list_that_is_down_beside_names_holds_nothing_up(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    a, b, _ = lab.three()
+    a.write("k", "text")
+    lab.sync(a)
+    lab.clock.advance(HOUR)
+
+    provider = lab.providers["b"]
+    whole = provider.pins
+
+    async def down(name: str) -> list[Pin]:
+        provider.pins = whole  # type: ignore[method-assign]
+        raise ProviderUnavailable("the list is down")
+
+    provider.pins = down  # type: ignore[method-assign]
+    assert "channel-down" in kinds(lab.sync(b)) and "text" in all_texts(b)
+    lab.close()
+
+
+def test_looks_are_forgotten_with_the_roots_that_a_list_shows_no_more(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    _, b, _ = lab.three()
+    looks = looking.Looks.of(b.replica, unlocked=False, fresh=False)
+    roots = [raw_cid(n.to_bytes(32, "big")) for n in range(300)]
+    assert looks.unseen("p", roots) == roots[: looking.AT_ONCE]
+    looks.note("p", roots, roots[:128], {roots[0]: FormatError("x"), roots[1]: ProviderUnavailable("x")})
+    assert looks.unseen("p", roots) == [roots[1], *roots[128:255]], (
+        "what nobody could give is asked for again"
+    )
+    looks.note("p", roots[200:], roots[200:210], {})
+    assert looks.unseen("p", roots)[0] == roots[0]
+    lab.close()
