@@ -23,12 +23,14 @@ _is_namespace = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the settings file may say; every field has a flag and an environment variable IPFSMEM_<NAME>."""
+    """What the settings file may say; every field has an environment variable IPFSMEM_<NAME>, and most have a flag."""
 
     home: str | None = None
     namespace: str | None = None
     provider: str | None = None
     label: str | None = None
+    #: Whether memories are compressed before they are sealed, "on" or "off" (a boolean is taken too).
+    compress: str | bool = True
     #: Settings and tokens of providers, a table `[providers.<kind>]` each. Only in this file: it is the user's own, and
     #: `ipfsmem.json` goes wherever the memory's folder goes.
     providers: dict[str, dict[str, Any]] = {}
@@ -36,6 +38,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __repr__(self) -> str:
         """Without the tables of providers: they hold tokens."""
         return f"Settings(home={self.home!r}, namespace={self.namespace!r}, provider={self.provider!r}, label={self.label!r})"
+
+    @property
+    def compresses(self) -> bool:
+        """Whether memories are compressed. Raises ConfigError for another word than on and off."""
+        known = {"on": True, "off": False, True: True, False: False}
+        if self.compress not in known:
+            raise ConfigError(
+                f"the setting compress is {self.compress!r}, which is neither on nor off",
+                hint='Write compress = "off" in the settings file, or set IPFSMEM_COMPRESS=off.',
+            )
+        return known[self.compress]
 
     def of_provider(self, spec: str) -> Mapping[str, Any]:
         """The settings for a provider spec; a path without a kind is a `directory`."""

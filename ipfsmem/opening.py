@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ipfsmem.causal.clock import hlc
-from ipfsmem.config import NamespaceConfig, VaultConfig
+from ipfsmem.config import NamespaceConfig, VaultConfig, settings
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.errors import ConfigError, NotFoundError, UsageError
 from ipfsmem.finding import no_longer
@@ -119,7 +119,9 @@ def codec_for(config: NamespaceConfig, device: Device, world: World) -> Codec:
         return PlainCodec()
     if config.vault is None:
         raise ConfigError("an encrypted memory without a vault: its ipfsmem.json was changed by hand")
-    return SealedCodec(bytes.fromhex(config.vault.tag), device.row_key, world.random)
+    return SealedCodec(
+        bytes.fromhex(config.vault.tag), device.row_key, world.random, compress=settings().compresses
+    )
 
 
 def create_replica(

@@ -11,6 +11,8 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 
 import msgspec
 
@@ -32,16 +34,23 @@ class Finding(msgspec.Struct, frozen=True, order=True):
         return f"line {self.line}: {self.kind}"
 
 
-# (kind, texts of which one must stand in the lower-case text, pattern); the more telling patterns come first.
+# (kind, texts of which one must stand in the text, pattern); the more telling patterns come first. Where the pattern is
+# (?i) its hints are looked for in the text in lower case. A pattern takes a bounded number of steps from one place, and
+# never fails after a long run in which it could begin again: the texts of strangers are looked at.
 _PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "private key (PEM)",
-        ("-----begin ",),
+        ("-----BEGIN ",),
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
         r"(?:[^-]|-(?!----)){0,20000}(?:-----END[^\n]{0,80})?",
     ),
-    ("JWT", ("eyj",), r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
-    ("AWS access key", ("akia", "asia"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    # What begins like one and is none is passed over as far as it goes.
+    (
+        "JWT",
+        ("eyJ",),
+        r"\beyJ(?:(?P<is>[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+)|[A-Za-z0-9_-]*+)",
+    ),
+    ("AWS access key", ("AKIA", "ASIA"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     (
         "GitHub token",
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
@@ -52,12 +61,12 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("OpenAI key", ("sk-",), r"\bsk-(?!ant-)(?:proj-|svcacct-)?(?=[A-Za-z_-]{0,60}[0-9])[A-Za-z0-9_-]{20,}"),
     ("Stripe key", ("k_live_", "k_test_"), r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     ("Slack token", ("xox",), r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    ("Google API key", ("aiza",), r"\bAIza[A-Za-z0-9_-]{35}"),
+    ("Google API key", ("AIza",), r"\bAIza[A-Za-z0-9_-]{35}"),
     ("Hugging Face token", ("hf_",), r"\bhf_[A-Za-z0-9]{30,}"),
     ("npm token", ("npm_",), r"\bnpm_[A-Za-z0-9]{36}"),
     ("PyPI token", ("pypi-",), r"\bpypi-[A-Za-z0-9_-]{50,}"),
-    ("SendGrid key", ("sg.",), r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    ("age secret key", ("age-secret-key-",), r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}"),
+    ("SendGrid key", ("SG.",), r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    ("age secret key", ("AGE-SECRET-KEY-1",), r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}"),
     (
         "password in a URL",
         ("://",),
@@ -76,28 +85,48 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
 )
 _COMPILED = tuple((kind, re.compile(pattern)) for kind, _, pattern in _PATTERNS)
-#: Every hint with the place of its pattern, in the order of the patterns: one pass of plain searches clears most texts.
-_HINTS = tuple((hint, n) for n, (_, hints, _) in enumerate(_PATTERNS) for hint in hints)
+
+
+def _hints(wanted: Callable[[str, str], bool]) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (hint, n)
+        for n, (_, hints, pattern) in enumerate(_PATTERNS)
+        for hint in hints
+        if wanted(hint, pattern)
+    )
+
+
+# Hints with the places of their patterns. One pass of plain searches clears most texts, and most texts have no
+# underscore, so those that have one are looked for only where one stands.
+_ANY_CASE = _hints(lambda _, pattern: pattern.startswith("(?i)"))
+_EXACT = _hints(lambda hint, pattern: not pattern.startswith("(?i)") and "_" not in hint)
+_UNDERSCORED = _hints(lambda hint, pattern: not pattern.startswith("(?i)") and "_" in hint)
+
 _TOKEN = re.compile(r"[A-Za-z0-9+/_=-]{32,512}")
 _WORD = re.compile(r"[A-Za-z]+")
-_LOWER_WORD = re.compile(r"[a-z]+")
 # Words of one phrase stand this close: numbers, list marks, commas, line ends between them.
 _GAP = re.compile(r"[^A-Za-z]{1,8}")
-# Twelve words in a row that have the length of recovery words: else there is nothing to look up.
-_MAYBE_PHRASE = re.compile(r"\b(?:[A-Za-z]{3,8}+[^A-Za-z]{1,8}+){11}[A-Za-z]{3,8}\b")
+_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+#: Letters in lower case, everything else a space.
+_AS_WORDS = bytes(byte | 0x20 if byte in _LETTERS else 0x20 for byte in range(256))
+#: What may stand in a token as one character, everything else as another.
+_AS_TOKENS = bytes(0x31 if byte in _LETTERS or byte in b"0123456789+/_=-" else 0x20 for byte in range(256))
+_LONG_TOKEN = b"1" * 32
+_TWELVE = b"\1" * 12
 _MIN_ENTROPY = 4.2  # bits a character; English and paths stay below, random base64 of 32 characters above
 
 
 def scan(text: str) -> list[Finding]:
     """All findings in the order of the text; overlapping ones are one, named after the more telling pattern."""
     spans: list[_Span] = []  # sorted, none overlaps another
-    lower = text.lower()
-    for at in dict.fromkeys([n for hint, n in _HINTS if hint in lower]):
+    for at in sorted(_hinted(text)):
         kind, pattern = _COMPILED[at]
-        _add(spans, [(m.start(), m.end(), kind) for m in pattern.finditer(text)])
-    if _MAYBE_PHRASE.search(text) and _twelve_in_a_row(lower):
+        _add(spans, [(m.start(), m.end(), kind) for m in pattern.finditer(text) if _is_one(m)])
+    raw = text.encode("utf-8", "replace")
+    if _twelve_in_a_row(raw):
         _add(spans, _phrases(text))
-    _add(spans, _tokens(text))
+    if _LONG_TOKEN in raw.translate(_AS_TOKENS):
+        _add(spans, _tokens(text))
     findings = []
     line, at = 1, 0
     for start, end, kind in spans:
@@ -105,6 +134,21 @@ def scan(text: str) -> list[Finding]:
         at = start
         findings.append(Finding(line, start, end, kind))
     return findings
+
+
+def _hinted(text: str) -> set[int]:
+    """The patterns of which a hint stands in the text."""
+    lower = text.lower()
+    found = {n for hint, n in _ANY_CASE if hint in lower}
+    found.update([n for hint, n in _EXACT if hint in text])
+    if "_" in text:
+        found.update([n for hint, n in _UNDERSCORED if hint in text])
+    return found
+
+
+def _is_one(match: re.Match[str]) -> bool:
+    """Whether a match is a finding: a pattern with a group `is` also matches what it passes over."""
+    return not match.re.groupindex or match["is"] is not None
 
 
 def redact(text: str) -> str:
@@ -125,10 +169,17 @@ def _add(spans: list[_Span], found: list[_Span]) -> None:
             spans.insert(at, span)
 
 
-def _twelve_in_a_row(lower: str) -> bool:
+def _twelve_in_a_row(raw: bytes) -> bool:
     """Whether twelve words that follow each other are of the list, whatever stands between them: a quick no for prose."""
-    known = places()
-    return "1" * 12 in "".join(["1" if word in known else "0" for word in _LOWER_WORD.findall(lower)])
+    known = _known_words()
+    words = raw.translate(_AS_WORDS).split()
+    # Of twelve words in a row one stands at every twelfth place.
+    return any(map(known.__contains__, words[11::12])) and _TWELVE in bytes(map(known.__contains__, words))
+
+
+@cache
+def _known_words() -> frozenset[bytes]:
+    return frozenset(word.encode() for word in places())
 
 
 def _phrases(text: str) -> list[_Span]:
@@ -147,25 +198,31 @@ def _phrases(text: str) -> list[_Span]:
 
 def _phrases_in(run: list[tuple[int, int, int]]) -> list[_Span]:
     found: list[_Span] = []
+    numbers = [number for _, _, number in run]
+    begin = [(size, _where_the_checksum_holds(numbers, size)) for size in (24, 21, 18, 15, 12)]
     at = 0
     while at + 12 <= len(run):
-        for size in (24, 21, 18, 15, 12):
-            if at + size <= len(run) and _checksum_holds([n for _, _, n in run[at : at + size]]):
-                found.append((run[at][0], run[at + size - 1][1], f"recovery phrase ({size} words)"))
-                at += size - 1
-                break
-        at += 1
+        size = next((size for size, starts in begin if at in starts), 0)
+        if size:
+            found.append((run[at][0], run[at + size - 1][1], f"recovery phrase ({size} words)"))
+        at += size or 1
     return found
 
 
-def _checksum_holds(numbers: list[int]) -> bool:
-    """BIP-39: the last 1/33 of the bits are the first bits of the SHA-256 of the others."""
-    check = len(numbers) // 3
+def _where_the_checksum_holds(numbers: list[int], size: int) -> set[int]:
+    """Where `size` numbers begin that are a phrase of BIP-39: the last 1/33 of its bits are the first of the SHA-256 of
+    the others."""
+    check = size // 3
+    length, mask, most = size * 4 // 3, (1 << size * 11) - 1, (1 << check) - 1
+    found: set[int] = set()
     value = 0
-    for number in numbers:
-        value = value << 11 | number
-    entropy = (value >> check).to_bytes(len(numbers) * 4 // 3, "big")
-    return hashlib.sha256(entropy).digest()[0] >> (8 - check) == value & ((1 << check) - 1)
+    for end, number in enumerate(numbers, 1):
+        value = (value << 11 | number) & mask
+        if end >= size:
+            entropy = (value >> check).to_bytes(length, "big")
+            if hashlib.sha256(entropy).digest()[0] >> (8 - check) == value & most:
+                found.add(end - size)
+    return found
 
 
 def _tokens(text: str) -> list[_Span]:

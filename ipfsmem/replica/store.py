@@ -238,7 +238,7 @@ class Store:
     def open_located(self, name: str, loc: Loc, right: Callable[[bytes], bool]) -> bytes | None:
         """What lies at a location, when it is here, intact, and `right` says that it is what was meant."""
         stored = self.db.block(bytes.fromhex(loc.sha))
-        if stored is None:
+        if stored is None or len(stored) != loc.size:
             return None
         try:
             body = self.codec.open_body(name, loc.ek, stored)

@@ -15,6 +15,7 @@ import msgspec
 from nacl import bindings, exceptions
 
 from ipfsmem.errors import LimitError, OpenError, UsageError
+from ipfsmem.seal.deflate import MAX_INFLATED, deflate, inflate
 from ipfsmem.seal.primitives import hkdf_expand, hkdf_extract
 
 RING_BODY: Final = 1
@@ -41,6 +42,8 @@ _MIN_BUCKET: Final = 512
 _MAX_POWER_BUCKET: Final = 8192
 _HEADER: Final = len(MAGIC) + NONCE_BYTES
 _LENGTH: Final = 4
+#: In the length of a memory: what follows is one raw deflate stream of so many bytes.
+_DEFLATED: Final = 0x8000_0000
 
 _encrypt = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt
 _decrypt = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt
@@ -97,6 +100,15 @@ def pad(n: int) -> int:
     return (n + mask) & ~mask
 
 
+def shorter(payload: bytes) -> bytes | None:
+    """`payload` as a raw deflate stream when that gives a smaller object, else None (format section 3)."""
+    plain = pad(_LENGTH + len(payload))
+    if plain == _MIN_BUCKET or len(payload) > MAX_INFLATED:
+        return None
+    stream = deflate(payload)
+    return stream if pad(_LENGTH + len(stream)) < plain else None
+
+
 class ObjectKey:
     """Encryption and nonce keys for one type of object under one epoch key, with what is the same in every AAD."""
 
@@ -145,13 +157,20 @@ class Sealer:
         `kind` is one of the type constants, `ctx` the memory key, segment name or prefix (format section 3), empty
         for ring body, commit and capsule. Raises LimitError when the object would pass 1 MiB.
         """
+        return self._seal(kind, ctx, payload, 0)
+
+    def seal_deflated(self, ctx: bytes | str, stream: bytes) -> bytes:
+        """The sealed memory whose text `shorter` gave as this stream. Opening it gives the text again."""
+        return self._seal(MEMORY, ctx, stream, _DEFLATED)
+
+    def _seal(self, kind: int, ctx: bytes | str, data: bytes, form: int) -> bytes:
         key = self._keys.get(kind) or self._derive(kind)
         aad = key.aad(_context(ctx))
-        size = _LENGTH + len(payload)
+        size = _LENGTH + len(data)
         bucket = pad(size)
         if bucket + OVERHEAD > MAX_OBJECT:
-            raise LimitError(f"{len(payload)} bytes are too many for one sealed object of {MAX_OBJECT} bytes")
-        text = len(payload).to_bytes(_LENGTH, "big") + payload + bytes(bucket - size)
+            raise LimitError(f"{len(data)} bytes are too many for one sealed object of {MAX_OBJECT} bytes")
+        text = (form | len(data)).to_bytes(_LENGTH, "big") + data + bytes(bucket - size)
         nonce = key.nonce(aad, text)
         return MAGIC + nonce + _encrypt(text, aad, nonce, key.enc)
 
@@ -169,7 +188,10 @@ class Sealer:
             text = _decrypt(data[_HEADER:], aad, nonce, key.enc)
         except exceptions.CryptoError:
             raise OpenError from None
-        end = _LENGTH + int.from_bytes(text[:_LENGTH], "big")
+        length = int.from_bytes(text[:_LENGTH], "big")
+        # In every other type, and in the bits below it, this is a length that no object has.
+        deflated = kind == MEMORY and length >= _DEFLATED
+        end = _LENGTH + (length - _DEFLATED if deflated else length)
         # Bitwise on purpose: every check is made whatever the others say.
         good = (
             hmac.compare_digest(key.nonce(aad, text), nonce)
@@ -178,7 +200,29 @@ class Sealer:
         )
         if not good:
             raise OpenError
-        return text[_LENGTH:end]
+        payload = text[_LENGTH:end]
+        if deflated:
+            payload = inflate(payload)
+            if pad(_LENGTH + len(payload)) <= len(text):
+                raise OpenError
+        return payload
+
+    def length(self, ctx: bytes | str, data: bytes) -> int:
+        """How many bytes a sealed memory comes to when it opens; what need not open is not looked at, so it proves less.
+
+        Raises OpenError as `open` does.
+        """
+        key = self._keys.get(MEMORY) or self._derive(MEMORY)
+        if not _MIN_BUCKET + OVERHEAD <= len(data) <= MAX_OBJECT:
+            raise OpenError
+        try:
+            text = _decrypt(data[_HEADER:], key.aad(_context(ctx)), data[4:_HEADER], key.enc)
+        except exceptions.CryptoError:
+            raise OpenError from None
+        length = int.from_bytes(text[:_LENGTH], "big")
+        if length < _DEFLATED:
+            return length
+        return len(inflate(text[_LENGTH : _LENGTH + length - _DEFLATED]))
 
     def _derive(self, kind: int) -> ObjectKey:
         if kind not in TYPES:

@@ -1,17 +1,19 @@
 """The two codecs behind the four modes: plain, and sealed under the epoch keys of a vault.
 
-A codec turns bodies, state nodes and local rows into what may lie on a disk or at a provider. It signs nothing,
-and it chooses no key: which one seals is what the ring says.
+A codec turns bodies, state nodes and local rows into what may lie on a disk or at a provider. Memories are compressed
+before they are sealed, never segments, nodes or rows. It signs nothing, and it chooses no key: which one seals is what
+the ring says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from ipfsmem.bundle.secrets import scan
 from ipfsmem.causal.entries import CardName, MemoryName, entry_context, parse_entry
 from ipfsmem.errors import OpenError
 from ipfsmem.replica.identity import open_row, seal_row
-from ipfsmem.seal.objects import CARD, MEMORY, SEGMENT, STATE_NODE, Sealer
+from ipfsmem.seal.objects import CARD, MEMORY, SEGMENT, STATE_NODE, Sealer, shorter
 from ipfsmem.seal.ring import Ring
 
 
@@ -41,6 +43,10 @@ class PlainCodec:
             raise OpenError
         return stored
 
+    def length(self, name: str, ek: str, stored: bytes) -> int:
+        """Of the body itself."""
+        return len(stored)
+
     def seal_node(self, prefix: str, raw: bytes) -> bytes:
         """The JSON itself."""
         return raw
@@ -67,10 +73,13 @@ class SealedCodec:
 
     extension = ".ipm"
 
-    def __init__(self, vault_tag: bytes, row_key: bytes, random: Callable[[int], bytes]) -> None:
+    def __init__(
+        self, vault_tag: bytes, row_key: bytes, random: Callable[[int], bytes], *, compress: bool = True
+    ) -> None:
         self._vault_tag = vault_tag
         self._row_key = row_key
         self._random = random
+        self._compress = compress
         self._sealers: dict[str, Sealer] = {}
         self._sealing = ""
 
@@ -94,11 +103,22 @@ class SealedCodec:
             raise OpenError from None
 
     def seal_body(self, name: str, body: bytes) -> tuple[str, bytes]:
-        """A sealed object of type memory or segment."""
+        """A sealed object of type memory or segment; a memory is compressed where that makes the object smaller."""
         if not self._sealing:
             return "", self.seal_row(body)
         kind, context = body_kind(name)
-        return self._sealing, self._sealers[self._sealing].seal(kind, context, body)
+        sealer = self._sealers[self._sealing]
+        stream = self._shorter(body) if kind == MEMORY else None
+        stored = sealer.seal(kind, context, body) if stream is None else sealer.seal_deflated(context, stream)
+        return self._sealing, stored
+
+    def _shorter(self, body: bytes) -> bytes | None:
+        """Compressed, unless the setting, the sizes or what looks like a secret speak against it.
+
+        The size of a compressed text tells whoever can add to it how much of what they add stands there already.
+        """
+        stream = shorter(body) if self._compress else None
+        return None if stream is None or scan(body.decode("utf-8", "replace")) else stream
 
     def open_body(self, name: str, ek: str, stored: bytes) -> bytes:
         """The body of a sealed object."""
@@ -106,6 +126,11 @@ class SealedCodec:
             return self.open_row(stored)
         kind, context = body_kind(name)
         return self.sealer(ek).open(kind, context, stored)
+
+    def length(self, name: str, ek: str, stored: bytes) -> int:
+        """Of a memory what it is when opened; nothing else is ever longer than its object."""
+        kind, context = body_kind(name)
+        return self.sealer(ek).length(context, stored) if ek and kind == MEMORY else len(stored)
 
     def seal_node(self, prefix: str, raw: bytes) -> bytes:
         """A sealed state node."""

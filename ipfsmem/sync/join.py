@@ -6,7 +6,7 @@ know as another write is dropped whole. A body that cannot be had is "not fetche
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 
 import msgspec
@@ -32,8 +32,9 @@ from ipfsmem.causal.value import (
     verify_value,
 )
 from ipfsmem.content.cid import raw_cid
-from ipfsmem.errors import FormatError, SignatureError
-from ipfsmem.replica.many import all_hold, blocks_here, no_collection
+from ipfsmem.content.limits import BLOCK_MAX, OWN
+from ipfsmem.errors import FormatError, LimitError, OpenError, SignatureError
+from ipfsmem.replica.many import all_hold, blocks_here, mapped, no_collection, read_blocks
 from ipfsmem.replica.others import keep_own, note_others
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame, located
@@ -43,6 +44,8 @@ from ipfsmem.sync.report import Progress, SyncReport
 
 #: Signatures checked between two reports of progress.
 _TELL = 8_192
+#: Objects that are opened together to see what they come to.
+_OPENED = 1_024
 #: Row in `meta`: "1" when some text could not be had when its value was joined, and may still be missing.
 LACKING = "lacking"
 
@@ -110,23 +113,63 @@ def _checked(
 async def fetch_objects(
     changes: list[Change], replica: Replica, fetcher: Fetcher, progress: Progress
 ) -> None:
-    """Get the objects that joining needs and that are not here: of new values, and of other locations."""
-    wanted: dict[bytes, Loc] = {}
+    """Get the objects that joining needs and that are not here: of new values, and of other locations.
+
+    Raises LimitError when they come to more than a bundle may have (format section 8), stored or opened.
+    """
+    wanted: dict[bytes, tuple[str, Loc]] = {}
     for change in changes:
         for dot, value in change.theirs.items():
             mine = change.mine.get(dot)
             for loc in located({dot: value}):
                 if mine is None or loc not in (mine.loc, mine.base):
-                    wanted[bytes.fromhex(loc.sha)] = loc
+                    wanted[bytes.fromhex(loc.sha)] = (change.name, loc)
+    _check_budget(len(wanted), sum(loc.size for _, loc in wanted.values()))
     here = blocks_here(replica.db, wanted)
     missing = [digest for digest in wanted if digest not in here]
     step = 2_000
+    arrived = 0
     for start in range(0, len(missing), step):
-        await fetcher.get([raw_cid(digest) for digest in missing[start : start + step]])
+        found = await fetcher.get([raw_cid(digest) for digest in missing[start : start + step]])
+        # What a location says of a size proves nothing.
+        arrived += sum(map(len, found.values()))
+        _check_budget(len(wanted), arrived)
         # Blocks are named by their hash: keeping them early harms nothing, and bounds what is held in memory.
         with replica.transaction():
             fetcher.keep()
         progress("fetching", min(start + step, len(missing)), len(missing))
+    _check_opened(wanted, replica)
+
+
+def _check_budget(count: int, size: int) -> None:
+    if count > OWN.blocks or size > OWN.total_bytes:
+        raise LimitError(
+            f"the head brings {count} objects of {size} bytes, at most {OWN.blocks} and {OWN.total_bytes} are taken"
+        )
+
+
+def _check_opened(wanted: Mapping[bytes, tuple[str, Loc]], replica: Replica) -> None:
+    """Count what new objects come to when they are opened: a small one may hold a large text.
+
+    Few enough of them cannot pass the budget whatever they hold.
+    """
+    if len(wanted) * BLOCK_MAX <= OWN.total_bytes:
+        return
+    codec = replica.codec
+
+    def length(item: tuple[bytes, bytes]) -> int:
+        digest, stored = item
+        name, loc = wanted[digest]
+        try:
+            return max(len(stored), codec.length(name, loc.ek, stored))
+        except OpenError:
+            return len(stored)
+
+    digests = list(wanted)
+    total = 0
+    for start in range(0, len(digests), _OPENED):
+        total += sum(mapped(length, list(read_blocks(replica.db, digests[start : start + _OPENED]).items())))
+        _check_budget(len(wanted), total)
 
 
 def join(changes: list[Change], head: Head, replica: Replica, report: SyncReport) -> bool:

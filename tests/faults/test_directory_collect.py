@@ -394,7 +394,7 @@ def test_gc_frees_space_and_another_device_reads_on(tmp_path: Path) -> None:
         "x", "encrypted-ipfs", provider=stick.open(), unlock=WALLET, unprotected_keys=True, home=tmp_path / "a", world=world
     )  # fmt: skip
     for n in range(6):
-        a.write("big", random.Random(n).randbytes(40_000).hex())
+        a.write("big", random.Random(n).randbytes(80_000).hex())
         a.write(f"k{n}", f"text {n}")
         asyncio.run(a.sync())
         stick.later(2)

@@ -63,7 +63,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
 def test_a_flipped_byte_heals_by_the_sync_of_who_has_everything(opened: Open, tmp_path: Path) -> None:
     stick = tmp_path / "stick"
     a = device(tmp_path / "a", opened())
-    texts = {f"k{n}": random.Random(n).randbytes(900).hex() for n in range(12)}
+    texts = {f"k{n}": random.Random(n).randbytes(1_800).hex() for n in range(12)}
     for key, text in texts.items():
         a.write(key, text)
     asyncio.run(a.sync())

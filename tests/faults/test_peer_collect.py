@@ -81,7 +81,7 @@ def test_a_memory_through_a_peer_lets_go_and_another_device_reads_on(
         world=world("gc"),
     )  # fmt: skip
     for n in range(5):
-        a.write("big", random.Random(n).randbytes(40_000).hex())
+        a.write("big", random.Random(n).randbytes(80_000).hex())
         a.write(f"k{n}", f"text {n}")
         asyncio.run(a.sync())
         stick.later(2)

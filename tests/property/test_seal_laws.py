@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import zlib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.errors import OpenError
-from ipfsmem.seal.objects import OVERHEAD, TYPES, Sealer, epoch_key, pad
+from ipfsmem.seal.objects import OVERHEAD, TYPES, Sealer, epoch_key, pad, shorter
 from tests.effort import cases
 
 kinds = st.sampled_from(sorted(TYPES))
@@ -79,3 +81,54 @@ def test_buckets(n):
     assert pad(bucket) == bucket
     assert n <= 8192 or bucket <= n * 1.12
     assert pad(n + 1) >= bucket
+
+
+texts = st.builds(
+    lambda words, times: " ".join(words).encode() * times,
+    st.lists(
+        st.sampled_from(
+            ["the", "user", "wants", "a", "short", "answer", "and", "no", "list", "at", "all", "ünd"]
+        ),
+        max_size=300,
+    ),
+    st.integers(1, 60),
+)
+
+
+@modest
+@given(
+    texts | st.binary(max_size=3000),
+    st.integers(0, 9),
+    st.sampled_from(
+        [zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE, zlib.Z_FIXED]
+    ),
+    st.integers(9, 15),
+    st.lists(st.integers(0, 3000), max_size=3),
+)
+def test_whatever_compressor_sealed_a_text_it_opens(text, level, strategy, window, pauses):
+    """Any text sealed compressed by several compressors opens to equal text, or, where nothing is gained, never."""
+    box = make(1, bytes(32), bytes(16))
+    compressor = zlib.compressobj(level, zlib.DEFLATED, -window, 8, strategy)
+    stream, at = b"", 0
+    for pause in sorted(pauses):
+        # An empty stored block in the middle, as programs make that send what they have.
+        stream += compressor.compress(text[at:pause]) + compressor.flush(zlib.Z_SYNC_FLUSH)
+        at = max(at, pause)
+    stream += compressor.compress(text[at:]) + compressor.flush()
+    sealed = box.seal_deflated("key", stream)
+    if pad(4 + len(stream)) < pad(4 + len(text)):
+        assert box.open(3, "key", sealed) == text
+        assert box.length("key", sealed) == len(text)
+    else:
+        with pytest.raises(OpenError):
+            box.open(3, "key", sealed)
+
+
+@modest
+@given(texts)
+def test_what_a_writer_stores_opens(text):
+    box = make(1, bytes(32), bytes(16))
+    stream = shorter(text)
+    sealed = box.seal(3, "key", text) if stream is None else box.seal_deflated("key", stream)
+    assert len(sealed) <= pad(4 + len(text)) + OVERHEAD
+    assert box.open(3, "key", sealed) == text

@@ -117,3 +117,41 @@ def test_hostile_text_takes_no_long_time(text):
     start = time.process_time()
     secrets.scan(text)
     assert time.process_time() - start < 20
+
+
+def cost(text: str) -> float:
+    """Processor time of one look, the least of three."""
+    best = float("inf")
+    for _ in range(3):
+        start = time.process_time()
+        secrets.scan(text)
+        best = min(best, time.process_time() - start)
+    return best
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "-eyJaaaa",
+        "-eyJaaaaaaaaaaaa.aaaaaaaaa",
+        "eyJaaaaaaaa.",
+        "SG.aaaaaaaaaaaaaaaaaaaa",
+        "-sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "xoxb-",
+        "-pypi-a",
+        "a.b-c+d",
+        "http://a:b",
+        "password = ",
+        "key secret ",
+        "private key ",
+        "-----BEGIN " + "PRIVATE KEY",
+        "-----BEGIN PRIVATE KEY-----\n-",
+        "abandon ",
+        "zoo. ",
+        "Aa1+/=_-",
+    ],
+)
+def test_s10_the_cost_grows_with_the_length_and_no_faster(part):
+    """Finding S10: a run of `-eyJaaaa` cost the square of its length. Growth is measured, not seconds."""
+    small, large = (part * (size // len(part)) for size in (20_000, 160_000))
+    assert cost(large) < 8 * 3 * max(cost(small), 0.002)

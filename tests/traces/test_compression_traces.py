@@ -1,0 +1,141 @@
+"""Compressed and uncompressed objects of one text, on several devices (format section 3)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.causal.value import Loc
+from ipfsmem.errors import ConfigError
+from ipfsmem.memory import Memory
+from ipfsmem.seal.deflate import deflate
+from ipfsmem.storage import codecs
+from tests.device_lab import Forger, Lab, body, lab_in, replaced, same
+
+LONG = "\n".join(f"{n}. The user wants the answer first and the reasons after it." for n in range(60))
+
+
+@pytest.fixture
+def lab(tmp_path):
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+def place(memory: Memory, key: str) -> Loc:
+    """Where the only text of a key lies."""
+    (value,) = memory.replica.store.entry(f"m/{key}").values()
+    assert value.loc is not None
+    return value.loc
+
+
+def sealed_again(memory: Memory, key: str, how: str) -> tuple[str, bytes]:
+    """The text of a key as another compressor, or none, seals it."""
+    ((_, value),) = memory.replica.store.entry(f"m/{key}").items()
+    data = memory.replica.store.body(f"m/{key}", value)
+    codec = memory.replica.codec
+    assert data is not None and isinstance(codec, codecs.SealedCodec)
+    sealer = codec.sealer(codec.ek)
+    stored = sealer.seal(3, key, data) if how == "off" else sealer.seal_deflated(key, deflate(data, int(how)))
+    return codec.ek, stored
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations("abc")), ids="".join)
+def test_one_text_sealed_by_two_compressors_at_one_dot(order: tuple[str, ...], lab: Lab) -> None:
+    """format-next trace: one text sealed by two compressors at one dot: one location in the end."""
+    from hashlib import sha256
+
+    a, b, c = lab.three()
+    a.write("tone", LONG)
+    lab.settle(a, b, c)
+    ((under, value),) = a.replica.store.entry("m/tone").items()
+    places = {place(a, "tone")}
+    for memory, how in ((b, "1"), (c, "off")):
+        ek, stored = sealed_again(memory, "tone", how)
+        digest = sha256(stored)
+        loc = Loc(ek, digest.hexdigest(), len(stored))
+        places.add(loc)
+        forger = Forger(memory)
+        forger.put({"m/tone": {under: replaced(value, loc=loc)}}, blocks=[(digest.digest(), stored)])
+        forger.publish()
+    assert len(places) == 3
+    devices = {"a": a, "b": b, "c": c}
+    lab.settle(*(devices[name] for name in order))
+    same(a, b, c)
+    best = max(places, key=lambda loc: (loc.sha, loc.size))
+    assert {place(memory, "tone") for memory in (a, b, c)} == {best}
+    assert body(c, "tone") == LONG and not c.conflicts()
+
+
+def test_an_object_that_pretends_to_be_compressed_never_takes_the_place_of_a_good_one(lab: Lab) -> None:
+    """What does not open by the rules is no location, however great its hash."""
+    from hashlib import sha256
+
+    a, b, _ = lab.three()
+    a.write("tone", LONG)
+    lab.settle(a, b)
+    good = place(a, "tone")
+    ((under, value),) = b.replica.store.entry("m/tone").items()
+    data = b.replica.store.body("m/tone", value)
+    codec = b.replica.codec
+    assert data is not None and isinstance(codec, codecs.SealedCodec)
+    for n in range(64):
+        # Bytes after the end of the stream: some inflaters would not mind.
+        stored = codec.sealer(codec.ek).seal_deflated("tone", deflate(data) + bytes([n]))
+        if sha256(stored).hexdigest() > good.sha:
+            break
+    digest = sha256(stored)
+    forger = Forger(b)
+    bad = Loc(codec.ek, digest.hexdigest(), len(stored))
+    forger.put({"m/tone": {under: replaced(value, loc=bad)}}, blocks=[(digest.digest(), stored)])
+    forger.publish()
+    lab.sync(a)
+    assert place(a, "tone") == good and body(a, "tone") == LONG
+    lab.settle(a, b)
+    assert place(b, "tone") == good and body(b, "tone") == LONG
+
+
+def test_a_location_with_another_size_than_its_object_is_none(lab: Lab) -> None:
+    """The size in a location is what folders say of the object: a false one never wins."""
+    a, b, _ = lab.three()
+    a.write("tone", LONG)
+    lab.settle(a, b)
+    good = place(a, "tone")
+    ((under, value),) = b.replica.store.entry("m/tone").items()
+    forger = Forger(b)
+    forger.put({"m/tone": {under: replaced(value, loc=Loc(good.ek, good.sha, good.size + 1))}})
+    forger.publish()
+    lab.settle(a, b)
+    assert place(a, "tone") == place(b, "tone") == good
+
+
+def test_what_looks_like_a_secret_is_stored_uncompressed(lab: Lab) -> None:
+    a = lab.create("a")
+    a.write("prose", LONG)
+    a.write("secret", LONG + "\npassword = correct-horse-9\n")
+    assert place(a, "prose").size < 1000
+    assert place(a, "secret").size > len(LONG)
+
+
+def test_compress_off(lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The setting, in the environment and in the settings file; what is stored compressed opens all the same."""
+    a = lab.create("a")
+    a.write("before", LONG)
+    for way in ("environment", "file"):
+        if way == "environment":
+            monkeypatch.setenv("IPFSMEM_COMPRESS", "off")
+        else:
+            monkeypatch.delenv("IPFSMEM_COMPRESS")
+            file = tmp_path / "config.toml"
+            file.write_text("compress = false\n")
+            monkeypatch.setenv("IPFSMEM_CONFIG", os.fspath(file))
+        a.close()
+        a = lab.open("a")
+        a.write(way, LONG)
+        assert place(a, way).size > len(LONG)
+        assert body(a, "before") == LONG and place(a, "before").size < 1000
+    monkeypatch.setenv("IPFSMEM_COMPRESS", "sometimes")
+    with pytest.raises(ConfigError, match="neither on nor off"):
+        lab.open("a")
