@@ -29,7 +29,8 @@ specific class with a message that says what happened and to what. Nothing here 
      └ ProviderError               a provider, gateway or peer
         ├ ProviderUnavailable
         ├ ProviderRefused
-        └ NoVaultError
+        ├ NoVaultError
+        └ IncompleteError
 """
 
 from __future__ import annotations
@@ -229,3 +230,18 @@ class NoVaultError(ProviderError):
         """`doubt`: why one may stand there all the same; empty when the place could be read for certain."""
         super().__init__(message, hint=hint)
         self.doubt = doubt
+
+
+class IncompleteError(ProviderError):
+    """Something that lives is missing at a provider"""
+
+    exit_code = 44
+    hint = (
+        "Sync a device that has it; what is missing where is shown by: ipfsmem providers check. "
+        "Send it again with: ipfsmem providers check --repair."
+    )
+
+    def __init__(self, message: str, *, missing: list[bytes] | None = None, hint: str | None = None) -> None:
+        """`missing`: SHA-256 digests of the blocks, as far as they are known."""
+        super().__init__(message, hint=hint)
+        self.missing = missing or []

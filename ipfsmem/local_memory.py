@@ -34,7 +34,9 @@ from ipfsmem.storage.working_copies import PLAIN_MODES, FolderFacts, WorkingCopi
 from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
 from ipfsmem.sync.names import oldest_put, what_is_forgotten
+from ipfsmem.sync.presence import Presence, described
 from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.unready import Unready
 
 #: So many roots that could go are worth a word in `status`.
 TELL_SUPERSEDED = 50
@@ -64,6 +66,8 @@ class Status(msgspec.Struct, frozen=True):
     files: list_[FolderFacts] = []
     #: When the name record was put that waits longest to be put again (milliseconds); None when none was.
     names_put: int | None = None
+    #: What is known of the copy at each provider that something is published at.
+    presence: list_[Presence] = []
 
 
 class ExportedFolder(msgspec.Struct, frozen=True):
@@ -162,7 +166,17 @@ class LocalMemory:
             ],
             self.folders(),
             oldest_put(self.replica, self._providers),
+            self._presence(),
         )
+
+    def _presence(self) -> list_[Presence]:
+        if self.mode not in VAULT_MODES:
+            return []
+        return [
+            described(self.replica, provider)
+            for provider in self._providers
+            if not isinstance(provider, Unready) and (provider.capabilities.put or provider.capabilities.pin)
+        ]
 
     def _superseded(self) -> list_[str]:
         found = superseded(self.replica) if self.mode in VAULT_MODES else 0

@@ -41,9 +41,10 @@ from ipfsmem.storage.secret_check import SecretCheck
 from ipfsmem.sync.background import Background, Told
 from ipfsmem.sync.channels import Channels
 from ipfsmem.sync.collection import Collection, Rules
-from ipfsmem.sync.engine import bring_back, collect, move, sync
+from ipfsmem.sync.engine import bring_back, check, collect, move, sync
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.pace import Pace
+from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.probe import Step, probe
 from ipfsmem.sync.provider import Capabilities, Provider, lasting_spec
 from ipfsmem.sync.publish import Layout
@@ -253,6 +254,16 @@ class SyncedMemory(LocalMemory):
         """
         rules = Rules(dry_run, keep_roots, keep_days, drop_guarded)
         return await collect(self.replica, self._channels(), rules, progress)
+
+    async def check_providers(
+        self, *, repair: bool = False, full: bool = False, progress: Progress = no_progress
+    ) -> list_[Presence]:
+        """Whether everything that lives is at each provider: every block asked for and structure read, with `full` all
+        read. `repair` sends again what is missing there and is here, also what was given up before.
+
+        What a provider cannot say is in its row, not raised.
+        """
+        return await check(self.replica, self._channels(), repair=repair, full=full, progress=progress)
 
     async def test_provider(self, provider: str | Provider) -> list_[Step]:
         """Try a provider out, really: upload, listing, reading back, names, unpin. It is shown nothing of the memory."""

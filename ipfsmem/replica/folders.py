@@ -1,7 +1,8 @@
 """The two folders of a published root, `s/` (state nodes) and `o/` (objects), kept up to date one path at a time.
 
 Both follow the prefix rule of format section 6.1. The rows say which file stands where; every folder block is
-put among the blocks as it is made. Nothing here seals, reads a body, or knows what a memory is.
+put among the blocks as it is made. An object whose block is not here is counted and stands in no folder: a root names
+nothing that its maker could not send (format section 7). Nothing here seals, reads a body, or knows what a memory is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ipfsmem.content.dagpb import RawLink
 from ipfsmem.content.unixfs import raw_directory
 from ipfsmem.errors import StorageError
 from ipfsmem.replica.database import Database
-from ipfsmem.replica.many import rows_where
+from ipfsmem.replica.many import blocks_here, rows_where
 
 #: A folder: its CID as bytes, and the bytes of all blocks below it.
 Folder = tuple[bytes, int]
@@ -91,33 +92,63 @@ def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> Non
     """
     run = db.connection
     names = {digest: digest.hex()[:40] for digest, (_, delta) in deltas.items() if delta}
-    rows = rows_where(db, "SELECT name, digest, size, refs FROM objects WHERE name IN ({})", names.values())
-    known = {name: (bytes(digest), size, refs) for name, digest, size, refs in rows}
+    rows = rows_where(
+        db, "SELECT name, digest, size, refs, held FROM objects WHERE name IN ({})", names.values()
+    )
+    known = {name: (bytes(digest), size, refs, held) for name, digest, size, refs, held in rows}
+    here = blocks_here(db, [digest for digest in names if digest.hex()[:40] not in known])
     changed: set[str] = set()
     for digest, name in names.items():
         size, delta = deltas[digest]
-        held = known.get(name)
-        if held is None:
-            known[name] = (digest, size, delta)
+        row = known.get(name)
+        if row is None:
+            known[name] = (digest, size, delta, int(digest in here))
             changed.add(name)
             continue
-        if held[0] != digest and db.has_block(digest) and not db.has_block(held[0]):
-            held = (digest, size, held[2])
+        if row[0] != digest and db.has_block(digest) and not db.has_block(row[0]):
+            row = (digest, size, row[2], 1)
             changed.add(name)
-        known[name] = (held[0], held[1], held[2] + delta)
+        known[name] = (row[0], row[1], row[2] + delta, row[3])
         if known[name][2] <= 0:
             changed.add(name)
     run.executemany("DELETE FROM objects WHERE name=?", [(n,) for n, row in known.items() if row[2] <= 0])
     run.executemany(
-        "INSERT OR REPLACE INTO objects VALUES (?,?,?,?)",
+        "INSERT OR REPLACE INTO objects VALUES (?,?,?,?,?)",
         [(n, *row) for n, row in known.items() if row[2] > 0],
     )
     if changed:
         _objects_folder(db, "", sorted(changed))
 
 
+def hold_what_came(db: Database) -> bool:
+    """Put into `o/` the objects whose blocks have come since they were first named (inside a transaction); whether any had."""
+    return _set_held(db, "held = 0 AND digest IN (SELECT digest FROM blocks)", 1)
+
+
+def let_go(db: Database, digests: Iterable[bytes]) -> bool:
+    """Take objects out of `o/` whose blocks turned out to be lost here (inside a transaction); whether any stood there."""
+    changed = False
+    for digest in digests:
+        changed |= _set_held(db, "held = 1 AND name = ?", 0, digest.hex()[:40])
+    return changed
+
+
+def _set_held(db: Database, which: str, held: int, *values: object) -> bool:
+    rows = db.connection.execute(f"SELECT name, digest FROM objects WHERE {which}", values).fetchall()  # noqa: S608
+    names = [name for name, digest in rows if not held or db.has_block(bytes(digest))]
+    if names:
+        db.connection.executemany("UPDATE objects SET held=? WHERE name=?", [(held, n) for n in names])
+        _objects_folder(db, "", sorted(names))
+    return bool(names)
+
+
+def objects_not_here(db: Database) -> set[bytes]:
+    """Digests of the objects that the state names and that stand in no root of ours."""
+    return {bytes(row[0]) for row in db.connection.execute("SELECT digest FROM objects WHERE held=0")}
+
+
 def objects_folder(db: Database) -> Folder | None:
-    """The folder `o/` of all objects that are referred to; None when there is none."""
+    """The folder `o/` of all objects that are referred to and here; None when there is none."""
     return _folder_row(db.connection, "o")
 
 
@@ -125,7 +156,7 @@ def _objects_folder(db: Database, prefix: str, changed: list[str] | None) -> Fol
     run, path = db.connection, "o" + prefix
     low, high = prefix, prefix + "g"
     rows = run.execute(
-        "SELECT name, digest, size FROM objects WHERE name >= ? AND name < ? ORDER BY name LIMIT ?",
+        "SELECT name, digest, size FROM objects WHERE name >= ? AND name < ? AND held=1 ORDER BY name LIMIT ?",
         (low, high, MAX_ENTRIES + 1),
     ).fetchall()
     below = run.execute(
@@ -134,7 +165,7 @@ def _objects_folder(db: Database, prefix: str, changed: list[str] | None) -> Fol
     if len(rows) <= MAX_ENTRIES or len(prefix) >= MAX_DEPTH:
         if len(rows) > MAX_ENTRIES:
             rows = run.execute(
-                "SELECT name, digest, size FROM objects WHERE name >= ? AND name < ?", (low, high)
+                "SELECT name, digest, size FROM objects WHERE name >= ? AND name < ? AND held=1", (low, high)
             ).fetchall()
         if below:
             run.execute("DELETE FROM folders WHERE path > ? AND path < ?", (path, path + "g"))
@@ -165,6 +196,9 @@ __all__ = [
     "add_file",
     "add_folder",
     "change_objects",
+    "hold_what_came",
+    "let_go",
     "objects_folder",
+    "objects_not_here",
     "state_folder",
 ]

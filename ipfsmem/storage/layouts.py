@@ -12,14 +12,21 @@ from hashlib import sha256
 from ipfsmem.bundle.timeline import event_line
 from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.tree import DIGITS, is_leaf
-from ipfsmem.causal.value import Entry
+from ipfsmem.causal.value import Entry, Loc
 from ipfsmem.content.cid import CID, RAW_PREFIX, decode_cid
 from ipfsmem.content.dagpb import RawLink
 from ipfsmem.content.hamt import name_hash
 from ipfsmem.content.unixfs import file_bytes
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.events import Timeline
-from ipfsmem.replica.folders import Folder, add_file, add_folder, objects_folder, state_folder
+from ipfsmem.replica.folders import (
+    Folder,
+    add_file,
+    add_folder,
+    objects_folder,
+    objects_not_here,
+    state_folder,
+)
 from ipfsmem.replica.many import no_collection
 from ipfsmem.replica.replica import Replica
 from ipfsmem.storage.flat_folder import flat_folder
@@ -76,6 +83,9 @@ class PlainLayout:
     def _root(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
         db = replica.db
         looked = seen, others = self._memories.overview.look(keep=True)
+        lost = objects_not_here(db)
+        if lost:
+            seen = [one for one in seen if one.sha not in lost]
         # The usual case: the body is the file, so its CID follows from the value.
         hashed = [(one.slot, (file_name(one.key), RAW_PREFIX + one.sha, one.size)) for one in seen]
         files = self._texts(replica, others)
@@ -106,9 +116,9 @@ class PlainLayout:
                 continue
             key = parsed.key
             if len(entry) == 1:
-                # Not at hand, but its CID is known all the same.
+                # Its CID is known without reading it; what is not here stands in no root.
                 (value,) = entry.values()
-                if value.loc is not None and not value.loc.ek:
+                if value.loc is not None and _stands(replica.db, value.loc):
                     links.append((file_name(key), *_located(value.loc.sha, value.loc.size)))
                 continue
             view = self._memories.whole_view(key, entry)
@@ -116,7 +126,7 @@ class PlainLayout:
                 links.append((file_name(key), *add_file(replica.db, view.data)))
             for copy in view.conflicts:
                 loc = entry[copy.dot].loc
-                if loc is not None and not loc.ek:
+                if loc is not None and _stands(replica.db, loc):
                     links.append((copy.file.encode(), *_located(loc.sha, loc.size)))
         return links
 
@@ -151,6 +161,11 @@ class PlainLayout:
         return links
 
 
+def _stands(db: Database, loc: Loc) -> bool:
+    """Whether a plain object is here, so that a root may name it."""
+    return not loc.ek and db.has_block(bytes.fromhex(loc.sha))
+
+
 def _located(sha: str, size: int) -> Folder:
     return RAW_PREFIX + bytes.fromhex(sha), size
 
@@ -168,7 +183,7 @@ def _hidden_objects(db: Database, shown: Iterable[bytes]) -> Folder | None:
     rows = [
         (name, RAW_PREFIX + bytes(digest), size)
         for name, digest, size in db.connection.execute(
-            "SELECT name, digest, size FROM objects ORDER BY name"
+            "SELECT name, digest, size FROM objects WHERE held=1 ORDER BY name"
         )
     ]
     rows = [row for row in rows if row[1] not in above]

@@ -11,6 +11,7 @@ from ipfsmem.replica.replica import Replica
 from ipfsmem.sync.anchor_pins import known_roots, pinned_anchors
 from ipfsmem.sync.names import Names, pin_name
 from ipfsmem.sync.provider import MAX_BATCH, Collecting, Provider
+from ipfsmem.sync.publish import waiting_root
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
 from ipfsmem.sync.run import Run
@@ -161,6 +162,9 @@ async def collect_roots(run: Run, rules: Rules) -> Collection:
         raise failure
     here = judge_here(run, rules)
     stay = [parse_cid(verdict.root) for verdict in here if verdict.keep]
+    # A root that waits since a sync failed is among no heads yet, and the next sync sends it (finding L1).
+    waiting = waiting_root(run.replica)
+    stay += [waiting] if waiting is not None else []
     with run.replica.transaction():
         collected = collect(
             run.replica.store, [*stay, *run.names.roots(), *known_roots(run)], dry_run=rules.dry_run

@@ -11,8 +11,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
-from ipfsmem.content.cid import ipns_name
-from ipfsmem.errors import ConfigError, IpfsmemError, MembershipError, NoVaultError, ProviderError
+import msgspec
+
+from ipfsmem.content.cid import ipns_name, parse_cid
+from ipfsmem.content.fetch import drive_async
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import (
+    ConfigError,
+    IncompleteError,
+    IpfsmemError,
+    MembershipError,
+    NoVaultError,
+    ProviderError,
+)
+from ipfsmem.replica.folders import objects_not_here
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
@@ -32,8 +44,18 @@ from ipfsmem.sync.joining import (
 from ipfsmem.sync.moving import Moved, move_roots
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, half_spent, member_names
 from ipfsmem.sync.placing import bring_out_anchors, move_former, place
+from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.provider import Provider
-from ipfsmem.sync.publish import Layout, build_ring_root, prepare
+from ipfsmem.sync.publish import (
+    Layout,
+    Prepared,
+    build_ring_root,
+    holds_all_of,
+    leave_out,
+    note_whole,
+    prepare,
+)
+from ipfsmem.sync.repair import check_one
 from ipfsmem.sync.report import UNLOCK, Progress, SyncReport, no_progress
 from ipfsmem.sync.run import Run
 
@@ -102,9 +124,10 @@ async def _bring_out(run: Run, layout: Layout) -> None:
         await publish(run, layout)
     except IpfsmemError:
         # What stops publishing may last for days; networks forget in two.
-        await run.names.help_out(sorted(member_names(replica)))
+        await run.names.help_out(sorted(member_names(replica)), without=run.without)
         raise
-    await run.names.help_out(sorted(member_names(replica) - {ipns_name(replica.device.sign_public)}))
+    others = sorted(member_names(replica) - {ipns_name(replica.device.sign_public)})
+    await run.names.help_out(others, without=run.without)
 
 
 async def move(
@@ -144,6 +167,30 @@ async def collect(
     async with run.alone():
         await _pull(run)
         return await collect_roots(run, rules)
+
+
+async def check(
+    replica: Replica,
+    providers: Sequence[Provider],
+    *,
+    repair: bool,
+    full: bool,
+    progress: Progress = no_progress,
+) -> list[Presence]:
+    """Whether everything that lives is at each provider, asked block by block; `full` reads every block.
+
+    `repair` sends again what is missing there and here, also what went missing before. Pulls and publishes nothing.
+    """
+    run = Run(replica, providers, None, progress)
+    async with run.alone():
+        root = replica.db.get_meta("root")
+        return [
+            await check_one(
+                run, provider, parse_cid(root.decode()) if root else None, repair=repair, full=full
+            )
+            for provider in providers
+            if provider.capabilities.put or provider.capabilities.pin
+        ]
 
 
 async def _pull(run: Run) -> None:
@@ -209,6 +256,48 @@ def _newest(heads: Iterable[Head]) -> list[str]:
     return [head.commit.digest for head in sorted(heads, key=lambda h: h.commit.commit.h)[-MAX_PREV:]]
 
 
+def _blocked(run: Run, kind: str, text: str) -> None:
+    """Say that this sync pulled and could not publish; that is no success."""
+    run.report.blocked = kind
+    run.report.say(kind, text)
+
+
+async def _prepare(run: Run, layout: Layout) -> Prepared:
+    """What to publish. A head with the same commit goes before our own tree when its tree holds all that is here."""
+    replica = run.replica
+    with replica.transaction():
+        ready = prepare(replica, layout, run.heads.values(), _newest(run.heads.values()))
+        if ready.own and str(ready.root).encode() != replica.db.get_meta("root"):
+            # Until names point there it waits, also when this sync is cut off: the commit counts our writes.
+            replica.db.set_meta("sending", b"1")
+    for rival in ready.rivals:
+        try:
+            better = await drive_async(holds_all_of(Reader(), ready.root, rival), run.fetcher.get)
+        except IpfsmemError:  # what cannot be read now holds nothing for anybody
+            continue
+        if better:
+            ready = msgspec.structs.replace(ready, root=rival)
+            with replica.transaction():
+                run.fetcher.keep()
+                note_whole(replica.db, rival)
+            break
+    else:
+        # Another device could not have what is here: it may be missing where both publish.
+        run.suspicious = bool(ready.rivals)
+    return ready
+
+
+def _say_what_is_left_out(run: Run) -> None:
+    out = len(objects_not_here(run.replica.db))
+    if out:
+        what = "1 object is" if out == 1 else f"{out} objects are"
+        run.report.say(
+            "left-out",
+            f"{what} on no device and at no provider that answered, so this root leaves {'it' if out == 1 else 'them'} "
+            "out: a device that has what is lacking publishes it with its next sync",
+        )
+
+
 async def publish(run: Run, layout: Layout) -> None:
     """Publish the joined state, or take over a head that says the same, and move this device's name there."""
     replica = run.replica
@@ -216,30 +305,30 @@ async def publish(run: Run, layout: Layout) -> None:
     if ring is None:
         raise NoVaultError(f"no memory of this wallet was found at {run.where}")
     if not ring.view.may_write(replica.device.id):
-        run.report.say(
+        _blocked(
+            run,
             "not-a-writer",
             f"this device ({replica.device.id}) may not write: nothing was published. If it should, unlock once: "
             + UNLOCK,
         )
         return
     if run.unsure:
-        run.report.say("cannot-publish", f"nothing was published: {run.unsure}. Unlock once: {UNLOCK}")
+        _blocked(run, "cannot-publish", f"nothing was published: {run.unsure}")
         return
     try:
-        with replica.transaction():
-            ready = prepare(
-                replica,
-                layout,
-                run.heads.values(),
-                _newest(run.heads.values()),
-            )
-            if ready.own and str(ready.root).encode() != replica.db.get_meta("root"):
-                # Until names point there it waits, also when this sync is cut off: the commit counts our writes.
-                replica.db.set_meta("sending", b"1")
+        ready = await _prepare(run, layout)
     except MembershipError as error:
-        run.report.say("cannot-publish", f"nothing was published: {error}. That is done by: {UNLOCK}")
+        _blocked(run, "cannot-publish", f"nothing was published: {error}. That is done by: {UNLOCK}")
         return
-    answered = await place(run, ready.root)
+    try:
+        answered = await place(run, ready.root)
+    except IncompleteError as error:
+        # What the disk of this device lost is made anew where it can be; texts that are nowhere else are left out.
+        with replica.transaction():
+            leave_out(replica.db, error.missing)
+        ready = await _prepare(run, layout)
+        answered = await place(run, ready.root)
+    _say_what_is_left_out(run)
     run.report.adopted = not ready.own
     device = replica.device
     name = ipns_name(device.sign_public)
@@ -250,7 +339,7 @@ async def publish(run: Run, layout: Layout) -> None:
     moved = [name, *move_former(run, answered)]
     with replica.transaction():
         run.names.keep()
-    await run.names.put(moved)
+    await run.names.put(moved, without=run.without)
     with replica.transaction():
         replica.db.set_meta("root", str(ready.root).encode())
         replica.db.set_meta("sending", b"0")

@@ -35,6 +35,8 @@ class Fetcher:
         self.fetched: dict[CID, bytes] = {}
         self.blocks = 0
         self.bytes = 0
+        #: What each provider served in this sync, by its name.
+        self.served: dict[str, set[CID]] = {}
         #: CIDs that the provider answered with something else, and why.
         self.refused: dict[CID, str] = {}
 
@@ -137,6 +139,7 @@ class Fetcher:
             self.refused[cid] = f"{provider.name}: {error}"
             return False
         self.refused.pop(cid, None)
+        self.served.setdefault(provider.name, set()).add(cid)
         self.blocks += 1
         self.bytes += len(data)
         self.fetched[cid] = data

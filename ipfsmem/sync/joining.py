@@ -33,6 +33,7 @@ from ipfsmem.sync.join import LACKING, Change, checked, fetch_objects, join
 from ipfsmem.sync.looking import hold, let_in, named_before
 from ipfsmem.sync.names import target
 from ipfsmem.sync.remote import differences
+from ipfsmem.sync.report import UNLOCK
 from ipfsmem.sync.run import Run
 
 #: A join of fewer changes than this is never a mass delete.
@@ -113,7 +114,8 @@ async def ask_again(run: Run) -> None:
     absent = "SELECT digest FROM objects WHERE digest NOT IN (SELECT digest FROM blocks)"
     missing = [bytes(row[0]) for row in run.replica.db.connection.execute(absent)]
     if missing:
-        found = await run.fetcher.get([raw_cid(digest) for digest in missing])
+        # A provider that is down does not keep the rest from being published.
+        found, _ = await run.fetcher.some([raw_cid(digest) for digest in missing])
         run.report.not_fetched += len(missing) - len(found)
     else:
         with run.replica.transaction():
@@ -263,7 +265,7 @@ async def check_own_name(run: Run) -> None:
     if run.root is not None:
         await become_another(run, None, unknown=True)
         return
-    run.unsure = f"the name of this device points at {leads}, which it did not publish and cannot read"
+    run.unsure = f"the name of this device points at {leads}, which it did not publish and cannot read. Unlock once: {UNLOCK}"
 
 
 def _joined_before(run: Run) -> set[CID]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
@@ -206,13 +206,14 @@ class Names:
             self._there.get((channel.name, name)) != self._records.get(name) for channel in self._channels
         )
 
-    async def put(self, names: Iterable[str]) -> None:
+    async def put(self, names: Iterable[str], *, without: Collection[str] = ()) -> None:
         """Bring out the records of these names where another one is, or none, or it is time to put it again.
 
-        Raises the first failure when no channel holds a record afterwards; one that does suffices.
+        `without`: names of channels that lack what the records lead to, and get none now. Raises the first failure when no channel holds a record afterwards; one that does suffices.
         """
+        channels = [channel for channel in self._channels if channel.name not in without]
         for name in names:
-            failures = [error for _, error in await self._put(name, self._channels)]
+            failures = [error for _, error in await self._put(name, channels)]
             record = self._records.get(name)
             if failures and not any(self._there.get((c.name, name)) == record for c in self._channels):
                 raise failures[0]
@@ -220,12 +221,12 @@ class Names:
                 self._report.say("channel-down", f"a name could not be put everywhere: {failures[0]}")
         self._remember()
 
-    async def help_out(self, names: Iterable[str]) -> None:
+    async def help_out(self, names: Iterable[str], *, without: Collection[str] = ()) -> None:
         """The same for names that others look after: their devices may be off for longer than a network remembers.
 
         A channel that fails is not asked again, and that is no failure.
         """
-        failed: set[str] = set()
+        failed: set[str] = set(without)
         for name in names:
             answering = [c for c in self._channels if c.name not in failed and (c.name, name) in self._there]
             failed.update(channel for channel, _ in await self._put(name, answering))

@@ -5,16 +5,21 @@ What was placed where is remembered, so that an outage is made up for at the nex
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.errors import (
     ConfigError,
+    IncompleteError,
     ProviderError,
 )
 from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
 from ipfsmem.sync.mending import mend
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
+from ipfsmem.sync.presence import load
 from ipfsmem.sync.provider import Provider
-from ipfsmem.sync.publish import send
+from ipfsmem.sync.publish import Sent, new_blocks, send
+from ipfsmem.sync.repair import keep_present
 from ipfsmem.sync.run import Run
 
 
@@ -30,15 +35,15 @@ async def bring_out_anchors(run: Run) -> None:
             continue
         leads = target(record)
         if isinstance(leads, CID) and run.replica.db.has_block(leads.digest):
-            await place(run, leads)
+            await place(run, leads, check=False)
     await run.names.put(names)
     await bring_out_anchor_pins(run)
 
 
-async def place(run: Run, root: CID) -> CID:
+async def place(run: Run, root: CID, *, check: bool = True) -> CID:
     """Bring a root to every provider that does not have it yet; the root that names are to point at.
 
-    One that takes it suffices: what the others missed goes to them at the next sync. Raises the first failure when
+    `check`: it is the newest of this device, and its presence is looked at. One that takes it suffices: what the others missed goes to them at the next sync. Raises the first failure when
     none took it.
     """
     answers: list[CID] = []
@@ -46,9 +51,10 @@ async def place(run: Run, root: CID) -> CID:
     takers = [provider for provider in run.providers if provider.capabilities.put]
     for provider in takers:
         try:
-            answers.append(await place_at(run, provider, root))
+            answers.append(await (_bring_to if check else place_at)(run, provider, root))
         except ProviderError as error:
             failures.append((provider, error))
+            run.without.add(provider.name)
             continue
         try:
             await mend(run, provider, root)
@@ -68,20 +74,41 @@ async def place(run: Run, root: CID) -> CID:
     return answered
 
 
+async def _bring_to(run: Run, provider: Provider, root: CID) -> CID:
+    """Upload, pin, and see that the whole tree is there, in this order; a name comes after it (format section 7)."""
+    answered = await place_at(run, provider, root)
+    try:
+        await keep_present(run, provider, root, answered, every=run.suspicious)
+    except IncompleteError:
+        raise
+    except ProviderError as error:
+        run.report.failed(f"what is at {provider.name} could not be checked", error)
+    return answered
+
+
 async def place_at(run: Run, provider: Provider, root: CID) -> CID:
+    """Upload and pin a root where it does not stand yet as far as is known; the root that the provider answered."""
     db = run.replica.db.connection
+    can = provider.capabilities
     row = db.execute(
-        "SELECT answered FROM placed WHERE provider=? AND root=?", (provider.name, str(root))
+        "SELECT answered FROM placed WHERE provider=? AND (root=? OR answered=?)",
+        (provider.name, str(root), str(root)),
     ).fetchone()
-    if row is not None and await _still_there(run, provider, parse_cid(row[0])):
+    if row is not None and await _still_there(provider, parse_cid(row[0])):
         return parse_cid(row[0])
     run.progress(f"publishing to {provider.name}", 0, 0)
-    before = db.execute(
-        "SELECT root FROM placed WHERE provider=? ORDER BY at DESC LIMIT 2", (provider.name,)
-    ).fetchall()
-    known = [parse_cid(text) for (text,) in before]
-    known = await _whole_there(run, provider, known)
-    sent = await send(run.replica, provider, root, known, pin_name(run.anchor))
+    name = pin_name(run.anchor)
+    sent = None
+    if row is None and can.list and not can.partial_car and root in run.heads:
+        # Such a service has what it lists or nothing, and in its own layout this device may hold a part of it only.
+        pinned = [pin for pin in await provider.pins(name) if pin.cid == root]
+        sent = Sent(0, 0, root, pinned[0].handle) if pinned else None
+    if sent is None:
+        confirmed = load(run.replica, provider.name).root
+        known = [parse_cid(confirmed)] if confirmed else []
+        await _fetch_tree(run, root, known)
+        others = root in run.heads or run.report.heads_joined > 0
+        sent = await send(run.replica, provider, root, known, name, others=others)
     run.report.blocks_sent += sent.blocks
     run.report.bytes_sent += sent.bytes
     with run.replica.transaction():
@@ -90,6 +117,20 @@ async def place_at(run: Run, provider: Provider, root: CID) -> CID:
             (provider.name, str(root), str(sent.root), sent.handle, run.replica.world.now()),
         )
     return sent.root
+
+
+async def _fetch_tree(run: Run, root: CID, known: Sequence[CID]) -> None:
+    """Fetch from wherever it can be had what this device lacks of a root that another one made."""
+    db = run.replica.db
+    while True:
+        missing = [cid for cid in new_blocks(db, root, known) if not db.has_block(cid.digest)]
+        if not missing:
+            return
+        found, _ = await run.fetcher.some(missing)
+        with run.replica.transaction():
+            run.fetcher.keep()
+        if not found:
+            return
 
 
 async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> None:
@@ -106,9 +147,10 @@ async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> Non
         )
 
 
-async def _still_there(run: Run, provider: Provider, root: CID) -> bool:
-    """A folder can be emptied and an account closed: ask where that is cheap."""
-    return not provider.capabilities.has or bool(await provider.has([root]))
+async def _still_there(provider: Provider, root: CID) -> bool:
+    """An account can be closed: ask where that is cheap. Where a listing is read the check of presence notices."""
+    can = provider.capabilities
+    return not can.has or can.listing or bool(await provider.has([root]))
 
 
 def move_former(run: Run, root: CID) -> list[str]:
@@ -126,17 +168,3 @@ def move_former(run: Run, root: CID) -> list[str]:
         return []
     # The old id may still be in use elsewhere, and what we were shown of its name may be old.
     return [run.names.sign(former.sign_seed, former.sign_public, value, DEVICE_LIFE_MS, instead=True)]
-
-
-async def _whole_there(run: Run, provider: Provider, placed: list[CID]) -> list[CID]:
-    """Roots whose trees are wholly at a provider: what was placed there and is still, and heads that it lists as pinned.
-
-    That it knows a root's own block says nothing: an upload may have been cut off.
-    """
-    can = provider.capabilities
-    known = list(await provider.has(placed)) if can.has and placed else placed
-    others = [root for root in run.heads if root not in known]
-    if others and can.list:
-        pinned = {pin.cid for pin in await provider.pins(pin_name(run.anchor))}
-        known += [root for root in others if root in pinned]
-    return known

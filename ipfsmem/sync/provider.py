@@ -61,6 +61,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     unpin: bool = False
     #: `put_name` and `get_name` keep records that we signed.
     names: bool = False
+    #: `listing` says cheaply what is stored (Listing).
+    listing: bool = False
+    #: `read_stored` reads blocks out of its own store, not from somewhere else (Raw).
+    raw: bool = False
     #: The data stays there for devices that are not running now, and after 48 hours.
     durable: bool = True
 
@@ -94,6 +98,34 @@ class Mending(Protocol):
 
         `has` does not name them any more. Once per publish and root; whoever has one sends it with `put_car`.
         """
+
+
+@runtime_checkable
+class Unpinning(Protocol):
+    """What a provider may offer beside the contract: it takes many entries off its list at the price of one."""
+
+    async def unpin_all(self, pins: Sequence[Pin]) -> None:
+        """As `unpin` of each."""
+
+
+@runtime_checkable
+class Listing(Protocol):
+    """What a provider with the capability `listing` offers beside the contract."""
+
+    async def listing(self) -> dict[str, int]:
+        """What is stored: blocks, pins and names, under any names, each with a number that changes with its content.
+
+        Cheap, and as short as the provider can keep it: once per sync. What is gone from it, or has another number, may
+        have taken blocks or pins along; what was added took nothing away. It is a hint like `has`.
+        """
+
+
+@runtime_checkable
+class Raw(Protocol):
+    """What a provider with the capability `raw` offers beside the contract."""
+
+    async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """As `get_blocks`, but only what is read out of this provider's own store, by its own way of reading."""
 
 
 @runtime_checkable
@@ -180,6 +212,16 @@ def same_root(ours: CID, answered: CID, provider: Provider) -> CID:
             hint="Nothing points at the other root. Report it to the provider, or use another provider.",
         )
     return answered
+
+
+def lister(provider: Provider) -> Listing | None:
+    """The provider as one that lists what it stores; None when it cannot."""
+    return provider if provider.capabilities.listing and isinstance(provider, Listing) else None
+
+
+def raw_reader(provider: Provider) -> Raw | None:
+    """The provider as one whose own store can be read; None when it cannot."""
+    return provider if provider.capabilities.raw and isinstance(provider, Raw) else None
 
 
 def unsupported(provider: Provider, what: str) -> ProviderRefused:

@@ -1,22 +1,26 @@
 """Publishing: checkpoint, draw a pair, sign a commit, lay out a root, send what the provider lacks, move the name.
 
 Format section 7. Everything that a crash must not lose is on disk before anything leaves: the pair, the commit, the
-root. When a verified head already says the same, no commit is made and the name points at that head's root.
+root. When a verified head already says the same, no commit is made: the name points at that head's root where its tree
+holds all that this device holds, else the same commit goes into a tree that does. A root names only what its maker has,
+and nothing is pinned or named of which a block is neither here nor there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from ipfsmem.causal.value import Seen, sign_seen
 from ipfsmem.content.cid import CID, PB_PREFIX, parse_cid
 from ipfsmem.content.dagpb import decode_link, link_fields
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import IncompleteError
 from ipfsmem.replica.database import Database
-from ipfsmem.replica.folders import add_file, add_folder
+from ipfsmem.replica.folders import add_file, add_folder, hold_what_came, let_go
 from ipfsmem.replica.many import read_blocks
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame, located
@@ -24,8 +28,15 @@ from ipfsmem.replica.writing import LOCAL_BODIES, seal_entry, sign_entry
 from ipfsmem.seal.objects import Sealer
 from ipfsmem.sync.commit import SignedCommit, make_commit, plain_commit, seal_commit
 from ipfsmem.sync.heads import Head
+from ipfsmem.sync.join import LACKING
+from ipfsmem.sync.live import live_set
 from ipfsmem.sync.provider import MAX_BATCH, Provider, same_root
 
+if TYPE_CHECKING:
+    from ipfsmem.content.fetch import Fetch
+
+#: Row in `meta`: the last root whose tree was seen to hold all that this device holds of the state.
+_WHOLE = "whole"
 #: Blocks read from the database together: a megabyte or so.
 _AT_ONCE = 250
 #: New blocks beside a root that is there: fewer are sent without asking, which may cost an index of all that is there.
@@ -41,12 +52,17 @@ class Layout(Protocol):
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """What this device's name is to point at, and whether that is a commit of its own made just now."""
+    """What this device's name is to point at, and whether that is a commit of its own made just now.
+
+    `rivals`: roots of heads with the same commit and another tree. One that holds all that this device holds goes before
+    `root`, so that all devices end on one.
+    """
 
     root: CID
     commit: SignedCommit
     new: bool
     own: bool
+    rivals: tuple[CID, ...] = ()
 
 
 class _Own(msgspec.Struct):
@@ -85,22 +101,75 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
         state=tree.digest.hex(),
         vault=replica.vault_tag.hex(),
     )
+    came = hold_what_came(replica.db)
+    whole = replica.db.get_meta(_WHOLE)
     equal = [head for head in heads if head.commit.says_the_same(commit.commit)]
     if equal:
-        best = max(equal, key=lambda head: head.commit.digest)
-        return Prepared(best.root, best.commit, False, best.commit.commit.dev == replica.device.id)
-    if last is not None:
-        mine = _signed(last)
-        if mine.says_the_same(commit.commit):
-            return Prepared(parse_cid(last.root), mine, False, True)
+        commit = max((head.commit for head in equal), key=lambda one: one.digest)
+        roots = {head.root for head in equal if head.commit.digest == commit.digest}
+    elif last is not None and _signed(last).says_the_same(commit.commit):
+        commit = _signed(last)
+        roots = {parse_cid(last.root)}
+    else:
+        roots = set()
+    own = commit.commit.dev == replica.device.id
+    known = next((root for root in roots if str(root).encode() == whole), None)
+    if known is not None and not came and replica.db.has_block(known.digest):
+        return Prepared(known, commit, False, own)
     head = (
         plain_commit(commit)
         if ring.plain or sealing is None
         else seal_commit(commit, Sealer(sealing, ring.vault))
     )
     root = layout.build(replica, head, keyring)
-    _keep_commit(replica, commit, root)
-    return Prepared(root, commit, True, True)
+    note_whole(replica.db, root)
+    if not roots or (own and last is not None and last.c == commit.commit.c):
+        _keep_commit(replica, commit, root)
+    rivals = () if root in roots else tuple(sorted(roots, key=str))
+    return Prepared(root, commit, not roots, own, rivals if equal else ())
+
+
+def note_whole(db: Database, root: CID) -> None:
+    """Remember that the tree of a root holds all that this device holds of the state (inside a transaction)."""
+    db.set_meta(_WHOLE, str(root).encode())
+
+
+def leave_out(db: Database, digests: Iterable[bytes]) -> None:
+    """Objects that turned out to be lost stand in no root from now on, are asked for again, and the tree is made anew
+    (inside a transaction)."""
+    if let_go(db, digests):
+        db.set_meta(LACKING, b"1")
+    db.set_meta(_WHOLE, b"")
+
+
+def waiting_root(replica: Replica) -> CID | None:
+    """The root of this device's last commit, which may still wait to be published; None before the first."""
+    last = _last_commit(replica)
+    return parse_cid(last.root) if last is not None else None
+
+
+def holds_all_of(reader: Reader, ours: CID, theirs: CID) -> Fetch[bool]:
+    """Whether the tree of `theirs` has every file of the tree of `ours`, which was made for the same commit.
+
+    Compared by their places: a provider may lay files out in its own way. Subtrees that both have are not read.
+    """
+    folders: set[CID] = set()
+
+    def note(_: str, cid: CID) -> bool:
+        folders.add(cid)
+        return True
+
+    yield from reader.walk(ours, enter=note)
+    shared: set[CID] = set()
+
+    def is_new(_: str, cid: CID) -> bool:
+        if cid in folders:
+            shared.add(cid)
+        return cid not in folders
+
+    there = yield from reader.walk(theirs, enter=is_new)
+    here = yield from reader.walk(ours, enter=lambda _, cid: cid not in shared)
+    return here.keys() <= there.keys()
 
 
 def build_ring_root(replica: Replica) -> CID:
@@ -217,41 +286,69 @@ def new_blocks(db: Database, root: CID, known: Iterable[CID]) -> Iterator[CID]:
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What reached a provider: blocks, their bytes, the root that it answered, and its handle of the pin."""
+    """What reached a provider: blocks, their bytes, the root that it answered, and its handle of the pin.
+
+    `new` were sent; `reused` were not, because it said before that it has them.
+    """
 
     blocks: int
     bytes: int
     root: CID
     handle: str
+    new: frozenset[CID] = frozenset()
+    reused: frozenset[CID] = frozenset()
 
 
-async def send(replica: Replica, provider: Provider, root: CID, known: Iterable[CID], name: str) -> Sent:
-    """Send what the provider lacks of `root` and pin it under `name`. `known` are roots whose blocks it has."""
+async def send(
+    replica: Replica, provider: Provider, root: CID, known: Iterable[CID], name: str, *, others: bool = False
+) -> Sent:
+    """Send what the provider lacks of `root` and pin it under `name`. `known` are roots whose blocks it has.
+
+    `others`: another device made the root, or had a part in it: most of it will be there, so it is asked first, and an
+    object that can be had nowhere now keeps nothing back. Raises IncompleteError, with nothing pinned, when another
+    block is neither here nor there.
+    """
     db = replica.db
     can = provider.capabilities
     known = list(known) if can.partial_car else []
     wanted = list(new_blocks(db, root, known))
-    if can.has and can.partial_car and not (known and len(wanted) <= _FEW):
-        there: set[CID] = set()
+    reused: set[CID] = set()
+    if can.has and can.partial_car and (others or not known or len(wanted) > _FEW):
         for start in range(0, len(wanted), MAX_BATCH):
-            there |= await provider.has(wanted[start : start + MAX_BATCH])
-        wanted = [cid for cid in wanted if cid not in there]
+            reused |= await provider.has(wanted[start : start + MAX_BATCH])
+        wanted = [cid for cid in wanted if cid not in reused]
+    absent = [cid for cid in wanted if not db.has_block(cid.digest)]
+    if absent:
+        if not others or not set(absent).isdisjoint(live_set(db, root).structure):
+            raise _incomplete(provider, root, absent)
+        gone = set(absent)
+        wanted = [cid for cid in wanted if cid not in gone]
     sent = [0, 0]
 
     def blocks() -> Iterator[tuple[CID, bytes]]:
         for start in range(0, len(wanted), _AT_ONCE):
             part = wanted[start : start + _AT_ONCE]
             here = read_blocks(db, [cid.digest for cid in part])
+            lost = [cid for cid in part if cid.digest not in here]
+            if lost:  # the disk lost them; a tree with a hole is never pinned
+                raise _incomplete(provider, root, lost)
             for cid in part:
-                # A body that was never fetched is not here; whoever published it still has it.
-                data = here.get(cid.digest)
-                if data is not None:
-                    sent[0] += 1
-                    sent[1] += len(data)
-                    yield cid, data
+                data = here[cid.digest]
+                sent[0] += 1
+                sent[1] += len(data)
+                yield cid, data
 
     answered = root
     if wanted or not can.pin:
         answered = same_root(root, await provider.put_car(root, blocks(), name=name), provider)
     handle = (await provider.pin(answered, name)).handle if can.pin else ""
-    return Sent(sent[0], sent[1], answered, handle)
+    return Sent(sent[0], sent[1], answered, handle, frozenset(wanted), frozenset(reused))
+
+
+def _incomplete(provider: Provider, root: CID, absent: list[CID]) -> IncompleteError:
+    blocks = "a block" if len(absent) == 1 else f"{len(absent)} blocks"
+    return IncompleteError(
+        f"{blocks} of root {root} can be had neither on this device nor at {provider.name}, for instance {absent[0]}: "
+        "nothing was pinned there",
+        missing=[cid.digest for cid in absent],
+    )

@@ -44,6 +44,10 @@ class SyncReport(msgspec.Struct):
     bytes_received: int = 0
     blocks_sent: int = 0
     bytes_sent: int = 0
+    #: Blocks that live and are missing at providers, after what could be sent again was.
+    missing: int = 0
+    #: Why nothing could be published: `not-a-writer`, `cannot-publish`; empty when it could, or nothing waited.
+    blocked: str = ""
     #: True when this device took a new id because its state had been restored or copied.
     new_identity: bool = False
     seconds: float = 0.0

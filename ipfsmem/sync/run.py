@@ -58,6 +58,10 @@ class Run:
         self.held: dict[CID, str] = {}
         #: Whether another device's head, or the anchor, has this device in its ring.
         self.known_elsewhere = False
+        #: Providers that did not take the root of this sync: no name is put there that leads to it.
+        self.without: set[str] = set()
+        #: Whether there is reason to ask each provider for every block in this sync.
+        self.suspicious = False
         #: Why nothing may be published in this sync; empty when it may.
         self.unsure = ""
 

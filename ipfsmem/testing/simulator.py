@@ -39,6 +39,7 @@ FULL: Final = Capabilities(
     list=True,
     unpin=True,
     names=True,
+    raw=True,
 )
 
 
@@ -202,6 +203,23 @@ class SimProvider:
         if self.faults.reorder:
             found = {cid: found[cid] for cid in self._random.shuffled(found)}
         self._leave(number, "get_blocks", [cid.encode() for cid in cids], found.values())
+        return found
+
+    async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """As `get_blocks`: everything here is its own."""
+        number = await self._enter("read_stored", self._capabilities.raw)
+        found = {cid: data for cid in cids if (data := self._serve(cid)) is not None}
+        self._leave(number, "read_stored", [cid.encode() for cid in cids], found.values())
+        return found
+
+    async def listing(self) -> dict[str, int]:
+        """What is stored: blocks, pins, and the newest record of each name; with the capability `listing`."""
+        number = await self._enter("listing", self._capabilities.listing)
+        cloud = self.cloud
+        found = {str(cid): len(data) for cid, data in cloud.blocks.items() if cid not in self.faults.drop}
+        found |= {f"{pin.cid} {pin.name}": 1 for pin in cloud.pins}
+        found |= {name: len(records) for name, records in cloud.names.items()}
+        self._leave(number, "listing", [], [name.encode() for name in found])
         return found
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:

@@ -38,6 +38,7 @@ from ipfsmem_providers.directory_files import (
     make_folder,
     names_in,
     read_file,
+    sizes_in,
     write_file,
 )
 from ipfsmem_providers.directory_packs import Packs, PackWriter
@@ -45,7 +46,15 @@ from ipfsmem_providers.directory_packs import Packs, PackWriter
 T = TypeVar("T")
 
 _CAPABILITIES: Final = Capabilities(
-    has=True, partial_car=True, blocks=True, pin=True, list=True, unpin=True, names=True
+    has=True,
+    partial_car=True,
+    blocks=True,
+    pin=True,
+    list=True,
+    unpin=True,
+    names=True,
+    listing=True,
+    raw=True,
 )
 _SHA256: Final = b"\x12\x20"
 _PIN_MAX: Final = 4096
@@ -127,6 +136,14 @@ class DirectoryProvider:
         by_digest = _by_digest(cids)
         found = await self._run(self._packs.get, by_digest)
         return {cid: data for digest, data in found.items() for cid in by_digest[digest]}
+
+    async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """The same: everything here is its own."""
+        return await self.get_blocks(cids)
+
+    async def listing(self) -> dict[str, int]:
+        """Packs, pins and records by name and size; nothing is opened. A pack that is to go, or lost blocks, counts as changed."""
+        return await self._run(self._listing)
 
     def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """Not here: raises ProviderRefused."""
@@ -235,6 +252,12 @@ class DirectoryProvider:
                     if isinstance(leads, CID):
                         named.add(leads)
         return Roots(frozenset(pinned), frozenset(named))
+
+    def _listing(self) -> dict[str, int]:
+        found = self._packs.listing()
+        for folder in (self._pins, self._names):
+            found |= {f"{folder.name}/{name}": size for name, size in sizes_in(folder).items()}
+        return found
 
     def _pin(self, root: CID, name: str) -> Pin:
         handle = f"{root}.{_tag(name.encode())}.json"

@@ -165,3 +165,17 @@ def names_in(folder: Path) -> list[str]:
             return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
     except FileNotFoundError:
         return []
+
+
+def sizes_in(folder: Path) -> dict[str, int]:
+    """The regular files in `folder` and their sizes in bytes; empty when there is no such folder."""
+    found = {}
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.is_file(follow_symlinks=False):
+                        found[entry.name] = entry.stat(follow_symlinks=False).st_size
+    except FileNotFoundError:
+        pass
+    return found

@@ -25,7 +25,15 @@ from ipfsmem.content.car import header
 from ipfsmem.content.cid import CID, decode_cid, raw_cid, varint
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem_providers.directory_files import NewFile, flush_folder, make_folder, names_in, sweep, write_file
+from ipfsmem_providers.directory_files import (
+    NewFile,
+    flush_folder,
+    make_folder,
+    names_in,
+    sizes_in,
+    sweep,
+    write_file,
+)
 from ipfsmem_providers.directory_index import (
     Index,
     Place,
@@ -149,6 +157,16 @@ class Packs:
         except FileNotFoundError:
             return {}
         return {name: size for size, name in sorted(found, reverse=True)}
+
+    def listing(self) -> dict[str, int]:
+        """Packs and their sizes; another size for one that lost blocks, and none for one that is marked to go."""
+        files = sizes_in(self.folder)
+        found = {}
+        for name, size in files.items():
+            ours = len(name) == 68 and name.endswith(".car") and _HEX.issuperset(name[:64])
+            if ours and f"{name[:64]}{GOING}" not in files:
+                found[name] = size + files.get(f"{name[:64]}{LOST}", 0)
+        return found
 
     def going(self) -> set[str]:
         """Packs that are marked to go, by the name of the pack."""

@@ -78,6 +78,7 @@ def test_counting_objects_in_steps_or_at_once_gives_one_folder(tmp_path: Path) -
         (tmp_path / name).mkdir()
         db = Database(tmp_path / name)
         with db.transaction():
+            db.add_blocks((digest, b"") for digest in digests)
             for start in range(0, 700, step):
                 change_objects(db, {d: (900, 1 + i % 2) for i, d in enumerate(digests[start : start + step])})
             # Named twice: one reference less and it stays. Named once: it goes. Named zero times more: nothing.

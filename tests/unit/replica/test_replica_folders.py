@@ -98,6 +98,7 @@ def test_objects_follow_the_plain_rule(batches: list[tuple[list[str], int]]) -> 
             for name in batch:
                 step = delta if delta > 0 or refs.get(name, 0) + counts.get(name, 0) > 0 else 0
                 counts[name] = counts.get(name, 0) + step
+            db.add_blocks((digest_of(name), b"1234567") for name in counts)
             change_objects(db, {digest_of(name): (7, change) for name, change in counts.items()})
             for name, change in counts.items():
                 refs[name] = refs.get(name, 0) + change

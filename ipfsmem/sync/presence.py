@@ -1,0 +1,389 @@
+"""Is what was published still there? Presence of the live set at each provider, checked as a restore would read it.
+
+Format section 7. A pin, a list and the root's own block prove nothing. Each sync looks at a listing where there is one;
+structure is read daily and every object within seven days, in an order that only this device knows. What is missing is
+named, and sent again by whoever has it, within bounds (repair.py). This module looks, remembers and judges; it sends
+nothing, and never believes a block that it did not read or ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from hashlib import blake2b, sha256
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ipfsmem.canonical import read_json
+from ipfsmem.content.cid import CID, parse_cid, raw_cid
+from ipfsmem.content.fetch import drive_async
+from ipfsmem.content.reader import Reader
+from ipfsmem.content.verify import verify_block
+from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
+from ipfsmem.replica.folders import objects_not_here
+from ipfsmem.replica.replica import Replica
+from ipfsmem.sync.live import Live, live_set
+from ipfsmem.sync.provider import MAX_BATCH, Provider, lister, raw_reader
+from ipfsmem.sync.publish import new_blocks
+from ipfsmem.sync.report import Progress, no_progress
+
+if TYPE_CHECKING:
+    from ipfsmem.content.fetch import Fetch
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+#: Structure is read again so long after it was read last: syncs once a day, however exactly, read it daily.
+STRUCTURE_MS = 20 * HOUR_MS
+#: The rolling part goes on so long after it went on last, and comes round in less than seven days.
+ROLLING_MS = 6 * HOUR_MS
+ROUND_MS = 6 * DAY_MS
+#: Blocks in one request for raw blocks.
+_BATCH = 2_000
+#: New objects that are read back at once after an upload; the others come with the rolling part.
+_SAMPLE = 64
+#: Missing blocks that are remembered by name.
+_NAMED = 10_000
+
+
+class Known(msgspec.Struct):
+    """What this device knows of one provider: a row of `presence`. Times in milliseconds since 1970 UTC."""
+
+    #: The last listing.
+    listing: dict[str, int] | None = None
+    #: The root whose tree was found to be all there, and roots of rings.
+    root: str = ""
+    rings: list[str] = []
+    structure_at: int = 0
+    objects_at: int = 0
+    #: Where the rolling part stands in its order, and when all objects had been read last.
+    cursor: str = ""
+    round_at: int = 0
+    #: What is missing there (digests, hex; the first of them), how many, since when.
+    missing: list[str] = []
+    lacking: int = 0
+    since: int = 0
+    total: int = 0
+    #: When something was checked last, and why nothing can be.
+    at: int = 0
+    unchecked: str = ""
+    #: Sent again on this day (days since 1970), in bytes; whether that was given up.
+    day: int = 0
+    sent: int = 0
+    stopped: bool = False
+
+
+class Presence(msgspec.Struct, frozen=True):
+    """What is known of one provider's copy, for people and programs.
+
+    `state`: `ok`, `missing`, `unchecked` (it cannot be checked, or was not yet), `stopped` (what was sent again went
+    missing again, so no more is sent by itself). `read` blocks were looked at just now, of `total` that live; `missing` of
+    them are not there, `shown` are some. `sent` were sent again. `at`: when something was checked last, milliseconds.
+    """
+
+    provider: str
+    state: str
+    total: int = 0
+    missing: int = 0
+    shown: list[str] = []
+    read: int = 0
+    sent: int = 0
+    at: int | None = None
+    text: str = ""
+
+
+def load(replica: Replica, provider: str) -> Known:
+    """What is known of a provider."""
+    row = replica.db.connection.execute("SELECT row FROM presence WHERE provider=?", (provider,)).fetchone()
+    return read_json(bytes(row[0]), type=Known) if row is not None else Known()
+
+
+def store(replica: Replica, provider: str, known: Known) -> None:
+    """Remember it (inside a transaction)."""
+    replica.db.connection.execute(
+        "INSERT OR REPLACE INTO presence VALUES (?,?)", (provider, msgspec.json.encode(known))
+    )
+
+
+def can_be_checked(provider: Provider) -> bool:
+    """Whether a provider lists what it stores or serves blocks of its own."""
+    return lister(provider) is not None or raw_reader(provider) is not None
+
+
+class Checker:
+    """One look at one provider for one root. `answered` is the root by which that provider knows it."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        provider: Provider,
+        root: CID,
+        answered: CID,
+        rings: Iterable[CID],
+        known: Known,
+        progress: Progress = no_progress,
+        served: Collection[CID] = (),
+    ) -> None:
+        """`served` are blocks that this provider served a moment ago."""
+        self._replica, self._provider = replica, provider
+        self._root, self._answered = root, answered
+        self._rings = [ring for ring in rings if replica.db.has_block(ring.digest)]
+        self._known = known
+        self._progress = progress
+        self._raw = raw_reader(provider)
+        self._live: Live | None = None
+        self._absent: dict[CID, None] = {}
+        self._present: set[CID] = set()
+        self._served = set(served)
+
+    @property
+    def live(self) -> Live:
+        """The live set; walked once."""
+        if self._live is None:
+            found = live_set(self._replica.db, self._root, self._rings)
+            lost = [raw_cid(digest) for digest in sorted(objects_not_here(self._replica.db))]
+            self._live = msgspec.structs.replace(found, objects=[*found.objects, *lost])
+        return self._live
+
+    async def look(self, *, every: bool = False, read_all: bool = False) -> bool:
+        """Look at what is due now; whether anything was. `every` asks for all blocks and reads structure, `read_all`
+        reads all. Raises ProviderError when the provider cannot say.
+        """
+        known, now = self._known, self._replica.world.now()
+        listing = await self._listing()
+        shrunk = (
+            listing is not None
+            and known.listing is not None
+            and any(listing.get(name) != size for name, size in known.listing.items())
+        )
+        first = known.root == ""
+        every = every or shrunk or first
+        rings = sorted(map(str, self._rings))
+        structure_due = _passed(known.structure_at, now, STRUCTURE_MS) and not first
+        rolling_due = _passed(known.objects_at, now, ROLLING_MS) and not first
+        fresh = known.root != str(self._root) or known.rings != rings
+        known.listing = listing
+        if not (every or read_all or structure_due or rolling_due or fresh or known.missing or self._lost()):
+            return False
+        if known.missing:
+            await self._ask(map(_of_hex, known.missing[:MAX_BATCH]))
+        if every or read_all or self._lost():
+            await self._look_at_all(read_all=read_all)
+        elif fresh:
+            await self._look_at_new()
+        if (structure_due or every) and not read_all:
+            await self._read_structure()
+            known.structure_at = now
+        if first:
+            known.objects_at = known.round_at = now
+        elif rolling_due and not read_all:
+            await self._read_part(now)
+        if read_all:
+            known.structure_at = known.objects_at = known.round_at = now
+        known.at, known.total = now, self.live.total
+        if not self._absent:
+            known.root, known.rings = str(self._root), rings
+        return True
+
+    async def look_again(self, cids: Collection[CID]) -> set[CID]:
+        """Those of `cids` that are there now."""
+        for cid in cids:
+            self._absent.pop(cid, None)
+            self._present.discard(cid)
+        await self._ask(cids)
+        return {cid for cid in cids if cid not in self._absent}
+
+    @property
+    def missing(self) -> list[CID]:
+        """What is not there of what was looked at, structure first."""
+        structure = set(self.live.structure) if self._absent else set()
+        return sorted(self._absent, key=lambda cid: cid not in structure)
+
+    @property
+    def seen(self) -> int:
+        """How many blocks were looked at."""
+        return len(self._present) + len(self._absent)
+
+    def _lost(self) -> bool:
+        return bool(objects_not_here(self._replica.db))
+
+    async def _listing(self) -> dict[str, int] | None:
+        lists = lister(self._provider)
+        return await lists.listing() if lists is not None else None
+
+    async def _look_at_all(self, *, read_all: bool) -> None:
+        blocks = [*self.live.structure, *self.live.objects]
+        if read_all or not self._provider.capabilities.has:
+            await self._read(blocks if read_all else self.live.structure)
+        else:
+            await self._ask(blocks)
+
+    async def _look_at_new(self) -> None:
+        """What this root has beside the one that was found there before."""
+        before = [parse_cid(self._known.root)] if self._known.root else []
+        new = set(new_blocks(self._replica.db, self._root, before))
+        new.update(cid for ring in self._rings for cid in new_blocks(self._replica.db, ring, before))
+        if self._provider.capabilities.has:
+            await self._ask(new)
+        objects = set(self.live.objects) & new
+        sample = self._ordered(objects)[:_SAMPLE]
+        await self._read([cid for cid in (*(new - objects), *sample) if cid not in self._served])
+
+    async def _read_structure(self) -> None:
+        if self._answered != self._root:
+            await self._read_foreign()
+        else:
+            await self._read(self.live.structure)
+
+    async def _read_foreign(self) -> None:
+        """Structure in a layout of the provider's own: its files by their places, compared with ours."""
+        if self._raw is None:
+            return
+        try:
+            absent = await drive_async(
+                absent_files(Reader(), self._root, self._answered), self._blocks_of_both
+            )
+        except ProviderError:
+            raise
+        except IpfsmemError:  # a folder of it is gone
+            absent = [self._root]
+        self._note(absent, present=[])
+
+    async def _blocks_of_both(self, cids: Iterable[CID]) -> dict[CID, bytes]:
+        wanted = list(cids)
+        ours = {cid: data for cid in wanted if (data := self._replica.db.block(cid.digest)) is not None}
+        left = [cid for cid in wanted if cid not in ours]
+        return ours | (await self._stored(left) if left else {})
+
+    async def _read_part(self, now: int) -> None:
+        """The next part of the rolling round."""
+        known = self._known
+        ordered = self._ordered(self.live.objects)
+        passed = now - known.objects_at if known.objects_at <= now else ROUND_MS
+        count = min(len(ordered), -(-len(ordered) * min(passed, ROUND_MS) // ROUND_MS))
+        keys = [self._key(cid) for cid in ordered]
+        start = next((i for i, key in enumerate(keys) if key > known.cursor), 0)
+        part = [ordered[(start + i) % len(ordered)] for i in range(count)]
+        await self._read(part)
+        if part:
+            if start + count >= len(ordered) or count == len(ordered):
+                known.round_at = now
+            known.cursor = self._key(part[-1])
+        known.objects_at = now
+
+    def _ordered(self, objects: Iterable[CID]) -> list[CID]:
+        """Objects in an order that follows from a secret of this device, another one for each provider."""
+        return sorted(objects, key=self._key)
+
+    def _key(self, cid: CID) -> str:
+        secret = sha256(b"presence\0" + self._replica.device.row_key + self._provider.name.encode()).digest()
+        return blake2b(cid.digest, digest_size=8, key=secret).hexdigest()
+
+    async def _ask(self, cids: Iterable[CID]) -> None:
+        """Look at blocks in the cheapest way that the provider has."""
+        if not self._provider.capabilities.has:
+            await self._read(cids)
+            return
+        wanted = [cid for cid in cids if cid not in self._present and cid not in self._absent]
+        for start in range(0, len(wanted), MAX_BATCH):
+            part = wanted[start : start + MAX_BATCH]
+            self._progress(f"checking {self._provider.name}", start, len(wanted))
+            there = await self._provider.has(part)
+            self._note([cid for cid in part if cid not in there], there)
+
+    async def _read(self, cids: Iterable[CID]) -> None:
+        """Read blocks where they are stored; without a way to do that, ask."""
+        wanted = [cid for cid in dict.fromkeys(cids) if cid not in self._absent]
+        if self._raw is None:
+            if self._provider.capabilities.has:
+                await self._ask(wanted)
+            return
+        for start in range(0, len(wanted), _BATCH):
+            part = wanted[start : start + _BATCH]
+            self._progress(f"reading {self._provider.name}", start, len(wanted))
+            found = await self._stored(part)
+            self._note([cid for cid in part if cid not in found], found)
+
+    async def _stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        assert self._raw is not None
+        found = await self._raw.read_stored(cids)
+        return {cid: data for cid, data in found.items() if _is_sound(cid, data)}
+
+    def _note(self, absent: Iterable[CID], present: Iterable[CID]) -> None:
+        self._present.update(present)
+        for cid in absent:
+            self._absent[cid] = None
+            self._present.discard(cid)
+
+
+def absent_files(reader: Reader, ours: CID, theirs: CID) -> Fetch[list[CID]]:
+    """A read (content.fetch): the structure files of the tree `ours` that `theirs` does not have with the same bytes."""
+    mine = yield from reader.walk(ours)
+    there = yield from reader.walk(theirs)
+    structure = {path: cid for path, cid in mine.items() if is_structure(path)}
+    absent = [cid for path, cid in structure.items() if path not in there]
+    both = {path: there[path] for path in structure if path in there}
+    files = yield from reader.read_files(both.values())
+    absent += [
+        structure[path] for path, cid in both.items() if sha256(files[cid]).digest() != structure[path].digest
+    ]
+    return absent
+
+
+def is_structure(path: str) -> bool:
+    """Whether a file of a root is one without which the others are not found."""
+    path = path.removeprefix("memory/.ipfsmem/")
+    return path in ("keyring.json", "head.ipm", "commit.json") or path.startswith("s/")
+
+
+def note_missing(known: Known, missing: Collection[CID], now: int) -> None:
+    """Write down what a look found to be missing in the end."""
+    known.missing = [cid.encode().hex() for cid in missing][:_NAMED]
+    known.lacking = len(missing)
+    known.since = (known.since or now) if missing else 0
+
+
+def described(replica: Replica, provider: Provider, *, read: int = 0, sent: int = 0) -> Presence:
+    """What is known of a provider's copy, in words. Local."""
+    known = load(replica, provider.name)
+    if not can_be_checked(provider):
+        return Presence(
+            provider.name,
+            "unchecked",
+            text="cannot be checked: it neither lists what it stores nor serves it by itself",
+        )
+    shown = [str(_of_hex(text)) for text in known.missing[:3]]
+    at = known.at or None
+    if known.lacking:
+        what = "1 block is" if known.lacking == 1 else f"{known.lacking:,} blocks are"
+        state, text = "missing", f"{what} missing of {known.total:,} that live"
+        if known.stopped:
+            state, text = (
+                "stopped",
+                f"{text}; what was sent again went missing again, so no more is sent by itself",
+            )
+    elif not known.at:
+        state, text = "unchecked", "not checked yet: ipfsmem sync"
+    else:
+        state, text = "ok", ""
+    return Presence(
+        provider.name, state, known.total, known.lacking, shown, read, sent, at, known.unchecked or text
+    )
+
+
+def _of_hex(text: str) -> CID:
+    from ipfsmem.content.cid import decode_cid
+
+    return decode_cid(bytes.fromhex(text))
+
+
+def _passed(last: int, now: int, time: int) -> bool:
+    """Whether `time` has passed since `last`; a time in the future is that of a clock that was set back."""
+    return not now - time < last <= now
+
+
+def _is_sound(cid: CID, data: bytes) -> bool:
+    try:
+        verify_block(cid, data)
+    except (BlockError, LimitError, FormatError):
+        return False
+    return True

@@ -1,0 +1,270 @@
+"""Sending again what is missing at a provider, by any device that has it, within bounds (format section 7).
+
+At most the size of the live tree a provider a day. What was sent again twice and is missing once more is not sent a third
+time: a provider that loses what it takes, or lets go of it on purpose, is a matter for a person. What is structure and
+can be had nowhere raises IncompleteError, so that nothing is named that nobody could read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from copy import copy
+
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.errors import FormatError, IncompleteError, ProviderError
+from ipfsmem.replica.many import blocks_here, read_blocks
+from ipfsmem.sync.anchor_pins import known_roots
+from ipfsmem.sync.live import tree_bytes
+from ipfsmem.sync.names import anchor_names, pin_name, target
+from ipfsmem.sync.presence import (
+    DAY_MS,
+    Checker,
+    Known,
+    Presence,
+    can_be_checked,
+    described,
+    load,
+    note_missing,
+    store,
+)
+from ipfsmem.sync.provider import Block, Provider
+from ipfsmem.sync.publish import leave_out, send
+from ipfsmem.sync.run import Run
+
+#: Blocks sent together.
+_AT_ONCE = 1_000
+#: What was sent again so often and is gone once more is left to a person.
+_OFTEN = 2
+#: A block that was sent again and stayed so long counts as sent for the first time (milliseconds).
+_FORGET_MS = 30 * DAY_MS
+#: A service that takes whole trees only may take a while to serve what it was sent.
+_PATIENCE_MS = 20 * 3_600_000
+
+
+async def keep_present(
+    run: Run,
+    provider: Provider,
+    root: CID,
+    answered: CID,
+    *,
+    every: bool = False,
+    read_all: bool = False,
+    mend: bool = True,
+    by_hand: bool = False,
+) -> Presence:
+    """Look at what is due of one provider, send again what is missing, remember and report it.
+
+    `every`, `read_all`: see Checker. `by_hand`: a person asked, so what went missing twice is sent all the same. Raises
+    ProviderError when it cannot say, IncompleteError when structure is neither there nor here.
+    """
+    replica = run.replica
+    if not can_be_checked(provider):
+        return described(replica, provider)
+    known = load(replica, provider.name)
+    before = copy(known)
+    served = run.fetcher.served.get(provider.name, ())
+    checker = Checker(replica, provider, root, answered, _rings(run), known, run.progress, served)
+    looked = await checker.look(every=every, read_all=read_all)
+    sent = 0
+    missing = checker.missing
+    if looked and mend and provider.capabilities.put:
+        if by_hand:
+            _begin_anew(run, provider)
+            known.stopped = False
+        if missing:
+            await _fetch_elsewhere(run, missing)
+            sent = await _send_again(run, provider, root, checker, known, missing, by_hand)
+            missing = checker.missing
+        await _list_again(run, provider, answered)
+    if looked:
+        note_missing(known, missing, replica.world.now())
+        known.stopped = known.stopped and bool(missing)
+    if known != before:
+        with replica.transaction():
+            store(replica, provider.name, known)
+    found = described(replica, provider, read=checker.seen if looked else 0, sent=sent)
+    _tell(run, found)
+    if looked:
+        _refuse_holes(run, provider, root, checker, missing)
+    return found
+
+
+async def check_one(run: Run, provider: Provider, root: CID | None, *, repair: bool, full: bool) -> Presence:
+    """One provider, because a person asked. What cannot be checked now is `unchecked`, with the reason."""
+    if root is None:
+        return Presence(provider.name, "unchecked", text="nothing was published yet: ipfsmem sync")
+    row = run.replica.db.connection.execute(
+        "SELECT answered FROM placed WHERE provider=? AND (root=? OR answered=?)",
+        (provider.name, str(root), str(root)),
+    ).fetchone()
+    answered = parse_cid(row[0]) if row is not None else root
+    try:
+        return await keep_present(
+            run, provider, root, answered, every=True, read_all=full, mend=repair, by_hand=repair
+        )
+    except IncompleteError:
+        return described(run.replica, provider)
+    except ProviderError as error:
+        return Presence(provider.name, "unchecked", text=str(error))
+
+
+def _rings(run: Run) -> list[CID]:
+    """The roots that anchors lead to, and those that were pinned for anchors where no names are kept."""
+    found = set(known_roots(run))
+    for name in anchor_names(run.replica):
+        record = run.names.known(name)
+        if record is not None:
+            with contextlib.suppress(FormatError):
+                leads = target(record)
+                if isinstance(leads, CID):
+                    found.add(leads)
+    return sorted(found, key=str)
+
+
+def _refuse_holes(run: Run, provider: Provider, root: CID, checker: Checker, missing: Sequence[CID]) -> None:
+    structure = set(checker.live.structure)
+    here = blocks_here(run.replica.db, [cid.digest for cid in missing if cid in structure])
+    holes = [cid for cid in missing if cid in structure and cid.digest not in here]
+    if holes:
+        raise IncompleteError(
+            f"{len(holes)} of the blocks by which root {root} is read are neither here nor at {provider.name}, "
+            f"for instance {holes[0]}",
+            missing=[cid.digest for cid in holes],
+        )
+
+
+def _tell(run: Run, found: Presence) -> None:
+    if found.sent:
+        count = "1 block was" if found.sent == 1 else f"{found.sent:,} blocks were"
+        run.report.say("repaired", f"{count} missing at {found.provider} and sent again")
+    if found.missing:
+        run.report.missing += found.missing
+        run.report.say("missing", f"{found.provider}: {found.text}, for instance {', '.join(found.shown)}")
+
+
+async def _fetch_elsewhere(run: Run, missing: Sequence[CID]) -> None:
+    """What this device lacks too may be at another provider. Objects that nobody has stand in no root from now on."""
+    db = run.replica.db
+    away = [cid for cid in missing if not db.has_block(cid.digest)]
+    if not away:
+        return
+    await run.fetcher.some(away)
+    with run.replica.transaction():
+        run.fetcher.keep()
+        gone = [cid.digest for cid in away if not db.has_block(cid.digest)]
+        if gone:
+            leave_out(db, gone)
+
+
+async def _send_again(
+    run: Run,
+    provider: Provider,
+    root: CID,
+    checker: Checker,
+    known: Known,
+    missing: Sequence[CID],
+    by_hand: bool,
+) -> int:
+    """Send what is here of `missing`; how many blocks are there by that."""
+    replica = run.replica
+    here = blocks_here(replica.db, [cid.digest for cid in missing])
+    wanted = [cid for cid in missing if cid.digest in here]
+    if _sent_too_often(run, provider, wanted):
+        known.stopped = True
+        return 0
+    today = replica.world.now() // DAY_MS
+    if known.day != today:
+        known.day, known.sent = today, 0
+    most = (
+        sum(tree_bytes(replica.db, one) for one in (root, *_rings(run))) * (2 if by_hand else 1) - known.sent
+    )
+    if provider.capabilities.partial_car:
+        return await _send_blocks(run, provider, root, checker, known, wanted, most)
+    now = replica.world.now()
+    if not by_hand and (now - (known.since or now) < _PATIENCE_MS or most <= 0):
+        return 0
+    return await _send_tree(run, provider, root, checker, known, wanted)
+
+
+async def _send_blocks(
+    run: Run, provider: Provider, root: CID, checker: Checker, known: Known, wanted: list[CID], most: int
+) -> int:
+    done = 0
+    for start in range(0, len(wanted), _AT_ONCE):
+        part = wanted[start : start + _AT_ONCE]
+        data = read_blocks(run.replica.db, [cid.digest for cid in part])
+        blocks: list[Block] = []
+        for cid in part:
+            block = data.get(cid.digest)
+            if block is not None and len(block) <= most:
+                blocks.append((cid, block))
+                most -= len(block)
+        if not blocks:
+            continue
+        await provider.put_car(root, blocks, name=pin_name(run.anchor))
+        size = sum(len(block) for _, block in blocks)
+        known.sent += size
+        run.report.blocks_sent += len(blocks)
+        run.report.bytes_sent += size
+        _count(run, provider, [cid for cid, _ in blocks])
+        done += len(await checker.look_again([cid for cid, _ in blocks]))
+    return done
+
+
+async def _send_tree(
+    run: Run, provider: Provider, root: CID, checker: Checker, known: Known, wanted: list[CID]
+) -> int:
+    """Where only whole trees are taken: the entry that does not serve what it promised goes, the tree is sent anew."""
+    if not wanted:
+        return 0
+    if provider.capabilities.list and provider.capabilities.unpin:
+        for pin in await provider.pins(pin_name(run.anchor)):
+            if pin.cid == root:
+                await provider.unpin(pin)
+    sent = await send(run.replica, provider, root, (), pin_name(run.anchor))
+    known.sent += sent.bytes
+    run.report.blocks_sent += sent.blocks
+    run.report.bytes_sent += sent.bytes
+    _count(run, provider, wanted)
+    return len(await checker.look_again(wanted))
+
+
+async def _list_again(run: Run, provider: Provider, answered: CID) -> None:
+    """The root stands in the provider's list, by which a collection there knows what to keep."""
+    can = provider.capabilities
+    if not can.list or answered in {pin.cid for pin in await provider.pins(pin_name(run.anchor))}:
+        return
+    if can.pin and can.partial_car:
+        await provider.pin(answered, pin_name(run.anchor))
+        return
+    with run.replica.transaction():  # placed anew by the next sync
+        run.replica.db.connection.execute(
+            "DELETE FROM placed WHERE provider=? AND answered=?", (provider.name, str(answered))
+        )
+
+
+def _sent_too_often(run: Run, provider: Provider, wanted: Sequence[CID]) -> bool:
+    """Whether one of these blocks was sent there twice by a repair already, and went missing each time."""
+    digests = {cid.digest for cid in wanted}
+    rows = run.replica.db.connection.execute(
+        "SELECT digest FROM sent_again WHERE provider=? AND times>=? AND at>?",
+        (provider.name, _OFTEN, run.replica.world.now() - _FORGET_MS),
+    )
+    return any(bytes(row[0]) in digests for row in rows)
+
+
+def _begin_anew(run: Run, provider: Provider) -> None:
+    with run.replica.transaction():
+        run.replica.db.connection.execute("DELETE FROM sent_again WHERE provider=?", (provider.name,))
+
+
+def _count(run: Run, provider: Provider, cids: Sequence[CID]) -> None:
+    now = run.replica.world.now()
+    with run.replica.transaction():
+        db = run.replica.db.connection
+        db.execute("DELETE FROM sent_again WHERE at < ?", (now - _FORGET_MS,))
+        db.executemany(
+            "INSERT INTO sent_again VALUES (?,?,1,?) ON CONFLICT(provider, digest) DO UPDATE SET times=times+1, at=excluded.at",
+            [(provider.name, cid.digest, now) for cid in cids],
+        )

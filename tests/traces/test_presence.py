@@ -1,0 +1,508 @@
+"""Presence (format section 7): what was published is still there, or every device that can tell says what is not.
+
+Findings L1, L2, L3 and the traces of the format's rules 19 to 24, over a simulated provider and over a real folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ipfsmem_providers.directory import DirectoryProvider
+from msgspec.structs import replace
+
+from ipfsmem.causal.value import Value
+from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
+from ipfsmem.errors import IncompleteError, IpfsmemError, ProviderError, ProviderUnavailable
+from ipfsmem.memory import Memory
+from ipfsmem.sync.ipns import parse_record
+from ipfsmem.sync.live import live_set
+from ipfsmem.sync.presence import load
+from ipfsmem.sync.provider import Block
+from ipfsmem.sync.publish import leave_out, waiting_root
+from ipfsmem.testing.simulator import FULL, SimProvider
+from tests.device_lab import ROOT, Lab, all_texts, body, kinds, lab_in, same, says
+from tests.folder_lab import FolderLab
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[FolderLab]:
+    made = FolderLab(tmp_path)
+    yield made
+    made.close()
+
+
+def two(lab: Lab, texts: int = 8) -> tuple[Memory, Memory]:
+    """A and C in step, with so many texts, each published by itself."""
+    a = lab.create("a")
+    lab.sync(a)
+    c = lab.restore("c")
+    for n in range(texts):
+        a.write(f"k{n}", f"text {n}")
+        lab.sync(a)
+    lab.settle(a, c)
+    return a, c
+
+
+def newest(memory: Memory) -> CID:
+    root = memory.status().root
+    assert root is not None
+    return parse_cid(root)
+
+
+def body_block(memory: Memory, key: str) -> CID:
+    ((_, value),) = memory.replica.store.entry(f"m/{key}").items()
+    return block_of(value)
+
+
+def block_of(value: Value) -> CID:
+    assert value.loc is not None
+    return raw_cid(bytes.fromhex(value.loc.sha))
+
+
+def forget_block(memory: Memory, cid: CID) -> None:
+    """A device's disk loses a block."""
+    with memory.replica.transaction():
+        memory.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (cid.digest,))
+
+
+# -- L1: nothing is named that is not there ---------------------------------------------------------------------------
+
+
+class Full(DirectoryProvider):
+    """A folder that takes no block while `full`."""
+
+    full = False
+
+    async def put_car(self, root: CID, blocks, *, name: str) -> CID:  # type: ignore[no-untyped-def]
+        if Full.full:
+            raise ProviderUnavailable("no space left")
+        return await super().put_car(root, blocks, name=name)
+
+
+def test_l1_gc_after_a_sync_that_failed_keeps_what_waits(tmp_path: Path) -> None:
+    """Finding L1: a full stick, room again, `gc`, `sync`: the text is published for others and for a new device."""
+    lab = FolderLab(tmp_path, kind=Full)
+    a, c = two(lab, 1)
+    a.write("tone", "precious")
+    Full.full = True
+    try:
+        with pytest.raises(ProviderUnavailable):
+            lab.sync(a)
+    finally:
+        Full.full = False
+    asyncio.run(a.gc())
+    report = lab.sync(a)
+    assert report.blocks_sent > 0 and not a.status().unpublished
+    assert lab.sync(c).entries_changed == 1 and body(c, "tone") == "precious"
+    assert body(lab.restore("d"), "tone") == "precious"
+    lab.close()
+
+
+@pytest.mark.parametrize("which", ["a state node", "the head", "the ring", "a folder"])
+def test_l1_a_structural_block_that_is_nowhere_is_neither_pinned_nor_named(lab: Lab, which: str) -> None:
+    a, c = two(lab, 3)
+    a.write("more", "a text that makes a new root")
+    lab.clock.advance(86_400)
+    before = newest(c)
+    db = a.replica.db
+
+    def lose(root: CID) -> CID:
+        live = live_set(db, root)
+        known = set(live_set(db, before).structure)
+        new = [cid for cid in live.structure if cid not in known and cid != root]
+        folders = [cid for cid in new if cid.codec == 0x70]
+        files = [cid for cid in new if cid.codec != 0x70]
+        names = {link.name: link.cid for link in links(db.block(root.digest))}
+        lost = {
+            "a folder": folders[0],
+            "the head": names["head.ipm"],
+            "the ring": names["keyring.json"],
+            "a state node": next(cid for cid in files if cid not in names.values()),
+        }[which]
+        forget_block(a, lost)
+        lab.cloud.blocks.pop(lost, None)
+        return lost
+
+    provider = lab.provider("a")
+    provider.faults.refuse = False
+    real = provider.put_car
+
+    async def cut(root: CID, blocks, *, name: str) -> CID:  # type: ignore[no-untyped-def]
+        raise ProviderUnavailable("cut")
+
+    provider.put_car = cut  # type: ignore[method-assign]
+    with pytest.raises(ProviderUnavailable):
+        lab.sync(a)
+    provider.put_car = real  # type: ignore[method-assign]
+    waiting = waiting_root(a.replica)
+    assert waiting is not None
+    lost = lose(waiting)
+    pins = {pin.cid for pin in lab.cloud.pins}
+    try:
+        lab.sync(a)
+    except IncompleteError as error:
+        assert lost.digest in error.missing
+        assert {pin.cid for pin in lab.cloud.pins} == pins
+        assert which in ("a state node", "a folder")
+        assert lab.record_root(a.replica.device.sign_public) == before
+        assert a.status().unpublished
+    else:  # made anew from what it is derived from
+        assert lab.cloud.blocks.keys() >= set(live_set(db, newest(a)).structure)
+    lab.restore("d")
+
+
+def links(data: bytes | None):  # type: ignore[no-untyped-def]
+    from ipfsmem.content.dagpb import decode_node
+
+    assert data is not None
+    return decode_node(data).links
+
+
+def test_l1_no_name_is_put_where_the_root_was_not_taken(tmp_path: Path) -> None:
+    """Two folders, one of which takes small files and no blocks: its names lead to what it has."""
+    lab = FolderLab(tmp_path, kind=Full)
+    other = tmp_path / "other"
+    other.mkdir()
+    a = lab.create("a")
+    both = [Full(lab.shared), DirectoryProvider(other)]
+    asyncio.run(a.sync(both))
+    name = ipns_name(a.replica.device.sign_public)
+    a.write("tone", "x")
+    Full.full = True
+    try:
+        lab.clock.advance(1)
+        report = asyncio.run(a.sync(both))
+    finally:
+        Full.full = False
+    assert "not published at" in says(report, "provider-down")
+    records = [asyncio.run(one.get_name(name)) for one in both]
+    values = [parse_record(record).value for record in records if record is not None]
+    assert len(values) == 2 and values[0] != values[1] == f"/ipfs/{report.root}"
+    lab.clock.advance(1)
+    assert asyncio.run(a.sync(both)).blocks_sent > 0
+    record = asyncio.run(both[0].get_name(name))
+    assert record is not None and parse_record(record).value == values[1]
+    lab.close()
+
+
+# -- L2: what is lost is noticed, and sent again -----------------------------------------------------------------------
+
+
+def test_l2_every_pack_that_is_lost_is_sent_again_at_the_next_sync(tmp_path: Path) -> None:
+    """Finding L2 (f3): whichever pack goes, a device that has everything says so, and a new device misses nothing."""
+    n = 0
+    while True:
+        lab = FolderLab(tmp_path / str(n))
+        a, c = two(lab, 5)
+        packs = lab.packs()
+        if n == len(packs):
+            lab.close()
+            break
+        lost = set(lab.lose_pack(packs[n]))
+        live = live_set(a.replica.db, newest(a))
+        report = lab.sync(a)
+        assert ("repaired" in kinds(report)) == bool(lost & {*live.structure, *live.objects}) or (
+            report.blocks_sent > 0
+        )
+        assert report.missing == 0
+        fresh = lab.restore("d")
+        assert all_texts(fresh) == all_texts(a) == all_texts(c)
+        lab.close()
+        n += 1
+
+
+def test_l2_the_first_big_pack_is_lost(shared: FolderLab) -> None:
+    """f3b: 300 memories in one pack, then single edits."""
+    a = shared.create("a")
+    shared.sync(a)
+    files = {f"k{i}.md": f"text {i}" for i in range(300)}
+    a.import_(json.dumps({"version": "memory/0.1", "index": "", "files": files, "timeline": []}))
+    shared.sync(a)
+    for i in range(3):
+        a.write(f"k{i}", f"edit {i}")
+        shared.sync(a)
+    lost = shared.lose_pack(max(shared.packs(), key=lambda p: p.stat().st_size))
+    assert len(lost) > 300
+    a.write("new", "x")
+    report = shared.sync(a)
+    assert "repaired" in kinds(report) and report.missing == 0
+    assert len(shared.restore("d").files()) == 301
+
+
+def test_l2_the_pack_with_the_ring_of_the_anchor_is_lost(shared: FolderLab) -> None:
+    """f3c: nobody can restore without it, and no name differs."""
+    a, _ = two(shared, 2)
+    record = asyncio.run(shared.provider("a").get_name(ipns_name(ROOT.head_public)))
+    assert record is not None
+    anchor = parse_cid(parse_record(record).value.removeprefix("/ipfs/"))
+    from ipfsmem.content.car import read_car
+
+    (pack,) = [p for p in shared.packs() if anchor in [cid for cid, _ in read_car(p.read_bytes())]]
+    shared.lose_pack(pack)
+    with pytest.raises(ProviderError):
+        shared.restore("d1")
+    assert "repaired" in kinds(shared.sync(a))
+    assert all_texts(shared.restore("d2")) == all_texts(a)
+
+
+def test_l2_all_packs_are_lost(shared: FolderLab) -> None:
+    """f3d: pins and names are still there and say nothing."""
+    a, c = two(shared, 20)
+    for pack in shared.packs():
+        shared.lose_pack(pack)
+    assert "repaired" in kinds(shared.sync(c))
+    assert all_texts(shared.restore("d")) == all_texts(a)
+
+
+def test_l2_pins_and_names_that_are_lost_come_back(shared: FolderLab) -> None:
+    a, c = two(shared, 3)
+    for folder in ("pins", "names"):
+        for file in (shared.shared / folder).iterdir():
+            file.unlink()
+    shared.sync(a)
+    shared.sync(c)
+    assert all_texts(shared.restore("d")) == all_texts(a)
+    pins = asyncio.run(shared.provider("x").pins(pin_name_of(a)))
+    assert newest(a) in {pin.cid for pin in pins}
+
+
+def pin_name_of(memory: Memory) -> str:
+    from ipfsmem.sync.names import pin_name
+
+    vault = memory.replica.config.vault
+    assert vault is not None
+    return pin_name(bytes.fromhex(vault.anchor))
+
+
+def test_a_device_that_lacks_what_is_missing_says_so_until_one_that_has_it_comes(shared: FolderLab) -> None:
+    a, c = two(shared, 4)
+    lost = body_block(a, "k2")
+    victim = next(p for p in shared.packs() if lost in [cid for cid, _ in read_blocks_of(p)])
+    shared.lose_pack(victim)
+    forget_block(c, lost)
+    for _ in range(3):
+        report = shared.sync(c)
+        assert report.missing >= 1 and str(lost) in says(report, "missing")
+    status = c.status()
+    assert any(one.state == "missing" and one.missing >= 1 for one in status.presence)
+    assert "repaired" in kinds(shared.sync(a))
+    assert shared.sync(c).missing == 0
+    assert all(one.state == "ok" for one in c.status().presence)
+
+
+def read_blocks_of(pack: Path) -> list[Block]:
+    from ipfsmem.content.car import read_car
+
+    return list(read_car(pack.read_bytes()))
+
+
+# -- the rolling part ---------------------------------------------------------------------------------------------------
+
+
+def test_one_random_block_is_named_and_sent_again_within_the_round(lab: Lab) -> None:
+    """A provider that lists nothing loses one object in silence, and goes on saying that it has it."""
+    a, _ = two(lab, 60)
+    lost = body_block(a, "k17")
+    lab.provider("a").faults.has = "all"
+    del lab.cloud.blocks[lost]
+    for _ in range(7):
+        lab.clock.advance(86_400)
+        report = lab.sync(a)
+        if lost in lab.cloud.blocks:
+            break
+    assert lost in lab.cloud.blocks and "repaired" in kinds(report)
+
+
+def test_structure_is_missed_within_a_day(lab: Lab) -> None:
+    a, _ = two(lab, 10)
+    live = live_set(a.replica.db, newest(a))
+    lab.provider("a").faults.has = "all"
+    for lost in live.structure:
+        del lab.cloud.blocks[lost]
+        lab.clock.advance(86_400)
+        report = lab.sync(a)
+        assert lost in lab.cloud.blocks and "repaired" in kinds(report)
+        # What was sent again twice and is gone once more would be left to a person.
+        lab.clock.advance(31 * 86_400)
+        lab.sync(a)
+
+
+def test_a_byte_that_flips_in_a_folder_is_noticed_within_the_round(shared: FolderLab) -> None:
+    """A listing shows names and sizes; what is in a pack is read in the rolling part."""
+    a, _ = two(shared, 30)
+    lost = body_block(a, "k11")
+    pack = next(p for p in shared.packs() if lost in [cid for cid, _ in read_blocks_of(p)])
+    data = pack.read_bytes()
+    sealed = dict(read_blocks_of(pack))[lost]
+    at = data.index(sealed) + len(sealed) // 2
+    pack.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    for _ in range(7):
+        shared.clock.advance(86_400)
+        shared.sync(a)
+        if lost in asyncio.run(shared.provider("x").get_blocks([lost])):
+            break
+    else:
+        raise AssertionError("not noticed in seven days")
+
+
+def test_all_objects_are_read_within_seven_days_in_an_order_that_the_provider_cannot_know(lab: Lab) -> None:
+    a, c = two(lab, 80)
+    orders = []
+    for name, memory in (("a", a), ("c", c)):
+        provider = lab.provider(name)
+        provider.wire.clear()
+        for _ in range(7):
+            lab.clock.advance(86_400)
+            lab.sync(memory)
+        objects = {cid.encode() for cid in live_set(memory.replica.db, newest(memory)).objects}
+        read = [
+            exchange.sent[i : i + 36]
+            for exchange in provider.wire
+            if exchange.call == "read_stored"
+            for i in range(0, len(exchange.sent), 37)
+        ]
+        order = [cid for cid in dict.fromkeys(read) if cid in objects]
+        assert set(order) == objects
+        orders.append(order)
+    assert orders[0] != orders[1] != sorted(orders[1])
+
+
+# -- repair --------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_undone_twice_is_left_to_a_person(lab: Lab) -> None:
+    a, _ = two(lab, 5)
+    lost = body_block(a, "k3")
+    stopped = None
+    for n in range(5):
+        lab.cloud.blocks.pop(lost, None)
+        lab.clock.advance(7 * 86_400)
+        report = lab.sync(a)
+        if lost not in lab.cloud.blocks:
+            stopped = n
+            break
+    assert stopped == 2 and report.missing == 1
+    assert a.status().presence[0].state == "stopped"
+    (found,) = asyncio.run(a.check_providers(repair=True))
+    assert found.state == "ok" and found.sent == 1 and lost in lab.cloud.blocks
+
+
+def test_a_repair_sends_no_more_a_day_than_the_live_tree_has(lab: Lab) -> None:
+    listing = replace(FULL, listing=True)
+    lab.providers["a"] = SimProvider(lab.cloud, clock=lab.clock, capabilities=listing)
+    a, _ = two(lab, 30)
+    sizes = {cid: len(data) for cid, data in lab.cloud.blocks.items()}
+    live = live_set(a.replica.db, newest(a))
+    tree = sum(sizes[cid] for cid in (*live.structure, *live.objects))
+    sent = 0
+    for _ in range(10):
+        for cid in (*live.structure, *live.objects):
+            lab.cloud.blocks.pop(cid, None)
+        lab.clock.advance(600)
+        sent += lab.sync(a).bytes_sent
+    assert 0 < sent <= tree + 4096
+    lab.clock.advance(86_400)
+    assert lab.sync(a).bytes_sent > 0
+
+
+def test_a_provider_that_can_neither_list_nor_read_is_named_as_such(tmp_path: Path) -> None:
+    with lab_in(tmp_path) as lab:
+        lab.providers["a"] = SimProvider(lab.cloud, clock=lab.clock, capabilities=replace(FULL, raw=False))
+        a = lab.create("a")
+        lab.sync(a)
+        (found,) = a.status().presence
+        assert found.state == "unchecked" and "cannot be checked" in found.text
+        (found,) = asyncio.run(a.check_providers())
+        assert found.state == "unchecked"
+
+
+# -- rule 24: what is missing everywhere ----------------------------------------------------------------------------------
+
+
+def test_a_head_with_one_object_missing_goes_into_a_complete_root_by_whoever_has_it(lab: Lab) -> None:
+    """format-next trace: head with one object missing that another device holds: same commit, complete root."""
+    a, c = two(lab, 6)
+    b = lab.restore("b")
+    lab.settle(a, b, c)
+    b.write("late", "b's text")
+    lab.sync(b)
+    lost = body_block(b, "late")
+    # C joins what it says, and cannot have its text: not from the provider, not from B, who is off.
+    held = lab.cloud.blocks.pop(lost)
+    c.write("mine", "c goes on")
+    report = lab.sync(c)
+    assert report.published and report.not_fetched == 1 and "left-out" in kinds(report)
+    incomplete = newest(c)
+    paths = live_set(c.replica.db, incomplete)
+    assert lost not in paths.objects
+    # A device with nothing gets the same, and says what it lacks.
+    fresh = lab.restore("d")
+    assert fresh.status().not_fetched == 1 and body(fresh, "mine") == "c goes on"
+    # B comes back, and within the round its text is there again.
+    for _ in range(7):
+        lab.clock.advance(86_400)
+        lab.sync(b)
+    assert held is not None and lost in lab.cloud.blocks
+    assert newest(b) != incomplete
+    lab.settle(a, b, c, fresh)
+    same(a, b, c)
+    assert lost in live_set(a.replica.db, newest(a)).objects
+    assert body(fresh, "late") == "b's text"
+
+
+def test_the_same_commit_goes_into_the_complete_tree(lab: Lab) -> None:
+    """No new commit is made for it: whoever sees both takes the one that holds everything."""
+    a, c = two(lab, 3)
+    lost = body_block(a, "k1")
+    lab.cloud.blocks.pop(lost)
+    forget_block(c, lost)
+    with c.replica.transaction():
+        leave_out(c.replica.db, [lost.digest])
+    c.write("mine", "c goes on")
+    assert lab.sync(c).published
+    incomplete, commits = newest(c), c.log()[0].commit
+    report = lab.sync(a)
+    assert not report.published and newest(a) != incomplete
+    assert (a.log()[0].commit, a.log()[0].device) == (commits, c.device)
+    lab.settle(a, c)
+    same(a, c)
+    assert newest(c) == newest(a) and c.status().not_fetched == 0
+
+
+def test_an_object_missing_everywhere_does_not_stop_the_others(lab: Lab) -> None:
+    a, c = two(lab, 3)
+    lost = body_block(a, "k1")
+    for memory in (a, c):
+        forget_block(memory, lost)
+    lab.cloud.blocks.pop(lost)
+    for _ in range(7):
+        lab.clock.advance(86_400)
+        report = lab.sync(a)
+    assert report.missing == 1 and str(lost) in says(report, "missing")
+    for n in range(3):
+        a.write(f"more{n}", "x")
+        report = lab.sync(a)
+        assert report.published and "left-out" in kinds(report)
+        assert lost not in live_set(a.replica.db, newest(a)).objects
+        lab.sync(c)
+    assert body(lab.restore("d"), "more2") == "x"
+    with pytest.raises(IpfsmemError, match="not fetched"):
+        a.read("k1")
+
+
+def test_known_presence_is_forgotten_when_a_provider_is_another_one(lab: Lab) -> None:
+    a, _ = two(lab, 2)
+    other = SimProvider(clock=lab.clock, name="second")
+    asyncio.run(a.sync([lab.provider("a"), other]))
+    assert load(a.replica, "second").root == str(newest(a))
+    assert {one.provider for one in a.status().presence} == {"simulator", "second"}
