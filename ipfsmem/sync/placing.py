@@ -16,7 +16,7 @@ from ipfsmem.errors import (
 from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
 from ipfsmem.sync.mending import mend
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
-from ipfsmem.sync.presence import load
+from ipfsmem.sync.presence import can_be_checked, load
 from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.publish import Sent, new_blocks, send
 from ipfsmem.sync.repair import keep_present
@@ -104,11 +104,11 @@ async def place_at(run: Run, provider: Provider, root: CID) -> CID:
         pinned = [pin for pin in await provider.pins(name) if pin.cid == root]
         sent = Sent(0, 0, root, pinned[0].handle) if pinned else None
     if sent is None:
-        confirmed = load(run.replica, provider.name).root
-        known = [parse_cid(confirmed)] if confirmed else []
+        known = _whole_there(run, provider)
         await _fetch_tree(run, root, known)
         others = root in run.heads or run.report.heads_joined > 0
-        sent = await send(run.replica, provider, root, known, name, others=others)
+        served = run.fetcher.served.get(provider.name, ())
+        sent = await send(run.replica, provider, root, known, name, others=others, served=served)
     run.report.blocks_sent += sent.blocks
     run.report.bytes_sent += sent.bytes
     with run.replica.transaction():
@@ -117,6 +117,18 @@ async def place_at(run: Run, provider: Provider, root: CID) -> CID:
             (provider.name, str(root), str(sent.root), sent.handle, run.replica.world.now()),
         )
     return sent.root
+
+
+def _whole_there(run: Run, provider: Provider) -> list[CID]:
+    """Roots whose trees are at a provider: the one that was last found whole there, or where nothing can be found out
+    what was placed there last."""
+    if can_be_checked(provider):
+        confirmed = load(run.replica, provider.name).root
+        return [parse_cid(confirmed)] if confirmed else []
+    rows = run.replica.db.connection.execute(
+        "SELECT root FROM placed WHERE provider=? ORDER BY at DESC LIMIT 2", (provider.name,)
+    )
+    return [parse_cid(text) for (text,) in rows.fetchall()]
 
 
 async def _fetch_tree(run: Run, root: CID, known: Sequence[CID]) -> None:

@@ -50,7 +50,7 @@ class Known(msgspec.Struct):
 
     #: The last listing.
     listing: dict[str, int] | None = None
-    #: The root whose tree was found to be all there, and roots of rings.
+    #: The root whose tree was found to be all there, but for what is named below as missing, and roots of rings.
     root: str = ""
     rings: list[str] = []
     structure_at: int = 0
@@ -133,6 +133,7 @@ class Checker:
         self._live: Live | None = None
         self._absent: dict[CID, None] = {}
         self._present: set[CID] = set()
+        #: Read there in this sync already.
         self._served = set(served)
 
     @property
@@ -180,7 +181,7 @@ class Checker:
         if read_all:
             known.structure_at = known.objects_at = known.round_at = now
         known.at, known.total = now, self.live.total
-        if not self._absent:
+        if len(self._absent) <= _NAMED:  # what is missing is asked for again by its name
             known.root, known.rings = str(self._root), rings
         return True
 
@@ -189,6 +190,7 @@ class Checker:
         for cid in cids:
             self._absent.pop(cid, None)
             self._present.discard(cid)
+            self._served.discard(cid)
         await self._ask(cids)
         return {cid for cid in cids if cid not in self._absent}
 
@@ -226,7 +228,7 @@ class Checker:
             await self._ask(new)
         objects = set(self.live.objects) & new
         sample = self._ordered(objects)[:_SAMPLE]
-        await self._read([cid for cid in (*(new - objects), *sample) if cid not in self._served])
+        await self._read([*(new - objects), *sample])
 
     async def _read_structure(self) -> None:
         if self._answered != self._root:
@@ -283,7 +285,8 @@ class Checker:
         if not self._provider.capabilities.has:
             await self._read(cids)
             return
-        wanted = [cid for cid in cids if cid not in self._present and cid not in self._absent]
+        done = self._present | self._absent.keys() | self._served
+        wanted = [cid for cid in dict.fromkeys(cids) if cid not in done]
         for start in range(0, len(wanted), MAX_BATCH):
             part = wanted[start : start + MAX_BATCH]
             self._progress(f"checking {self._provider.name}", start, len(wanted))
@@ -292,7 +295,7 @@ class Checker:
 
     async def _read(self, cids: Iterable[CID]) -> None:
         """Read blocks where they are stored; without a way to do that, ask."""
-        wanted = [cid for cid in dict.fromkeys(cids) if cid not in self._absent]
+        wanted = [cid for cid in dict.fromkeys(cids) if cid not in self._absent and cid not in self._served]
         if self._raw is None:
             if self._provider.capabilities.has:
                 await self._ask(wanted)

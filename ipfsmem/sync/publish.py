@@ -8,7 +8,7 @@ and nothing is pinned or named of which a block is neither here nor there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
@@ -300,12 +300,19 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 async def send(
-    replica: Replica, provider: Provider, root: CID, known: Iterable[CID], name: str, *, others: bool = False
+    replica: Replica,
+    provider: Provider,
+    root: CID,
+    known: Iterable[CID],
+    name: str,
+    *,
+    others: bool = False,
+    served: Collection[CID] = (),
 ) -> Sent:
     """Send what the provider lacks of `root` and pin it under `name`. `known` are roots whose blocks it has.
 
     `others`: another device made the root, or had a part in it: most of it will be there, so it is asked first, and an
-    object that can be had nowhere now keeps nothing back. Raises IncompleteError, with nothing pinned, when another
+    object that can be had nowhere now keeps nothing back. `served`: blocks that the provider served a moment ago. Raises IncompleteError, with nothing pinned, when another
     block is neither here nor there.
     """
     db = replica.db
@@ -314,8 +321,10 @@ async def send(
     wanted = list(new_blocks(db, root, known))
     reused: set[CID] = set()
     if can.has and can.partial_car and (others or not known or len(wanted) > _FEW):
-        for start in range(0, len(wanted), MAX_BATCH):
-            reused |= await provider.has(wanted[start : start + MAX_BATCH])
+        reused.update(cid for cid in wanted if cid in served)
+        asked = [cid for cid in wanted if cid not in reused]
+        for start in range(0, len(asked), MAX_BATCH):
+            reused |= await provider.has(asked[start : start + MAX_BATCH])
         wanted = [cid for cid in wanted if cid not in reused]
     absent = [cid for cid in wanted if not db.has_block(cid.digest)]
     if absent:

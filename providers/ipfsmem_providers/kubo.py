@@ -33,7 +33,7 @@ from ipfsmem_providers.kubo_rpc import CommandFailed, KuboRpc, node_authorizatio
 from ipfsmem_providers.provider_settings import choice, seconds, setting
 
 _CAPABILITIES: Final = Capabilities(
-    has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True
+    has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True, raw=True
 )
 _IMPORT_MAX: Final = 1024 * 1024
 
@@ -94,6 +94,10 @@ class KuboProvider:
         if missing and self._network:
             await self._blocks.find(missing, found)
         return found
+
+    async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Checked blocks that the node holds, without the network."""
+        return await self._blocks.get(cids)
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """The checked blocks of a tree, depth first. Nothing when the node lacks the root."""
