@@ -30,7 +30,7 @@ specific class with a message that says what happened and to what. Nothing here 
         ├ ProviderUnavailable
         ├ ProviderRefused
         ├ NoVaultError
-        └ IncompleteError
+        └ MissingError
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class NoVaultError(ProviderError):
         self.doubt = doubt
 
 
-class IncompleteError(ProviderError):
+class MissingError(ProviderError):
     """Something that lives is missing at a provider"""
 
     exit_code = 44

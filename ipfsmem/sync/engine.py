@@ -18,9 +18,9 @@ from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
     ConfigError,
-    IncompleteError,
     IpfsmemError,
     MembershipError,
+    MissingError,
     NoVaultError,
     ProviderError,
 )
@@ -322,7 +322,7 @@ async def publish(run: Run, layout: Layout) -> None:
         return
     try:
         answered = await place(run, ready.root)
-    except IncompleteError as error:
+    except MissingError as error:
         # What the disk of this device lost is made anew where it can be; texts that are nowhere else are left out.
         with replica.transaction():
             leave_out(replica.db, error.missing)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.errors import (
     ConfigError,
-    IncompleteError,
+    MissingError,
     ProviderError,
 )
 from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
@@ -79,7 +79,7 @@ async def _bring_to(run: Run, provider: Provider, root: CID) -> CID:
     answered = await place_at(run, provider, root)
     try:
         await keep_present(run, provider, root, answered, every=run.suspicious)
-    except IncompleteError:
+    except MissingError:
         raise
     except ProviderError as error:
         run.report.failed(f"what is at {provider.name} could not be checked", error)

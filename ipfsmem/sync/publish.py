@@ -18,7 +18,7 @@ from ipfsmem.causal.value import Seen, sign_seen
 from ipfsmem.content.cid import CID, PB_PREFIX, parse_cid
 from ipfsmem.content.dagpb import decode_link, link_fields
 from ipfsmem.content.reader import Reader
-from ipfsmem.errors import IncompleteError
+from ipfsmem.errors import MissingError
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.folders import add_file, add_folder, hold_what_came, let_go
 from ipfsmem.replica.many import read_blocks
@@ -312,7 +312,7 @@ async def send(
     """Send what the provider lacks of `root` and pin it under `name`. `known` are roots whose blocks it has.
 
     `others`: another device made the root, or had a part in it: most of it will be there, so it is asked first, and an
-    object that can be had nowhere now keeps nothing back. `served`: blocks that the provider served a moment ago. Raises IncompleteError, with nothing pinned, when another
+    object that can be had nowhere now keeps nothing back. `served`: blocks that the provider served a moment ago. Raises MissingError, with nothing pinned, when another
     block is neither here nor there.
     """
     db = replica.db
@@ -354,9 +354,9 @@ async def send(
     return Sent(sent[0], sent[1], answered, handle, frozenset(wanted), frozenset(reused))
 
 
-def _incomplete(provider: Provider, root: CID, absent: list[CID]) -> IncompleteError:
+def _incomplete(provider: Provider, root: CID, absent: list[CID]) -> MissingError:
     blocks = "a block" if len(absent) == 1 else f"{len(absent)} blocks"
-    return IncompleteError(
+    return MissingError(
         f"{blocks} of root {root} can be had neither on this device nor at {provider.name}, for instance {absent[0]}: "
         "nothing was pinned there",
         missing=[cid.digest for cid in absent],

@@ -2,7 +2,7 @@
 
 At most the size of the live tree a provider a day. What was sent again twice and is missing once more is not sent a third
 time: a provider that loses what it takes, or lets go of it on purpose, is a matter for a person. What is structure and
-can be had nowhere raises IncompleteError, so that nothing is named that nobody could read.
+can be had nowhere raises MissingError, so that nothing is named that nobody could read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from copy import copy
 
 from ipfsmem.content.cid import CID, parse_cid
-from ipfsmem.errors import FormatError, IncompleteError, ProviderError
+from ipfsmem.errors import FormatError, MissingError, ProviderError
 from ipfsmem.replica.many import blocks_here, read_blocks
 from ipfsmem.sync.anchor_pins import known_roots
 from ipfsmem.sync.live import tree_bytes
@@ -56,7 +56,7 @@ async def keep_present(
     """Look at what is due of one provider, send again what is missing, remember and report it.
 
     `every`, `read_all`: see Checker. `by_hand`: a person asked, so what went missing twice is sent all the same. Raises
-    ProviderError when it cannot say, IncompleteError when structure is neither there nor here.
+    ProviderError when it cannot say, MissingError when structure is neither there nor here.
     """
     replica = run.replica
     if not can_be_checked(provider):
@@ -103,7 +103,7 @@ async def check_one(run: Run, provider: Provider, root: CID | None, *, repair: b
         return await keep_present(
             run, provider, root, answered, every=True, read_all=full, mend=repair, by_hand=repair
         )
-    except IncompleteError:
+    except MissingError:
         return described(run.replica, provider)
     except ProviderError as error:
         return Presence(provider.name, "unchecked", text=str(error))
@@ -127,7 +127,7 @@ def _refuse_holes(run: Run, provider: Provider, root: CID, checker: Checker, mis
     here = blocks_here(run.replica.db, [cid.digest for cid in missing if cid in structure])
     holes = [cid for cid in missing if cid in structure and cid.digest not in here]
     if holes:
-        raise IncompleteError(
+        raise MissingError(
             f"{len(holes)} of the blocks by which root {root} is read are neither here nor at {provider.name}, "
             f"for instance {holes[0]}",
             missing=[cid.digest for cid in holes],

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ipfsmem.causal.value import Value
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
-from ipfsmem.errors import IncompleteError, IpfsmemError, ProviderError, ProviderUnavailable
+from ipfsmem.errors import IpfsmemError, MissingError, ProviderError, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.sync.ipns import parse_record
 from ipfsmem.sync.live import live_set
@@ -150,7 +150,7 @@ def test_l1_a_structural_block_that_is_nowhere_is_neither_pinned_nor_named(lab: 
     pins = {pin.cid for pin in lab.cloud.pins}
     try:
         lab.sync(a)
-    except IncompleteError as error:
+    except MissingError as error:
         assert lost.digest in error.missing
         assert {pin.cid for pin in lab.cloud.pins} == pins
         assert which in ("a state node", "a folder")
