@@ -1,7 +1,10 @@
 """Whatever a program outside, the API and another device do to the same memories at the same moment: no line is lost.
 
 Nobody here ever removes a line, so each line that was written must stand in a text of the state, or, where a file had to
-be left alone, still in the file. The outsider strikes between any two steps of a rendering too.
+be left alone or its folder was detached, still in the file. The outsider strikes between any two steps of a rendering too,
+writes MEMORY.md as it writes any file, and finds the same memories in a second folder that comes and goes.
+
+In the second law the outsider only puts files back to what they were: not a word of the state goes by that.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ class World:
         self.lab.dir.mkdir(parents=True)
         for key in KEYS:
             (self.lab.dir / f"{key}.md").write_bytes(b"first\n\nmiddle\n\nlast\n")
+        (self.lab.dir / "MEMORY.md").write_bytes(b"# Memory\n\n- the log is log.md\n")
         self.lab.start()
+        self.second = base / "second"
         self.words: set[bytes] = set()
         self.own_words: set[bytes] = set()
         self.held: dict[str, bytes] = {}
@@ -45,9 +50,14 @@ class World:
 
     def hook(self) -> None:
         """Let the outsider act right before and right after each change that a rendering makes."""
-        folder: Any = self.lab.copy.folder
-        for name in ("create", "replace", "take_away", "append", "stage"):
-            setattr(folder, name, self.interrupted(getattr(folder, name)))
+        files = self.lab.memory._files
+        assert files is not None
+        for copy in files.all():
+            folder: Any = copy.folder
+            if not hasattr(folder, "hooked"):
+                folder.hooked = True
+                for name in ("create", "replace", "take_away", "append", "stage"):
+                    setattr(folder, name, self.interrupted(getattr(folder, name)))
 
     def interrupted(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **more: Any) -> Any:
@@ -74,15 +84,24 @@ class World:
 
     # -- the outsider --------------------------------------------------------------------------------------------------
 
+    def path(self, file: str) -> Path:
+        return self.second / file[2:] if file.startswith("2/") else self.lab.dir / file
+
+    def is_there(self, file: str) -> bool:
+        """Whether somebody looks at this file: the second folder comes and goes."""
+        return not file.startswith("2/") or (self.second / ".ipfsmem" / "marker").exists()
+
     def out_read(self, file: str) -> None:
-        path = self.lab.dir / file
+        path = self.path(file)
         self.held[file] = path.read_bytes() if path.exists() else b""
 
     def out_write(self, file: str, at: int) -> None:
         """Write the whole file from what was read, however long ago."""
+        if not self.is_there(file):
+            return
         if file not in self.held:
             self.out_read(file)
-        path = self.lab.dir / file
+        path = self.path(file)
         # Its own program would not have overwritten its own lines.
         mine = (
             set(WORDS.findall(path.read_bytes())) - set(WORDS.findall(self.held[file]))
@@ -97,7 +116,7 @@ class World:
         if at % 2:
             path.write_bytes(self.held[file])
         else:
-            temporary = self.lab.dir / f".{file}.swap"
+            temporary = path.with_name(f".{path.name}.swap")
             temporary.write_bytes(self.held[file])
             # Its own open handles would write into a file that it has just thrown away itself.
             gone = path.stat().st_ino if path.exists() else -1
@@ -105,14 +124,16 @@ class World:
             os.replace(temporary, path)
 
     def out_append(self, file: str) -> None:
+        if not self.is_there(file):
+            return
         word = self.word()
         self.own_words = self.own_words | {word}
-        with (self.lab.dir / file).open("ab") as handle:
+        with self.path(file).open("ab") as handle:
             handle.write(b"\n" + word + b"\n")
 
     def out_open(self, file: str) -> None:
-        if (self.lab.dir / file).exists():
-            self.handles.append((self.lab.dir / file).open("ab", buffering=0))
+        if self.path(file).exists() and self.is_there(file):
+            self.handles.append(self.path(file).open("ab", buffering=0))
 
     def out_late(self) -> None:
         if self.handles:
@@ -164,6 +185,16 @@ class World:
             self.words -= set(WORDS.findall(made)) - set(WORDS.findall(text))
         self.lab.memory.render()
 
+    def attach(self) -> None:
+        self.lab.memory.attach(self.second)
+        self.hook()
+
+    def detach(self) -> None:
+        # What was read there before is another file's text when it comes back.
+        if self.is_there("2/"):
+            self.lab.memory.detach(self.second)
+            self.held = {file: data for file, data in self.held.items() if not file.startswith("2/")}
+
     def look(self) -> None:
         self.lab.look()
 
@@ -187,6 +218,14 @@ class World:
         for file, data in self.lab.files().items():
             if file in notices:
                 texts += data
+        if self.second.exists():
+            # Files of a folder that is not attached any more stay as they were; of one that is, those that are left alone.
+            attached = self.is_there("2/")
+            texts += b"".join(
+                path.read_bytes()
+                for path in self.second.rglob("*")
+                if path.is_file() and (not attached or path.name in notices)
+            )
         lost = self.words - set(WORDS.findall(texts))
         assert not lost, lost
         before = self.lab.files()
@@ -195,7 +234,7 @@ class World:
         self.lab.memory.close()
 
 
-FILES = st.sampled_from(["log.md", "tone.md"])
+FILES = st.sampled_from(["log.md", "tone.md", "MEMORY.md", "2/log.md", "2/MEMORY.md"])
 AT = st.integers(0, 9)
 OUTSIDE = st.one_of(
     st.tuples(st.just("out_read"), FILES),
@@ -215,6 +254,8 @@ INSIDE = st.one_of(
     st.tuples(st.just("look")),
     st.tuples(st.just("restart")),
     st.tuples(st.just("wait")),
+    st.tuples(st.just("attach")),
+    st.tuples(st.just("detach")),
 )
 STEPS = st.lists(st.tuples(st.one_of(INSIDE, OUTSIDE), st.lists(OUTSIDE, max_size=3)), max_size=14)
 RUNS = cases(30, 2000)
@@ -243,3 +284,81 @@ def test_an_append_a_pull_and_a_whole_file_at_once(tmp_path: Path) -> None:
     world.due = [lambda: world.out_write("tone.md", 0)]
     world.phone_push("tone", 0)
     world.check()
+
+
+class Returning(World):
+    """Somebody who only ever puts files back to what they were, one at a time or all at once."""
+
+    def __init__(self, base: Path) -> None:
+        super().__init__(base)
+        for n in range(4):
+            self.lab.memory.write_text(f"more{n}", b"first %d\n" % n)
+        self.past: list[dict[str, bytes]] = []
+        self.remember()
+
+    def remember(self) -> None:
+        self.past.append({name: data for name, data in self.lab.files().items() if name.endswith(".md")})
+
+    def out_return(self, file: str, when: int) -> None:
+        data = self.past[when % len(self.past)].get(file)
+        if data is not None:
+            (self.lab.dir / file).write_bytes(data)
+
+    def out_checkout(self, when: int) -> None:
+        for file, data in self.past[when % len(self.past)].items():
+            (self.lab.dir / file).write_bytes(data)
+
+    def out_restore(self) -> None:
+        """All as it was last rendered: the checkout was only a look."""
+        self.out_checkout(-1)
+
+    def api_write(self, key: str, at: int) -> None:
+        super().api_write(key, at)
+        self.remember()
+
+    def put_back(self) -> None:
+        self.lab.memory.put_back_folder(self.lab.dir)
+        self.held_by_state()
+
+    def wait(self) -> None:
+        self.lab.clock.advance(3)
+
+    def held_by_state(self) -> None:
+        lost = self.words - set(WORDS.findall(b"".join(self.lab.texts())))
+        assert not lost, lost
+
+
+RETURNED = st.sampled_from(["log.md", "tone.md", "more0.md", "more1.md", "MEMORY.md"])
+RETURNS = st.lists(
+    st.one_of(
+        st.tuples(st.just("out_return"), RETURNED, AT),
+        st.tuples(st.just("out_checkout"), AT),
+        st.tuples(st.just("out_restore")),
+        st.tuples(st.just("api_write"), st.sampled_from(["log", "tone", "more0", "more1"]), AT),
+        st.tuples(st.just("phone_push"), KEY, AT),
+        st.tuples(st.just("phone_pull"), KEY),
+        st.tuples(st.just("api_read"), KEY),
+        st.tuples(st.just("put_back")),
+        st.tuples(st.just("look")),
+        st.tuples(st.just("restart")),
+        st.tuples(st.just("wait")),
+    ),
+    max_size=16,
+)
+
+
+@settings(max_examples=max(30, RUNS // 2), deadline=None, suppress_health_check=list(HealthCheck))
+@given(RETURNS)
+def test_what_was_only_put_back_takes_no_word_of_the_state(steps: list[tuple[Any, ...]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = Returning(Path(folder))
+        for name, *arguments in steps:
+            getattr(world, name)(*arguments)
+            world.held_by_state()
+        world.put_back()
+        world.lab.look()
+        assert world.lab.memory.folders()[0].state == "ok"
+        before = world.lab.files()
+        world.lab.look()
+        assert world.lab.files() == before
+        world.lab.memory.close()
