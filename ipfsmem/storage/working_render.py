@@ -160,7 +160,9 @@ class Rendering:
             return
         view = self._memories.view(key, entry)
         if not view.own:
-            return  # of others, and not promoted
+            # Of others, and not promoted: not rendered. A file that somebody put here with their words stays all the same.
+            plan.keep.add(key)
+            return
         if view.not_fetched:
             plan.keep.add(key)
         if view.data is not None and not self._stands_in_index(key):
@@ -358,11 +360,13 @@ class Rendering:
     def _shared_index(self) -> None:
         """Other programs' lines are a memory under a key of their own; the block has what they do not name."""
         view = self._memories.view(INDEX_KEY)
-        if view.data is None and view.not_fetched:
+        if view.own and view.data is None and view.not_fetched:
             return
-        state = view.data or b""
+        # Lines of other people that nobody promoted stay out of it, as they stay out of every file.
+        found_here = view.data if view.own else None
+        state = found_here or b""
         theirs = without_origin(state, INDEX_FILE)
-        text = sha256(state).digest() if view.data is not None else b""
+        text = sha256(state).digest() if found_here is not None else b""
         names = {key: file for key, file in _foreign_mains(self._renders.texts()).items() if key != INDEX_KEY}
         lines = block_lines(*self._memories.index_lines(), names, theirs)
         row = self._renders.get(INDEX_FILE)
@@ -379,7 +383,7 @@ class Rendering:
             self._replica.db.add_blocks([(text, state)])
         before = split(found[0], frozenset(self._copy.lines.split(b"\n"))) if found is not None else None
         data = join(theirs, lines, before)
-        want = _Want(INDEX_KEY, text, view.dots if view.data is not None else (), lambda: state)
+        want = _Want(INDEX_KEY, text, view.dots if found_here is not None else (), lambda: state)
         if found is not None and data == found[0]:
             made = Render(INDEX_FILE, INDEX_KEY, sha256(data).digest(), text, want.dots, found[1])
             self._renders.put(
