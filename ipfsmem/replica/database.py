@@ -46,8 +46,8 @@ CREATE TABLE renders (copy TEXT NOT NULL, file TEXT NOT NULL, key TEXT NOT NULL,
                       dots TEXT NOT NULL, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL, size INTEGER NOT NULL,
                       inode INTEGER NOT NULL, missed INTEGER, base BLOB, since INTEGER NOT NULL, fold TEXT NOT NULL,
                       PRIMARY KEY (copy, file)) WITHOUT ROWID;
-CREATE INDEX renders_by_key ON renders (copy, key);
-CREATE INDEX renders_by_fold ON renders (copy, fold);
+CREATE INDEX renders_by_key ON renders (key, copy);
+CREATE INDEX renders_by_fold ON renders (fold, copy);
 CREATE TABLE asides (copy TEXT NOT NULL, name TEXT NOT NULL, file TEXT NOT NULL, body BLOB NOT NULL, text BLOB NOT NULL,
                      mtime INTEGER NOT NULL, since INTEGER NOT NULL, PRIMARY KEY (copy, name)) WITHOUT ROWID;
 CREATE TABLE earlier (copy TEXT NOT NULL, file TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (copy, file, body)) WITHOUT ROWID;

@@ -176,9 +176,9 @@ class Renders:
         """Every row, by file."""
         return self._where("copy=?", self._copy)
 
-    def _where(self, condition: str, *values: str) -> dict[str, Render]:
+    def _where(self, condition: str, *values: str, by: str = "") -> dict[str, Render]:
         rows = self._db.connection.execute(
-            f"SELECT {_COLUMNS} FROM renders WHERE {condition}",  # noqa: S608
+            f"SELECT {_COLUMNS} FROM renders {by} WHERE {condition}",  # noqa: S608
             values,
         ).fetchall()
         return {row.file: _made(row) for row in _typed(self._db, rows, list[_Row])}
@@ -212,7 +212,8 @@ class Renders:
 
     def of_key(self, key: str) -> dict[str, Render]:
         """The rows of one memory's files, by file."""
-        return self._where("copy=? AND key=?", self._copy, key)
+        # Left to itself SQLite reads all rows of the folder.
+        return self._where("copy=? AND key=?", self._copy, key, by="INDEXED BY renders_by_key")
 
     def get(self, file: str) -> Render | None:
         """The row of one file."""
@@ -226,9 +227,10 @@ class Renders:
         ).fetchone()
         return None if row is None else str(row[0])
 
-    def put(self, row: Render) -> None:
-        """Keep a row. A text that it replaces is remembered as one that stood in the file before."""
-        self._remember(row.file, row.body)
+    def put(self, row: Render, *, new: bool = False) -> None:
+        """Keep a row. A text that it replaces is remembered as one that stood in the file before. `new`: there is no row yet."""
+        if not new:
+            self._remember(row.file, row.body)
         s = row.stat
         self._db.connection.execute(
             "INSERT OR REPLACE INTO renders VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",

@@ -57,7 +57,10 @@ class WorkingCopies:
         found = {}
         for row in self._rows.all():
             name = row.id, row.path
-            found[name] = self._open.get(name) or self._made(row)
+            known = self._open.get(name)
+            if known is not None:
+                known.copy = row
+            found[name] = known or self._made(row)
         self._open = found
         return list(found.values())
 

@@ -31,7 +31,7 @@ from ipfsmem.storage.surroundings import git_head
 from ipfsmem.storage.working_render import Rendering
 from ipfsmem.storage.working_scan import MISSING_FOR, MOST_RETURNS, Scan
 
-#: Memories up to which a write brings MEMORY.md up to date at once; above, the next `render` or `close` does.
+#: Entries up to which a write brings MEMORY.md up to date at once; above, the next `render` or `close` does.
 INDEX_AT_ONCE = 500
 #: Why a folder is paused when a person asked for it.
 BY_HAND = "you asked for it"
@@ -194,7 +194,8 @@ class WorkingCopy:
         """Take in edits of one memory's files. When there was one: the dots that were shown under the key before."""
         with self._using():
             try:
-                if not is_key(key) or not self._is_ready() or self.copy.paused:
+                # The row is as of just now: a read asks for it once.
+                if not is_key(key) or not self._is_ready(row=self.copy) or self.copy.paused:
                     return None
                 return self._take_key(key)
             except StorageError:
@@ -300,10 +301,8 @@ class WorkingCopy:
             self._index_stale = False
 
     def _index_after_write(self, rendering: Rendering) -> None:
-        if (
-            sum(1 for _ in islice(self._replica.store.memories(self._memories.scope), INDEX_AT_ONCE + 1))
-            <= INDEX_AT_ONCE
-        ):
+        entries = islice(self._replica.store.names(), INDEX_AT_ONCE + 1)
+        if sum(1 for _ in entries) <= INDEX_AT_ONCE:
             rendering.index()
         else:
             self._index_stale = True
@@ -430,13 +429,13 @@ class WorkingCopy:
 
     # -- is it there? ------------------------------------------------------------------------------------------
 
-    def _is_ready(self, *, gone: bool = False) -> bool:
+    def _is_ready(self, *, gone: bool = False, row: Copy | None = None) -> bool:
         """Whether the folder is there and ours; it is made and marked when it is new. Opens it.
 
         `gone`: a person wants the files back that are missing, also when none is there any more.
         """
         self._standing.pop("folder", None)
-        copy = self._copies.get(self.copy.id)
+        copy = row or self._copies.get(self.copy.id)
         if copy is None:
             return False  # detached by another process
         self.copy = copy
@@ -444,6 +443,13 @@ class WorkingCopy:
             self._say_paused()
         else:
             self._standing.pop("paused", None)
+        with contextlib.suppress(StorageError):
+            if self.folder.root.inode == copy.inode and self.folder.marker() == copy.id:
+                return True
+        return self._is_ready_after_all(copy, gone)
+
+    def _is_ready_after_all(self, copy: Copy, gone: bool) -> bool:
+        """Another folder stands there, none, or one with another marker."""
         path, own = self.folder.path, not copy.path
         if not self.folder.exists() and (own or copy.inode < 0):
             with self._replica.transaction():
@@ -454,8 +460,6 @@ class WorkingCopy:
             return False
         inode = self.folder.root.inode
         here = self.folder.marker()
-        if inode == copy.inode and here == copy.id:
-            return True
         if here is not None and here != copy.id:
             self._say(
                 "folder",

@@ -183,6 +183,8 @@ class Rendering:
         todo: list[tuple[str, _Want, Render | None]] = []
         for file, want in plan.wanted.items():
             row = rows.get(file)
+            if row is not None and row.text == want.text and row.dots == " ".join(want.dots):
+                continue
             known = None if row is None else self._renders.get(file)
             if known is None or known.text != want.text:
                 if known is None and (other := self._renders.meeting(file)) is not None:
@@ -280,7 +282,8 @@ class Rendering:
                 UNSURE,
                 base=None if quiet or row is None else self._bases(row),
                 since=0 if quiet else self._now,
-            )
+            ),
+            new=row is None,
         )
 
     def _bases(self, row: Render) -> bytes:

@@ -243,7 +243,7 @@ class Scan:
         else:
             dots, since = self._edit(row, name, text, view)
         made = Render(file, key, body, digest.digest(), dots, stat, since=since)
-        self._renders.put(made)
+        self._renders.put(made, new=row is None)
         self._renders.drop_return(file)
 
     def _view(self, key: str) -> KeyView:
