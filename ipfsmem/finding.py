@@ -257,7 +257,7 @@ def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
     """
     me = member_id(root.admin_public)
     try:
-        view = keyring.unlock(root.box_secret).view
+        view = keyring.unlock(root.box_secret).alone.view
     except OpenError:
         # Revokes are sealed; what every epoch says of those who are out is not.
         if any(me in epoch.not_ for epoch in keyring.epochs):
@@ -267,7 +267,7 @@ def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
         raise no_longer(root)
     if not view.may_administer(me) or view.sign_key(me) != root.admin_public:
         raise WrongWalletError("the ring that this key leads to does not know it as a root or an admin")
-    first = view.people.get(member_id(keyring.roots[0]))
+    first = view.members.get(member_id(keyring.roots[0]))
     return first.anchor if first is not None else None
 
 

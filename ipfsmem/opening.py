@@ -181,8 +181,10 @@ def begin_replica(
 def _make_vault(replica: Replica, root: RootKeys, recovery: RootKeys | None) -> None:
     """The ring of a new vault, and the anchors that lead to it, signed while the secrets are at hand."""
     world, device = replica.world, replica.device
-    public = ring_ops.Device(device.sign_public, device.box_public, replica.config.label)
     sealed = replica.config.mode == "encrypted-ipfs"
+    public = ring_ops.device_of(
+        device.signer, device.box_public, replica.config.label, root.tag(plain=not sealed)
+    )
     ring = ring_ops.create(
         root,
         recovery,

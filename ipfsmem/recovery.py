@@ -20,7 +20,6 @@ from ipfsmem.finding import find_vault, no_longer
 from ipfsmem.opening import create_replica
 from ipfsmem.replica.replica import Replica, World
 from ipfsmem.seal import ring_ops
-from ipfsmem.seal.authority import Person
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.ring import Ring
 from ipfsmem.seal.statements import member_id
@@ -28,7 +27,7 @@ from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names
 from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.report import Notice, SyncReport
 
-#: How the label of every recovery key begins; those made later go on with a date.
+#: How the label of later words begins; it goes on with a date. What they are says the field `kind`.
 LABEL: Final = "recovery words"
 #: Notices of a sync after which it is not certain that all providers show what it published.
 _NOT_EVERYWHERE: Final = {"provider-down", "channel-down", "cannot-publish", "not-a-writer"}
@@ -62,14 +61,9 @@ def words_of(ring: Ring | None) -> list[Words]:
     if ring is None:
         return []
     view = ring.view
-    first = member_id(view.roots[0])
-    people = [p for p in view.members.values() if p.id != first and _are_words(p, view.facts.root_ids)]
+    people = [p for p in view.members.values() if p.kind == "words" and p.role == "admin"]
     people.sort(key=lambda person: (person.id not in view.facts.root_ids, person.since, person.id))
     return [Words(p.id, p.label, p.id in view.facts.root_ids) for p in people]
-
-
-def _are_words(person: Person, roots: Iterable[str]) -> bool:
-    return person.id in roots or (person.role == "admin" and person.label.startswith(LABEL))
 
 
 def may_make_words(ring: Ring | None, root: RootKeys) -> None:
@@ -77,7 +71,7 @@ def may_make_words(ring: Ring | None, root: RootKeys) -> None:
     if ring is None or root.admin_public in ring.view.roots:
         return
     me = member_id(root.admin_public)
-    if me in ring.view.revoked | ring.view.shut_out:
+    if me in ring.view.revoked | ring.view.asked:
         raise no_longer(root)
     who = "these recovery words" if root.kind == "recovery" else "this wallet"
     if not ring.view.may_administer(me):
@@ -97,7 +91,9 @@ def enrol_words(replica: Replica, root: RootKeys, words: RootKeys) -> str:
         assert ring is not None
         made = datetime.fromtimestamp(replica.world.now() / 1000, UTC)
         label = f"{LABEL} of {made:%Y-%m-%d %H:%M} UTC"
-        public = ring_ops.Device(words.admin_public, words.box_public, label, words.head_public)
+        public = ring_ops.device_of(
+            words.admin, words.box_public, label, ring.vault, kind="words", anchor=words.head_public
+        )
         since = replica.store.frame.hlc
         replica.set_ring(ring_ops.enrol(ring, root.admin, public, "admin", since=since))
         names = Names(replica, (), SyncReport())

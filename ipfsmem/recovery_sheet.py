@@ -97,8 +97,8 @@ def make_sheet(
     )
     shown = [_place(*place, root, settings_of) for place in places]
     words = words_of(ring)
-    first = ring.view.people.get(member_id(ring.view.roots[0])) if ring is not None else None
-    wallet = vault.address is not None or (first is not None and first.label == "wallet")
+    first = ring.view.members.get(member_id(ring.view.roots[0])) if ring is not None else None
+    wallet = vault.address is not None or (first is not None and first.kind == "wallet")
     where = "".join(f" --provider {shlex.quote(place.provider)}" for place in shown) or " --provider WHERE"
     name = "" if namespace == DEFAULT_NAMESPACE else f" -n {namespace}"
     return RecoverySheet(

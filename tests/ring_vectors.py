@@ -6,7 +6,6 @@ Everything follows from fixed seeds; slots are sealed boxes whose ephemeral secr
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,10 @@ from typing import Any
 from ipfsmem import canonical
 from ipfsmem.seal.objects import RING_BODY, Sealer, epoch_key
 from ipfsmem.seal.ring import Ring, parse_keyring
-from ipfsmem.seal.ring_ops import create, enrol, request, revoke, rotate, successor
+from ipfsmem.seal.ring_ops import create, enrol, repeat_revokes, request, revoke, rotate, successor
 from ipfsmem.seal.statements import Statement, envelope
 from tests.ring_lab import (
+    PLAIN,
     RECOVERY,
     RECOVERY_KEYS,
     ROOT,
@@ -24,9 +24,14 @@ from tests.ring_lab import (
     VAULT,
     Party,
     ek,
+    ek_of,
+    enrolment_of,
     fixed_box,
     hlc,
     party,
+    says_epoch,
+    says_genesis,
+    says_heir,
     says_member,
     says_revoked,
     second_wallet,
@@ -35,8 +40,9 @@ from tests.ring_lab import (
 FILE = Path(__file__).parent.parent / "fixtures" / "vectors" / "ring.json"
 LAPTOP, PHONE, GUEST = party("laptop"), party("phone"), party("guest")
 RESTORED = party("laptop restored", box_of=LAPTOP)
+AGAIN = party("laptop restored again", box_of=LAPTOP)
 ADMIN, OTHER = second_wallet("second wallet"), second_wallet("third wallet")
-PARTIES = [ROOT, RECOVERY, LAPTOP, PHONE, GUEST, RESTORED, ADMIN, OTHER]
+PARTIES = [ROOT, RECOVERY, LAPTOP, PHONE, GUEST, RESTORED, AGAIN, ADMIN, OTHER]
 
 
 def _enrol(ring: Ring, by: Party, who: Party, role: Any, n: int) -> Ring:
@@ -58,18 +64,22 @@ def rings() -> dict[str, Ring]:
     guest = made["guest as reader, by the recovery words"] = _enrol(admin, RECOVERY, GUEST, "reader", 4)
     both = made["both enrolments joined"] = phone.join(guest)
     restored = made["laptop names its successor"] = successor(
-        both, LAPTOP.signer, RESTORED.device.sign, since=hlc(5), label="laptop restored"
+        both, LAPTOP.signer, RESTORED.signer, LAPTOP.id, since=hlc(5), label="laptop restored"
+    )
+    restored = made["the same snapshot started once more"] = restored.join(
+        successor(both, LAPTOP.signer, AGAIN.signer, LAPTOP.id, since=hlc(5), label="laptop restored again")
     )
     rotated = made["rotated by the wallet"] = rotate(restored, ROOT.signer, ek(2), box=fixed_box)
     twin = made["rotated at the same time by the second wallet"] = rotate(
         restored, ADMIN.signer, ek(3), box=fixed_box
     )
     met = made["both rotations joined"] = rotated.join(twin)
-    made["laptop chain revoked by the wallet"] = _revoke(met, ROOT, LAPTOP, 6, 4)
+    made["laptop and its successors revoked by the wallet"] = _revoke(met, ROOT, LAPTOP, 6, 4)
     made["second wallet revoked by the wallet"] = _revoke(met, ROOT, ADMIN, 7, 5)
-    made["guest revoked by the second wallet"] = _revoke(met, ADMIN, GUEST, 8, 6)
+    guest = made["guest revoked by the second wallet"] = _revoke(met, ADMIN, GUEST, 8, 6)
+    made["the same, repeated by the wallet"] = repeat_revokes(guest, ROOT.signer, at=hlc(9))
     made["plain memory: wallet, recovery words, laptop"] = create(
-        ROOT_KEYS, RECOVERY_KEYS, LAPTOP.device, ek=None, since=hlc(1)
+        ROOT_KEYS, RECOVERY_KEYS, LAPTOP.device_in(PLAIN), ek=None, since=hlc(1)
     )
     return made
 
@@ -83,9 +93,9 @@ JOINS = [
     ("rotated by the wallet", "rotated at the same time by the second wallet", "both rotations joined"),
     ("both rotations joined", "new vault: wallet, recovery words, laptop", "both rotations joined"),
     (
-        "laptop chain revoked by the wallet",
+        "laptop and its successors revoked by the wallet",
         "second wallet as admin, by the wallet",
-        "laptop chain revoked by the wallet",
+        "laptop and its successors revoked by the wallet",
     ),
 ]
 
@@ -95,24 +105,30 @@ def view_of(ring: Ring) -> dict[str, Any]:
     view = ring.view
     return {
         "anchors": [anchor.hex() for anchor in view.anchors()],
+        "asked": sorted(view.asked),
         "cutoffs": dict(sorted(view.cutoffs.items())),
+        "ek_names": sorted(view.names),
+        "families": dict(sorted(view.families.items())),
+        "given_up": sorted(one for one in view.families if view.given_up(one)),
         "holders": sorted(view.holders),
         "kept_statement_hashes": [st.hash for st in ring.statements],
         "members": {
             one.id: {
                 "anchor": one.anchor.hex() if one.anchor else None,
                 "box": one.box.hex(),
+                "family": one.family,
+                "kind": one.kind,
                 "label": one.label,
                 "rank": ["root", "admin", "successor"][one.rank],
                 "role": one.role,
                 "sign": one.sign.hex(),
-                "successor_of": one.successor_of,
             }
             for one in view.members.values()
         },
         "next_epoch": view.next_epoch,
+        "out": sorted(view.out),
+        "persons": dict(sorted(view.owners.items())),
         "revoked": sorted(view.revoked),
-        "shut_out": sorted(view.shut_out),
         "roots": [root.hex() for root in view.roots],
         "seals": list(view.seals) if view.seals else None,
         "sign_keys": {one: [key.hex() for key in keys] for one, keys in sorted(view.keys_of.items())},
@@ -122,51 +138,110 @@ def view_of(ring: Ring) -> dict[str, Any]:
 def evaluations(made: dict[str, Ring]) -> list[dict[str, Any]]:
     """Sets of statements that no keyring.json need carry: what is dropped, what counts, what seals."""
     met = made["both rotations joined"]
-    by_wallet = made["laptop chain revoked by the wallet"]
+    by_wallet = made["laptop and its successors revoked by the wallet"]
     by_admin = made["guest revoked by the second wallet"]
     base = list(met.statements)
-    forks = sorted(
-        (says_member(PHONE, party(f"fork {n}", box_of=PHONE)) for n in range(3)), key=lambda st: st.hash
-    )
-    chain = [PHONE, *(party(f"chain {n}", box_of=PHONE) for n in range(10))]
+    phone, laptop = enrolment_of(met, PHONE), enrolment_of(met, LAPTOP)
+    heirs = [says_heir(PHONE, party(f"heir {n}"), phone) for n in range(10)]
+    late = says_member(ADMIN, OTHER)
+    names = [key.id for key in met.keys]
+    key, greater = ek_of(9, 9), ek_of(10, 10)
+    everyone = [LAPTOP, PHONE, GUEST, ADMIN]
+    silent = says_epoch(ROOT, greater, everyone)
+    naming = says_epoch(ROOT, greater, everyone, old=[*names, key.id])
+    twin = says_epoch(RECOVERY, greater, everyone, old=[*names, key.id])
+    by_second = says_epoch(ADMIN, key, everyone, old=names)
     cases: list[tuple[str, list[Statement]]] = [
         ("concurrent revocations leave no key that may seal", [*by_wallet.statements, *by_admin.statements]),
         (
             "a stranger's statements are dropped",
-            [*base, says_member(GUEST, PHONE), says_revoked(PHONE, GUEST.id)],
+            [*base, says_member(GUEST, PHONE), says_revoked(PHONE, GUEST), says_epoch(GUEST, key, everyone)],
         ),
         ("an admin cannot enrol an admin", [*base, says_member(ADMIN, GUEST, "admin", since=99)]),
         (
-            "an admin cannot revoke an admin",
-            [*base, says_member(ROOT, OTHER, "admin"), says_revoked(ADMIN, OTHER.id)],
+            "an admin cannot revoke an admin: it does not count, and stays",
+            [*base, says_member(ROOT, OTHER, "admin"), says_revoked(ADMIN, OTHER)],
         ),
-        ("nobody revokes a root", [*base, says_revoked(ADMIN, RECOVERY.id), says_revoked(ROOT, RECOVERY.id)]),
+        ("nobody revokes a root", [*base, says_revoked(ADMIN, RECOVERY), says_revoked(ROOT, RECOVERY)]),
+        (
+            "nobody else enrols a root",
+            [*base, says_member(ADMIN, RECOVERY), says_member(ROOT, RECOVERY, "admin")],
+        ),
         (
             "a root's word goes before an admin's later one",
             [*base, says_member(ADMIN, LAPTOP, "reader", since=99)],
         ),
-        ("of two successors the least hash stays", [*base, *forks]),
+        ("a root makes a writer a reader", [*base, says_member(ROOT, PHONE, "reader", since=99)]),
+        ("of ten successors under one enrolment the eight least hashes stay", [*base, *heirs]),
         (
-            "a chain has at most eight successors",
-            [*base, *(says_member(a, b) for a, b in itertools.pairwise(chain))],
+            "a successor with another box key does not count, and stays",
+            [*base, says_heir(PHONE, party("heir 0"), phone, box=GUEST)],
         ),
-        ("a successor with another box key is dropped", [*base, says_member(PHONE, party("stranger"))]),
+        (
+            "a successor under somebody else's enrolment is dropped",
+            [*base, says_heir(PHONE, party("heir 0"), laptop)],
+        ),
+        (
+            "a successor of a root is dropped",
+            [*base, says_heir(ROOT, party("heir 0"), enrolment_of(met, ROOT))],
+        ),
         (
             "a reader's successor is a reader",
-            [*base, says_member(GUEST, party("guest again", box_of=GUEST), "writer")],
+            [*base, says_heir(GUEST, party("guest again"), enrolment_of(met, GUEST))],
         ),
         (
-            "nobody draws a member into its chain",
-            [*base, says_member(GUEST, PHONE, box=GUEST.device.box), says_revoked(ROOT, GUEST.id)],
+            "an id that is enrolled is nobody's successor",
+            [*base, says_heir(GUEST, PHONE, enrolment_of(met, GUEST)), says_revoked(ROOT, GUEST)],
         ),
         (
-            "a revoked admin's enrolment outside keep does not count, its key stays known",
-            [*base, says_revoked(ROOT, ADMIN.id, keep=()), says_member(ADMIN, OTHER)],
+            "who gives up the id of somebody else says nothing",
+            [*base, says_heir(GUEST, party("guest again"), enrolment_of(met, GUEST), was=PHONE.id)],
         ),
         (
-            "of a signer's revokes of one id the least hash stays",
-            [*base, *(says_revoked(ROOT, GUEST.id, n=n) for n in (3, 4, 5))],
+            "a root's revoke drops enrolments and successors, and has their keys",
+            [*base, says_revoked(ROOT, LAPTOP, n=7, heirs=[RESTORED])],
         ),
+        ("an admin's revoke drops nothing", [*base, says_revoked(ADMIN, LAPTOP, n=7)]),
+        (
+            "the least of several counters counts",
+            [*base, *(says_revoked(ROOT, GUEST, n=n) for n in (5, 3, 4))],
+        ),
+        (
+            "a revoked admin's enrolment that is not listed is dropped",
+            [*base, says_revoked(ROOT, ADMIN), late],
+        ),
+        (
+            "listed by the one root and not by the other it is dropped too",
+            [*base, late, says_revoked(ROOT, ADMIN, keep=[late.hash]), says_revoked(RECOVERY, ADMIN)],
+        ),
+        (
+            "listed by both it stays, with the phone's successor",
+            [
+                *base,
+                late,
+                heirs[0],
+                *(says_revoked(by, ADMIN, keep=[late.hash, phone]) for by in (ROOT, RECOVERY)),
+            ],
+        ),
+        ("with the phone's enrolment its successor goes", [*base, heirs[0], says_revoked(ROOT, ADMIN)]),
+        ("a revoked admin revokes nobody", [*base, says_revoked(ROOT, ADMIN), says_revoked(ADMIN, LAPTOP)]),
+        (
+            "an epoch for somebody whom it calls revoked is dropped",
+            [*base, says_epoch(ROOT, key, everyone, [PHONE])],
+        ),
+        ("an epoch against its own signer is dropped", [*base, says_epoch(ADMIN, key, [LAPTOP], [ADMIN])]),
+        (
+            "an epoch is believed about a revoke that is not here",
+            [*base, says_epoch(ROOT, key, [LAPTOP], [PHONE])],
+        ),
+        (
+            "an epoch without a root stays, and its key does not seal",
+            [*base, says_epoch(ROOT, key, everyone, roots=[ROOT])],
+        ),
+        ("a root's epoch that does not name a key leaves the epoch that does", [*base, by_second, silent]),
+        ("one that names it outdoes it", [*base, by_second, naming]),
+        ("of two that outdo each other the least hash stays", [*base, by_second, naming, twin]),
+        ("two births of one vault unite their roots", [*base, says_genesis(ROOT, GUEST)]),
     ]
     return [
         {"name": name, "statements": items, "view": view_of(Ring(VAULT, items, ()))} for name, items in cases
@@ -175,7 +250,7 @@ def evaluations(made: dict[str, Ring]) -> list[dict[str, Any]]:
 
 def refused(made: dict[str, Ring]) -> list[dict[str, str]]:
     """keyring.json files that must be refused, and how the laptop's key is of no help."""
-    good = made["new vault: wallet, recovery words, laptop"]
+    good = made["both enrolments joined"]
     data = json.loads(good.serialise())
     first, second = data["open"][0], data["open"][1]
     key = good.view.sealing

@@ -6,6 +6,7 @@ that a command prints. Nothing is written, and nothing that is read is believed:
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -146,7 +147,7 @@ def _known_ring(keyring: Keyring, keys: Keys) -> Ring | None:
     """The keys that the caller holds, when they are of this vault."""
     if keyring.vault != keys.vault or not keys.eks:
         return None
-    return keyring.unlock(keys.box_secrets, keys.eks)
+    return keyring.unlock(keys.box_secrets, keys.eks).alone
 
 
 def _folder(root: CID, blocks: Mapping[CID, bytes]) -> Facts:
@@ -178,8 +179,9 @@ def _state(files: RootFiles, ring: Ring, signed: SignedCommit, blocks: Mapping[C
     def opened(prefix: str, stored: bytes) -> bytes:
         if files.plain:
             return stored
-        for key in ring.keys_named(commit.ek):
-            return Sealer(key, ring.vault).open(STATE_NODE, prefix, stored)
+        for key in ring.view.eks.get(commit.ek, ()):
+            with contextlib.suppress(OpenError):
+                return Sealer(key, ring.vault).open(STATE_NODE, prefix, stored)
         raise OpenError
 
     found = drive(
@@ -245,7 +247,7 @@ def _ring(keyring: Keyring, keys: Keys) -> Facts:
         ],
     }
     try:
-        ring = keyring.unlock(keys.box_secrets, keys.eks if keyring.vault == keys.vault else ())
+        ring = keyring.unlock(keys.box_secrets, keys.eks if keyring.vault == keys.vault else ()).alone
     except OpenError as error:
         found["members"] = None
         found["note"] = str(error) if keys.some else "the members are sealed: give a wallet or a namespace"
@@ -256,6 +258,8 @@ def _ring(keyring: Keyring, keys: Keys) -> Facts:
             "id": p.id,
             "role": p.role,
             "label": p.label,
+            "kind": p.kind,
+            "family": p.family,
             "by": p.by,
             "device_name": ipns_name(p.sign),
             "anchor": ipns_name(p.anchor) if p.anchor else None,

@@ -50,6 +50,8 @@ def list_command(here: Here) -> None:
                         "id": p.id,
                         "role": p.role,
                         "label": p.label,
+                        "kind": p.kind,
+                        "family": p.family,
                         "this_device": p.id == device,
                         "sign": p.sign.hex(),
                         "box": p.box.hex(),

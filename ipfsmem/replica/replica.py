@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from ipfsmem.config import CONFIG_FILE, NamespaceConfig, parse_namespace, render_namespace
 from ipfsmem.errors import ConfigError
 from ipfsmem.replica.codec import Codec
@@ -23,6 +25,13 @@ from ipfsmem.seal.ring import Ring
 
 Now = Callable[[], int]
 Random = Callable[[int], bytes]
+
+
+#: Row in `meta`: "1" when an object may lie under a key that the ring does not name, so that others could not open it.
+STRAY = "stray"
+#: Row in `meta` with the key that was enrolled, when this device goes on under a successor of it.
+_ENROLLED = "enrolled"
+_TOLD = "told"
 
 
 def now_ms() -> int:
@@ -52,6 +61,9 @@ class Replica:
         self.db = Database(folder)
         self.ring: Ring | None = None
         self._ring_dump = b""
+        #: Id of the root or admin key that is at hand, "" mostly: before this device is enrolled it says whose it will be.
+        self.enroller = ""
+        self._mine: tuple[Ring, str, frozenset[str]] | None = None
         #: What was opened only to be read, in words; empty for a memory that may be written.
         self.read_only = ""
         try:
@@ -70,7 +82,20 @@ class Replica:
 
     def is_mine(self, device: str) -> bool:
         """Whether an id is of the person whose device this is; all are, in a memory without a ring."""
-        return True
+        ring = self.ring
+        if ring is None:
+            return True
+        known = self._mine
+        if known is None or known[0] is not ring or known[1] != self.device.id:
+            known = self._mine = (ring, self.device.id, self._ids_of_mine(ring))
+        return device in known[2]
+
+    def _ids_of_mine(self, ring: Ring) -> frozenset[str]:
+        owners = ring.view.owners
+        # A device that is not enrolled yet will be of the person whose key is at hand.
+        mine = owners.get(self.device.id) or owners.get(self.enrolled().id) or owners.get(self.enroller)
+        same = (device for device, whose in owners.items() if whose == mine)
+        return frozenset({self.device.id, *(same if mine else ())})
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -116,10 +141,25 @@ class Replica:
         """Keep a ring (inside a transaction). A ring only ever grows: join first."""
         if ring is self.ring:
             return
-        self.ring = ring
+        before, self.ring = self.ring, ring
         self._ring_dump = ring.dump()
         self.db.set_meta("ring", seal_row(self.device.row_key, self._ring_dump, self.world.random(24)))
+        if before is not None and not set(before.keys) <= set(ring.keys):
+            # Texts may lie under keys that the ring names no more.
+            self.db.set_meta(STRAY, b"1")
         self.codec.use_ring(ring)
+
+    def enrolled(self) -> Device:
+        """This device as it was enrolled: its own successors are signed with that key."""
+        seed = self.db.get_meta(_ENROLLED)
+        return self.device.with_keys(open_row(self.device.row_key, seed)) if seed else self.device
+
+    def set_enrolled(self, enrolled: Device) -> None:
+        """Remember the key that was enrolled (inside a transaction)."""
+        keys = enrolled.sign_seed + enrolled.box_secret
+        same = enrolled.id == self.device.id
+        row = b"" if same else seal_row(self.device.row_key, keys, self.world.random(24))
+        self.db.set_meta(_ENROLLED, row)
 
     def set_device(self, device: Device, *, former: Device | None = None) -> None:
         """Go on under another id (inside a transaction): the keys are on disk with the values that they sign.
@@ -141,6 +181,16 @@ class Replica:
         """Others know the new id (inside a transaction)."""
         if self.db.get_meta("former"):
             self.db.set_meta("former", b"")
+
+    def told(self) -> set[str]:
+        """What a person was told once and need not be told again: hashes of revokes that ended with whoever made them,
+        roots that were joined in part."""
+        stored = self.db.get_meta(_TOLD)
+        return set(msgspec.json.decode(stored, type=list[str])) if stored else set()
+
+    def tell(self, *more: str) -> None:
+        """Remember of what a person was told (inside a transaction)."""
+        self.db.set_meta(_TOLD, msgspec.json.encode(sorted(self.told().union(more))))
 
     def moved(self) -> bool:
         """Whether these files lie in another place than the device left them: a copy, or a restored backup."""

@@ -244,12 +244,15 @@ def sign_entry(replica: Replica, name: str, entry: Entry) -> Entry:
 
 
 def seal_entry(replica: Replica, name: str, entry: Entry) -> tuple[Entry, list[tuple[bytes, bytes]]]:
-    """An entry whose bodies all lie under epoch keys, and the blocks that are new: location is not identity."""
+    """An entry whose bodies all lie under epoch keys that the ring names, as far as this device can open them, and the
+    blocks that are new: location is not identity."""
     codec, sealed, blocks = replica.codec, {}, []
+    names = replica.ring.view.names if replica.ring is not None else frozenset()
     for d, value in entry.items():
         changed = {}
         for field, loc in (("loc", value.loc), ("base", value.base)):
-            body = None if loc is None or loc.ek else replica.store.open_located(name, loc, lambda _: True)
+            here = loc is None or loc.ek in names
+            body = None if here or loc is None else replica.store.open_located(name, loc, lambda _: True)
             if body is not None:
                 ek, stored = codec.seal_body(name, body)
                 digest = sha256(stored)

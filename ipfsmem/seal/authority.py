@@ -1,4 +1,4 @@
-"""Who may do what in a vault: the pure evaluation of a set of ring statements, in three steps.
+"""Who may do what in a vault: the pure evaluation of a set of ring statements.
 
 Format section 4. Roots first, then the admins whom a root ever enrolled, then everybody else; so every set of
 statements has one reading, whatever the order in which it came. Signatures were verified before (`statements`), and
@@ -14,12 +14,9 @@ from typing import Final
 
 import msgspec
 
-from ipfsmem.errors import LimitError
 from ipfsmem.seal.objects import EpochKey
-from ipfsmem.seal.ring_keep import Facts, Link, as_epoch, as_member, facts_of, split_members, successor_links
-from ipfsmem.seal.statements import Epoch, Member, Revoke, Role, Statement, id_of_hex
-
-MAX_MEMBERS: Final = 64
+from ipfsmem.seal.ring_keep import Facts, as_member, facts_of
+from ipfsmem.seal.statements import Epoch, Kind, Member, Revoke, Role, Statement, id_of_hex
 
 RANK_ROOT: Final = 0
 RANK_ADMIN: Final = 1
@@ -31,7 +28,8 @@ _ROLES: Final[dict[Role, int]] = {"reader": 0, "writer": 1, "admin": 2}
 class Person(msgspec.Struct, frozen=True):
     """One id of the ring as the statements that count describe it: keys as 32 bytes, rank 0 root, 1 admin, 2 successor.
 
-    `successor_of` is the id that signed this one as its successor, or None. `hash` names the member statement.
+    `family` is the enrolled id that signed it as its successor, its own id where it is enrolled itself. `owner` says whose
+    it is, None when that is claimed by somebody who may not say so. `hash` names the member statement.
     """
 
     id: str
@@ -39,48 +37,56 @@ class Person(msgspec.Struct, frozen=True):
     box: bytes
     anchor: bytes | None
     role: Role
+    kind: Kind
     label: str
+    owner: str | None
     by: str
     rank: int
     since: str
     hash: str
-    successor_of: str | None = None
+    family: str
 
 
 class Authority(msgspec.Struct, frozen=True):
-    """The reading of a ring. `members` are those in force; `people` also holds the revoked ones that count."""
+    """The reading of a ring. `members` are those in force."""
 
     facts: Facts
-    people: Mapping[str, Person]
     members: Mapping[str, Person]
+    #: enrolled ids whose families are out, by a revoke that counts.
+    out: frozenset[str]
+    #: `out` with all the ids of their families.
     revoked: frozenset[str]
-    #: what an epoch must list: ids that a revoke names, enrolled ids of their chains, and whoever an epoch in force
-    #: lists though its revoke did not reach this device yet. Not what a revoked id adds to its chain by itself.
-    shut_out: frozenset[str]
+    #: enrolled ids that an epoch must list: `out`, and whoever an epoch in force lists though its revoke is not here.
+    asked: frozenset[str]
     #: revoked id -> greatest counter whose values were accepted when it was revoked; more of its values need approval.
     cutoffs: Mapping[str, int]
     #: id -> every signing key that a statement of the ring gives it; the one in force first.
     keys_of: Mapping[str, tuple[bytes, ...]]
-    #: id -> all ids of its chain of successors, itself among them, sorted.
-    chains: Mapping[str, tuple[str, ...]]
+    #: id -> the enrolled id of its family, of members and of those who are out.
+    families: Mapping[str, str]
+    #: id -> whose it is, also of those who are out; nothing where nobody said so who may.
+    owners: Mapping[str, str]
+    #: anchors of admins who are out, by enrolled id.
+    old_anchors: Mapping[str, bytes]
+    #: ids that their own device gave up: a successor in the same family names them.
+    left: frozenset[str]
     #: the EK that seals, as (epoch, EK id), or None.
     seals: tuple[int, str] | None
-    #: ids that statements in force gave the sealing EK to.
+    #: families that statements in force gave the sealing EK to.
     holders: frozenset[str]
+    #: ids of all epoch keys that an epoch statement names; a ring has no others.
+    names: frozenset[str]
     next_epoch: int
     sealing: EpochKey | None
     #: why `sealing` is None; empty when it is not.
     reason: str
-    eks: Mapping[str, EpochKey]
+    #: EK id -> the keys under it; more than one takes 2^64 work, then both are tried.
+    eks: Mapping[str, tuple[EpochKey, ...]]
 
     @property
     def roots(self) -> tuple[bytes, ...]:
         """The roots' admin keys; the first one made the vault."""
         return tuple(bytes.fromhex(root) for root in self.facts.roots)
-
-    def is_member(self, member: str) -> bool:
-        """Whether this id is enrolled and not revoked."""
-        return member in self.members or member in self.facts.root_ids
 
     def may_write(self, member: str) -> bool:
         """Whether a commit of this id is to be joined: a member, not a reader."""
@@ -97,245 +103,293 @@ class Authority(msgspec.Struct, frozen=True):
         keys = self.keys_of.get(member)
         return keys[0] if keys else None
 
+    def family_of(self, member: str) -> str:
+        """The enrolled id of the family of an id; the id itself when nothing is known of it."""
+        return self.families.get(member, member)
+
+    def ids_of(self, family: str) -> tuple[str, ...]:
+        """All ids of a family, the enrolled one among them, sorted."""
+        return tuple(sorted({family, *(one for one, its in self.families.items() if its == family)}))
+
+    def given_up(self, member: str) -> bool:
+        """Whether nobody will write under this id any more: it has a successor, is out, or has no key in the ring."""
+        return (
+            member in self.left
+            or member not in self.keys_of
+            or member in self.revoked
+            or self.family_of(member) in self.asked
+        )
+
     def anchors(self) -> tuple[bytes, ...]:
         """The anchor keys of all members, sorted: where a new device looks for newer rings (format section 7)."""
         return tuple(sorted({person.anchor for person in self.members.values() if person.anchor}))
 
 
-def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain: bool = False) -> Authority:
-    """Read statements that `keep` returned, with the epoch keys that this device has.
+def names_of(statements: Iterable[Statement]) -> frozenset[str]:
+    """The ids of the epoch keys that kept epoch statements name."""
+    found: set[str] = set()
+    for st in statements:
+        if isinstance(st.body, Epoch):
+            found.add(st.body.ek)
+            found.update(st.body.old)
+    return frozenset(found)
 
-    Raises LimitError when more than 64 ids are members.
-    """
+
+def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain: bool = False) -> Authority:
+    """Read statements that `keep` returned, with the epoch keys of theirs that this device has."""
     facts = facts_of(statements)
-    enrolled, claims = split_members([st for st in statements if isinstance(st.body, Member)], facts)
-    links = _same_box(successor_links(enrolled, claims), enrolled)
-    chains = _chains(links, enrolled)
-    verdicts = _revocations(statements, facts, chains)
-    counts = _Counting(facts, verdicts)
-    people = _people(enrolled, links, facts, counts)
-    members = {member: person for member, person in people.items() if member not in verdicts.revoked}
-    if len(members.keys() | facts.root_ids) > MAX_MEMBERS:
-        raise LimitError(f"a key ring has at most {MAX_MEMBERS} members, this has {len(members)}")
-    epochs = [as_epoch(st) for st in statements if isinstance(st.body, Epoch) and counts(st)]
-    asked = verdicts.named | (verdicts.revoked & {as_member(st).id for st in enrolled})
+    revokes = _counting_revokes(statements, facts)
+    out = frozenset(revokes)
+    enrolled = [st for st in statements if isinstance(st.body, Member) and st.body.heir_of is None]
+    claims = [st for st in statements if isinstance(st.body, Member) and st.body.heir_of is not None]
+    heads = _enrolled(enrolled, out, facts)
+    members = _with_successors(heads, enrolled, claims, out)
+    families = _families(members, enrolled, claims, revokes)
+    epochs = [st.body for st in statements if isinstance(st.body, Epoch)]
     # An epoch is public and may come without the revoke that it knew of: what it says of others' absence is believed,
     # or a key learned from its slot could be passed on to those whom it was made against.
-    claimed = frozenset(member for body in epochs for member in body.not_)
-    seals, holders = _sealing(epochs, asked | claimed)
-    by_id = _by_id(eks, epochs)
-    sealing = next((ek for ek in eks if (ek.epoch, ek.id) == seals), None)
+    # Not about roots: an admin would lock out the only ones that can end what it does.
+    asked = out | {one for body in epochs for one in body.not_ if one not in facts.root_ids}
+    seals, holders = _sealing(epochs, asked, facts)
+    by_id = _by_id(eks)
+    sealing = next((ek for ek in by_id.get(seals[1], ()) if ek.epoch == seals[0]), None) if seals else None
+    revoked = out | {one for one, family in families.items() if family in out}
     return Authority(
         facts=facts,
-        people=people,
         members=members,
-        revoked=verdicts.revoked,
-        shut_out=asked | claimed,
-        cutoffs=verdicts.cutoffs,
-        keys_of=_keys_of(statements, facts, people),
-        chains=chains,
+        out=out,
+        revoked=frozenset(revoked - members.keys()),
+        asked=asked,
+        cutoffs=_cutoffs(revokes, families, members),
+        keys_of=_keys_of(statements, facts, members),
+        families=families,
+        owners=_owners(members, enrolled, revokes, families, facts),
+        old_anchors=_old_anchors(enrolled, revokes, facts),
+        left=_left(claims, families),
         seals=seals,
         holders=holders,
-        next_epoch=_next_epoch(epochs, eks),
+        names=names_of(statements),
+        next_epoch=1 + max([0, *(body.epoch for body in epochs)]),
         sealing=sealing,
         reason=_reason(sealing, seals, plain),
         eks=by_id,
     )
 
 
-def _same_box(links: Sequence[Link], enrolled: Iterable[Statement]) -> list[Link]:
-    """Leave out links to an id that an admin enrolled with another box key: nobody adopts a stranger into its chain."""
-    boxes: defaultdict[str, set[str]] = defaultdict(set)
-    for st in enrolled:
-        boxes[as_member(st).id].add(as_member(st).box)
-    return [
-        link
-        for link in links
-        if link.child not in boxes or as_member(link.statement).box in boxes[link.child]
-    ]
-
-
-def _chains(links: Iterable[Link], enrolled: Iterable[Statement]) -> dict[str, tuple[str, ...]]:
-    near: defaultdict[str, set[str]] = defaultdict(set)
-    for st in enrolled:
-        near[as_member(st).id] |= set()
-    for link in links:
-        near[link.parent].add(link.child)
-        near[link.child].add(link.parent)
-    chains: dict[str, tuple[str, ...]] = {}
-    for start in list(near):
-        if start in chains:
-            continue
-        group = {start}
-        todo = [start]
-        while todo:
-            fresh = near[todo.pop()] - group
-            group |= fresh
-            todo.extend(fresh)
-        chains.update(dict.fromkeys(group, tuple(sorted(group))))
-    return chains
-
-
-class _Verdicts(msgspec.Struct, frozen=True):
-    """Who is revoked: by name or through its chain, with the statements that each revoke of it lets stand."""
-
-    revoked: frozenset[str]
-    named: frozenset[str]
-    cutoffs: dict[str, int]
-    kept: Mapping[str, list[frozenset[str]]]
-
-
-def _revocations(
-    statements: Iterable[Statement], facts: Facts, chains: Mapping[str, tuple[str, ...]]
-) -> _Verdicts:
-    revoked: set[str] = set()
-    named: set[str] = set()
-    named_n: dict[str, int] = {}
-    kept: defaultdict[str, list[frozenset[str]]] = defaultdict(list)
+def _counting_revokes(statements: Iterable[Statement], facts: Facts) -> dict[str, list[Revoke]]:
+    """Enrolled id -> the revokes of it that count: a root's of anybody but a root, an admin's of who is no admin."""
+    found: defaultdict[str, list[Revoke]] = defaultdict(list)
     for st in statements:
         body = st.body
-        if not isinstance(body, Revoke):
+        if not isinstance(body, Revoke) or body.id in facts.root_ids:
             continue
-        chain = chains.get(body.id, (body.id,))
-        # A chain shares one box key, so it goes as a whole: one with an admin in it only by a root's word.
-        if body.by not in facts.roots and not facts.admin_ids.isdisjoint(chain):
-            continue
-        named.add(body.id)
-        named_n[body.id] = min(body.n, named_n.get(body.id, body.n))
-        stands = frozenset(body.keep)
-        for member in chain:
-            revoked.add(member)
-            kept[member].append(stands)
-    cutoffs = {member: named_n.get(member, 0) for member in revoked}
-    return _Verdicts(frozenset(revoked), frozenset(named), cutoffs, kept)
+        if body.by in facts.roots or body.id not in facts.admin_ids:
+            found[body.id].append(body)
+    return dict(found)
 
 
-class _Counting:
-    """Whether a root's or admin's statement counts: a revoked admin's do when every revoke of it lets them stand."""
-
-    __slots__ = ("_facts", "_verdicts")
-
-    def __init__(self, facts: Facts, verdicts: _Verdicts) -> None:
-        self._facts = facts
-        self._verdicts = verdicts
-
-    def __call__(self, st: Statement) -> bool:
-        if st.body.by in self._facts.roots:
-            return True
-        signer = id_of_hex(st.body.by)
-        if signer not in self._verdicts.revoked:
-            return True
-        return all(st.hash in stands for stands in self._verdicts.kept[signer])
-
-
-def _people(
-    enrolled: Iterable[Statement], links: Sequence[Link], facts: Facts, counts: _Counting
-) -> dict[str, Person]:
-    best: dict[str, tuple[int, Statement]] = {}
+def _enrolled(enrolled: Sequence[Statement], out: frozenset[str], facts: Facts) -> dict[str, Person]:
+    """Of the enrolments of one id a root's wins, then the greatest (since, hash)."""
+    best: dict[str, tuple[tuple[bool, str, str], Statement]] = {}
     for st in enrolled:
-        if not counts(st):
+        body = as_member(st)
+        if body.id in out:
             continue
-        rank = RANK_ROOT if as_member(st).by in facts.roots else RANK_ADMIN
-        other = best.get(as_member(st).id)
-        if other is None or _better(rank, st, *other):
-            best[as_member(st).id] = (rank, st)
-    people = {
+        order = (body.by in facts.roots, body.since, st.hash)
+        if body.id not in best or order > best[body.id][0]:
+            best[body.id] = (order, st)
+    claimed = _claimed(enrolled, facts)
+    return {
         member: _person(
-            st, rank, "admin" if member in facts.admin_ids | facts.root_ids else as_member(st).role
+            st,
+            RANK_ROOT if order[0] else RANK_ADMIN,
+            "admin" if member in facts.admin_ids | facts.root_ids else as_member(st).role,
+            member,
+            owner=claimed.get(st.hash),
         )
-        for member, (rank, st) in best.items()
+        for member, (order, st) in sorted(best.items())
     }
-    # Links stand in the order of their depth, so a predecessor is known before its successor.
-    for link in links:
-        parent = people.get(link.parent)
-        if parent is None:
+
+
+def _claimed(enrolled: Iterable[Statement], facts: Facts) -> dict[str, str]:
+    """Enrolment -> whose the member is, where its signer may say so: roots of everybody, an admin of what is its own,
+    and of those whom no root knows. Or an admin could make its texts pass for those of somebody else."""
+    said: defaultdict[str, set[str]] = defaultdict(set)
+    for st in enrolled:
+        if st.body.by in facts.roots:
+            said[as_member(st).person].add(as_member(st).id)
+    found: dict[str, str] = {}
+    for st in enrolled:
+        body = as_member(st)
+        taken = said.get(body.person, set()) - {body.id}
+        if st.body.by in facts.roots or not taken or id_of_hex(body.by) in taken:
+            found[st.hash] = body.person
+    return found
+
+
+def _with_successors(
+    heads: Mapping[str, Person],
+    enrolled: Iterable[Statement],
+    claims: Iterable[Statement],
+    out: frozenset[str],
+) -> dict[str, Person]:
+    """The members with the successors of each: same box key, no more than the family may."""
+    base = {st.hash: as_member(st) for st in enrolled}
+    taken = {body.id for body in base.values()} | out
+    members = dict(heads)
+    for st in sorted(claims, key=lambda st: (st.body.by, st.hash)):
+        body = as_member(st)
+        head = heads.get(id_of_hex(body.by))
+        under = base.get(body.under or "")
+        if head is None or under is None or body.id in taken or body.box != under.box or body.id in members:
             continue
-        child = people.get(link.child)
-        if child is not None and child.rank != RANK_SUCCESSOR:
-            continue
-        if child is not None and not _later(link.statement, child):
-            continue
-        role = min("writer", as_member(link.statement).role, parent.role, key=lambda name: _ROLES[name])
-        people[link.child] = _person(link.statement, RANK_SUCCESSOR, role, link.parent)
-    return dict(sorted(people.items()))
+        role = min("writer", body.role, head.role, key=lambda name: _ROLES[name])
+        members[body.id] = _person(st, RANK_SUCCESSOR, role, head.id, owner=head.owner)
+    return dict(sorted(members.items()))
 
 
-def _better(rank: int, st: Statement, other_rank: int, other: Statement) -> bool:
-    mine, theirs = (as_member(st).since, st.hash), (as_member(other).since, other.hash)
-    return rank < other_rank or (rank == other_rank and mine > theirs)
-
-
-def _later(st: Statement, child: Person) -> bool:
-    return (as_member(st).since, st.hash) > (child.since, child.hash)
-
-
-def _person(st: Statement, rank: int, role: Role, successor_of: str | None = None) -> Person:
+def _person(st: Statement, rank: int, role: Role, family: str, *, owner: str | None) -> Person:
     body = as_member(st)
-    anchor = bytes.fromhex(body.anchor) if body.anchor and rank != RANK_SUCCESSOR else None
     return Person(
         id=body.id,
         sign=bytes.fromhex(body.sign),
         box=bytes.fromhex(body.box),
-        anchor=anchor,
+        anchor=bytes.fromhex(body.anchor) if body.anchor else None,
         role=role,
+        kind=body.kind,
         label=body.label,
+        owner=owner,
         by=id_of_hex(body.by),
         rank=rank,
         since=body.since,
         hash=st.hash,
-        successor_of=successor_of,
+        family=family,
     )
 
 
+def _families(
+    members: Mapping[str, Person],
+    enrolled: Iterable[Statement],
+    claims: Iterable[Statement],
+    revokes: Mapping[str, Sequence[Revoke]],
+) -> dict[str, str]:
+    families: dict[str, str] = {}
+    for target, said in revokes.items():
+        families |= {id_of_hex(key): target for body in said for key in body.heirs}
+    for st in claims:
+        families.setdefault(as_member(st).id, id_of_hex(st.body.by))
+    # An id that is enrolled is nobody's successor, whatever others say of it.
+    families |= {as_member(st).id: as_member(st).id for st in enrolled}
+    families |= {target: target for target in revokes}
+    families |= {member: person.family for member, person in members.items()}
+    return dict(sorted(families.items()))
+
+
+def _cutoffs(
+    revokes: Mapping[str, Sequence[Revoke]], families: Mapping[str, str], members: Mapping[str, Person]
+) -> dict[str, int]:
+    cutoffs: dict[str, int] = {}
+    for member, family in families.items():
+        if family in revokes and member not in members:
+            cutoffs[member] = min(body.n.get(member, 0) for body in revokes[family])
+    return cutoffs
+
+
 def _keys_of(
-    statements: Iterable[Statement], facts: Facts, people: Mapping[str, Person]
+    statements: Iterable[Statement], facts: Facts, members: Mapping[str, Person]
 ) -> dict[str, tuple[bytes, ...]]:
     # Two keys can share an id of 64 bits when somebody wants them to; a value may be signed by either.
     keys: defaultdict[str, set[str]] = defaultdict(set)
     for root in facts.roots:
         keys[id_of_hex(root)].add(root)
     for st in statements:
-        if isinstance(st.body, Member):
-            keys[st.body.id].add(st.body.sign)
+        body = st.body
+        if isinstance(body, Member):
+            keys[body.id].add(body.sign)
+        elif isinstance(body, Revoke):
+            for key in (body.sign, *body.heirs):
+                keys[id_of_hex(key)].add(key)
     found: dict[str, tuple[bytes, ...]] = {}
     for member, texts in keys.items():
-        person = people.get(member)
+        person = members.get(member)
         first = person.sign.hex() if person else min(texts)
         found[member] = tuple(bytes.fromhex(text) for text in (first, *sorted(texts - {first})))
     return found
 
 
-def _sealing(epochs: Iterable[Epoch], asked: frozenset[str]) -> tuple[tuple[int, str] | None, frozenset[str]]:
-    """The greatest (epoch, EK id) of which every epoch that names it knows every revocation, and who was given it."""
+def _owners(
+    members: Mapping[str, Person],
+    enrolled: Iterable[Statement],
+    revokes: Mapping[str, Sequence[Revoke]],
+    families: Mapping[str, str],
+    facts: Facts,
+) -> dict[str, str]:
+    """Whose each id is: of those who are out a root's revoke says it, for their enrolments may be gone."""
+    claimed = _claimed(enrolled, facts)
+    heads = {as_member(st).id: claimed[st.hash] for st in enrolled if st.hash in claimed}
+    for target, said in revokes.items():
+        by_roots = [body.person for body in said if body.by in facts.roots]
+        if by_roots:
+            heads[target] = min(by_roots)
+    owners = {one: heads[family] for one, family in families.items() if family in heads}
+    for member, person in members.items():
+        if person.owner is None:
+            owners.pop(member, None)
+        else:
+            owners[member] = person.owner
+    return owners
+
+
+def _old_anchors(
+    enrolled: Iterable[Statement], revokes: Mapping[str, Sequence[Revoke]], facts: Facts
+) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for st in enrolled:
+        body = as_member(st)
+        if body.id in revokes and body.role == "admin" and body.anchor:
+            found[body.id] = bytes.fromhex(body.anchor)
+    for target, said in revokes.items():
+        for revoke in said:
+            if revoke.by in facts.roots and revoke.anchor:
+                found[target] = bytes.fromhex(revoke.anchor)
+    return found
+
+
+def _left(claims: Iterable[Statement], families: Mapping[str, str]) -> frozenset[str]:
+    """Ids that a successor in the same family names as given up: nobody gives up the id of somebody else."""
+    return frozenset(
+        was
+        for st in claims
+        if (was := as_member(st).was) is not None and families.get(was) == id_of_hex(st.body.by)
+    )
+
+
+def _sealing(
+    epochs: Iterable[Epoch], asked: frozenset[str], facts: Facts
+) -> tuple[tuple[int, str] | None, frozenset[str]]:
+    """The greatest (epoch, EK id) of which every epoch that names it serves all roots and knows every revocation, and
+    who was given it."""
     naming: defaultdict[str, list[Epoch]] = defaultdict(list)
     for body in epochs:
         naming[body.ek].append(body)
     fit = [
         (body.epoch, body.ek)
         for bodies in naming.values()
-        if all(asked.issubset(body.not_) for body in bodies)
+        if all(asked.issubset(body.not_) and facts.root_ids.issubset(body.for_) for body in bodies)
         for body in bodies
     ]
     if not fit:
         return None, frozenset()
     seals = max(fit)
     given = (body.for_ for body in naming[seals[1]] if body.epoch == seals[0])
-    return seals, frozenset(member for ids in given for member in ids)
+    return seals, frozenset(one for ids in given for one in ids)
 
 
-def _by_id(eks: Iterable[EpochKey], epochs: Iterable[Epoch]) -> dict[str, EpochKey]:
-    # The epoch number of a key is part of what it opens, and `eks` is not signed: a signed number goes first.
-    signed = {(body.epoch, body.ek) for body in epochs}
-    found: dict[str, EpochKey] = {}
-    for ek in sorted(eks, key=lambda ek: ((ek.epoch, ek.id) not in signed, ek.epoch)):
-        found.setdefault(ek.id, ek)
-    return found
-
-
-def _next_epoch(epochs: Iterable[Epoch], eks: Iterable[EpochKey]) -> int:
-    # Unsigned numbers count only in the lower half, or any writer could use up the numbers for everybody.
-    unsigned = (ek.epoch for ek in eks if ek.epoch < 1 << 31)
-    return 1 + max([0, *(body.epoch for body in epochs), *unsigned])
+def _by_id(eks: Iterable[EpochKey]) -> dict[str, tuple[EpochKey, ...]]:
+    found: defaultdict[str, list[EpochKey]] = defaultdict(list)
+    for ek in sorted(eks, key=lambda ek: (ek.epoch, ek.key)):
+        found[ek.id].append(ek)
+    return {name: tuple(keys) for name, keys in found.items()}
 
 
 def _reason(sealing: EpochKey | None, seals: tuple[int, str] | None, plain: bool) -> str:

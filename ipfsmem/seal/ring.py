@@ -1,31 +1,43 @@
 """The key ring as a value: keyring.json in and out, opening it, and joining two of them.
 
-Format section 4. A ring is a set of verified statements and the epoch keys that go with them; two rings of one vault
-join by union, so nothing that was verified is forgotten and an older ring adds nothing. This module never decides what
-a statement means (`authority`), never makes one (`ring_ops`), and never writes or fetches a byte.
+Format section 4. A ring is a set of verified statements and the epoch keys that they name; two rings of one vault
+join by union, so nothing that was verified is forgotten and an older ring adds nothing. What others show is never reduced
+by itself, always together with what we have. This module never decides what a statement means (`authority`), never makes
+one (`ring_ops`), and never writes or fetches a byte.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from typing import Final, Literal
 
 import msgspec
 
 from ipfsmem import canonical
 from ipfsmem.errors import FormatError, LimitError, MembershipError, OpenError
-from ipfsmem.seal.authority import Authority, evaluate
+from ipfsmem.seal.authority import Authority, evaluate, names_of
 from ipfsmem.seal.derive import vault_tag
 from ipfsmem.seal.objects import EK_BYTES, OVERHEAD, RING_BODY, EpochKey, Sealer, epoch_key, pad
 from ipfsmem.seal.primitives import box_open, x25519_public
 from ipfsmem.seal.ring_keep import facts_of
 from ipfsmem.seal.ring_keep import keep as kept_of
-from ipfsmem.seal.statements import Envelope, Epoch, Genesis, Statement, envelope, open_envelope
+from ipfsmem.seal.statements import (
+    Envelope,
+    Epoch,
+    Genesis,
+    Statement,
+    envelope,
+    id_of_hex,
+    open_envelope,
+)
 
-MAX_RING: Final = 256 * 1024
-#: Epoch keys that one ring carries; each rotation makes one.
-MAX_EKS: Final = 1024
+MAX_RING: Final = 1024 * 1024
+#: Bytes of keyring.json for what neither a root signed nor a root's revoke lets stand.
+MAX_OTHERS: Final = 512 * 1024
+#: Share of a ring's room from which people are warned.
+WARN_FROM: Final = 0.5
 SLOT_MAGIC: Final = b"IPMK"
 
 
@@ -44,6 +56,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     eks: list[tuple[int, str]]
     plain: bool
+    spare: list[tuple[int, str]]
     st: list[Envelope]
     v: Literal[1]
     vault: str
@@ -57,31 +70,59 @@ _kept_decoder: Final = msgspec.json.Decoder(_Kept)
 class Ring:
     """An immutable key ring of one vault. Equal when vault, statements and epoch keys are equal.
 
-    `statements` are sorted by hash, `keys` by (epoch, id). `view` is what they mean. In plain `ipfs` mode (`plain`)
-    there are no epoch keys. The repr shows no key.
+    `statements` are sorted by hash, `keys` by (epoch, id): those that its statements name. `view` is what they mean.
+    `spare` are keys that they do not name (any more), for this device to read with; they are no part of what the ring says.
+    In plain `ipfs` mode (`plain`) there are no epoch keys. The repr shows no key.
     """
 
-    __slots__ = ("_bytes", "_hashes", "keys", "plain", "statements", "vault", "view")
+    __slots__ = (
+        "_bytes",
+        "_hashes",
+        "_nothing",
+        "keys",
+        "plain",
+        "spare",
+        "statements",
+        "used",
+        "vault",
+        "view",
+    )
 
     def __init__(
-        self, vault: bytes, statements: Iterable[Statement], keys: Iterable[EpochKey], *, plain: bool = False
+        self,
+        vault: bytes,
+        statements: Iterable[Statement],
+        keys: Iterable[EpochKey],
+        *,
+        plain: bool = False,
+        spare: Iterable[EpochKey] = (),
+        bounded: bool = True,
     ) -> None:
-        """Reduce to what a ring keeps and evaluate it.
+        """Reduce to what a ring keeps and evaluate it. Of `keys` those stay that it names, of `spare` all; `bounded` False
+        for what is only looked at.
 
         Raises LimitError beyond the limits of format section 8, FormatError when the genesis is of another vault.
         """
         self.vault = vault
         self.plain = plain
         self.statements = kept_of(statements)
-        self.keys = tuple(sorted(set(keys), key=lambda ek: (ek.epoch, ek.id, ek.key)))
+        names = names_of(self.statements)
+        spare = set(spare)
+        self.keys = _sorted(ek for ek in {*keys, *spare} if ek.id in names)
+        self.spare = _sorted(ek for ek in spare if ek.id not in names)
         self._hashes = frozenset((st.hash, st.signature) for st in self.statements)
+        #: Statements of others that add nothing to this very ring.
+        self._nothing: set[tuple[str, bytes]] = set()
         self._bytes: bytes | None = None
         _check_vault(vault, self.statements, plain)
-        if len(self.keys) > MAX_EKS:
-            raise LimitError(f"a key ring carries at most {MAX_EKS} epoch keys, this has {len(self.keys)}")
         self.view: Authority = evaluate(self.statements, self.keys, plain=plain)
-        if self._size() > MAX_RING:
-            raise LimitError(f"keyring.json would pass {MAX_RING} bytes")
+        #: What share of its room is taken, the fuller of both limits: 1.0 is full.
+        self.used = self._used()
+        if bounded and self.used > 1:
+            raise LimitError(
+                "the key ring would pass its limits: 1 MiB in all, 512 KiB of what admins and devices said",
+                hint="Revoke whoever fills it with a root's key, or move to a new vault.",
+            )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ring):
@@ -99,23 +140,49 @@ class Ring:
     def __repr__(self) -> str:
         return f"Ring(vault={self.vault.hex()}, statements={len(self.statements)}, keys={len(self.keys)})"
 
-    def join(self, other: Ring) -> Ring:
+    def join(self, other: Ring | Shown) -> Ring:
         """Both rings' statements and keys. A ring that adds nothing gives back this very object.
 
         Raises MembershipError for another vault's ring, LimitError when the union passes a limit; the caller then
         keeps its own ring and drops the head that brought the other.
         """
         self._same_vault(other)
-        if other is self or (other._hashes <= self._hashes and set(other.keys) <= set(self.keys)):
+        if other is self:
             return self
-        keys = {*self.keys, *other.keys}
-        both = Ring(self.vault, _union(self.statements, other.statements), keys, plain=self.plain)
+        # Keys that were named once stay with whoever had them: a text may lie under one, and it may be named again.
+        spare = {*self.spare, *(() if isinstance(other, Shown) else (*other.keys, *other.spare))}
+        known = {*self.keys, *self.spare}
+        new = any(ek not in known and ek.id in self.view.names for ek in other.keys) or not spare <= known
+        theirs = {(st.hash, st.signature) for st in other.statements} - self._hashes
+        if not new and theirs <= self._nothing:
+            return self
+        both = self._with(_union(self.statements, other.statements), other.keys, spare)
+        if both != self or both.spare != self.spare:
+            return both
         # An older ring may still hold statements that this one has dropped.
-        return self if both == self else both
+        self._nothing |= theirs
+        return self
 
     def add(self, statements: Iterable[Statement], keys: Iterable[EpochKey] = ()) -> Ring:
         """This ring with more verified statements and epoch keys."""
-        return Ring(self.vault, _union(self.statements, statements), {*self.keys, *keys}, plain=self.plain)
+        return self._with(_union(self.statements, statements), keys, self.spare)
+
+    def _with(
+        self, statements: Iterable[Statement], keys: Iterable[EpochKey], spare: Iterable[EpochKey]
+    ) -> Ring:
+        return Ring(self.vault, statements, keys, plain=self.plain, spare={*self.keys, *spare})
+
+    def with_spare(self, keys: Iterable[EpochKey]) -> Ring:
+        """This ring, with keys beside it that open something which this device wants to read."""
+        new = set(keys) - {*self.keys, *self.spare}
+        return self._with(self.statements, (), {*self.spare, *new}) if new else self
+
+    def without_spare(self, needed: Collection[str]) -> Ring:
+        """This ring, with no other spare keys than those of these ids."""
+        kept = [ek for ek in self.spare if ek.id in needed]
+        if len(kept) == len(self.spare):
+            return self
+        return Ring(self.vault, self.statements, self.keys, plain=self.plain, spare=kept)
 
     def open_slots(self, box_secrets: Iterable[bytes]) -> Ring:
         """This ring with every epoch key that a slot gives to one of these box keys (after a join)."""
@@ -124,10 +191,10 @@ class Ring:
         found = list(_try_slots(wanted, _pairs(box_secrets), self.vault))
         return self.add((), found) if found else self
 
-    def keys_named(self, ek: str) -> tuple[EpochKey, ...]:
-        """Every key under this EK id, the likeliest first; more than one only when a member lied about its epoch."""
-        first = self.view.eks.get(ek)
-        return tuple(sorted((key for key in self.keys if key.id == ek), key=lambda key: key != first))
+    def learn(self, keyring: Keyring) -> Ring:
+        """This ring with the open part of one that this device cannot open: it stops this device from sealing under a
+        key that was replaced (format section 4)."""
+        return self.join(Shown(keyring.vault, keyring.open, (), keyring.plain))
 
     def serialise(self) -> bytes:
         """keyring.json: the same bytes on every device that holds the same set.
@@ -141,9 +208,8 @@ class Ring:
 
     def dump(self) -> bytes:
         """Everything, keys in the clear, for this device's own protected state. Never to be published."""
-        kept = _Kept(
-            _pack(self.keys), self.plain, [envelope(st) for st in self.statements], 1, self.vault.hex()
-        )
+        said = [envelope(st) for st in self.statements]
+        kept = _Kept(_pack(self.keys), self.plain, _pack(self.spare), said, 1, self.vault.hex())
         return canonical.encode(kept)
 
     @classmethod
@@ -157,7 +223,8 @@ class Ring:
         canonical.check_canonical(data, kept, what)
         vault = canonical.unhex(kept.vault, "the vault tag of a key ring", 16)
         statements = [open_envelope(item.k, item.s, vault) for item in kept.st]
-        return cls(vault, statements, _unpack(kept.eks, vault, what), plain=kept.plain)
+        spare = _unpack(kept.spare, vault, what)
+        return cls(vault, statements, _unpack(kept.eks, vault, what), plain=kept.plain, spare=spare)
 
     def _serialise(self) -> bytes:
         view = self.view
@@ -185,13 +252,44 @@ class Ring:
             hidden = _b64_size(pad(4 + text) + OVERHEAD)
         return shown + hidden + 90
 
-    def _same_vault(self, other: Ring) -> None:
+    def _used(self) -> float:
+        facts = self.view.facts
+        others = sum(
+            _envelope_size(st) if st.public or self.plain else _b64_size(_envelope_size(st))
+            for st in self.statements
+            if st.body.by not in facts.roots and id_of_hex(st.body.by) not in facts.stands
+        )
+        return max(self._size() / MAX_RING, others / MAX_OTHERS)
+
+    def _same_vault(self, other: Ring | Shown) -> None:
         if other.vault != self.vault:
             raise MembershipError(f"the key ring is of vault {other.vault.hex()}, not of {self.vault.hex()}")
         if other.plain != self.plain:
             raise MembershipError(
                 "a plain key ring and a sealed one cannot be joined: they are different memories"
             )
+
+
+class Shown:
+    """What somebody else's keyring.json holds, verified and not reduced: to be joined to a ring of ours."""
+
+    def __init__(
+        self, vault: bytes, statements: tuple[Statement, ...], keys: tuple[EpochKey, ...], plain: bool
+    ) -> None:
+        """Made by `Keyring.unlock`."""
+        self.vault = vault
+        self.statements = statements
+        self.keys = keys
+        self.plain = plain
+
+    def ring(self) -> Ring:
+        """The ring for a device that has none yet. Raises LimitError."""
+        return Ring(self.vault, self.statements, self.keys, plain=self.plain)
+
+    @cached_property
+    def alone(self) -> Ring:
+        """What it says by itself, whatever its size: to look at, never to keep."""
+        return Ring(self.vault, self.statements, self.keys, plain=self.plain, bounded=False)
 
 
 class Keyring:
@@ -220,18 +318,17 @@ class Keyring:
         """What the open part says of epoch keys, newest first; all signed, not all by somebody who may."""
         return tuple(_newest_first(self.open))
 
-    def public_ring(self) -> Ring:
-        """The open part alone, for a device that cannot open the body: joined, it stops that device from sealing
-        under a key that was replaced (format section 4)."""
-        return Ring(self.vault, self.open, (), plain=self.plain)
+    def slot_keys(self, box_secrets: Iterable[bytes]) -> list[EpochKey]:
+        """Every epoch key that a slot of the open part gives to one of these X25519 secrets: to read this very root."""
+        return list(_try_slots(self.epochs, _pairs(box_secrets), self.vault))
 
-    def unlock(self, box_secrets: bytes | Iterable[bytes] = (), known: Iterable[EpochKey] = ()) -> Ring:
+    def unlock(self, box_secrets: bytes | Iterable[bytes] = (), known: Iterable[EpochKey] = ()) -> Shown:
         """Open the body with a known epoch key, or with one from a slot of these X25519 secrets, newest first.
 
         Raises OpenError when no key opens it, FormatError, LimitError or SignatureError for a bad body.
         """
         if isinstance(self._body, _Body):
-            return self._ring(self._body, [])
+            return self._shown(self._body, [])
         sealed = canonical.unb64(self._body, "the body of the key ring")
         secrets = [box_secrets] if isinstance(box_secrets, bytes) else box_secrets
         tried: list[EpochKey] = []
@@ -241,7 +338,7 @@ class Keyring:
             except OpenError:
                 tried.append(key)
                 continue
-            return self._ring(_read_body(payload), [key, *tried])
+            return self._shown(_read_body(payload), [key, *tried])
         raise OpenError("no key of this device opens the key ring: it is not a member, or not yet")
 
     def _candidates(self, pairs: list[tuple[bytes, bytes]], known: list[EpochKey]) -> Iterator[EpochKey]:
@@ -257,18 +354,18 @@ class Keyring:
                 closed.append(body)
         yield from _try_slots(closed, pairs, self.vault)
 
-    def _ring(self, body: _Body, keys: list[EpochKey]) -> Ring:
+    def _shown(self, body: _Body, keys: list[EpochKey]) -> Shown:
         hidden = _statements(body.st, self.vault, "the body of the key ring")
         if any(st.public for st in hidden):
             raise FormatError("the body of the key ring holds a statement of the open part")
         more = _unpack(body.eks, self.vault, "the body of the key ring")
-        return Ring(self.vault, (*self.open, *hidden), [*keys, *more], plain=self.plain)
+        return Shown(self.vault, (*self.open, *hidden), (*keys, *more), self.plain)
 
 
 def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
     """Read keyring.json: size, form, the vault (when the 16-byte tag is given), signatures of the open part.
 
-    Raises LimitError beyond 256 KiB, FormatError for anything not canonical or of another vault, SignatureError.
+    Raises LimitError beyond 1 MiB, FormatError for anything not canonical or of another vault, SignatureError.
     """
     what = "keyring.json"
     if len(data) > MAX_RING:
@@ -331,6 +428,10 @@ def _read_body(payload: bytes) -> _Body:
     return body
 
 
+def _sorted(keys: Iterable[EpochKey]) -> tuple[EpochKey, ...]:
+    return tuple(sorted(keys, key=lambda ek: (ek.epoch, ek.id, ek.key)))
+
+
 def _pack(keys: Iterable[EpochKey]) -> list[tuple[int, str]]:
     return [(ek.epoch, canonical.b64(ek.key)) for ek in keys]
 
@@ -341,8 +442,6 @@ def _unpack(items: Iterable[tuple[int, str]], vault: bytes, what: str) -> list[E
         if not 1 <= epoch < 1 << 32:
             raise FormatError(f"{what} holds a key of epoch {epoch}")
         keys.append(epoch_key(epoch, canonical.unb64(text, "an epoch key", EK_BYTES), vault))
-        if len(keys) > MAX_EKS:
-            raise LimitError(f"{what} carries more than {MAX_EKS} epoch keys")
     order = [(ek.epoch, ek.id, ek.key) for ek in keys]
     if any(a >= b for a, b in itertools.pairwise(order)):
         raise FormatError(f"the epoch keys in {what} are not sorted, or one stands twice")

@@ -8,6 +8,7 @@ is refused with the reason.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
@@ -15,36 +16,45 @@ import msgspec
 
 from ipfsmem import canonical
 from ipfsmem.canonical import read_json
-from ipfsmem.errors import FormatError, LimitError, MembershipError, UsageError
-from ipfsmem.seal.authority import Authority, Person
+from ipfsmem.errors import FormatError, LimitError, MembershipError, SignatureError, UsageError
+from ipfsmem.seal.authority import RANK_SUCCESSOR, Authority, Person
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.objects import MAX_EPOCH, EpochKey, epoch_key
 from ipfsmem.seal.primitives import Signer25519, box_key_ok, box_seal, public_key_ok
 from ipfsmem.seal.ring import Ring, slot_text
-from ipfsmem.seal.ring_keep import MAX_CHAIN
+from ipfsmem.seal.ring_keep import MAX_HEIRS, as_member
 from ipfsmem.seal.statements import (
+    MAX_KEEP,
     Epoch,
     Genesis,
+    Kind,
     Member,
     Revoke,
     Role,
     Statement,
     check_label,
+    check_possession,
     make,
     member_id,
+    possession,
 )
 
 #: (slot text, box public key) -> slot of 104 bytes; a sealed box draws its own ephemeral key.
 BoxSeal: TypeAlias = Callable[[bytes, bytes], bytes]
 MAX_REQUEST: Final = 4096
+#: Families in force, roots among them. Asked of whoever enrols, never of a join.
+MAX_FAMILIES: Final = 64
 
 
 class Device(msgspec.Struct, frozen=True):
-    """The public side of what is to be enrolled: Ed25519 and X25519 keys, a label for people, an anchor if it has one."""
+    """The public side of what is to be enrolled: Ed25519 and X25519 keys, a label for people, the proof that the keys are
+    its own (for one vault), what it is, an anchor if it has one. Made by `device_of`, or read from a request."""
 
     sign: bytes
     box: bytes
     label: str
+    own: str
+    kind: Kind = "device"
     anchor: bytes | None = None
 
     @property
@@ -55,10 +65,31 @@ class Device(msgspec.Struct, frozen=True):
 
 class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     box: str
+    kind: Kind
     label: str
+    own: str
     sign: str
     v: Literal[1]
     vault: str
+
+
+def device_of(
+    signer: Signer25519,
+    box: bytes,
+    label: str,
+    vault: bytes,
+    *,
+    kind: Kind = "device",
+    anchor: bytes | None = None,
+) -> Device:
+    """What is to be enrolled in the vault with this tag, proved by its own key."""
+    return Device(signer.public, box, label, possession(signer, vault, box=box, anchor=anchor), kind, anchor)
+
+
+def new_person(vault: bytes, sign: bytes) -> str:
+    """The field `person` of the first key of somebody new in a vault: made from that key, so that a wallet which makes
+    its vault on two offline devices is one person."""
+    return hashlib.sha256(b"ipfsmem/v1/person\x00" + vault + sign).hexdigest()[:16]
 
 
 def create(
@@ -78,33 +109,53 @@ def create(
     """
     if root.kind == "recovery":
         raise UsageError("a recovery key is never the first root of a vault")
-    roots = [root] if recovery is None else [root, recovery]
-    labels = [root_label, "recovery words"]
     vault = root.tag(plain=ek is None)
-    statements = [make(root.admin, Genesis(tuple(keys.admin_public.hex() for keys in roots)), vault)]
-    for keys, label in zip(roots, labels, strict=False):
-        itself = Device(keys.admin_public, keys.box_public, label, keys.head_public)
-        statements.append(_member(keys.admin, vault, itself, "admin", since))
+    person = new_person(vault, root.admin_public)
+    roots: list[tuple[RootKeys, str, Kind]] = [
+        (root, root_label, "wallet" if root.kind == "wallet" else "device")
+    ]
+    if recovery is not None:
+        roots.append((recovery, "recovery words", "words"))
+    genesis = Genesis(tuple(keys.admin_public.hex() for keys, _, _ in roots))
+    statements = [make(root.admin, genesis, vault)]
+    for keys, label, kind in roots:
+        itself = device_of(keys.admin, keys.box_public, label, vault, kind=kind, anchor=keys.head_public)
+        statements.append(_member(keys.admin, vault, itself, "admin", since, person))
     if device is not None:
-        statements.append(_member(root.admin, vault, device, device_role, since))
+        statements.append(_member(root.admin, vault, device, device_role, since, person))
     ring = Ring(vault, statements, (), plain=ek is None)
     return ring if ek is None else rotate(ring, root.admin, ek, box=box)
 
 
 def enrol(
-    ring: Ring, signer: Signer25519, device: Device, role: Role, *, since: str, box: BoxSeal = box_seal
+    ring: Ring,
+    signer: Signer25519,
+    device: Device,
+    role: Role,
+    *,
+    since: str,
+    person: str | None = None,
+    box: BoxSeal = box_seal,
 ) -> Ring:
     """Make `device` a member (or change what it is) and give it the key that seals now.
 
-    For a new device, a second wallet (role admin, with its anchor, signed by a root), another person's agent.
-    Raises MembershipError when the signer may not, the id is revoked, or its box key belongs to somebody else.
+    For a new device, a second wallet (role admin, with its anchor, signed by a root), another person's agent: `person`
+    says whose it is (`new_person` for somebody new), None that it is the enroller's own, or stays whose it is.
+    Raises MembershipError when the signer may not, the id is revoked, or its box key belongs to somebody else;
+    LimitError when 64 families are members.
     """
     view = ring.view
     _may_enrol(view, signer, device, role)
-    grown = ring.add([_member(signer, ring.vault, device, role, since)])
+    known = view.members.get(device.id)
+    if person is None and known is not None:
+        person = known.owner
+    whose = person or view.owners.get(member_id(signer.public))
+    if whose is None:
+        raise MembershipError("the ring does not say whose the enrolling key is")
+    grown = ring.add([_member(signer, ring.vault, device, role, since, whose)])
     if ring.plain:
         return grown
-    return _give(grown, signer, [grown.view.people[device.id]], box)
+    return _give(grown, signer, [grown.view.members[device.id]], box)
 
 
 def rotate(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_seal) -> Ring:
@@ -131,48 +182,81 @@ def revoke(
     ek: bytes | None,
     box: BoxSeal = box_seal,
 ) -> Ring:
-    """End the membership of `member` and of its whole chain, and rotate to `ek` for those who stay.
+    """End the membership of the family of `member` and rotate to `ek` for those who stay.
 
     `counters` is the joined state's ctx (device id -> counter): values up to there stay accepted. Join and publish in
-    the same step. `ek` is None in a plain memory only.
+    the same step. `ek` is None in a plain memory only. Of an admin its enrolments of members and its revokes stand.
     """
     view = ring.view
-    _may_revoke(view, signer, member)
+    target = view.family_of(member)
+    _may_revoke(view, signer, target)
     if (ek is None) != ring.plain:
         raise UsageError("revoking in a sealed memory takes a new epoch key, in a plain one none")
-    stands = tuple(st.hash for st in ring.statements if isinstance(st.body, Member))
-    by = signer.public.hex()
-    # Each id of the chain by name: a link can be replaced by one with a lesser hash, a name cannot.
-    said = [
-        make(signer, Revoke(at=at, by=by, id=one, keep=stands, n=counters.get(one, 0)), ring.vault)
-        for one in view.chains[member]
-        if not _said(ring, by, one)
-    ]
-    grown = ring.add(said)
+    grown = ring
+    if not _said(ring, signer.public.hex(), target):
+        stands, anew = _what_stands(ring, target)
+        said = [_revoke(ring, signer, target, at, counters, keep=stands)]
+        # A revoke lists so many; what else is to stand, its maker says in its own name.
+        grown = ring.add([*said, *_again(ring, signer, anew, at)])
     return grown if ek is None else rotate(grown, signer, ek, box=box)
 
 
-def successor(ring: Ring, old: Signer25519, new_sign: bytes, *, since: str, label: str | None = None) -> Ring:
-    """Let a member name its own new id (after a restore): same box key, same role but never admin.
+def repeat_revokes(ring: Ring, signer: Signer25519, *, at: str) -> Ring:
+    """What every unlock of a root does: say in its own name what admins revoked, for that may end with the admin.
 
-    It needs no slot: its box key is in the same slots already. Raises MembershipError when the old id is not a member,
-    is a root, has named another successor, or ends a chain of eight.
+    Gives back the same ring for other admins, and when nothing is missing.
     """
     view = ring.view
-    parent = view.members.get(member_id(old.public))
-    if parent is None or parent.sign != old.public or parent.id in view.facts.root_ids:
-        raise MembershipError(f"{member_id(old.public)} is not a member that can name a successor")
-    role: Role = "writer" if parent.role == "admin" else parent.role
-    device = Device(new_sign, parent.box, label or parent.label)
-    if device.id in view.keys_of:
-        raise MembershipError(f"{device.id} has been in this ring before: a successor needs a new key")
-    grown = ring.add([_member(old, ring.vault, device, role, since)])
-    if device.id not in grown.view.members:
+    if signer.public.hex() not in view.facts.roots:
+        return ring
+    missing = sorted(view.out - view.facts.stands.keys())
+    said = [_revoke(ring, signer, target, at, view.cutoffs, keep=()) for target in missing]
+    return ring.add(said) if said else ring
+
+
+def successor(
+    ring: Ring,
+    enrolled: Signer25519,
+    new: Signer25519,
+    was: str,
+    *,
+    since: str,
+    label: str | None = None,
+) -> Ring:
+    """Let a device go on under a new id (after a restore): signed by the key that was enrolled, instead of the id `was`.
+
+    Same box key, same role but never admin. It needs no slot: its box key is in the same slots already. Raises
+    MembershipError when the enrolled id is not a member, is a root, or has eight successors: it must be enrolled anew.
+    """
+    view = ring.view
+    me = member_id(enrolled.public)
+    head = view.members.get(me)
+    if head is None or head.sign != enrolled.public or me in view.facts.root_ids or head.family != me:
+        raise MembershipError(f"{me} is not a member that can name a successor")
+    if member_id(new.public) in view.keys_of:
         raise MembershipError(
-            f"{parent.id} has named another successor, or is the last of a chain of {MAX_CHAIN}: "
-            "this device must be enrolled anew"
+            f"{member_id(new.public)} has been in this ring before: a successor needs a new key"
         )
-    return grown
+    heirs = sum(isinstance(st.body, Member) and st.body.under == head.hash for st in ring.statements)
+    if heirs >= MAX_HEIRS:
+        raise MembershipError(f"{me} has {MAX_HEIRS} successors: this device must be enrolled anew")
+    body = Member(
+        anchor=None,
+        box=head.box.hex(),
+        by=enrolled.public.hex(),
+        heir_of=enrolled.public.hex(),
+        id=member_id(new.public),
+        kind="agent" if head.kind == "agent" else "device",
+        label=label or head.label,
+        own=possession(new, ring.vault, box=head.box, heir_of=enrolled.public),
+        person=head.owner or new_person(ring.vault, enrolled.public),
+        role="writer" if head.role == "admin" else head.role,
+        sign=new.public.hex(),
+        since=since,
+        under=head.hash,
+        was=was,
+    )
+    return ring.add([make(enrolled, body, ring.vault)])
 
 
 def give_key(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_seal) -> Ring:
@@ -191,8 +275,8 @@ def give_key(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_s
 
 
 def lacking_key(view: Authority) -> list[Person]:
-    """The members to whom no statement gives the key that seals now. One box key needs one slot, whatever its ids."""
-    served = {view.people[one].box for one in view.holders if one in view.people}
+    """The enrolled members to whom no statement gives the key that seals now. One box key needs one slot."""
+    served = {view.members[one].box for one in view.holders if one in view.members}
     return [
         person for person in _entitled(view) if person.id not in view.holders and person.box not in served
     ]
@@ -201,7 +285,9 @@ def lacking_key(view: Authority) -> list[Person]:
 def request(vault: bytes, device: Device) -> bytes:
     """What a device shows to an admin to be enrolled: canonical JSON, no secret in it."""
     check_label(device.label)
-    return canonical.encode(_Request(device.box.hex(), device.label, device.sign.hex(), 1, vault.hex()))
+    return canonical.encode(
+        _Request(device.box.hex(), device.kind, device.label, device.own, device.sign.hex(), 1, vault.hex())
+    )
 
 
 def read_request(data: bytes, vault: bytes) -> Device:
@@ -219,22 +305,89 @@ def read_request(data: bytes, vault: bytes) -> Device:
     box = canonical.unhex(asked.box, "the box key of the request", 32)
     if not public_key_ok(sign) or not box_key_ok(box):
         raise FormatError("the enrolment request brings a key that is not a proper one")
+    try:
+        check_possession(asked.own, vault, box=asked.box, sign=asked.sign, anchor=None, heir_of=None)
+    except SignatureError as error:
+        raise FormatError(f"the enrolment request does not hold: {error}") from None
     check_label(asked.label)
-    return Device(sign, box, asked.label)
+    return Device(sign, box, asked.label, asked.own, asked.kind)
 
 
-def _member(signer: Signer25519, vault: bytes, device: Device, role: Role, since: str) -> Statement:
+def _member(
+    signer: Signer25519, vault: bytes, device: Device, role: Role, since: str, person: str
+) -> Statement:
     body = Member(
         anchor=device.anchor.hex() if device.anchor else None,
         box=device.box.hex(),
         by=signer.public.hex(),
+        heir_of=None,
         id=device.id,
+        kind=device.kind,
         label=device.label,
+        own=device.own,
+        person=person,
         role=role,
         sign=device.sign.hex(),
         since=since,
+        under=None,
+        was=None,
     )
     return make(signer, body, vault)
+
+
+def _revoke(
+    ring: Ring,
+    signer: Signer25519,
+    target: str,
+    at: str,
+    counters: Mapping[str, int],
+    *,
+    keep: tuple[str, ...],
+) -> Statement:
+    view = ring.view
+    ids = view.ids_of(target)
+    key = view.sign_key(target)
+    assert key is not None
+    head = view.members.get(target)
+    anchor = view.old_anchors.get(target) if head is None else head.anchor
+    body = Revoke(
+        anchor=anchor.hex() if anchor else None,
+        at=at,
+        by=signer.public.hex(),
+        heirs=tuple(
+            sorted(one.hex() for heir in ids if heir != target for one in view.keys_of.get(heir, ()))
+        ),
+        keep=keep,
+        n={one: counters[one] for one in ids if counters.get(one)},
+        person=view.owners.get(target) or new_person(ring.vault, key),
+        sign=key.hex(),
+    )
+    return make(signer, body, ring.vault)
+
+
+def _what_stands(ring: Ring, target: str) -> tuple[tuple[str, ...], list[Statement]]:
+    """Of what an admin said: what a revoke of it lets stand, and what does not fit into that list."""
+    view = ring.view
+    if target not in view.facts.admin_ids:
+        return (), []
+    said = [st for st in ring.statements if member_id(bytes.fromhex(st.body.by)) == target]
+    used = {person.hash for person in view.members.values()}
+    # Enrolments first: the successors of who was enrolled rest on the very statement.
+    members = [st for st in said if st.hash in used and as_member(st).heir_of is None]
+    revokes = [st for st in said if isinstance(st.body, Revoke) and st.body.id in view.out]
+    stand = [*members, *revokes]
+    return tuple(sorted(st.hash for st in stand[:MAX_KEEP])), stand[MAX_KEEP:]
+
+
+def _again(ring: Ring, signer: Signer25519, statements: Iterable[Statement], at: str) -> list[Statement]:
+    found: list[Statement] = []
+    for st in statements:
+        if isinstance(st.body, Revoke):
+            found.append(_revoke(ring, signer, st.body.id, at, ring.view.cutoffs, keep=()))
+        elif isinstance(st.body, Member):
+            body = msgspec.structs.replace(st.body, by=signer.public.hex())
+            found.append(make(signer, body, ring.vault))
+    return found
 
 
 def _give(ring: Ring, signer: Signer25519, people: Iterable[Person], box: BoxSeal) -> Ring:
@@ -250,9 +403,9 @@ def _state_epoch(
     view = ring.view
     given = {person.id: person for person in people}
     for root in view.facts.root_ids:
-        if root not in view.people:
+        if root not in view.members:
             raise MembershipError(f"the ring does not say the box key of the root {root}")
-        given[root] = view.people[root]
+        given[root] = view.members[root]
     text = slot_text(key, ring.vault)
     slots = [canonical.b64(box(text, public)) for public in sorted({person.box for person in given.values()})]
     body = Epoch(
@@ -260,20 +413,25 @@ def _state_epoch(
         ek=key.id,
         epoch=key.epoch,
         for_=tuple(sorted(given)),
-        not_=tuple(sorted(view.shut_out)),
+        not_=tuple(sorted(view.asked)),
+        old=tuple(sorted({ek.id for ek in ring.keys} - {key.id})),
         slots=tuple(sorted(slots)),
     )
     return ring.add([make(signer, body, ring.vault)], [key])
 
 
 def _entitled(view: Authority) -> list[Person]:
-    """Members who may be given a key: not whoever an epoch calls revoked, though its revoke is still on its way."""
-    return [person for one, person in view.members.items() if one not in view.shut_out]
+    """Families that may be given a key: not whoever an epoch calls revoked, though its revoke is still on its way."""
+    return [
+        person
+        for one, person in view.members.items()
+        if person.rank != RANK_SUCCESSOR and one not in view.asked
+    ]
 
 
 def _require_admin(view: Authority, signer: Signer25519) -> None:
     me = member_id(signer.public)
-    if me in view.shut_out:
+    if me in view.asked:
         raise MembershipError(
             f"{me} was revoked: these recovery words, or this wallet, do not open this memory any more",
             hint="Use words that were made later, or another wallet of this memory.",
@@ -289,32 +447,37 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Device, role: Role)
     root = signer.public.hex() in view.facts.roots
     if not root and role == "admin":
         raise MembershipError("only a root (the first wallet or the recovery words) can enrol an admin")
-    if device.id in view.shut_out | view.revoked:
+    if device.id in view.asked | view.revoked:
         raise MembershipError(f"{device.id} was revoked, and that is for ever: it needs a new key")
-    if device.id in view.facts.root_ids and not root:
-        raise MembershipError(f"{device.id} is a root of this memory")
+    if device.id in view.facts.root_ids and signer.public != device.sign:
+        raise MembershipError(f"{device.id} is a root of this memory, and says itself what it is")
     if any(key != device.sign for key in view.keys_of.get(device.id, ())):
         raise MembershipError(f"{device.id} is the id of another key in this ring")
-    family = view.chains.get(device.id, (device.id,))
-    for person in view.people.values():
-        if person.box == device.box and person.id not in family:
+    # Not even those of one device: who revoked one family would leave its box key to the other.
+    for person in view.members.values():
+        if person.box == device.box and person.family != device.id:
             raise MembershipError(f"the box key of {device.id} is that of {person.id}: it needs its own")
-
-
-def _may_revoke(view: Authority, signer: Signer25519, member: str) -> None:
-    _require_admin(view, signer)
-    if member in view.facts.root_ids:
-        raise MembershipError(
-            f"{member} is a root of this memory; roots cannot be revoked: move to a new vault"
+    enrolled = {person.family for person in view.members.values()} | view.facts.root_ids
+    if len(enrolled | {device.id}) > max(MAX_FAMILIES, len(enrolled)):
+        raise LimitError(
+            f"{len(enrolled)} devices, wallets and words belong to this memory; {MAX_FAMILIES} may",
+            hint="Revoke one that is not used any more: ipfsmem keys list, ipfsmem keys revoke ID.",
         )
-    if member not in view.chains:
-        raise MembershipError(f"{member} is not in this ring")
-    chain = view.chains[member]
-    if signer.public.hex() not in view.facts.roots and not view.facts.admin_ids.isdisjoint(chain):
-        raise MembershipError(f"{member} is an admin, or of the chain of one; only a root can revoke it")
 
 
-def _said(ring: Ring, by: str, member: str) -> bool:
+def _may_revoke(view: Authority, signer: Signer25519, target: str) -> None:
+    _require_admin(view, signer)
+    if target in view.facts.root_ids:
+        raise MembershipError(
+            f"{target} is a root of this memory; roots cannot be revoked: move to a new vault"
+        )
+    if target not in view.families:
+        raise MembershipError(f"{target} is not in this ring")
+    if signer.public.hex() not in view.facts.roots and target in view.facts.admin_ids:
+        raise MembershipError(f"{target} is an admin; only a root can revoke it")
+
+
+def _said(ring: Ring, by: str, target: str) -> bool:
     return any(
-        isinstance(st.body, Revoke) and st.body.by == by and st.body.id == member for st in ring.statements
+        isinstance(st.body, Revoke) and st.body.by == by and st.body.id == target for st in ring.statements
     )

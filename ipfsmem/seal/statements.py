@@ -20,6 +20,8 @@ from ipfsmem.seal.objects import MAX_EPOCH
 from ipfsmem.seal.primitives import Signer25519, box_key_ok, public_key_ok, verify
 
 Role: TypeAlias = Literal["admin", "writer", "reader"]
+#: What a member is: a meaning that programs may rely on, unlike its label.
+Kind: TypeAlias = Literal["device", "agent", "wallet", "words"]
 
 VERSION: Final = 1
 SLOT_BYTES: Final = 104
@@ -27,13 +29,19 @@ MAX_ROOTS: Final = 2
 #: A label is text for people: at most this many bytes of UTF-8, no control characters.
 MAX_LABEL_BYTES: Final = 128
 #: A statement cannot be longer than the ring that holds it (format section 8).
-MAX_PAYLOAD: Final = 256 * 1024
+MAX_PAYLOAD: Final = 1024 * 1024
+#: Statements of an admin that one revoke of it lets stand.
+MAX_KEEP: Final = 256
 
 _SIGNED: Final = b"ipfsmem/v1/statement\x00"
+_POSSESSION: Final = b"ipfsmem/v1/possession\x00"
+#: Verified statements up to this many characters are remembered by number; longer ones, which cost memory, a few only.
+_SHORT: Final = 4096
 _ID: Final = 16
 _HLC: Final = 16
 _KEY: Final = 64
 _HASH: Final = 64
+_PERSON: Final = 16
 
 
 class Genesis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,43 +58,69 @@ class Genesis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Epoch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"for_": "for", "not_": "not"}):
-    """Gives an epoch key to the ids in `for_`, and says whom its maker knew to be revoked (`not_`)."""
+    """Gives an epoch key to the families in `for_`, says whom its maker knew to be revoked (`not_`), and names the
+    older epoch keys that its maker holds (`old`)."""
 
     by: str
     ek: str
     epoch: int
     for_: tuple[str, ...]
     not_: tuple[str, ...]
+    old: tuple[str, ...]
     slots: tuple[str, ...]
     t: Literal["epoch"] = "epoch"
     v: Literal[1] = 1
 
 
-class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Enrols a key pair under a role: by a root, an admin, or (as a successor) by the member itself."""
+class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Makes a key pair a member. Without `heir_of` an enrolment, by a root or an admin. With `heir_of` (which is `by`)
+    a successor: the enrolled key names another id for its own device, given up is `was`, and `under` is the hash of
+    the enrolment that it rests on.
+
+    `own` is the new key's word that it belongs to whoever states it; `person` says whose the member is.
+    """
 
     anchor: str | None
     box: str
     by: str
+    heir_of: str | None
     id: str
+    kind: Kind
     label: str
+    own: str
+    person: str
     role: Role
     sign: str
     since: str
     t: Literal["member"] = "member"
+    under: str | None
     v: Literal[1] = 1
+    was: str | None
 
 
 class Revoke(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Ends the membership of `id`: its values up to counter `n` and its statements in `keep` were accepted."""
+    """Ends the membership of the family of the enrolled key `sign`.
 
+    `n` says up to which counter the values of each of its ids were accepted (none where it is silent), `keep` which of
+    its statements stand. `anchor`, `heirs` (the keys of its successors) and `person` are those of the family: the
+    statements that said so may go.
+    """
+
+    anchor: str | None
     at: str
     by: str
-    id: str
+    heirs: tuple[str, ...]
     keep: tuple[str, ...]
-    n: int
+    n: dict[str, int]
+    person: str
+    sign: str
     t: Literal["revoke"] = "revoke"
     v: Literal[1] = 1
+
+    @property
+    def id(self) -> str:
+        """The enrolled id whose family is out."""
+        return id_of_hex(self.sign)
 
 
 Body: TypeAlias = Genesis | Epoch | Member | Revoke
@@ -108,8 +142,10 @@ class Statement(msgspec.Struct, frozen=True):
 
     @property
     def public(self) -> bool:
-        """Whether it stands in the open part of the ring (genesis and epochs) or in its sealed body."""
-        return isinstance(self.body, Genesis | Epoch)
+        """Whether it stands in the open part of the ring (genesis, epochs, enrolments of admins) or in its sealed body."""
+        return isinstance(self.body, Genesis | Epoch) or (
+            isinstance(self.body, Member) and self.body.role == "admin"
+        )
 
 
 class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -128,6 +164,38 @@ def member_id(sign_public: bytes) -> str:
 def id_of_hex(sign_public: str) -> str:
     """`member_id` of a public key in hex."""
     return member_id(bytes.fromhex(sign_public))
+
+
+def possession(
+    signer: Signer25519,
+    vault: bytes,
+    *,
+    box: bytes,
+    anchor: bytes | None = None,
+    heir_of: bytes | None = None,
+) -> str:
+    """The proof `own` of a key that is to be enrolled, or to succeed `heir_of`: it binds what goes with the key, and
+    neither role, label nor enroller. Without it anybody could claim the key of another."""
+    text = _possession(box.hex(), signer.public.hex(), _hex_of(anchor), _hex_of(heir_of))
+    return canonical.b64(signer.sign(_POSSESSION + vault + text))
+
+
+def check_possession(
+    own: str, vault: bytes, *, box: str, sign: str, anchor: str | None, heir_of: str | None
+) -> None:
+    """Raise SignatureError unless `own` is the proof of these keys (hex) for this vault."""
+    signature = canonical.unb64(own, "the proof of a member's key", 64)
+    text = _possession(box, sign, anchor, heir_of)
+    if not verify(bytes.fromhex(sign), _POSSESSION + vault + text, signature):
+        raise SignatureError(f"nothing shows that the key {sign[:16]}… is its member's own")
+
+
+def _possession(box: str, sign: str, anchor: str | None, heir_of: str | None) -> bytes:
+    return canonical.encode({"anchor": anchor, "box": box, "heir_of": heir_of, "sign": sign})
+
+
+def _hex_of(key: bytes | None) -> str | None:
+    return None if key is None else key.hex()
 
 
 def make(signer: Signer25519, body: Body, vault: bytes) -> Statement:
@@ -150,15 +218,29 @@ def envelope(statement: Statement) -> Envelope:
     return Envelope(canonical.b64(statement.payload), canonical.b64(statement.signature))
 
 
-@lru_cache(maxsize=4096)
 def open_envelope(k: str, s: str, vault: bytes) -> Statement:
-    """Parse and verify a statement of the vault with this tag; remembered, so that a ring seen before costs nothing to read again.
+    """Parse and verify a statement of the vault with this tag; remembered, so that a ring seen before costs little to
+    read again.
 
     Raises FormatError for what is not a well-formed statement, LimitError for one that is too long, SignatureError
     when the signature is not the signer's or the signer's key is not a proper one (format section 2.4).
     """
     if len(k) > MAX_PAYLOAD:
         raise LimitError(f"a ring statement has at most {MAX_PAYLOAD} bytes")
+    return _open_short(k, s, vault) if len(k) <= _SHORT else _open_long(k, s, vault)
+
+
+@lru_cache(maxsize=4096)
+def _open_short(k: str, s: str, vault: bytes) -> Statement:
+    return _open(k, s, vault)
+
+
+@lru_cache(maxsize=16)
+def _open_long(k: str, s: str, vault: bytes) -> Statement:
+    return _open(k, s, vault)
+
+
+def _open(k: str, s: str, vault: bytes) -> Statement:
     payload = canonical.unb64(k, "the payload of a ring statement")
     signature = canonical.unb64(s, "the signature of a ring statement", 64)
     return _checked(payload, signature, vault)
@@ -169,6 +251,10 @@ def _checked(payload: bytes, signature: bytes, vault: bytes) -> Statement:
     by = bytes.fromhex(body.by)
     if not verify(by, _SIGNED + vault + payload, signature) or not _sign_key_ok(body.by):
         raise SignatureError(f"a {body.t} statement is not signed by {body.by}")
+    if isinstance(body, Member):
+        check_possession(
+            body.own, vault, box=body.box, sign=body.sign, anchor=body.anchor, heir_of=body.heir_of
+        )
     return Statement(payload, signature, hashlib.sha256(payload).hexdigest(), body)
 
 
@@ -214,7 +300,7 @@ def _check_epoch(body: Epoch) -> None:
     _hex(body.ek, _ID, "epoch", "ek")
     if not 1 <= body.epoch <= MAX_EPOCH:
         _bad("epoch", f"has number {body.epoch}, which is not in 1 to {MAX_EPOCH}")
-    for name, items in (("for", body.for_), ("not", body.not_)):
+    for name, items in (("for", body.for_), ("not", body.not_), ("old", body.old)):
         _ordered(items, "epoch", name)
         for item in items:
             _hex(item, _ID, "epoch", name)
@@ -234,18 +320,45 @@ def _check_member(body: Member) -> None:
     if body.id != id_of_hex(body.sign):
         _bad("member", f"names {body.id}, which is not the id of its key")
     _hex(body.since, _HLC, "member", "since")
+    _hex(body.person, _PERSON, "member", "person")
     check_label(body.label)
+    if body.heir_of is None:
+        if body.was is not None or body.under is not None:
+            _bad("member", "is an enrolment and names what only a successor has")
+    else:
+        _check_successor(body)
+
+
+def _check_successor(body: Member) -> None:
+    if body.heir_of != body.by or body.sign == body.by:
+        _bad("member", "claims a successor for another key than the one that signs it")
+    if body.was is None or body.under is None:
+        _bad("member", "is a successor and does not say of what")
+    _hex(body.was, _ID, "member", "was")
+    _hex(body.under, _HASH, "member", "under")
+    if body.anchor is not None or body.role == "admin" or body.kind not in ("device", "agent"):
+        _bad("member", "is a successor and has an anchor, or is more than a device or agent that writes")
 
 
 def _check_revoke(body: Revoke) -> None:
     _hex(body.by, _KEY, "revoke", "by")
-    _hex(body.id, _ID, "revoke", "id")
+    _check_sign_key(body.sign, "revoke", "sign")
     _hex(body.at, _HLC, "revoke", "at")
+    if body.anchor is not None:
+        _check_sign_key(body.anchor, "revoke", "anchor")
+    _hex(body.person, _PERSON, "revoke", "person")
+    _ordered(body.heirs, "revoke", "heirs")
+    for key in body.heirs:
+        _check_sign_key(key, "revoke", "heirs")
+    if len(body.keep) > MAX_KEEP:
+        _bad("revoke", f"lets {len(body.keep)} statements stand; at most {MAX_KEEP} are allowed")
     _ordered(body.keep, "revoke", "keep")
     for item in body.keep:
         _hex(item, _HASH, "revoke", "keep")
-    if not 0 <= body.n <= canonical.MAX_INT:
-        _bad("revoke", f"has the counter {body.n}")
+    for one, count in body.n.items():
+        _hex(one, _ID, "revoke", "n")
+        if not 0 <= count <= canonical.MAX_INT:
+            _bad("revoke", f"has the counter {count}")
 
 
 def check_label(label: str, what: str = "a member's label") -> None:

@@ -7,14 +7,18 @@ the ring says.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from typing import TypeVar
 
 from ipfsmem.bundle.secrets import scan
 from ipfsmem.causal.entries import CardName, MemoryName, entry_context, parse_entry
 from ipfsmem.errors import OpenError
 from ipfsmem.replica.identity import open_row, seal_row
-from ipfsmem.seal.objects import CARD, MEMORY, SEGMENT, STATE_NODE, Sealer, shorter
+from ipfsmem.seal.objects import CARD, MEMORY, SEGMENT, STATE_NODE, EpochKey, Sealer, shorter
 from ipfsmem.seal.ring import Ring
+
+T = TypeVar("T")
 
 
 def body_kind(name: str) -> tuple[int, str]:
@@ -80,37 +84,47 @@ class SealedCodec:
         self._row_key = row_key
         self._random = random
         self._compress = compress
-        self._sealers: dict[str, Sealer] = {}
-        self._sealing = ""
+        self._sealers: dict[EpochKey, Sealer] = {}
+        self._by_id: dict[str, list[Sealer]] = {}
+        self._sealing: Sealer | None = None
 
     def use_ring(self, ring: Ring) -> None:
-        """Take over all epoch keys by id, the one that seals, or why there is none."""
-        for name, key in ring.view.eks.items():
-            if name not in self._sealers or self._sealers[name].epoch_key != key:
-                self._sealers[name] = Sealer(key, self._vault_tag)
-        self._sealing = ring.view.sealing.id if ring.view.sealing else ""
+        """Take over all epoch keys by id, and the one that seals, if any."""
+        self._by_id = {}
+        for key in (*ring.keys, *ring.spare):
+            self._by_id.setdefault(key.id, []).append(self._sealer(key))
+        self._sealing = self._sealer(ring.view.sealing) if ring.view.sealing else None
+
+    def _sealer(self, key: EpochKey) -> Sealer:
+        if key not in self._sealers:
+            self._sealers[key] = Sealer(key, self._vault_tag)
+        return self._sealers[key]
 
     @property
     def ek(self) -> str:
         """Id of the epoch key that seals, "" while there is none."""
-        return self._sealing
+        return self._sealing.epoch_key.id if self._sealing else ""
 
-    def sealer(self, ek: str) -> Sealer:
-        """The sealer of one epoch key. Raises OpenError when this device does not hold it."""
-        try:
-            return self._sealers[ek]
-        except KeyError:
-            raise OpenError from None
+    def sealers(self, ek: str) -> list[Sealer]:
+        """The sealers under an epoch key's id, none when this device does not hold it. Two have one id after 2^64 tries:
+        then both are tried."""
+        return self._by_id.get(ek, [])
+
+    def _tried(self, ek: str, look: Callable[[Sealer], T]) -> T:
+        for sealer in self.sealers(ek):
+            with contextlib.suppress(OpenError):
+                return look(sealer)
+        raise OpenError
 
     def seal_body(self, name: str, body: bytes) -> tuple[str, bytes]:
         """A sealed object of type memory or segment; a memory is compressed where that makes the object smaller."""
         if not self._sealing:
             return "", self.seal_row(body)
         kind, context = body_kind(name)
-        sealer = self._sealers[self._sealing]
+        sealer = self._sealing
         stream = self._shorter(body) if kind == MEMORY else None
         stored = sealer.seal(kind, context, body) if stream is None else sealer.seal_deflated(context, stream)
-        return self._sealing, stored
+        return sealer.epoch_key.id, stored
 
     def _shorter(self, body: bytes) -> bytes | None:
         """Compressed, unless the setting, the sizes or what looks like a secret speak against it.
@@ -125,24 +139,26 @@ class SealedCodec:
         if not ek:
             return self.open_row(stored)
         kind, context = body_kind(name)
-        return self.sealer(ek).open(kind, context, stored)
+        return self._tried(ek, lambda sealer: sealer.open(kind, context, stored))
 
     def length(self, name: str, ek: str, stored: bytes) -> int:
         """Of a memory what it is when opened; nothing else is ever longer than its object."""
         kind, context = body_kind(name)
-        return self.sealer(ek).length(context, stored) if ek and kind == MEMORY else len(stored)
+        if not ek or kind != MEMORY:
+            return len(stored)
+        return self._tried(ek, lambda sealer: sealer.length(context, stored))
 
     def seal_node(self, prefix: str, raw: bytes) -> bytes:
         """A sealed state node."""
         if not self._sealing:
             return self.seal_row(raw)
-        return self._sealers[self._sealing].seal(STATE_NODE, prefix, raw)
+        return self._sealing.seal(STATE_NODE, prefix, raw)
 
     def open_node(self, prefix: str, ek: str, stored: bytes) -> bytes:
         """The JSON of a sealed state node."""
         if not ek:
             return self.open_row(stored)
-        return self.sealer(ek).open(STATE_NODE, prefix, stored)
+        return self._tried(ek, lambda sealer: sealer.open(STATE_NODE, prefix, stored))
 
     def seal_row(self, row: bytes) -> bytes:
         """A row under this device's own key: rows never leave the device."""

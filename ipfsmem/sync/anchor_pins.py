@@ -18,10 +18,10 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.tree import Tree, build_tree
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
+from ipfsmem.seal.ring import MAX_RING
 from ipfsmem.sync.ipns import MAX_RECORD, Record, verify_record
 from ipfsmem.sync.names import Names, pin_name, target
 from ipfsmem.sync.provider import Pin, Provider, same_root
-from ipfsmem.sync.remote import MAX_RING
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
@@ -147,11 +147,8 @@ def further_anchors(run: Run) -> list[bytes]:
     if ring is None:
         return []
     view = ring.view
-    found = {
-        person.anchor
-        for person in view.people.values()
-        if person.anchor and person.role == "admin" and person.successor_of is None
-    }
+    found = {person.anchor for person in view.members.values() if person.anchor and person.role == "admin"}
+    found |= set(view.old_anchors.values())
     return sorted(found - {run.anchor})
 
 

@@ -15,13 +15,16 @@ from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
     FormatError,
     IpfsmemError,
+    LimitError,
+    MembershipError,
     OpenError,
     ProviderError,
     SealError,
 )
-from ipfsmem.seal.ring import Ring, parse_keyring
+from ipfsmem.seal.ring import WARN_FROM, Ring, parse_keyring
+from ipfsmem.seal.statements import Revoke
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
-from ipfsmem.sync.heads import Head, open_root
+from ipfsmem.sync.heads import Head, Opened, open_root
 from ipfsmem.sync.looking import Looks, held_heads, named_before
 from ipfsmem.sync.names import pin_name, target
 from ipfsmem.sync.paper import Paper
@@ -123,7 +126,9 @@ async def look_at_lists(run: Run) -> None:
         run.listed.update(news)
         failed = await _open_listed(run, news)
         _tell_of_pins(run, provider, failed)
-        looks.note(provider.name, roots, news, failed)
+        in_part = [root for root in news if root in run.heads and run.heads[root].lacking]
+        part = MembershipError("joined in part")
+        looks.note(provider.name, roots, news, failed | dict.fromkeys(in_part, part))
     with run.replica.transaction():
         looks.keep()
 
@@ -246,16 +251,47 @@ def _use(run: Run, root: CID, files: RootFiles, anchor: bool) -> IpfsmemError | 
     if ring is None and not _is_anchored(run, opened.ring):
         return FormatError("it has a ring that is not of this wallet")
     with run.replica.transaction():
-        run.replica.set_ring(opened.ring if run.replica.ring is None else run.replica.ring.join(opened.ring))
+        try:
+            _keep_ring(run, opened)
+        except LimitError as error:
+            return error
     by = opened.head.commit.commit.dev if opened.head is not None else ""
-    if by != run.replica.device.id and run.replica.device.id in opened.shown.view.members:
-        run.known_elsewhere = True
+    if by != run.replica.device.id and not run.known_elsewhere:
+        run.known_elsewhere = run.replica.device.id in opened.shown.alone.view.members
     if opened.head is None:
-        run.anchored = opened.shown if run.anchored is None else run.anchored.join(opened.shown)
+        run.anchored = opened.shown.alone if run.anchored is None else run.anchored.join(opened.shown)
         run.ring_roots.add(root)
     else:
         run.heads[root] = opened.head
     return None
+
+
+def _keep_ring(run: Run, opened: Opened) -> None:
+    """Join what a root shows to our ring, and say when a revoke of somebody who is a member again went with that."""
+    replica, before = run.replica, run.replica.ring
+    after = (opened.ring if before is None else before.join(opened.shown)).with_spare(opened.spare)
+    replica.set_ring(after)
+    if after.used > WARN_FROM:
+        run.report.say(
+            "ring-filling",
+            f"{after.used:.0%} of the room for this memory's key ring is taken. Before it is full, move to a new vault: "
+            "ipfsmem init -n NEW (with a wallet also --key-number 2), then export and import",
+        )
+    kept = {st.hash for st in after.statements}
+    said = (*opened.shown.statements, *(before.statements if before is not None else ()))
+    lost = {st.hash: st.body for st in said if isinstance(st.body, Revoke) and st.hash not in kept}
+    back = {one: body for one, body in lost.items() if body.id in after.view.members}
+    told = replica.told() if back else set()
+    for one, body in back.items():
+        if one not in told:
+            person = after.view.members[body.id]
+            run.report.say(
+                "revoke-dropped",
+                f"{person.label} ({person.id}) is a member: who revoked it was revoked itself, by somebody who did not "
+                f"know of that. If it should be out: ipfsmem keys revoke {person.id}",
+            )
+    if not back.keys() <= told:
+        replica.tell(*back)
 
 
 def _is_anchored(run: Run, ring: Ring) -> bool:
@@ -268,7 +304,7 @@ def _learn_publicly(run: Run, keyring: bytes, ring: Ring | None) -> None:
     if ring is None:
         return
     with contextlib.suppress(SealError, FormatError), run.replica.transaction():
-        run.replica.set_ring(ring.join(parse_keyring(keyring, run.vault).public_ring()))
+        run.replica.set_ring(ring.learn(parse_keyring(keyring, run.vault)))
 
 
 def find_copies(run: Run, named: Set[str]) -> None:

@@ -227,18 +227,19 @@ def _administer(run: Run, root: RootKeys) -> None:
     with replica.transaction():
         ring = replica.ring
         since = replica.store.frame.hlc
+        ring = ring_ops.repeat_revokes(ring, root.admin, at=since)
         if not ring.plain:
             ring = ring_ops.give_key(ring, root.admin, replica.world.random(32))
         if replica.device.id not in ring.view.members:
             if replica.device.id in ring.view.revoked:
                 raise MembershipError(f"this device ({replica.device.id}) was revoked")
-            if any(person.box == replica.device.box_public for person in ring.view.people.values()):
+            if any(person.box == replica.device.box_public for person in ring.view.members.values()):
                 # Another copy of this device goes on with the old one; what it opened stays in the ring.
                 replica.set_device(replica.device.with_box(replica.world.random))
-            public = ring_ops.Device(
-                replica.device.sign_public, replica.device.box_public, replica.config.label
-            )
+            device = replica.device
+            public = ring_ops.device_of(device.signer, device.box_public, replica.config.label, ring.vault)
             ring = ring_ops.enrol(ring, root.admin, public, "writer", since=since)
+            replica.set_enrolled(device)
             run.report.say("enrolled", f"this device joined the memory as {replica.device.id}")
         replica.set_ring(ring)
         anchor_root = build_ring_root(replica)

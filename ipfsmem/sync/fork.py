@@ -31,7 +31,7 @@ def forked_devices(changes: Iterable[Change], head: Head, replica: Replica) -> s
     A dot names one write of one entry, so the same dot in two entries is two identities as well.
     """
     store = replica.store
-    found = set(equivocation(store.frame.seen, head.commit.commit.ctx))
+    found = set(equivocation(store.frame.seen, head.ctx))
     only_mine: set[str] = set()
     only_theirs: set[str] = set()
     for change in changes:
@@ -47,19 +47,15 @@ def forked_devices(changes: Iterable[Change], head: Head, replica: Replica) -> s
 
 
 def settled(ring: Ring, device: str) -> bool:
-    """Whether nobody will write under this id any more: it named a successor, was revoked, or has no key in the ring."""
-    view = ring.view
-    return (
-        device in view.shut_out
-        or device not in view.keys_of
-        or any(person.successor_of == device for person in view.people.values())
-    )
+    """Whether nobody will write under this id any more: it has a successor, is out, or has no key in the ring."""
+    return ring.view.given_up(device)
 
 
 def orphans(replica: Replica) -> set[str]:
     """Devices of whom we hold counters, and whose key no statement of the ring gives any more.
 
-    A member that signed two successors can do that: a ring keeps one. Nobody could verify their values in our commits.
+    A root that revokes an admin ends what that one enrolled, and of very many successors a ring keeps eight. Nobody could
+    verify their values in our commits.
     """
     ring = replica.ring
     if ring is None:
@@ -91,7 +87,7 @@ def adopt_head(
     Raises LimitError when this device would hold more than four texts of one memory that do not know of each other,
     NotFoundError when lines that would have to move are not at hand. Nothing has changed then.
     """
-    return adopt(replica, changes, seen_counts(head.commit.commit.ctx), devices)
+    return adopt(replica, changes, seen_counts(head.ctx), devices)
 
 
 def adopt(

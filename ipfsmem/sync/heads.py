@@ -1,31 +1,37 @@
 """Opening a published root: is its ring ours, its commit signed by a member who may write, its counters honest?
 
 Format section 7. A ring is joined in a scratch copy and kept only when the commit (or the anchor) that names its bytes
-holds. Nothing is joined into the state here, and nothing is written.
+holds. What a commit says of ids whose keys nobody knows (any more) is left out: the head is joined in part. Nothing is
+joined into the state here, and nothing is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from hashlib import sha256
 
 import msgspec
 
-from ipfsmem.causal.value import verify_seen
+from ipfsmem.causal.value import Seen, verify_seen
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import FormatError, MembershipError, OpenError, SignatureError
-from ipfsmem.seal.objects import Sealer
-from ipfsmem.seal.ring import Ring, parse_keyring
+from ipfsmem.seal.objects import EpochKey, Sealer
+from ipfsmem.seal.ring import Ring, Shown, parse_keyring
 from ipfsmem.sync.commit import SignedCommit, open_commit, open_plain_commit
 from ipfsmem.sync.remote import RootFiles
 
 
 class Head(msgspec.Struct, frozen=True):
-    """A verified head: its root, its commit, and where its state stands."""
+    """A verified head: its root, its commit, where its state stands, and what of its `ctx` could be verified.
+
+    `lacking`: ids that the joined ring gives no key to. What the head says of them is left out, here and in its state.
+    """
 
     root: CID
     commit: SignedCommit
     state: CID
+    ctx: dict[str, Seen]
+    lacking: frozenset[str] = frozenset()
 
 
 def tops(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
@@ -38,7 +44,8 @@ def tops(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
     below: dict[str, list[str]] = {digest: [] for digest in by_digest}
     held: set[str] = set()
     for digest, head in by_digest.items():
-        for before in head.commit.commit.prev:
+        # What was left out of a head may have come from those that it names.
+        for before in () if head.lacking else head.commit.commit.prev:
             if before in by_digest and before not in held and _covers(head, by_digest[before]):
                 held.add(before)
                 below[digest].append(before)
@@ -52,10 +59,10 @@ def tops(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
 
 
 def _covers(head: Head, other: Head) -> bool:
-    mine = head.commit.commit.ctx
+    mine = head.ctx
     return all(
         device in mine and (mine[device].n > seen.n or (mine[device].n, mine[device].r) == (seen.n, seen.r))
-        for device, seen in other.commit.commit.ctx.items()
+        for device, seen in other.ctx.items()
     )
 
 
@@ -65,8 +72,10 @@ class Opened(msgspec.Struct, frozen=True):
     #: What we knew and what this root adds.
     ring: Ring
     head: Head | None
-    #: What this root shows by itself.
-    shown: Ring
+    #: What this root shows.
+    shown: Shown
+    #: The keys that its commit is sealed under and that the joined ring does not carry: to read this root.
+    spare: tuple[EpochKey, ...] = ()
 
 
 def open_root(
@@ -79,29 +88,44 @@ def open_root(
     keyring = parse_keyring(files.keyring, vault)
     if ring is not None and keyring.plain != ring.plain:
         raise FormatError("the root is of the other mode (plain or encrypted)")
-    opened = keyring.unlock(box_secrets, ring.keys if ring is not None else ())
-    joined = opened if ring is None else ring.join(opened)
+    shown = keyring.unlock(box_secrets, (*ring.keys, *ring.spare) if ring is not None else ())
+    joined = shown.ring() if ring is None else ring.join(shown)
     if files.head is None:
-        return Opened(joined, None, opened)
-    commit = (
-        open_plain_commit(files.head) if files.plain else open_commit(files.head, _sealers(joined, vault))
-    )
-    check_commit(commit, joined, vault, files.keyring, held=held)
+        return Opened(joined, None, shown)
+    others: list[EpochKey] = []
+    if files.plain:
+        commit = open_plain_commit(files.head)
+    else:
+        try:
+            commit = open_commit(files.head, _sealers(joined.keys, vault))
+        except OpenError:
+            # It may be sealed under a key that the joined ring does not name any more.
+            others = [*joined.spare, *keyring.slot_keys(box_secrets)]
+            commit = open_commit(files.head, _sealers(others, vault))
+    needed = tuple({key for key in others if key.id == commit.commit.ek})
+    known, lacking = check_commit(commit, joined, vault, files.keyring, needed, held=held)
     if files.state is None:
         raise FormatError(f"root {files.root} has a commit and no state")
-    return Opened(joined, Head(files.root, commit, files.state), opened)
+    return Opened(joined, Head(files.root, commit, files.state, known, lacking), shown, needed)
 
 
-def _sealers(ring: Ring, vault: bytes) -> list[Sealer]:
-    return [Sealer(key, vault) for key in reversed(ring.keys)]
+def _sealers(keys: Iterable[EpochKey], vault: bytes) -> list[Sealer]:
+    return [Sealer(key, vault) for key in sorted(keys, key=lambda key: -key.epoch)]
 
 
 def check_commit(
-    signed: SignedCommit, ring: Ring, vault: bytes, keyring: bytes, *, held: bool = False
-) -> None:
-    """Refuse a commit of another vault or ring, of somebody who may not write, or with a pair that nobody signed.
+    signed: SignedCommit,
+    ring: Ring,
+    vault: bytes,
+    keyring: bytes,
+    spare: Collection[EpochKey] = (),
+    *,
+    held: bool = False,
+) -> tuple[dict[str, Seen], frozenset[str]]:
+    """Refuse a commit of another vault or ring, of somebody who may not write, or with a pair that its device did not sign.
 
     `held`: it was verified while its device might write, so a revoke since then takes nothing from it.
+    Returns the pairs that hold, and the ids of which the ring has no key.
     """
     commit = signed.commit
     if commit.vault != vault.hex():
@@ -114,8 +138,10 @@ def check_commit(
         raise MembershipError(f"the commit is by device {commit.dev}, which {why}")
     if not any(signed.verify(key) for key in view.keys_of.get(commit.dev, ())):
         raise SignatureError(f"the commit is not signed by device {commit.dev}")
-    if not ring.plain and commit.ek not in view.eks:
+    if not ring.plain and commit.ek not in view.eks and all(key.id != commit.ek for key in spare):
         raise OpenError(f"the commit is sealed under key {commit.ek}, which this device does not hold")
-    for device, seen in commit.ctx.items():
-        if not any(verify_seen(key, vault, device, seen) for key in view.keys_of.get(device, ())):
+    known = {device: seen for device, seen in commit.ctx.items() if device in view.keys_of}
+    for device, seen in known.items():
+        if not any(verify_seen(key, vault, device, seen) for key in view.keys_of[device]):
             raise SignatureError(f"the commit claims a counter that device {device} did not sign")
+    return known, frozenset(commit.ctx.keys() - known.keys())

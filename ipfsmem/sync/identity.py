@@ -9,8 +9,8 @@ from __future__ import annotations
 from ipfsmem.causal.entries import parse_entry
 from ipfsmem.causal.restore import Held, check_own_pairs, lines_to_move, step_back, values_to_move
 from ipfsmem.causal.state import State
-from ipfsmem.causal.value import Entry
-from ipfsmem.errors import MembershipError
+from ipfsmem.causal.value import Entry, verify_seen
+from ipfsmem.errors import IpfsmemError
 from ipfsmem.replica.identity import Device
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame
@@ -32,10 +32,15 @@ def drawn_pairs(replica: Replica) -> dict[int, str]:
 
 def stranger_to_itself(replica: Replica, heads: list[Head]) -> Head | None:
     """A head that shows a pair of this device which it never drew: the one that counted furthest, or None."""
-    drawn = drawn_pairs(replica)
+    drawn, device = drawn_pairs(replica), replica.device
+    vault = replica.vault_tag
+    assert vault is not None
     found: list[tuple[int, str, Head]] = []
     for head in heads:
-        seen = head.commit.commit.ctx.get(replica.device.id)
+        seen = head.commit.commit.ctx.get(device.id)
+        # Where the ring has no key of this id, its signature was not looked at yet.
+        if seen is not None and device.id in head.lacking:
+            seen = seen if verify_seen(device.sign_public, vault, device.id, seen) else None
         if seen is not None and not check_own_pairs(drawn, seen.n, seen.r):
             found.append((seen.n, seen.r, head))
     return max(found, key=lambda item: item[:2])[2] if found else None
@@ -43,17 +48,18 @@ def stranger_to_itself(replica: Replica, heads: list[Head]) -> Head | None:
 
 def new_identity(replica: Replica, report: SyncReport) -> Device:
     """Take another signing key and say so in the ring, where it can be said (inside a transaction)."""
-    old = replica.device
+    old, enrolled = replica.device, replica.enrolled()
     device = old.successor(replica.world.random)
     ring = replica.ring
-    if ring is not None and old.id in ring.view.members:
+    if ring is not None and enrolled.id in ring.view.members:
         try:
-            grown = ring_ops.successor(ring, old.signer, device.sign_public, since=replica.store.frame.hlc)
-            replica.set_ring(grown)
-        except MembershipError as error:
-            # Another copy was first, or the chain is at its end. Nothing waits for that: an unlock enrols this id.
+            since = replica.store.frame.hlc
+            replica.set_ring(ring_ops.successor(ring, enrolled.signer, device.signer, old.id, since=since))
+        except IpfsmemError as error:
+            # It has too many successors, or the ring is full. Nothing waits for that: an unlock enrols this id.
             report.say("unlock", f"{device.id} cannot publish before one unlock ({UNLOCK}): {error}")
     replica.set_device(device, former=old)
+    replica.set_enrolled(enrolled)
     replica.note_place()
     return device
 

@@ -36,7 +36,7 @@ from ipfsmem.content.limits import BLOCK_MAX, OWN
 from ipfsmem.errors import FormatError, LimitError, OpenError, SignatureError
 from ipfsmem.replica.many import all_hold, blocks_here, mapped, no_collection, read_blocks
 from ipfsmem.replica.others import keep_own, note_others
-from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.replica import STRAY, Replica
 from ipfsmem.replica.store import Frame, located
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.heads import Head
@@ -72,7 +72,7 @@ def checked(
 def _checked(
     differences: Iterable[Difference], head: Head, replica: Replica, progress: Progress
 ) -> list[Change]:
-    counts = seen_counts(head.commit.commit.ctx)
+    counts = seen_counts(head.ctx)
     vault = replica.vault_tag
     assert vault is not None and replica.ring is not None
     keys = replica.ring.view.keys_of
@@ -86,6 +86,9 @@ def _checked(
         theirs = decode_entry(name, difference.theirs) if difference.theirs is not None else {}
         if theirs:
             check_entry(name, theirs)
+        if head.lacking:
+            # Nobody can verify these now; who holds them writes them under its own dots (format section 5).
+            theirs = {dot: value for dot, value in theirs.items() if dot[:16] not in head.lacking}
         for dot, value in theirs.items():
             if not covers(counts, dot):
                 raise FormatError(f"value {dot} of {name} is beyond the counters of its own commit")
@@ -180,8 +183,7 @@ def join(changes: list[Change], head: Head, replica: Replica, report: SyncReport
 
 def _join(changes: list[Change], head: Head, replica: Replica, report: SyncReport) -> bool:
     store = replica.store
-    commit = head.commit.commit
-    theirs_ctx = seen_counts(commit.ctx)
+    theirs_ctx = seen_counts(head.ctx)
     joined: dict[str, Entry] = {}
     before: dict[str, Entry] = {}
     bodies: list[bytes] = []
@@ -211,11 +213,12 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
                 for dot, value in outcome.entry.items()
                 if dot not in mine and value.base is not None
             ]
+    _note_stray(replica, joined.values())
     here = blocks_here(replica.db, (*bodies, *bases))
     now = replica.world.now()
     latest = max((value.h for entry in joined.values() for value in entry.values()), default=ZERO)
     hlc = observed(store.frame.hlc, latest, now)
-    frame = Frame(join_ctx(store.frame.ctx, theirs_ctx), join_seen(store.frame.seen, commit.ctx), hlc)
+    frame = Frame(join_ctx(store.frame.ctx, theirs_ctx), join_seen(store.frame.seen, head.ctx), hlc)
     if joined or frame != store.frame:
         note_others(replica, joined)
         keep_own(replica, before, joined)
@@ -226,6 +229,16 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
         replica.db.set_meta(LACKING, b"1")
     report.not_fetched += lacking
     return True
+
+
+def _note_stray(replica: Replica, entries: Iterable[Entry]) -> None:
+    """Note that something lies under a key that the ring does not name: the next publish seals it anew."""
+    ring = replica.ring
+    if ring is None or ring.plain or replica.db.get_meta(STRAY) == b"1":
+        return
+    names = ring.view.names
+    if any(loc.ek and loc.ek not in names for entry in entries for loc in located(entry)):
+        replica.db.set_meta(STRAY, b"1")
 
 
 def _passes(replica: Replica, name: str) -> Callable[[Loc, str], bool]:
@@ -241,4 +254,4 @@ def _passes(replica: Replica, name: str) -> Callable[[Loc, str], bool]:
 def _epoch_of(replica: Replica) -> Callable[[str], int]:
     ring = replica.ring
     eks = ring.view.eks if ring is not None else {}
-    return lambda ek: eks[ek].epoch if ek in eks else -1
+    return lambda ek: eks[ek][0].epoch if ek in eks else -1

@@ -225,6 +225,17 @@ def _drop(run: Run, head: Head, why: str) -> None:
 def _note_head(run: Run, head: Head, made: int | None = None) -> bool:
     """Remember a joined head; True when it is news. `made`: when, of one that stood behind a newer one all the time."""
     commit = head.commit.commit
+    if head.lacking:
+        # Joined in part: it is looked at again when the ring has grown, and what it was made upon with it.
+        if str(head.root) not in run.replica.told():
+            run.report.say(
+                "in-part",
+                f"head {head.root} was joined but for what {', '.join(sorted(head.lacking))} wrote: the key ring has no key "
+                "of that device, so nobody can tell whether it did. Enrolled anew, or by a device that holds its texts, "
+                "they come",
+            )
+            run.replica.tell(str(head.root))
+        return False
     known = run.replica.db.connection.execute(
         "SELECT 1 FROM heads WHERE root=?", (str(head.root),)
     ).fetchone()

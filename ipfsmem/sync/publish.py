@@ -22,7 +22,7 @@ from ipfsmem.errors import MissingError
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.folders import add_file, add_folder, hold_what_came, let_go
 from ipfsmem.replica.many import read_blocks
-from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.replica import STRAY, Replica
 from ipfsmem.replica.store import Frame, located
 from ipfsmem.replica.writing import LOCAL_BODIES, seal_entry, sign_entry
 from ipfsmem.seal.objects import Sealer
@@ -192,17 +192,30 @@ def _sign_pending(replica: Replica) -> None:
 
 
 def _seal_pending(replica: Replica) -> None:
-    """Seal what was written while no epoch key could: bodies under the device's own key never leave it."""
-    store, ring = replica.store, replica.ring
-    if ring is None or ring.plain or replica.db.get_meta(LOCAL_BODIES) != b"1":
+    """Seal what was written while no epoch key could, for bodies under the device's own key never leave it, and anew what
+    lies under a key that the ring does not name (any more): whoever comes later could not open it."""
+    store, ring, db = replica.store, replica.ring, replica.db
+    if ring is None or ring.plain:
         return
+    stray = db.get_meta(STRAY) == b"1"
+    if not stray and db.get_meta(LOCAL_BODIES) != b"1":
+        return
+    names = ring.view.names
     changes, blocks = {}, []
+    left: set[str] = set()
     for name, entry in store.entries():
-        if any(not loc.ek for loc in located(entry)):
-            changes[name], new = seal_entry(replica, name, entry)
+        if any(loc.ek not in names for loc in located(entry)):
+            sealed, new = seal_entry(replica, name, entry)
             blocks += new
+            if sealed != entry:
+                changes[name] = sealed
+            left.update(loc.ek for loc in located(sealed))
     store.apply(changes, store.frame, blocks)
-    replica.db.set_meta(LOCAL_BODIES, b"0")
+    db.set_meta(LOCAL_BODIES, b"0")
+    if stray:
+        store.checkpoint(folders=True)  # nodes lie under the key that seals now
+        db.set_meta(STRAY, b"0")
+        replica.set_ring(ring.without_spare(left))
 
 
 def _draw_pair(replica: Replica) -> dict[str, Seen]:

@@ -15,12 +15,12 @@ from ipfsmem.causal.tree import Difference, Tree, diff_steps
 from ipfsmem.content.cid import CID
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import FormatError
+from ipfsmem.seal.ring import MAX_RING
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
 
-#: Longest keyring.json (format section 8), and longest state node file.
-MAX_RING = 256 * 1024
+#: Longest state node file (format section 8).
 MAX_NODE = 1024 * 1024
 PLAIN_FOLDER = ("memory", ".ipfsmem")
 

@@ -14,6 +14,7 @@ from ipfsmem.replica.lock import directory_lock_async
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.ring import Ring
+from ipfsmem.seal.statements import member_id
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.names import Names
@@ -36,6 +37,8 @@ class Run:
         self.providers = providers
         self.where = " and ".join(provider.name for provider in providers)
         self.root = root
+        if root is not None:
+            replica.enroller = member_id(root.admin_public)
         self.progress = progress
         self.report = SyncReport()
         self.vault = replica.vault_tag

@@ -333,7 +333,7 @@ async def _demote(lab: Lab, a: Memory, m: Memory) -> None:
         ring = a.replica.ring
         assert ring is not None
         device = m.replica.device
-        public = ring_ops.Device(device.sign_public, device.box_public, "m")
+        public = ring_ops.device_of(device.signer, device.box_public, "m", ring.vault)
         a.replica.set_ring(ring_ops.enrol(ring, ROOT.admin, public, "reader", since="f" * 16))
     lab.clock.advance(1)
     await a.sync()
@@ -366,21 +366,22 @@ def test_two_copies_of_a_revoked_member_do_not_keep_honest_devices_apart(lab: La
     assert all_texts(lab.restore("d")) == {"to A", "to B"}
 
 
-def test_a_member_that_signs_two_successors_makes_nobody_elses_heads_invalid(lab: Lab) -> None:
-    """A ring keeps one successor of an id. Values of the other go on under the ids of those who hold them."""
+def test_a_member_that_signs_nine_successors_makes_nobody_elses_heads_invalid(lab: Lab) -> None:
+    """A ring keeps eight successors of a device. Values of a ninth go on under the ids of those who hold them."""
     a, b, m = lab.three()
     ring = m.replica.ring
     assert ring is not None
     rings = []
-    for n in range(2):
-        seed = bytes([n + 1]) * 32
-        made = Device(seed, m.replica.device.box_secret, m.replica.device.row_key)
-        grown = ring_ops.successor(ring, m.replica.device.signer, made.sign_public, since="0" * 16)
+    me = m.replica.device
+    for n in range(9):
+        made = Device(bytes([n + 1]) * 32, me.box_secret, me.row_key)
+        grown = ring_ops.successor(ring, me.signer, made.signer, me.id, since="0" * 16)
         rings.append((made, grown))
+    with_all = ring
+    for _, grown in rings:
+        with_all = with_all.join(grown)
     # The one that will be pushed out comes first.
-    both = rings[0][1].join(rings[1][1])
-    rings.sort(key=lambda item: item[0].id in both.view.members)
-    (first, with_first), (_, with_second) = rings
+    first, with_first = next(item for item in rings if item[0].id not in with_all.view.members)
     with m.replica.transaction():
         m.replica.set_device(first)
         m.replica.set_ring(with_first)
@@ -395,7 +396,7 @@ def test_a_member_that_signs_two_successors_makes_nobody_elses_heads_invalid(lab
     lab.sync(a)
     assert body(a, "tone") == "by the successor that will be dropped"
     with a.replica.transaction():
-        a.replica.set_ring(a.replica.ring.join(with_second) if a.replica.ring else with_second)
+        a.replica.set_ring(a.replica.ring.join(with_all) if a.replica.ring else with_all)
     assert a.replica.ring is not None and first.id not in a.replica.ring.view.keys_of
     report = lab.sync(a)
     assert first.id in says(report, "orphan") and report.published

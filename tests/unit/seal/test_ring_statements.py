@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from ipfsmem import canonical
@@ -21,19 +22,23 @@ from ipfsmem.seal.statements import (
     make,
     open_envelope,
 )
-from tests.ring_lab import ROOT, VAULT, hlc, party
+from tests.ring_lab import OWNER, ROOT, VAULT, hlc, party, says_heir, says_member, second_wallet
 
 WHO = party("somebody")
 GENESIS = Genesis((ROOT.key,))
-MEMBER = Member(None, WHO.device.box.hex(), ROOT.key, WHO.id, "somebody", "writer", WHO.key, hlc(1))
-EPOCH = Epoch(ROOT.key, "00" * 8, 1, (ROOT.id,), (), ())
-REVOKE = Revoke(hlc(1), ROOT.key, WHO.id, (), 0)
+MEMBER = says_member(ROOT, WHO).body
+HEIR = says_heir(ROOT, WHO, "ab" * 32).body
+EPOCH = Epoch(ROOT.key, "00" * 8, 1, (ROOT.id,), (), ("11" * 8,), ())
+REVOKE = Revoke(None, hlc(1), ROOT.key, (party("heir").key,), (), {WHO.id: 3}, "12" * 8, WHO.key)
+BODIES = [GENESIS, MEMBER, HEIR, EPOCH, REVOKE]
+NAMES = ["genesis", "member", "successor", "epoch", "revoke"]
+assert isinstance(MEMBER, Member) and isinstance(HEIR, Member)
 #: An Ed25519 point of order 8, and y = 2^255 - 18, which is 1 written a second way.
 SMALL_ORDER = "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"
 NOT_CANONICAL = "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"
 
 
-@pytest.mark.parametrize("body", [GENESIS, MEMBER, EPOCH, REVOKE], ids=lambda body: body.t)
+@pytest.mark.parametrize("body", BODIES, ids=NAMES)
 def test_round_trip(body: Any) -> None:
     made = make(ROOT.signer, body, VAULT)
     assert decode(made.payload) == body
@@ -44,8 +49,9 @@ def test_round_trip(body: Any) -> None:
 
 def test_the_payload_of_a_member_is_the_formats() -> None:
     expected = (
-        f'{{"anchor":null,"box":"{MEMBER.box}","by":"{ROOT.key}","id":"{WHO.id}","label":"somebody",'
-        f'"role":"writer","sign":"{WHO.key}","since":"{hlc(1)}","t":"member","v":1}}'
+        f'{{"anchor":null,"box":"{MEMBER.box}","by":"{ROOT.key}","heir_of":null,"id":"{WHO.id}","kind":"device",'
+        f'"label":"somebody","own":"{WHO.device.own}","person":"{OWNER}","role":"writer","sign":"{WHO.key}",'
+        f'"since":"{hlc(1)}","t":"member","under":null,"v":1,"was":null}}'
     )
     assert encode(MEMBER).decode() == expected
 
@@ -79,9 +85,29 @@ BAD: list[tuple[str, Any, dict[str, Any]]] = [
     ("a long id", EPOCH, {"not": ["00" * 9]}),
     ("a slot of 103 bytes", EPOCH, {"slots": [canonical.b64(bytes(103))]}),
     ("a slot with padding", EPOCH, {"slots": [canonical.b64(bytes(104)) + "="]}),
-    ("a negative counter", REVOKE, {"n": -1}),
-    ("a counter beyond 2^53", REVOKE, {"n": 2**53}),
-    ("a counter beyond 64 bits", REVOKE, {"n": 2**70}),
+    ("an unknown kind", MEMBER, {"kind": "robot"}),
+    ("a short person", MEMBER, {"person": "12"}),
+    ("a person in capitals", MEMBER, {"person": "AB" * 8}),
+    ("an enrolment that gives up an id", MEMBER, {"was": "00" * 8}),
+    ("an enrolment under another", MEMBER, {"under": "00" * 32}),
+    ("an heir of somebody else than its signer", HEIR, {"heir_of": WHO.key}),
+    ("an heir of itself", HEIR, {"sign": ROOT.key, "id": ROOT.id}),
+    ("a successor of nobody", HEIR, {"was": None}),
+    ("a successor under nothing", HEIR, {"under": None}),
+    ("a successor that is an admin", HEIR, {"role": "admin"}),
+    ("a successor with an anchor", HEIR, {"anchor": WHO.key}),
+    ("a successor that is a wallet", HEIR, {"kind": "wallet"}),
+    ("successors that are words", HEIR, {"kind": "words"}),
+    ("old out of order", EPOCH, {"old": ["ff" * 8, "00" * 8]}),
+    ("a long id in old", EPOCH, {"old": ["00" * 9]}),
+    ("a negative counter", REVOKE, {"n": {WHO.id: -1}}),
+    ("a counter beyond 2^53", REVOKE, {"n": {WHO.id: 2**53}}),
+    ("a counter beyond 64 bits", REVOKE, {"n": {WHO.id: 2**70}}),
+    ("a counter of no id", REVOKE, {"n": {"laptop": 1}}),
+    ("one counter for all", REVOKE, {"n": 3}),
+    ("a revoke of nobody", REVOKE, {"person": ""}),
+    ("heirs out of order", REVOKE, {"heirs": sorted([WHO.key, ROOT.key])[::-1]}),
+    ("257 statements that stand", REVOKE, {"keep": [f"{n:064x}" for n in range(257)]}),
     ("a short hash in keep", REVOKE, {"keep": ["00" * 31]}),
     ("keep out of order", REVOKE, {"keep": ["ff" * 32, "00" * 32]}),
 ]
@@ -95,7 +121,7 @@ def test_malformed(name: str, body: Any, change: dict[str, Any]) -> None:
         decode(data)
 
 
-@pytest.mark.parametrize("body", [GENESIS, MEMBER, EPOCH, REVOKE], ids=lambda body: body.t)
+@pytest.mark.parametrize("body", BODIES, ids=NAMES)
 def test_every_field_is_needed(body: Any) -> None:
     raw = canonical.decode(encode(body), "it")
     for field in raw:
@@ -137,7 +163,7 @@ def test_signatures() -> None:
     sealed = envelope(made)
     with pytest.raises(SignatureError):
         make(WHO.signer, REVOKE, VAULT)
-    other = canonical.b64(encode(Revoke(hlc(1), ROOT.key, WHO.id, (), 1)))
+    other = canonical.b64(encode(msgspec.structs.replace(REVOKE, n={WHO.id: 4})))
     with pytest.raises(SignatureError):
         open_envelope(other, sealed.s, VAULT)
     # A signature over the bare payload, without the purpose in front of it, is not one of ours.
@@ -165,3 +191,38 @@ def test_a_flipped_bit_anywhere_is_refused() -> None:
         bad[at] ^= 1
         with pytest.raises(IpfsmemError):
             open_envelope(canonical.b64(bytes(bad)), canonical.b64(made.signature), VAULT)
+
+
+def test_the_enrolment_of_an_admin_stands_in_the_open() -> None:
+    """Finding S5: a device that cannot open the body must know whose epochs count."""
+    assert says_member(ROOT, second_wallet("other"), "admin").public
+    assert not says_member(ROOT, second_wallet("other"), "writer").public
+
+
+def test_s4_a_key_is_enrolled_only_with_its_own_word() -> None:
+    """Finding S4: who does not hold a key cannot put it under its own box key, its own anchor or its own family."""
+    wallet = second_wallet("wallet")
+    other = says_member(ROOT, wallet).body
+    assert isinstance(other, Member)
+    lies: list[tuple[Any, dict[str, Any]]] = [
+        (MEMBER, {"own": "A" * 86}),
+        (MEMBER, {"own": HEIR.own}),
+        (MEMBER, {"box": other.box}),
+        (MEMBER, {"anchor": other.anchor}),
+        (other, {"anchor": None}),
+        (HEIR, {"own": MEMBER.own}),
+        (HEIR, {"box": MEMBER.box}),
+    ]
+    for body, change in lies:
+        with pytest.raises(SignatureError, match="own"):
+            make(ROOT.signer, msgspec.structs.replace(body, **change), VAULT)
+    thief = party("thief")
+    stolen = msgspec.structs.replace(HEIR, by=thief.key, heir_of=thief.key)
+    with pytest.raises(SignatureError, match="own"):
+        make(thief.signer, stolen, VAULT)
+    # What it does not bind may change: another role, another label, another enroller.
+    for change in ({"role": "reader"}, {"label": "renamed"}, {"by": thief.key}, {"person": "12" * 8}):
+        body = msgspec.structs.replace(MEMBER, **change)
+        make(thief.signer if "by" in change else ROOT.signer, body, VAULT)
+    with pytest.raises(FormatError):
+        make(ROOT.signer, msgspec.structs.replace(MEMBER, own="AA"), VAULT)

@@ -16,7 +16,13 @@ from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.dagpb import Link, decode_node
 from ipfsmem.content.tree import Tree, build_tree
 from ipfsmem.content.unixfs import directory
-from ipfsmem.errors import NoVaultError, ProviderError, ProviderRefused, WrongWalletError
+from ipfsmem.errors import (
+    NoVaultError,
+    ProviderError,
+    ProviderRefused,
+    SignatureError,
+    WrongWalletError,
+)
 from ipfsmem.memory import Memory
 from ipfsmem.replica.replica import World
 from ipfsmem.seal import ring_ops
@@ -60,7 +66,10 @@ def enrol_wallet(memory: Memory, wallet: RootKeys = OTHER, role: Role = "admin")
     """A second wallet, as format section 4 has it: an admin with an anchor, whose record it signs while it is at hand."""
     replica = memory.replica
     assert replica.ring is not None and memory._root is not None
-    itself = ring_ops.Device(wallet.admin_public, wallet.box_public, "second wallet", wallet.head_public)
+    vault = replica.ring.vault
+    itself = ring_ops.device_of(
+        wallet.admin, wallet.box_public, "second wallet", vault, kind="wallet", anchor=wallet.head_public
+    )
     with replica.transaction():
         since = replica.store.frame.hlc
         replica.set_ring(ring_ops.enrol(replica.ring, memory._root.admin, itself, role, since=since))
@@ -472,9 +481,14 @@ def evil_twin(home: Path, cloud: SimCloud, victim: RootKeys) -> Memory:
     ring = evil.replica.ring
     assert ring is not None
     since = evil.replica.store.frame.hlc
-    itself = ring_ops.Device(victim.admin_public, victim.box_public, "victim", victim.head_public)
+    itself = ring_ops.device_of(
+        victim.admin, victim.box_public, "victim", ring.vault, anchor=victim.head_public
+    )
+    # A key that did not agree cannot be enrolled at all; one that once did is no proof of anything either.
+    with pytest.raises(SignatureError):
+        ring_ops.enrol(ring, EVIL.admin, msgspec.structs.replace(itself, own="A" * 86), "admin", since=since)
     ring = ring_ops.enrol(ring, EVIL.admin, itself, "admin", since=since)
-    claimed = ring_ops.Device(EVIL.admin_public, EVIL.box_public, "wallet", WALLET.head_public)
+    claimed = ring_ops.device_of(EVIL.admin, EVIL.box_public, "wallet", ring.vault, anchor=WALLET.head_public)
     ring = ring_ops.enrol(ring, EVIL.admin, claimed, "admin", since=next_hlc(since, 0))
     with evil.replica.transaction():
         evil.replica.set_ring(ring)

@@ -260,7 +260,7 @@ def test_a_call_that_fails_is_a_problem_and_made_up_for(tmp_path: Path, channels
 def test_a_full_ring_takes_no_more_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a = make(tmp_path, at(SimCloud()))
     before = a.replica.ring
-    monkeypatch.setattr("ipfsmem.seal.authority.MAX_MEMBERS", 3)
+    monkeypatch.setattr("ipfsmem.seal.ring_ops.MAX_FAMILIES", 3)
     with pytest.raises(LimitError):
         asyncio.run(a.new_words())
     assert a.replica.ring == before

@@ -164,7 +164,7 @@ def head(name: str, ctx: dict[str, tuple[int, str]], *prev: Head, h: int = 0) ->
     seen = {device: Seen(n, r, "") for device, (n, r) in ctx.items()}
     commit = Commit(1, seen, name, "", f"{h:016x}", [p.commit.digest for p in prev], "", "", 1, "")
     cid = CID(1, 0x70, b"\x12\x20" + sha256(name.encode()).digest())
-    return Head(cid, SignedCommit(commit, name.encode(), b""), cid)
+    return Head(cid, SignedCommit(commit, name.encode(), b""), cid, seen)
 
 
 def shape(*heads: Head) -> dict[str, set[str]]:
