@@ -267,7 +267,7 @@ def _jcs(value: Any) -> str:
 
 
 def _tree(events: Iterable[Any]) -> Any:
-    """Strings, lists and dicts from YAML events; iterative, of doubled names the first counts."""
+    """Strings, lists and dicts from YAML events; iterative, of doubled names the first that is not empty counts."""
     result: Any = None
     stack: list[
         tuple[Any, list[str]]
@@ -291,7 +291,10 @@ def _tree(events: Iterable[Any]) -> Any:
         elif isinstance(stack[-1][0], list):
             stack[-1][0].append(value)
         elif stack[-1][1]:
-            stack[-1][0].setdefault(stack[-1][1].pop(), value)
+            held, name = stack[-1][0], stack[-1][1].pop()
+            if not held.get(name):  # an empty one does not count, as in a flat header
+                held.pop(name, None)
+                held[name] = value
         elif kind == "ScalarEvent":
             stack[-1][1].append(value)
         else:

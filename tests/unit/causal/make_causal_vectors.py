@@ -509,6 +509,15 @@ def view_vectors() -> dict[str, Any]:
             },
             all_texts,
         ),
+        (
+            "united lists: that of the greater value stands first",
+            {
+                d1: on(left, 8, (hash32(sha(clash)),)),
+                d2: on(left, 9, (x,)),
+                d3: on(right, 7, (hash32(sha(clash)), x)),
+            },
+            all_texts,
+        ),
         ("a body is not fetched", {d1: on(left, 5), d2: on(right, 6)}, [base, right]),
         ("the winner is not fetched", {d1: on(left, 5), d2: on(right, 6)}, [base, left]),
         ("the base is not fetched", {d1: on(left, 5), d2: on(right, 6)}, [left, right]),
