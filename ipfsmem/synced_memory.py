@@ -376,7 +376,7 @@ class SyncedMemory(LocalMemory):
 
     def _layout(self, check: SecretCheck) -> Layout:
         if self.mode == "ipfs":
-            return PlainLayout(self._memories, self._timeline, check)
+            return PlainLayout(self._memories, check)
         return SealedLayout(check)
 
     def _secret_check(self, allow: Iterable[str]) -> SecretCheck:

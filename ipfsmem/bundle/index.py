@@ -17,6 +17,8 @@ from ipfsmem.errors import FormatError
 
 SECTIONS = (("user", "User"), ("feedback", "Feedback"), ("project", "Project"), ("reference", "Reference"))
 ATTENTION = "Needs attention"
+#: The type of a part of a session, which indexes and lists leave out unless asked (format section 1.3).
+SESSION = "session"
 TITLE = "# Agent Memory"
 _TITLES = dict(SECTIONS)
 
@@ -51,16 +53,20 @@ def render_index(items: Iterable[IndexItem], attention: Iterable[IndexItem] = ()
 
 
 def index_line(item: IndexItem) -> tuple[str, str]:
-    """The section of an item, and its line. Raises KeyNameError or FormatError."""
-    return _TITLES.get(item.type, "Project"), _line(item)
+    """The section of an item, and its line; the section is empty for what stands in no index, a session.
+
+    Raises KeyNameError or FormatError.
+    """
+    return "" if item.type == SESSION else _TITLES.get(item.type, "Project"), _line(item)
 
 
 def assemble_index(lines: Iterable[tuple[str, str, str]], attention: Iterable[IndexItem] = ()) -> str:
     """`render_index` for items whose lines are known: (key, section, line) each."""
     sections: dict[str, list[str]] = {title: [] for _, title in SECTIONS}
     for _, section, line in sorted(lines, key=itemgetter(0)):
-        sections[section].append(line)
-    conflicts = sorted(attention, key=lambda i: (i.key, i.file or ""))
+        if section:
+            sections[section].append(line)
+    conflicts = sorted((i for i in attention if i.type != SESSION), key=lambda i: (i.key, i.file or ""))
     sections[ATTENTION] = [_line(item) for item in conflicts]
     parts = [f"\n## {title}\n{''.join(lines)}" for title, lines in sections.items() if lines]
     return f"{TITLE}\n{''.join(parts)}"

@@ -274,6 +274,27 @@ class Database:
             raise damaged(self.path, f"the value {name!r} does not have its checksum")
         return stored[8:]
 
+    def metas(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """All named values whose name begins with `prefix`; those that are not what was set are left out."""
+        rows = self.connection.execute(
+            "SELECT name, value FROM meta WHERE name >= ? AND name < ?",
+            (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)),
+        ).fetchall()
+        for name, value in rows:
+            stored = blob(value)
+            if stored is not None and stored[:8] == _check(name, stored[8:]):
+                yield name, stored[8:]
+
+    def drop_metas(self, prefix: str) -> None:
+        """Forget the named values whose name begins with `prefix` (inside a transaction)."""
+        self.connection.execute(
+            "DELETE FROM meta WHERE name >= ? AND name < ?", (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1))
+        )
+
+    def drop_meta(self, name: str) -> None:
+        """Forget one named value (inside a transaction)."""
+        self.connection.execute("DELETE FROM meta WHERE name=?", (name,))
+
     def set_meta(self, name: str, value: bytes) -> None:
         """Set one named value (inside a transaction)."""
         self.connection.execute(

@@ -5,7 +5,7 @@ Format section 1.4. Only the last segment of a day grows; a new one starts when 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from ipfsmem.bundle.timeline import day_of, event_line, foreign_id, own_id, pars
 from ipfsmem.causal.entries import segment_entry, segment_name
 from ipfsmem.errors import UsageError
 from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.scopes import scope_forgotten
 from ipfsmem.replica.writing import Writing, writing
 
 #: Bytes of a segment after which the next one starts.
@@ -106,6 +107,19 @@ class Timeline:
         """Append events as they are, ids and all: lines that move here from another id of this device."""
         self._append(change, events)
 
+    def add_back(self, change: Writing, lines: Sequence[bytes]) -> int:
+        """Append lines of an older state that stand in no segment of this scope now, as they are; how many."""
+        here = {
+            line
+            for segment, entry in self.replica.store.segments(self.scope)
+            for value in entry.values()
+            for line in (self.replica.store.body(segment.entry, value) or b"").splitlines()
+        }
+        new = [line for line in dict.fromkeys(lines) if line not in here]
+        if new:
+            self._append(change, parse_lines(b"\n".join(new) + b"\n"))
+        return len(new)
+
     def _append(self, change: Writing, events: Iterable[Mapping[str, Any]]) -> None:
         by_day: dict[str, list[bytes]] = {}
         for event in events:
@@ -155,6 +169,8 @@ class Timeline:
         """All events in the order (ts, id); with `days` only those of the UTC days from the first to the last."""
         found: list[list[dict[str, Any]]] = []
         with self.replica.reading():
+            if scope_forgotten(self.replica.store, self.scope):
+                return []
             for segment, entry in self.replica.store.segments(self.scope):
                 if days and not days[0] <= segment.day <= days[1]:
                     continue
@@ -177,10 +193,16 @@ def _owned(device: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def append_moved(replica: Replica, lines: Iterable[tuple[str, bytes]]) -> None:
-    """Append timeline lines, each with its scope, to segments of this device as they are (inside a transaction)."""
+    """Append timeline lines, each with its scope, to segments of this device as they are (inside a transaction).
+
+    Those of a scope that is forgotten go with it.
+    """
     by_scope: dict[str, list[bytes]] = {}
     for scope, line in lines:
         by_scope.setdefault(scope, []).append(line)
+    by_scope = {
+        scope: moved for scope, moved in by_scope.items() if not scope_forgotten(replica.store, scope)
+    }
     if by_scope:
         change = Writing(replica)
         for scope, moved in by_scope.items():

@@ -13,7 +13,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem.causal.clock import ZERO, next_hlc
-from ipfsmem.causal.entries import memory_name
+from ipfsmem.causal.entries import CardName, memory_name, parse_entry
 from ipfsmem.causal.state import delete, next_bases, write
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Loc, Value, dot, hash32, sign_value
 from ipfsmem.causal.view import in_view_order
@@ -22,6 +22,7 @@ from ipfsmem.errors import MembershipError, UsageError
 from ipfsmem.replica.many import mapped
 from ipfsmem.replica.others import keep_own, known_of, note_others, with_kept
 from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.scopes import open_scope
 from ipfsmem.replica.store import Frame
 
 #: Row that says: bodies were kept without an epoch key and have to be sealed before they are published.
@@ -44,10 +45,17 @@ class Writing:
         #: What stood there before.
         self._before: dict[str, Entry] = {}
         self._touched: set[str] = set()
+        #: Scopes that were found to take writes.
+        self._scopes: set[str] = set()
         self._blocks: list[tuple[bytes, bytes]] = []
         self._bodies: dict[str | None, bytes] = {}
         mine = frame.seen.get(replica.device.id)
         self._published = mine.n if mine else 0
+
+    @property
+    def public(self) -> bool:
+        """Whether what is written will be published in the clear."""
+        return self._replica.config.mode == "ipfs"
 
     def entry(self, name: str) -> Entry:
         """An entry with the changes made so far."""
@@ -71,8 +79,10 @@ class Writing:
         """Write a text; `replaces` are the dots that its writer was shown. Returns the new dot.
 
         It goes on as others' word when it replaces a text of theirs or has the bytes of one that this device holds,
-        unless a person `promoted` it (format section 5.2). `of` names whose it is in any case.
+        unless a person `promoted` it (format section 5.2). `of` names whose it is in any case. Raises what
+        `replica.scopes.open_scope` raises.
         """
+        self._open(name)
         entry = self.entry(name)
         bases: tuple[tuple[str, ...], Loc | None] = ((), None)
         if memory_name(name) is not None:
@@ -88,16 +98,18 @@ class Writing:
 
     def keep_beside(self, name: str, body: bytes, *, of: str = "") -> str:
         """An imported text: a sibling of whatever is there, with clock zero and without bases (section 1.5)."""
+        self._open(name)
         entry = self.entry(name)
-        return self._add(
-            name,
-            entry,
-            body,
-            (),
-            ((), None),
-            of or self._of(with_kept(self._replica, name, entry), body, ()),
-            tick=False,
-        )
+        if memory_name(name) is not None and not of:
+            of = self._of(with_kept(self._replica, name, entry), body, ())
+        return self._add(name, entry, body, (), ((), None), of, tick=False)
+
+    def _open(self, name: str) -> None:
+        """See that the scope of an entry may be written to."""
+        parsed = parse_entry(name)
+        if parsed.scope and parsed.scope not in self._scopes and not isinstance(parsed, CardName):
+            open_scope(self, self._store, parsed.scope)
+            self._scopes.add(parsed.scope)
 
     def _of(self, entry: Entry, body: bytes, replaces: Sequence[str]) -> str:
         """Whose word a new text is, as far as this device can know."""

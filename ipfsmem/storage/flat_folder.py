@@ -36,8 +36,11 @@ _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(_Slot)
 
 
-def flat_folder(db: Database, hashed: list[Hashed]) -> Folder:
-    """The folder of these links, each with the hash of its name, among the blocks (inside a transaction)."""
+def flat_folder(db: Database, hashed: list[Hashed], scope: str = "") -> Folder:
+    """The folder of these links, each with the hash of its name, among the blocks (inside a transaction).
+
+    `scope` tells its shards from those of other scopes.
+    """
     # As in `raw_directory`: above this no folder fits into one block.
     if sum([len(link[0]) + len(link[1]) + 6 for _, link in hashed]) <= SHARD_ABOVE:
         return add_folder(db, [link for _, link in hashed])
@@ -46,18 +49,18 @@ def flat_folder(db: Database, hashed: list[Hashed]) -> Folder:
         slots.setdefault(item[0][0], []).append(item)
     below: dict[int, RawLink] = {}
     for index, items in slots.items():
-        below[index] = items[0][1] if len(items) == 1 else (b"", *_shards(db, index, items))
+        below[index] = items[0][1] if len(items) == 1 else (b"", *_shards(db, scope, index, items))
     cid, size, block = hamt.node(below)
     db.add_blocks([(cid[4:], block)])
     return cid, size
 
 
-def _shards(db: Database, index: int, items: list[Hashed]) -> Folder:
+def _shards(db: Database, scope: str, index: int, items: list[Hashed]) -> Folder:
     items.sort()
     links = sha256(
         b"".join([b"%d,%b,%b,%d;" % (len(n), n, cid, size) for _, (n, cid, size) in items])
     ).digest()
-    row, code = f"{_ROW}{index:02x}", _code()
+    row, code = f"{_ROW}{scope}/{index:02x}", _code()
     known = _slot(db, row)
     if (
         known is not None
@@ -73,6 +76,11 @@ def _shards(db: Database, index: int, items: list[Hashed]) -> Folder:
     slot = _Slot(code, links, cid, size, [digest for digest, _ in made])
     db.set_meta(row, _encode(slot))
     return cid, size
+
+
+def forget_flat(db: Database, scope: str) -> None:
+    """What is remembered of the shards of a scope that is gone, goes (inside a transaction)."""
+    db.drop_metas(f"{_ROW}{scope}/")
 
 
 def _slot(db: Database, row: str) -> _Slot | None:

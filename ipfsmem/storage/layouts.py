@@ -6,19 +6,13 @@ ring come in as they are. Must run inside a transaction, right after a checkpoin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Iterable, Sequence
 
-from ipfsmem.bundle.timeline import event_line
-from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.tree import DIGITS, is_leaf
-from ipfsmem.causal.value import Entry, Loc
 from ipfsmem.content.cid import CID, RAW_PREFIX, decode_cid
 from ipfsmem.content.dagpb import RawLink
 from ipfsmem.content.hamt import name_hash
-from ipfsmem.content.unixfs import file_bytes
 from ipfsmem.replica.database import Database
-from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.folders import (
     Folder,
     add_file,
@@ -31,8 +25,8 @@ from ipfsmem.replica.many import no_collection
 from ipfsmem.replica.replica import Replica
 from ipfsmem.storage.flat_folder import flat_folder
 from ipfsmem.storage.memories import Memories
+from ipfsmem.storage.plain_base import Bases, base_links
 from ipfsmem.storage.secret_check import SecretCheck
-from ipfsmem.storage.shown import file_name
 
 #: Rows of `folders` that remember the timeline files of the plain layout, by day and by what went into them.
 _DAY_ROW = "p"
@@ -62,15 +56,14 @@ class SealedLayout:
 
 
 class PlainLayout:
-    """`memory/` as people read it, and under `memory/.ipfsmem/` what a device needs to join it.
+    """`memory/` as people read it, a base like it for each scope, and under `memory/.ipfsmem/` what a device needs to join.
 
-    `memories` and `timeline` are those of the replica that is published; their caches make a publish cheap.
+    `memories` are those of the nameless scope of the replica that is published; their caches make a publish cheap.
     `check` may stop it: it sees every new text in the transaction that decides what is published.
     """
 
-    def __init__(self, memories: Memories, timeline: Timeline, check: SecretCheck | None = None) -> None:
+    def __init__(self, memories: Memories, check: SecretCheck | None = None) -> None:
         self._memories = memories
-        self._timeline = timeline
         self._check = check
 
     def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
@@ -82,17 +75,21 @@ class PlainLayout:
 
     def _root(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
         db = replica.db
-        looked = seen, others = self._memories.overview.look(keep=True)
+        scopes = self._memories.overview.scopes(keep=True)
+        nameless = scopes.pop("", ([], {}))
         lost = objects_not_here(db)
-        if lost:
-            seen = [one for one in seen if one.sha not in lost]
-        # The usual case: the body is the file, so its CID follows from the value.
-        hashed = [(one.slot, (file_name(one.key), RAW_PREFIX + one.sha, one.size)) for one in seen]
-        files = self._texts(replica, others)
-        files.append((b"MEMORY.md", *_any_file(db, self._memories.whole_index(looked).encode())))
-        days = self._days(replica, others)
-        shown = {RAW_PREFIX + one.sha for one in seen}
-        shown.update(cid for _, cid, _ in (*files, *days))
+        shown = {RAW_PREFIX + one.sha for one in nameless[0]}
+        folders: list[RawLink] = []
+        bases = Bases(replica, self._memories, lost)
+        for scope, looked in scopes.items():
+            base = bases.base(scope, looked)
+            if base is not None:
+                folders.append((scope.encode(), base.cid, base.size))
+                shown.update([RAW_PREFIX + one.sha for one in looked[0]])
+                shown.update(base.files)
+        bases.forget_all_but({name.decode(): None for name, _, _ in folders})
+        links = base_links(replica, self._memories, nameless, lost)
+        shown.update(links.files)
         inner: list[RawLink] = [
             (b"commit.json", *add_file(db, head)),
             (b"keyring.json", *add_file(db, keyring)),
@@ -101,80 +98,12 @@ class PlainLayout:
         objects = _hidden_objects(db, shown)
         if objects:
             inner.append((b"o", *objects))
-        files.append((b".ipfsmem", *add_folder(db, inner)))
-        if days:
-            files.append((b"timeline", *add_folder(db, days)))
-        hashed += [(name_hash(link[0]), link) for link in files]
-        return decode_cid(add_folder(db, [(b"memory", *flat_folder(db, hashed))])[0])
-
-    def _texts(self, replica: Replica, others: Mapping[str, Entry]) -> list[RawLink]:
-        """The shown text of the other memories, and their conflict copies."""
-        links: list[RawLink] = []
-        for name, entry in others.items():
-            parsed = memory_name(name)
-            if parsed is None:
-                continue
-            key = parsed.key
-            if len(entry) == 1:
-                # Its CID is known without reading it; what is not here stands in no root.
-                (value,) = entry.values()
-                if value.loc is not None and _stands(replica.db, value.loc):
-                    links.append((file_name(key), *_located(value.loc.sha, value.loc.size)))
-                continue
-            view = self._memories.whole_view(key, entry)
-            if view.data is not None:
-                links.append((file_name(key), *add_file(replica.db, view.data)))
-            for copy in view.conflicts:
-                loc = entry[copy.dot].loc
-                if loc is not None and _stands(replica.db, loc):
-                    links.append((copy.file.encode(), *_located(loc.sha, loc.size)))
-        return links
-
-    def _days(self, replica: Replica, others: Mapping[str, Entry]) -> list[RawLink]:
-        """One file for each UTC day; a day whose segments did not change keeps its file."""
-        segments: dict[str, list[str]] = {}
-        for name, entry in others.items():
-            segment = segment_name(name)
-            if segment is not None and entry:
-                # What is not fetched is not in the file yet, so it is part of what the file was made from.
-                segments.setdefault(segment.day, []).extend(
-                    f"{name} {value.body} {value.loc is not None and replica.db.has_block(bytes.fromhex(value.loc.sha))}"
-                    for value in entry.values()
-                )
-        run = replica.db.connection
-        known = {
-            row[0]: (bytes(row[1]), row[2])
-            for row in run.execute("SELECT path, cid, size FROM folders WHERE path >= 'p' AND path < 'q'")
-        }
-        links: list[RawLink] = []
-        kept: set[str] = set()
-        for day, made_from in segments.items():
-            row = f"{_DAY_ROW}{day}/{sha256(' '.join(sorted(made_from)).encode()).hexdigest()}"
-            kept.add(row)
-            file = known.get(row)
-            if file is None or not replica.db.has_block(file[0][4:]):
-                lines = [event_line(event) + b"\n" for event in self._timeline.events((day, day))]
-                file = _any_file(replica.db, b"".join(lines))
-                run.execute("INSERT OR REPLACE INTO folders VALUES (?,?,?)", (row, *file))
-            links.append((f"{day}.jsonl".encode(), *file))
-        run.executemany("DELETE FROM folders WHERE path=?", [(row,) for row in known.keys() - kept])
-        return links
-
-
-def _stands(db: Database, loc: Loc) -> bool:
-    """Whether a plain object is here, so that a root may name it."""
-    return not loc.ek and db.has_block(bytes.fromhex(loc.sha))
-
-
-def _located(sha: str, size: int) -> Folder:
-    return RAW_PREFIX + bytes.fromhex(sha), size
-
-
-def _any_file(db: Database, data: bytes) -> Folder:
-    """Keep a file of any length."""
-    root, blocks = file_bytes(data)
-    db.add_blocks((cid.digest, block) for cid, block in blocks)
-    return root.cid.encode(), root.tsize
+        own = (b".ipfsmem", *add_folder(db, inner))
+        hashed = [*links.hashed, (name_hash(own[0]), own)]
+        top: list[RawLink] = [(b"memory", *flat_folder(db, hashed))]
+        if folders:
+            top.append((b"scopes", *add_folder(db, folders)))
+        return decode_cid(add_folder(db, top)[0])
 
 
 def _hidden_objects(db: Database, shown: Iterable[bytes]) -> Folder | None:

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 import msgspec
 
-from ipfsmem.bundle.index import IndexItem, assemble_index, index_line
+from ipfsmem.bundle.index import SESSION, IndexItem, assemble_index, index_line
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, parse_memory
 from ipfsmem.causal.entries import memory_entry, memory_name
@@ -31,6 +31,7 @@ from ipfsmem.errors import ChangedError, FormatError, LimitError, NotFoundError,
 from ipfsmem.replica.many import blocks_here
 from ipfsmem.replica.others import entries_of_others, with_kept
 from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.scopes import scope_forgotten
 from ipfsmem.replica.writing import Writing, writing
 from ipfsmem.storage.readings import (
     SEEN_LEAST,
@@ -132,6 +133,10 @@ class Memories:
             return KeyView(key)
         return view_entry(key, entry, *self._bodies(key, entry, body))
 
+    def forgotten(self) -> bool:
+        """Whether this scope is forgotten: then nothing of it is shown, and what is left is listed by `conflicts`."""
+        return scope_forgotten(self.replica.store, self.scope)
+
     def is_own(self, dot: str, of: str) -> bool:
         """Whether a value with this dot and this `of` is the word of the person whose device this is."""
         if not of and dot[:16] == self.replica.device.id:
@@ -164,6 +169,8 @@ class Memories:
         """One memory, None when there is none (or it is forgotten). Raises NotFoundError when not fetched."""
         with self.replica.reading():
             entry = self.entry(check_key(key))
+            if self.forgotten():
+                return None
             view = self.view(key, entry)
             if view.data is None and view.not_fetched:
                 raise _not_fetched(key, view.not_fetched)
@@ -174,7 +181,7 @@ class Memories:
         name = self.checked_name(key)
         with self.replica.reading():
             entry = self.entry(key)
-            view = self.view(key, entry)
+            view = self._behind_the_forget(key, entry) if self.forgotten() else self.view(key, entry)
             for copy in (*view.conflicts, *view.hidden, *view.others):
                 if copy.file == file:
                     data = self.replica.store.body(name, entry[copy.dot])
@@ -185,8 +192,12 @@ class Memories:
 
     def views(self) -> Iterator[tuple[Entry, KeyView]]:
         """All entries of memories with their views (inside `reading`)."""
-        for key, entry in self.replica.store.memories(self.scope):
+        for key, entry in self._entries():
             yield entry, self.view(key, entry)
+
+    def _entries(self) -> Iterator[tuple[str, Entry]]:
+        """The memories of this scope; none while it is forgotten."""
+        return iter(()) if self.forgotten() else self.replica.store.memories(self.scope)
 
     def counts(self) -> tuple[int, int]:
         """How many memories `listing` would show, and how many of them are not fetched; opens no text to find out,
@@ -195,7 +206,7 @@ class Memories:
         shown = not_fetched = 0
         single: list[bytes] = []
         with self.replica.reading():
-            for key, entry in self.replica.store.memories(self.scope):
+            for key, entry in self._entries():
                 if len(entry) == 1:
                     (value,) = entry.values()
                     if value.body is not None:
@@ -212,15 +223,14 @@ class Memories:
             here = blocks_here(self.replica.db, single)
         return shown, not_fetched + sum(digest not in here for digest in single)
 
-    def listing(self) -> list[Listed]:
-        """All memories that are shown, ordered by key, headers only."""
+    def listing(self, *, sessions: bool = False) -> list[Listed]:
+        """All memories that are shown, ordered by key, headers only; parts of sessions only when asked for."""
         heads: dict[str, MemoryFile] = {}
         with self.replica.reading():
-            found = [
-                self._listed(key, entry, heads) for key, entry in self.replica.store.memories(self.scope)
-            ]
+            found = [self._listed(key, entry, heads) for key, entry in self._entries()]
         self._heads = heads
-        return sorted((item for item in found if item is not None), key=lambda item: item.key)
+        listed = (item for item in found if item is not None and (sessions or item.file.type != SESSION))
+        return sorted(listed, key=lambda item: item.key)
 
     def _listed(self, key: str, entry: Entry, heads: dict[str, MemoryFile]) -> Listed | None:
         """The line of one entry. `heads` collects the headers met."""
@@ -252,7 +262,17 @@ class Memories:
             found = [self._unsettled(view, entry) for view, entry in self._contested()]
         return sorted(found, key=lambda item: item.key)
 
+    def _behind_the_forget(self, key: str, entry: Entry) -> KeyView:
+        """A memory of a forgotten scope: nothing is shown, every text is listed."""
+        return KeyView(key, forgotten=True, hidden=copies_of(key, entry))
+
     def _contested(self) -> Iterator[tuple[KeyView, Entry]]:
+        if self.forgotten():
+            for key, entry in self.replica.store.memories(self.scope):
+                view = self._behind_the_forget(key, entry)
+                if view.hidden:
+                    yield view, entry
+            return
         found = dict([*self.replica.store.crowded(), *entries_of_others(self.replica)])
         for name, known in found.items():
             parsed = memory_name(name)
@@ -283,6 +303,8 @@ class Memories:
     def index_lines(self, *, keep: bool = False) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:
         """The lines of that text: (key, section, line) of each memory, and the conflict copies."""
         with self.replica.reading():
+            if self.forgotten():
+                return [], []
             return self._index(self.overview.look(self.scope, keep=keep), self.view, self.is_own)
 
     def whole_index(self, seen: tuple[list[Shown], dict[str, Entry]]) -> str:
@@ -321,7 +343,7 @@ class Memories:
                     continue
                 line = index_line(_index_item(parsed.key, _head(view.data)))
             lines.append((parsed.key, *(line or index_line(_index_item(parsed.key, _head(None))))))
-        return lines, attention
+        return [line for line in lines if line[1]], [item for item in attention if item.type != SESSION]
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -336,9 +358,8 @@ class Memories:
         """Make `data` the text of a memory, durable when this returns; what is shown then. The same text is no news.
 
         It replaces what `seen` was shown; without it, what is shown now and own: a new text comes beside one of others,
-        which nobody was given. A function is given the text that the caller
-        was shown (None: there was none) and makes the new one of it. `if_match` is the SHA-256 of the text that is
-        shown now ("" for none).
+        which nobody was given. A function is given the text that the caller was shown (None: there was none) and makes
+        the new one of it. `if_match` is the SHA-256 of the text that is shown now ("" for none).
 
         Raises ChangedError when it is another, when `seen` is a hash of something else than what is shown, when the
         text behind a bare token is not here any more, and when the memory was forgotten meanwhile: a text would stand

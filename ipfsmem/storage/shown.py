@@ -7,7 +7,7 @@ at hand are remembered; conflicts and what is not fetched are looked at each tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -30,7 +30,6 @@ class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
     the hash that places the file in a sharded folder.
     """
 
-    scope: str
     key: str
     dot: str
     of: str
@@ -42,7 +41,8 @@ class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class _Leaf(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    shown: list[Shown]
+    #: By scope, as the others.
+    shown: dict[str, list[Shown]]
     #: Entries that are looked at each time, as canonical JSON: segments, cards, conflicts. By scope.
     others: dict[str, dict[str, bytes]]
 
@@ -77,24 +77,42 @@ class Overview:
 
         Inside `reading` or a transaction; `keep` only inside a transaction: then the next process is as quick.
         """
-        shown: list[Shown] = []
-        others: dict[str, Entry] = {}
+        return self.scopes({scope}, keep=keep).get(scope, ([], {}))
+
+    def scopes(
+        self, wanted: Collection[str] | None = None, *, keep: bool = False
+    ) -> dict[str, tuple[list[Shown], dict[str, Entry]]]:
+        """`look` for each of these scopes (None: all) of which an entry exists."""
+        found: dict[str, tuple[list[Shown], dict[str, Entry]]] = {}
+
+        def of(scope: str) -> tuple[list[Shown], dict[str, Entry]] | None:
+            if wanted is not None and scope not in wanted:
+                return None
+            return found.setdefault(scope, ([], {}))
+
         met = 0
         for leaf in self._walk(self._replica.store.tree, keep):
-            met += sum(map(len, leaf.others.values()))
-            shown += [one for one in leaf.shown if one.scope == scope]
-            for name, text in leaf.others.get(scope, {}).items():
-                others[name] = decode_entry(name, text)
+            for scope, ones in leaf.shown.items():
+                if (there := of(scope)) is not None:
+                    there[0].extend(ones)
+            for scope, texts in leaf.others.items():
+                met += len(texts)
+                if (there := of(scope)) is not None:
+                    there[1].update({name: decode_entry(name, text) for name, text in texts.items()})
         pending = self._replica.store.pending
-        if pending:
-            shown = [one for one in shown if memory_entry(one.key, scope) not in pending]
-            for name, changed in pending.items():
-                others.pop(name, None)
-                if changed is not None and parse_entry(name).scope == scope:
-                    others[name] = decode_entry(name, changed)
+        changed = {name: parse_entry(name) for name in pending}
+        for scope in {parsed.scope for parsed in changed.values()}:
+            if (there := of(scope)) is not None:
+                there[0][:] = [one for one in there[0] if memory_entry(one.key, scope) not in pending]
+        for name, parsed in changed.items():
+            text = pending[name]
+            if (there := of(parsed.scope)) is not None:
+                there[1].pop(name, None)
+                if text is not None:
+                    there[1][name] = decode_entry(name, text)
         if len(self._lines) > 2 * (met + len(pending)) + 100:
             self._lines.clear()  # mostly of texts that are gone
-        return shown, others
+        return {scope: there for scope, there in found.items() if there[0] or there[1]}
 
     def _walk(self, tree: Tree, keep: bool) -> Iterator[_Leaf]:
         """Every leaf of a tree. Those that are remembered are not even loaded."""
@@ -136,7 +154,7 @@ class Overview:
     def _made_of(self, node: Node) -> tuple[_Leaf, bool]:
         """What a leaf shows, and whether all texts were at hand that it depends on."""
         assert node.entries is not None
-        leaf, whole = _Leaf([], {}), True
+        leaf, whole = _Leaf({}, {}), True
         for name, text in node.entries.items():
             entry = decode_entry(name, text)
             parsed = parse_entry(name)
@@ -155,7 +173,8 @@ class Overview:
             self._lines.pop((name, value.body), None)
             slot = hamt.name_hash(file_name(parsed.key))
             sha = bytes.fromhex(loc.sha)
-            leaf.shown.append(Shown(parsed.scope, parsed.key, dot, value.of, sha, loc.size, slot, *line))
+            shown = leaf.shown.setdefault(parsed.scope, [])
+            shown.append(Shown(parsed.key, dot, value.of, sha, loc.size, slot, *line))
         return leaf, whole
 
     def _remembered(self, prefix: str, digest: bytes) -> _Leaf | None:

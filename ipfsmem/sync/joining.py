@@ -20,6 +20,7 @@ from ipfsmem.errors import (
     ProviderError,
 )
 from ipfsmem.replica.events import append_moved
+from ipfsmem.replica.scopes import drop_own_segments
 from ipfsmem.sync.collection import GUARDED
 from ipfsmem.sync.fork import adopt_head, adopt_orphans, append_new_lines, forked_devices, orphans, settled
 from ipfsmem.sync.heads import Head, tops
@@ -187,6 +188,7 @@ def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
         )
     if not join(changes, head, run.replica, run.report):
         raise FormatError(f"head {head.root} contradicts itself")
+    drop_own_segments(run.replica, [change.name for change in changes])
     append_new_lines(run.replica, lines)
     let_in(run.replica, head.root)
     run.report.heads_joined += _note_head(run, head)

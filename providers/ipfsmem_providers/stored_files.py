@@ -1,7 +1,7 @@
 """Finding stored objects by what they are called instead of by CID, where CIDs do not lead to them.
 
 The format names an object after the SHA-256 of its bytes and puts it at `o/<digit>/.../<name>` (section 6.1); in plain
-mode a body can also be a file under `memory/`. So a raw block that a gateway does not serve by its CID, or that the
+mode a body can also be a file under `memory/` or `scopes/<scope>/memory/`. So a raw block that a gateway does not serve by its CID, or that the
 provider cut into other blocks, is read as that file, and kept only when its hash is the one that was asked for.
 """
 
@@ -79,7 +79,9 @@ class StoredFiles:
         wanted.difference_update(found)
 
     async def _bodies(self, root: CID, wanted: set[CID], found: dict[CID, bytes]) -> None:
-        """Files under `memory/`: which one it is cannot be told from a hash, so all new ones are looked at once."""
+        """Files of bases, the one under `memory/` and those of scopes, with their timelines: which one it is cannot be told
+        from a hash, so all new ones are looked at once.
+        """
 
         async def one(file: _File) -> None:
             data = await self._read(file.root, file.path, False)
@@ -95,9 +97,28 @@ class StoredFiles:
                 self._looked.discard(self._seen.pop(cid).link)
         wanted.difference_update(found)
         if wanted:
-            names = await self._list(root, ("memory",))
+            await self._in_base(root, ("memory",), wanted, found, one)
+        scopes = await self._list(root, ("scopes",)) if wanted else {}
+        for scope in sorted(scopes):
+            if wanted:
+                await self._in_base(root, ("scopes", scope, "memory"), wanted, found, one)
+
+    async def _in_base(
+        self,
+        root: CID,
+        base: Path,
+        wanted: set[CID],
+        found: dict[CID, bytes],
+        one: Callable[[_File], Awaitable[None]],
+    ) -> None:
+        for folder in (base, (*base, "timeline")):
+            if not wanted:
+                return
+            names = await self._list(root, folder)
             files = [
-                _File(root, ("memory", name), names[name]) for name in sorted(names) if name.endswith(".md")
+                _File(root, (*folder, name), names[name])
+                for name in sorted(names)
+                if name.endswith((".md", ".jsonl"))
             ]
             # A raw block is what its CID says: that one need not be read to know that it is another.
             new = [

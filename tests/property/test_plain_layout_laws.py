@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.bundle.index import IndexItem, render_index
 from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.bundle.timeline import event_line
 from ipfsmem.content import unixfs
 from ipfsmem.content.cid import CID
 from ipfsmem.content.fetch import drive
@@ -21,14 +22,17 @@ from ipfsmem.memory import Memory
 from ipfsmem.opening import Unlock
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.folders import state_folder
+from ipfsmem.replica.writing import writing
 from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.storage import flat_folder
+from ipfsmem.storage import flat_folder, plain_base
 from ipfsmem.storage.layouts import PlainLayout
 from ipfsmem.storage.memories import Memories
+from ipfsmem.storage.scopes import Scopes
 from tests.effort import cases
 
 WALLET = Unlock(RawKeySigner(b"\x07" * 32))
-REMEMBERED = ("shown/", "flat/")
+REMEMBERED = ("shown/", "flat/", "base/")
+SCOPES = ("o", "s", "key_1")
 
 numbers = st.integers(0, 30)
 steps = st.lists(
@@ -38,6 +42,11 @@ steps = st.lists(
         st.tuples(st.just("beside"), numbers, st.integers(4, 6)),
         st.tuples(st.just("forget"), numbers, st.just(0)),
         st.tuples(st.just("note"), numbers, st.just(0)),
+        st.tuples(st.just("scoped"), numbers, st.integers(0, 3)),
+        st.tuples(st.just("scoped many"), numbers, st.integers(0, 3)),
+        st.tuples(st.just("scoped note"), numbers, st.just(0)),
+        st.tuples(st.just("scoped beside"), numbers, st.integers(4, 6)),
+        st.tuples(st.just("scope forgotten"), numbers, st.just(0)),
         st.tuples(st.just("build"), numbers, st.just(0)),
         st.tuples(st.just("reopen"), numbers, st.just(0)),
         st.tuples(st.just("damage"), numbers, st.integers(0, 1)),
@@ -71,7 +80,7 @@ class Plain:
     def build(self) -> CID:
         with self.replica.transaction():
             self.replica.store.checkpoint(folders=True)
-            return PlainLayout(self.memories, Timeline(self.replica)).build(self.replica, b"head", b"ring")
+            return PlainLayout(self.memories).build(self.replica, b"head", b"ring")
 
     def step(self, kind: str, n: int, m: int) -> None:
         key = f"key_{n}"
@@ -90,10 +99,33 @@ class Plain:
             self.memory.note("counted", n=n)
         elif kind == "build":
             self.build()
+        elif kind.startswith("scope"):
+            self.scope_step(kind, SCOPES[n % 3], n, m)
         elif kind == "reopen":
             self.reopen()
         else:
             self.damage(n, m)
+
+    def scope_step(self, kind: str, scope: str, n: int, m: int) -> None:
+        """The same in a scope; a forgotten one is restored first."""
+        scopes, memories = Scopes(self.replica), self.memories.in_scope(scope)
+        known = scopes.get(scope)
+        if kind == "scope forgotten":
+            if known is not None and not known.forgotten:
+                scopes.forget(scope)
+            return
+        if known is not None and known.forgotten:
+            scopes.restore(scope)
+        if kind == "scoped":
+            memories.write(f"key_{n}", text(n, m))
+        elif kind == "scoped many":
+            for i in range(n % 7 + 12):
+                memories.write(f"key_{i}", text(i, m))
+        elif kind == "scoped beside":
+            with writing(self.replica) as change:
+                change.keep_beside(memories.name(f"key_{n}"), text(n, m))
+        else:
+            Timeline(self.replica, scope).note("counted", {"n": n})
 
     def damage(self, n: int, m: int) -> None:
         """A disk that lost one remembered row, or flipped a bit of it; or a block below the flat folder."""
@@ -124,8 +156,19 @@ class Plain:
         assert self.build() == patched
         # The folder is what any other writer of UnixFS would have made of these files.
         assert build_tree(files).cid == patched
+        bodies = {data for path, data in files.items() if "/.ipfsmem/o/" in path}
+        seen = {data for path, data in files.items() if "/.ipfsmem/" not in path}
+        assert not bodies & seen
+        with self.replica.reading():
+            for name, entry in self.replica.store.entries():
+                for value in entry.values():
+                    data = self.replica.store.body(name, value)
+                    assert data is None or data in bodies | seen
+        self.check_scopes({p: d for p, d in files.items() if p.startswith("scopes/")})
         texts = {
-            path.removeprefix("memory/"): data for path, data in files.items() if "/.ipfsmem/" not in path
+            path.removeprefix("memory/"): data
+            for path, data in files.items()
+            if path.startswith("memory/") and "/.ipfsmem/" not in path
         }
         index = texts.pop("MEMORY.md").decode()
         for name in [name for name in texts if name.startswith("timeline/")]:
@@ -138,6 +181,25 @@ class Plain:
             [item(copies[name], data, name) for name, data in texts.items() if name in copies],
         )
         assert index == self.memories.index() == self.memory.index()
+
+    def check_scopes(self, files: dict[str, bytes]) -> None:
+        """Each scope is a base of its own, whose MEMORY.md names nothing of another; a forgotten one has no folder."""
+        live = {scope.token for scope in Scopes(self.replica).listing()}
+        assert {path.split("/")[1] for path in files} == live
+        for scope in live:
+            memories = self.memories.in_scope(scope)
+            base = f"scopes/{scope}/memory/"
+            mine = {path.removeprefix(base): data for path, data in files.items() if path.startswith(base)}
+            assert mine.pop("MEMORY.md").decode() == memories.index()
+            days = [mine.pop(name) for name in sorted(mine) if name.startswith("timeline/")]
+            assert b"".join(days) == b"".join(
+                event_line(event) + b"\n" for event in Timeline(self.replica, scope).events()
+            )
+            copies = {file for item in memories.conflicts() for file in item.files}
+            with self.replica.reading():
+                shown = {f"{view.key}.md": view.data for _, view in memories.views() if view.data is not None}
+            assert {name: data for name, data in mine.items() if name not in copies} == shown
+            assert copies <= mine.keys()
 
     def read(self, root: CID) -> dict[str, bytes]:
         blocks = self.replica.db
@@ -163,6 +225,7 @@ def small_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     """HAMTs from a dozen files on."""
     monkeypatch.setattr(unixfs, "SHARD_ABOVE", 700)
     monkeypatch.setattr(flat_folder, "SHARD_ABOVE", 700)
+    monkeypatch.setattr(plain_base, "SHARD_ABOVE", 700)
 
 
 @pytest.mark.usefixtures("small_folders")

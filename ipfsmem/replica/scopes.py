@@ -1,0 +1,96 @@
+"""Scopes in the state of one replica: which there are, which are forgotten, what a forgotten one takes along (format 5.1).
+
+A scope comes to be with its first write, and with a card, so that forgetting has a place to stand. What people do with
+scopes is in `storage.scopes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from ipfsmem.causal.cards import MAX_SCOPES, Card, is_forgotten, view_card, write_card
+from ipfsmem.causal.entries import card_entry, card_name, parse_entry
+from ipfsmem.causal.value import Entry
+from ipfsmem.errors import LimitError, NotFoundError
+from ipfsmem.replica.store import Store
+
+if TYPE_CHECKING:
+    from ipfsmem.replica.replica import Replica
+    from ipfsmem.replica.writing import Writing
+
+
+def scope_forgotten(store: Store, scope: str) -> bool:
+    """Whether a scope is forgotten; the nameless one never is."""
+    return bool(scope) and is_forgotten(store.entry(card_entry(scope)))
+
+
+def read_card(store: Store, scope: str, entry: Entry) -> Card | None:
+    """The card that these siblings make; None when it is forgotten, or no sibling can be read."""
+    name = card_entry(scope)
+    bodies = {value.body: value for value in entry.values() if value.body is not None}
+    return view_card(entry, lambda body: store.body(name, bodies[body]))
+
+
+def known_scopes(store: Store) -> dict[str, Entry]:
+    """Every scope that an entry names, with the siblings of its card (none: empty), by token."""
+    found: dict[str, Entry] = {}
+    for name in store.names():
+        scope = parse_entry(name).scope
+        if scope and (scope not in found or card_name(name) is not None):
+            found[scope] = store.entry(name) if card_name(name) is not None else {}
+    return dict(sorted(found.items()))
+
+
+def open_scope(change: Writing, store: Store, scope: str) -> None:
+    """What must hold before something is written into a scope: it is not forgotten, and it has a card (made here).
+
+    Raises NotFoundError for a forgotten scope, LimitError when it would be one too many.
+    """
+    name = card_entry(scope)
+    entry = change.entry(name)
+    if is_forgotten(entry):
+        raise NotFoundError(
+            f"the scope {scope} is forgotten, so nothing can be written there",
+            hint=f"Bring it back with: ipfsmem scope restore {scope}",
+        )
+    if not entry:
+        check_room(store, scope)
+        # With clock zero: a card that a person made at the same time goes before it.
+        change.keep_beside(name, write_card(Card(title=scope)))
+
+
+def check_room(store: Store, scope: str) -> None:
+    """Refuse one scope more than a vault may have (format section 8). Raises LimitError."""
+    live = set(live_scopes(store))
+    if scope not in live and len(live) >= MAX_SCOPES:
+        raise LimitError(
+            f"there are {MAX_SCOPES} scopes, so {scope} cannot be made",
+            hint="Forget one that is not needed any more: ipfsmem scope forget SCOPE",
+        )
+
+
+def drop_own_segments(replica: Replica, names: Iterable[str]) -> None:
+    """After a join (inside its transaction): of the scopes whose card is among these entries and forgotten now, the
+    segments that this device wrote there go.
+    """
+    store = replica.store
+    gone = {
+        found.scope
+        for name in names
+        if (found := card_name(name)) is not None and is_forgotten(store.entry(name))
+    }
+    mine = replica.device.id
+    changes: dict[str, Entry] = {
+        segment.entry: {}
+        for scope in sorted(gone)
+        for segment, _ in store.segments(scope)
+        if segment.dev == mine
+    }
+    if changes:
+        store.apply(changes, store.frame)
+
+
+def live_scopes(store: Store) -> Iterator[str]:
+    """The tokens of the scopes that are not forgotten, in order; the nameless one is not among them."""
+    return (scope for scope, entry in known_scopes(store).items() if not is_forgotten(entry))
