@@ -15,7 +15,8 @@ specific class with a message that says what happened and to what. Nothing here 
      ├ FormatError                 bytes that are not what they should be
      │  ├ LimitError
      │  ├ KeyNameError
-     │  └ BlockError
+     │  ├ BlockError
+     │  └ DamagedError
      ├ SealError                   keys, signatures, sealed objects
      │  ├ OpenError
      │  ├ PassphraseError
@@ -124,6 +125,16 @@ class BlockError(FormatError):
 
     exit_code = 13
     hint = "The provider or the disk changed it. It was not used; fetch it from another provider."
+
+
+class DamagedError(FormatError):
+    """A part of what was published cannot be read"""
+
+    exit_code = 14
+    hint = (
+        "Nothing here was changed by it. A device that has everything sends what is missing with: ipfsmem sync. "
+        "What can be read can be brought back: ipfsmem salvage."
+    )
 
 
 class SealError(IpfsmemError):

@@ -268,6 +268,7 @@ class Memory(SyncedMemory):
         memory_dir: str | Path | None = None,
         root_cid: str | None = None,
         public_ok: bool = False,
+        damaged_ok: bool = False,
         world: World | None = None,
         progress: Progress = no_progress,
     ) -> Memory:
@@ -277,7 +278,8 @@ class Memory(SyncedMemory):
         sealed memory into a public one. In mode `ipfs` nothing is published before somebody agrees on this device:
         `public_ok`, or the first sync. `root_cid`: a root of it that was written down, where no name or list leads to
         one. A provider that can only be read is enough: a notice in `restored` says what waits. Raises NoVaultError when
-        none is found; nothing is left on the disk then.
+        none is found, DamagedError when nothing of it can be read whole; nothing is left on the disk then. `damaged_ok`
+        makes the memory here all the same, so that `salvage` can bring back what can be read.
         """
         known = configuration.settings()
         namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
@@ -325,7 +327,7 @@ class Memory(SyncedMemory):
             memory = cls(namespace, replica)
             memory._opened, memory._providers = channels, [*opened, *paper]
             try:
-                memory.restored = await memory._bring_back(root, progress)
+                memory.restored = await memory._bring_back(root, progress, damaged_ok=damaged_ok)
                 memory._providers = opened
                 # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
                 finish(replica)

@@ -41,7 +41,7 @@ from ipfsmem.storage.secret_check import SecretCheck
 from ipfsmem.sync.background import Background, Told
 from ipfsmem.sync.channels import Channels
 from ipfsmem.sync.collection import Collection, Rules
-from ipfsmem.sync.engine import bring_back, check, collect, move, sync
+from ipfsmem.sync.engine import bring_back, check, collect, move, salvage, sync
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.pace import Pace
 from ipfsmem.sync.presence import Presence
@@ -50,6 +50,7 @@ from ipfsmem.sync.provider import Capabilities, Provider, lasting_spec
 from ipfsmem.sync.publish import Layout
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
+from ipfsmem.sync.salvage import Found, Salvaged
 from ipfsmem.sync.unready import Unready
 
 list_ = list  # `Memory.list` hides the builtin inside the class
@@ -69,6 +70,14 @@ class ProviderInfo(msgspec.Struct, frozen=True):
     root: str | None
     at: int | None
     problem: str = ""
+
+
+class Salvage(msgspec.Struct, frozen=True):
+    """What can be read of damaged heads, what was brought back (None when only looked at), and the sync around it."""
+
+    found: Found
+    done: Salvaged | None
+    report: SyncReport
 
 
 class SyncedMemory(LocalMemory):
@@ -225,7 +234,39 @@ class SyncedMemory(LocalMemory):
         report.conflicts = len(self._memories.conflicts())
         return report
 
-    async def _bring_back(self, root: RootKeys, progress: Progress) -> SyncReport:
+    async def salvage(
+        self,
+        *,
+        dry_run: bool = False,
+        pick: Iterable[str] = (),
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        progress: Progress = no_progress,
+    ) -> Salvage:
+        """Bring back what can be read of damaged heads, in this device's own name, and publish it.
+
+        What the hashes under a head's commit prove comes back by itself. `pick` are entry names of `found.loose`: texts
+        that their devices signed, but of which no hash proves that they were the latest. `dry_run` changes nothing here.
+        Raises what `sync` raises.
+        """
+        channels = self._channels()
+        layout = None
+        if not dry_run:
+            self._agree(public_ok)
+            layout = self._layout(self._secret_check(allow))
+        self.scan()
+        try:
+            found, done, report = await salvage(
+                self.replica, channels, layout, picked=frozenset(pick), root=self._root, progress=progress
+            )
+        finally:
+            self.render()
+        report.conflicts = len(self._memories.conflicts())
+        return Salvage(found, done, report)
+
+    async def _bring_back(
+        self, root: RootKeys, progress: Progress, *, damaged_ok: bool = False
+    ) -> SyncReport:
         """The first sync of a restored memory; the root stays unlocked. See `Memory.restore`."""
         self._root = root
         channels = self._channels()
@@ -233,7 +274,9 @@ class SyncedMemory(LocalMemory):
         agreed = self.mode != "ipfs" or self.replica.config.public
         layout = self._layout(self._secret_check(())) if agreed else None
         try:
-            report = await bring_back(self.replica, channels, layout, root=root, progress=progress)
+            report = await bring_back(
+                self.replica, channels, layout, root=root, damaged_ok=damaged_ok, progress=progress
+            )
         finally:
             self.render()
         report.conflicts = len(self._memories.conflicts())

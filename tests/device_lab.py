@@ -87,7 +87,9 @@ class Lab:
         )
         return self._keep(name, memory)
 
-    def restore(self, name: str, *, unlock: RootKeys = ROOT, hold: bool = False) -> Memory:
+    def restore(
+        self, name: str, *, unlock: RootKeys = ROOT, hold: bool = False, damaged_ok: bool = False
+    ) -> Memory:
         """Bring the memory to a device that has nothing but the root key; `hold`: the device stays unlocked."""
         memory = asyncio.run(
             Memory.restore(
@@ -97,6 +99,7 @@ class Lab:
                 unprotected_keys=True,
                 home=self.home(name),
                 label=name,
+                damaged_ok=damaged_ok,
                 world=self.world(name),
             )
         )

@@ -133,7 +133,7 @@ def adopt_fork(
         kept = {
             dot: value for dot, value in ours.items() if dot[:16] not in devices or _both(dot, ours, there)
         }
-        for value in _resigned(name, lone, my_person):
+        for value in resigned(name, lone, my_person):
             n += 1
             kept = write(kept, (), make_dot(dev, n), value)
         _put(entries, name, kept)
@@ -149,7 +149,7 @@ def _lone(entry: Entry, other: Entry, devices: frozenset[str]) -> list[tuple[str
     return [item for item in entry.items() if item[0][:16] in devices and not _both(item[0], entry, other)]
 
 
-def _resigned(name: str, values: list[tuple[str, Value]], my_person: Mine) -> Iterable[Value]:
+def resigned(name: str, values: list[tuple[str, Value]], my_person: Mine) -> Iterable[Value]:
     """These values as another device signs them: each body once, and of equal bodies the own one (format section 5.2)."""
     made: dict[str | None, Value] = {}
     for dot, value in values:

@@ -9,13 +9,13 @@ knows nothing of sealing, and keeps entries as their canonical JSON text until s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 import msgspec
 
 from ipfsmem.canonical import check_depth
-from ipfsmem.errors import FormatError
+from ipfsmem.errors import DamagedError, FormatError
 
 MAX_ENTRIES = 64
 MAX_BYTES = 48 * 1024
@@ -88,11 +88,11 @@ def _inner(prefix: str, children: dict[str, bytes]) -> Node:
 
 def parse_node(prefix: str, raw: bytes, digest: bytes) -> Node:
     """A node from its JSON, checked: its hash, its form, that each entry belongs under the prefix, that the
-    split rule makes a leaf of it. Raises FormatError.
+    split rule makes a leaf of it. Raises DamagedError for another hash, FormatError for the rest.
     """
     where = f"state node {prefix or 'top'}"
     if sha256(raw).digest() != digest:
-        raise FormatError(f"{where} does not have the hash that its parent names")
+        raise DamagedError(f"{where} does not have the hash that its parent names")
     check_depth(raw, where)
     try:
         if raw.startswith(b'{"e":'):
@@ -324,10 +324,13 @@ def diff(mine: Tree, theirs: Tree) -> list[Difference]:
 
 
 def diff_steps(
-    mine: Tree, theirs: bytes
-) -> Generator[list[tuple[str, bytes]], list[bytes], list[Difference]]:
+    mine: Tree, theirs: bytes, lost: list[str] | None = None
+) -> Generator[list[tuple[str, bytes]], Sequence[bytes | None], list[Difference]]:
     """The same for a tree of which only the digest is known: a generator that yields the (prefix, hash) pairs
     it wants next, is sent their JSON in the same order, and returns the list of differences.
+
+    Of a damaged tree, None is sent for a node that cannot be read: its prefix is put into `lost`, and nothing is said of
+    what lies below. Without `lost` that raises DamagedError.
     """
     found: list[Difference] = []
     frontier: list[tuple[str, bytes, list[Node]]] = []
@@ -337,6 +340,11 @@ def diff_steps(
         texts = yield [(prefix, digest) for prefix, digest, _ in frontier]
         following: list[tuple[str, bytes, list[Node]]] = []
         for (prefix, digest, ours), text in zip(frontier, texts, strict=True):
+            if lost is not None and (text is None or sha256(text).digest() != digest):
+                lost.append(prefix)
+                continue
+            if text is None:
+                raise DamagedError(f"state node {prefix or 'top'} cannot be read")
             node = parse_node(prefix, text, digest)
             if node.entries is not None:
                 _compare(_entries_below(mine, ours, prefix), node.entries, found)

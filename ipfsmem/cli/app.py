@@ -52,6 +52,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "providers": "Where it is published: list, add, remove, test, move.",
         "serve": "Be a provider for your other devices.",
         "doctor": "Check this memory and say what to do.",
+        "salvage": "Bring back what can be read of damaged heads.",
         "gc": "Let go of superseded roots, with a reason for each.",
     },
     "Formats": {

@@ -30,6 +30,11 @@ from ipfsmem.errors import UsageError
 @root_option
 @click.option("--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase.")
 @click.option("--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read it, for good.")
+@click.option(
+    "--damaged",
+    is_flag=True,
+    help="Go on although nothing can be read whole; then bring back what can: ipfsmem salvage.",
+)
 @click.option("--memory-dir", metavar="DIR", help="Where the plain files are (mode ipfs).")
 @click.option("--label", help="What other devices call this one (default: the host's name).")
 def command(
@@ -41,6 +46,7 @@ def command(
     root: str | None,
     unprotected_keys: bool,
     yes_public: bool,
+    damaged: bool,
     memory_dir: str | None,
     label: str | None,
 ) -> None:
@@ -72,6 +78,7 @@ def command(
                 memory_dir=memory_dir,
                 root_cid=root,
                 public_ok=yes_public,
+                damaged_ok=damaged,
                 progress=meter,
             )
         )
@@ -81,7 +88,9 @@ def command(
     if here.json:
         here.emit({"status": status, "sync": report})
         return
-    back = f"It is back: {count(status.memories, 'memory')}, {count(status.events, 'event')}."
+    there = f"{count(status.memories, 'memory')}, {count(status.events, 'event')}."
+    whole = memory.restored is None or not memory.restored.damaged
+    back = f"It is back: {there}" if whole else f"A part is back: {there} For more: ipfsmem salvage"
     click.echo(style(back, bold=True))
     facts(
         [

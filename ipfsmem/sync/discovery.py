@@ -13,10 +13,12 @@ from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc_ms
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
+    BlockError,
     FormatError,
     IpfsmemError,
     LimitError,
     MembershipError,
+    NotFoundError,
     OpenError,
     ProviderError,
     SealError,
@@ -56,6 +58,14 @@ async def discover(run: Run) -> None:
         await learn_unknown(run)
 
 
+async def discover_older(run: Run) -> list[Head]:
+    """The heads that pin lists show, when names led to damaged ones: older roots are joined whole, as any other head."""
+    before = set(run.heads) | set(run.damaged)
+    if not run.pins_read:
+        await _open_pins(run)
+    return [head for root, head in run.heads.items() if root not in before]
+
+
 async def _follow_all(run: Run, todo: list[str], asked: set[str]) -> None:
     listed = False
     while todo:
@@ -84,6 +94,7 @@ async def _open_pins(run: Run) -> None:
     """Every root that a list shows, many at a time, newest first: a device that was off for months has its newest head
     among old ones. What nobody can give now does not hide the others; raises when all are so."""
     failure: ProviderError | None = None
+    run.pins_read = True
     for provider in run.providers:
         if not provider.capabilities.list:
             continue
@@ -204,6 +215,8 @@ async def _open_named(run: Run, leads: dict[str, CID], *, anchor: bool) -> None:
     for root, error in (await _open_roots(run, fresh, anchor=anchor)).items():
         if isinstance(error, ProviderError):
             raise error
+        if isinstance(error, NotFoundError | BlockError):
+            run.unread.add(root)
         _refuse(run, root, sources[root], error)
 
 

@@ -18,6 +18,7 @@ from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
     ConfigError,
+    DamagedError,
     IpfsmemError,
     MembershipError,
     MissingError,
@@ -29,7 +30,7 @@ from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.sync.collection import Collection, Rules, collect_roots
-from ipfsmem.sync.discovery import discover, find_copies, weigh
+from ipfsmem.sync.discovery import discover, discover_older, find_copies, weigh
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.identity import stranger_to_itself
 from ipfsmem.sync.joining import (
@@ -58,6 +59,7 @@ from ipfsmem.sync.publish import (
 from ipfsmem.sync.repair import check_one
 from ipfsmem.sync.report import UNLOCK, Progress, SyncReport, no_progress
 from ipfsmem.sync.run import Run
+from ipfsmem.sync.salvage import Found, Salvaged, look, take
 
 #: Heads that one commit names.
 MAX_PREV = 256
@@ -89,17 +91,26 @@ async def bring_back(
     layout: Layout | None,
     *,
     root: RootKeys,
+    damaged_ok: bool = False,
     progress: Progress = no_progress,
 ) -> SyncReport:
     """The first sync of a memory that is being restored: pull, join, enrol this device, publish.
 
-    Being able to read is enough. What no provider takes now stands on this device, signed, and goes out with a later
+    Raises DamagedError when heads stand there and none could be joined whole: that is no memory that is back, unless
+    `damaged_ok` says that what can be read is to be salvaged afterwards. Being able to read is enough. What no provider takes now stands on this device, signed, and goes out with a later
     sync, which needs no root for it; a notice says so. `layout` None: nobody has agreed yet that anything is published.
     """
     started = time.monotonic()
     run = Run(replica, providers, root, progress)
     async with run.alone():
         await _pull(run)
+        if not damaged_ok and (parts := _nothing_whole(run)):
+            raise DamagedError(
+                f"no head of this memory could be read whole at {run.where}: at least {parts} parts cannot be read. "
+                f"{_first_of(run.report, 'damaged', 'head-refused')}",
+                hint="If another device still has the memory, sync it, and try again. Else bring back what can be read: "
+                "ipfsmem recover --damaged, then: ipfsmem salvage",
+            )
         _administer(run, root)
         if layout is not None:
             try:
@@ -114,6 +125,42 @@ async def bring_back(
                 )
     run.report.seconds = round(time.monotonic() - started, 3)
     return run.report
+
+
+async def salvage(
+    replica: Replica,
+    providers: Sequence[Provider],
+    layout: Layout | None,
+    *,
+    picked: frozenset[str] = frozenset(),
+    root: RootKeys | None = None,
+    progress: Progress = no_progress,
+) -> tuple[Found, Salvaged | None, SyncReport]:
+    """Pull, then bring back what damaged heads prove, and the loose values under the entry names `picked`; publish.
+
+    `layout` None only looks. Nothing of a damaged head is believed beyond what format section 7.1 says.
+    """
+    started = time.monotonic()
+    run = Run(replica, providers, root, progress)
+    done: Salvaged | None = None
+    async with run.alone():
+        await _pull(run)
+        found = await look(run, list(run.damaged.values()))
+        if layout is not None:
+            with replica.transaction():
+                done = take(replica, found, picked)
+            await _bring_out(run, layout)
+    run.report.seconds = round(time.monotonic() - started, 3)
+    return found, done, run.report
+
+
+def _nothing_whole(run: Run) -> int:
+    """How many heads stand there of which a part cannot be read, when none could be joined whole; else 0."""
+    return 0 if run.heads else len(run.damaged) + len(run.unread)
+
+
+def _first_of(report: SyncReport, *kinds: str) -> str:
+    return next((notice.text for notice in report.notices if notice.kind in kinds), "")
 
 
 async def _bring_out(run: Run, layout: Layout) -> None:
@@ -211,6 +258,9 @@ async def _pull(run: Run) -> None:
     shown = [head for root, head in run.heads.items() if head is not stranger and root not in run.listed]
     await join_heads(run, shown)
     await join_listed(run, stranger)
+    if run.damaged or run.unread:
+        # Older roots are heads like any other, and what is whole in them is better than nothing.
+        await join_heads(run, await discover_older(run))
     with run.replica.transaction():
         run.fetcher.keep()
         run.names.keep()
@@ -313,6 +363,10 @@ async def publish(run: Run, layout: Layout) -> None:
             + UNLOCK,
         )
         return
+    if _nothing_whole(run) and not any(True for _ in replica.store.names()):
+        run.unsure = (
+            "this memory is empty here, and what was published cannot be read whole (ipfsmem salvage)"
+        )
     if run.unsure:
         _blocked(run, "cannot-publish", f"nothing was published: {run.unsure}")
         return

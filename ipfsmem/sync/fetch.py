@@ -5,7 +5,7 @@ What arrives is held until it is worth keeping; nothing is written here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ipfsmem.content.cid import CID
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
 
 T = TypeVar("T")
+#: What reads that run side by side are told apart by: a root, a prefix.
+K = TypeVar("K", bound=Hashable)
 #: Blocks in one request.
 BATCH = 2_000
 
@@ -51,20 +53,20 @@ class Fetcher:
         return found
 
     async def side_by_side(
-        self, reads: Mapping[CID, Fetch[T]], use: Callable[[CID, T], IpfsmemError | None]
-    ) -> dict[CID, IpfsmemError]:
+        self, reads: Mapping[K, Fetch[T]], use: Callable[[K, T], IpfsmemError | None]
+    ) -> dict[K, IpfsmemError]:
         """Drive many reads at once, so that one request carries what all of them want next, and then use what each
         came to, in the order of `reads`; `use` answers why one is refused. What failed, and why.
 
         One that fails holds up no other. What only failed ones fetched is let go of.
         """
         before = len(self.fetched)
-        done: dict[CID, T] = {}
-        failed: dict[CID, IpfsmemError] = {}
-        asked: dict[CID, set[CID]] = {key: set() for key in reads}
-        given: dict[CID, Mapping[CID, bytes] | None] = dict.fromkeys(reads)
+        done: dict[K, T] = {}
+        failed: dict[K, IpfsmemError] = {}
+        asked: dict[K, set[CID]] = {key: set() for key in reads}
+        given: dict[K, Mapping[CID, bytes] | None] = dict.fromkeys(reads)
         while given:
-            wanted: dict[CID, list[CID]] = {}
+            wanted: dict[K, list[CID]] = {}
             for key, blocks in given.items():
                 try:
                     wanted[key] = next(reads[key]) if blocks is None else reads[key].send(blocks)

@@ -145,10 +145,10 @@ def _lines(replica: Replica, name: str, value: Value) -> list[bytes]:
     return text.splitlines()
 
 
-def append_new_lines(replica: Replica, lines: list[tuple[str, bytes]]) -> None:
-    """Append those of the lines, each with its scope, that stand in no segment there, to segments of our own."""
+def append_new_lines(replica: Replica, lines: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+    """Append those of the lines, each with its scope, that stand in no segment there, to segments of our own; which."""
     if not lines:
-        return
+        return []
     there: set[tuple[str, bytes]] = set()
     for scope in {scope for scope, _ in lines}:
         text = b"\n".join(line for where, line in lines if where == scope) + b"\n"
@@ -158,4 +158,6 @@ def append_new_lines(replica: Replica, lines: list[tuple[str, bytes]]) -> None:
                 for value in entry.values():
                     body = replica.store.body(segment.entry, value) or b""
                     there.update((scope, line) for line in body.splitlines())
-    append_moved(replica, [line for line in lines if line not in there])
+    fresh = [line for line in lines if line not in there]
+    append_moved(replica, fresh)
+    return fresh

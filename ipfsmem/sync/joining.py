@@ -13,10 +13,13 @@ from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
+    BlockError,
+    DamagedError,
     FormatError,
     IpfsmemError,
     LimitError,
     NotFoundError,
+    OpenError,
     ProviderError,
 )
 from ipfsmem.replica.events import append_moved
@@ -37,6 +40,8 @@ from ipfsmem.sync.remote import differences
 from ipfsmem.sync.report import UNLOCK
 from ipfsmem.sync.run import Run
 
+#: A part of a tree that nobody gives, or that is not what the commit says: its maker need not have done that.
+_UNREADABLE = (NotFoundError, BlockError, DamagedError, OpenError)
 #: A join of fewer changes than this is never a mass delete.
 GUARD_FROM = 10
 #: Older roots of a list beside names are not read for what they may have deleted.
@@ -96,7 +101,7 @@ async def _join_head(run: Run, head: Head) -> bool:
         raise
     except IpfsmemError as error:
         run.fetcher.forget_since(before)
-        _drop(run, head, f"{error}{run.why(error)}")
+        _drop(run, head, error)
         return False
     with run.replica.transaction():
         entries = _count_entries(run) if len(changes) > GUARD_FROM else 0
@@ -217,11 +222,16 @@ def _joinable(run: Run, forked: set[str], head: Head) -> bool:
     return not waiting
 
 
-def _drop(run: Run, head: Head, why: str) -> None:
+def _drop(run: Run, head: Head, error: IpfsmemError) -> None:
+    """Leave out a head of which nothing may be believed, or a part cannot be read (format section 7.1)."""
     run.heads.pop(head.root, None)
-    run.report.say(
-        "head-refused", f"head {head.root} of device {head.commit.commit.dev} was not joined: {why}"
-    )
+    what = f"head {head.root} of device {head.commit.commit.dev} was not joined: {error}{run.why(error)}"
+    if isinstance(error, _UNREADABLE):
+        run.damaged[head.root] = head
+        run.report.damaged = len(run.damaged)
+        run.report.say("damaged", f"{what}. What can be read of it comes back with: ipfsmem salvage")
+    else:
+        run.report.say("head-refused", what)
 
 
 def _note_head(run: Run, head: Head, made: int | None = None) -> bool:
@@ -317,7 +327,7 @@ async def become_another(run: Run, stranger: Head | None, *, unknown: bool = Fal
             raise
         except IpfsmemError as error:
             if stranger is not None:
-                _drop(run, stranger, f"{error}{run.why(error)}")
+                _drop(run, stranger, error)
     with run.replica.transaction():
         if stranger is not None and changes is not None:
             forked = (forked_devices(changes, stranger, run.replica) | _other_copy(run, stranger)) - {old}

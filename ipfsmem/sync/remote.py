@@ -14,7 +14,7 @@ import msgspec
 from ipfsmem.causal.tree import Difference, Tree, diff_steps
 from ipfsmem.content.cid import CID
 from ipfsmem.content.reader import Reader
-from ipfsmem.errors import FormatError
+from ipfsmem.errors import DamagedError, FormatError
 from ipfsmem.seal.ring import MAX_RING
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _folder_cid(folders: dict[str, dict[str, CID]], prefix: str, state: CID) -> 
         return state
     cid = folders[prefix[:-1]].get(prefix[-1])
     if cid is None:
-        raise FormatError(f"the state has no folder for prefix {prefix}")
+        raise DamagedError(f"the state has no folder for prefix {prefix}")
     return cid
 
 
@@ -108,5 +108,5 @@ def _file_cid(folders: dict[str, dict[str, CID]], prefix: str, extension: str) -
     name = prefix[-1] if prefix else "top"
     cid = folders[prefix[:-1]].get(name + extension)
     if cid is None:
-        raise FormatError(f"the state has no node for prefix {prefix or 'top'}")
+        raise DamagedError(f"the state has no node for prefix {prefix or 'top'}")
     return cid

@@ -40,6 +40,8 @@ class SyncReport(msgspec.Struct):
     entries_changed: int = 0
     conflicts: int = 0
     not_fetched: int = 0
+    #: Heads that were found and not joined because parts of them cannot be read.
+    damaged: int = 0
     blocks_received: int = 0
     bytes_received: int = 0
     blocks_sent: int = 0

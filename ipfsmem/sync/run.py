@@ -47,7 +47,13 @@ class Run:
         self.fetcher = Fetcher(replica.db, providers)
         #: Verified heads by root.
         self.heads: dict[CID, Head] = {}
+        #: Verified heads of which a part cannot be read: never joined, and read on request only.
+        self.damaged: dict[CID, Head] = {}
         self.opened: set[CID] = set()
+        #: Roots that a name leads to and that cannot be opened, for parts of them are not there.
+        self.unread: set[CID] = set()
+        #: Whether the pin lists were read in this sync.
+        self.pins_read = False
         #: Roots with a ring alone that an anchor names, and those that no anchor has named (yet).
         self.ring_roots: set[CID] = set()
         self.headless: set[CID] = set()

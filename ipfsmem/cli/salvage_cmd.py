@@ -1,0 +1,112 @@
+"""`ipfsmem salvage`: bring back what can be read of damaged heads, after a look at what that is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.here import Here, agreed, ours, provider_option, public_options
+from ipfsmem.cli.printing import Meter, clean, count, style
+from ipfsmem.cli.sync_cmd import tell
+from ipfsmem.errors import DamagedError, NotFoundError
+
+if TYPE_CHECKING:
+    from ipfsmem.sync.salvage import Found, Salvaged
+
+
+@ours("salvage")
+@click.option("--dry-run", is_flag=True, help="Only show what would come back.")
+@click.option(
+    "--pick",
+    multiple=True,
+    metavar="NAME",
+    help="Bring back this one too, which is signed but not proved to be the latest (several times; 'all').",
+)
+@provider_option("Where")
+@public_options
+def command(
+    here: Here,
+    dry_run: bool,
+    pick: tuple[str, ...],
+    provider: tuple[str, ...],
+    yes_public: bool,
+    allow: tuple[str, ...],
+) -> None:
+    """Bring back what can be read of heads that are damaged: a part of their tree is at no provider and on no device.
+
+    What hashes prove comes back by itself, as writes of this device; nothing that is here and newer is replaced. What is
+    only signed by its writer is listed, and comes back when it is picked: a newer version of it may be among what is lost.
+    """
+    with here.memory(provider=provider) as memory:
+        public_ok = dry_run or agreed(memory, yes_public)
+        with Meter(silent=here.json) as meter:
+            result = asyncio.run(memory.salvage(dry_run=True, progress=meter))
+            names = _picked(result.found, pick)
+            if not dry_run and result.found.heads:
+                result = asyncio.run(
+                    memory.salvage(pick=names, public_ok=public_ok, allow=allow, progress=meter)
+                )
+    found, done = result.found, result.done
+    if here.json:
+        here.emit({"dry_run": dry_run, "found": found, "done": done, "sync": result.report})
+    else:
+        _show(found, done)
+        if done is not None:
+            tell(result.report)
+    if found.lost or found.unread:
+        parts = count(found.lost + len(found.unread), "part")
+        raise DamagedError(
+            f"at least {parts} of {count(len(found.heads), 'head')} cannot be read",
+            hint="A device that has everything sends what is missing with: ipfsmem sync"
+            if done is not None
+            else "Bring back what is listed with: ipfsmem salvage",
+        )
+
+
+def _picked(found: Found, pick: tuple[str, ...]) -> set[str]:
+    """Entry names for what a person called them. Raises NotFoundError for what is not there to be picked."""
+    from ipfsmem.sync.salvage import label
+
+    loose = {label(one.name): one.name for one in found.loose}
+    for name in pick:
+        if name != "all" and name not in loose:
+            raise NotFoundError(
+                f"{name} is not among what can be picked", hint="Look with: ipfsmem salvage --dry-run"
+            )
+    return set(loose.values()) if "all" in pick else {loose[name] for name in pick}
+
+
+def _show(found: Found, done: Salvaged | None) -> None:
+    from ipfsmem.sync.salvage import label
+
+    if not found.heads:
+        click.echo("Nothing is damaged: every head that was found could be read whole.")
+        return
+    click.echo(style(count(len(found.heads), "damaged head"), bold=True))
+    rows: list[tuple[str, str, str]] = []
+    for change in found.changes:
+        if change.taken:
+            came = done is not None and change.name in done.back
+            by = ", ".join(sorted({dot[:16] for dot, _ in change.taken}))
+            rows.append(
+                ("came back" if came else "here already" if done else "would come back", change.name, by)
+            )
+        elif change.gone:
+            rows.append(("deleted" if done else "would be deleted", change.name, ""))
+    picked = set(done.back) if done is not None else set()
+    rows += [
+        ("came back" if one.name in picked else "signed only", one.name, one.dot[:16]) for one in found.loose
+    ]
+    rows += [("not readable", name, dot[:16]) for name, dot in found.unread]
+    rows += [
+        ("left out", name, "four texts are here: read and merge them")
+        for name in (done.crowded if done else ())
+    ]
+    for what, name, by in rows:
+        click.echo(f"  {what:<16}  {clean(label(name))}  {style(by, dim=True)}")
+    if any(one.name not in picked for one in found.loose):
+        click.echo(
+            "What is signed only may be old. It comes back with: ipfsmem salvage --pick NAME (or --pick all)"
+        )

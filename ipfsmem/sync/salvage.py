@@ -1,0 +1,302 @@
+"""Bringing back what can be read of damaged heads, in this device's own name, when a person asks for it.
+
+Format section 7.1. A damaged head has a verified commit and state nodes that nobody gives; it is never joined. Its readable
+nodes are looked at here, side by side; what they prove is worked out in `causal.salvage`, and written in one transaction.
+Leaves below a lost node are proved by no hash, but their values are signed: they are listed and written only when picked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.causal.entries import MemoryName, SegmentName, parse_entry, segment_name
+from ipfsmem.causal.salvage import Change, Part, rewrite, salvage, stands
+from ipfsmem.causal.state import Ctx, covers, delete, seen_counts
+from ipfsmem.causal.tree import Tree, diff_steps, parse_node
+from ipfsmem.causal.value import Entry, Value, check_entry, decode_entry, verify_value
+from ipfsmem.content.cid import CID
+from ipfsmem.content.fetch import Fetch
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import IpfsmemError, NotFoundError, ProviderError
+from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.store import Frame
+from ipfsmem.replica.writing import sign_entry
+from ipfsmem.sync import join
+from ipfsmem.sync.fork import append_new_lines
+from ipfsmem.sync.heads import Head
+from ipfsmem.sync.remote import MAX_NODE
+from ipfsmem.sync.run import Run
+
+
+class Loose(msgspec.Struct, frozen=True):
+    """A value that its device signed, in a leaf that no hash from the commit down proves."""
+
+    name: str
+    dot: str
+    value: Value
+
+
+class Damaged(msgspec.Struct, frozen=True):
+    """What could be read of one damaged head: proved entries that differ from ours, and loose values."""
+
+    head: Head
+    part: Part
+    loose: tuple[Loose, ...]
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a salvage would do.
+
+    `changes` are proved; `loose` would be written only when picked by name; `unread` are values (entry name, dot) whose
+    text nobody gives, and `lost` counts the parts of the damaged heads that cannot be read.
+    """
+
+    heads: tuple[str, ...]
+    changes: tuple[Change, ...]
+    loose: tuple[Loose, ...]
+    unread: tuple[tuple[str, str], ...]
+    lost: int
+
+
+class Salvaged(msgspec.Struct, frozen=True):
+    """What a salvage did: names of entries that came back, names from which replaced values went, and what was left."""
+
+    back: tuple[str, ...]
+    gone: tuple[str, ...]
+    crowded: tuple[str, ...]
+
+
+async def look(run: Run, heads: Sequence[Head]) -> Found:
+    """Read what can be read of these damaged heads and fetch the texts that would come back; nothing is changed.
+
+    Raises ProviderError when a provider that may have what is missing is down: nothing can be said then.
+    """
+    with run.replica.transaction():
+        run.replica.store.checkpoint(folders=True)
+        tree = run.replica.store.tree
+    damaged: list[Damaged] = []
+    for head in heads:
+        try:
+            damaged.append(await _read(run, head, tree))
+        except ProviderError:
+            raise
+        except IpfsmemError as error:
+            run.report.say("head-refused", f"head {head.root} was not salvaged: {error}")
+    store = run.replica.store
+    names = {name for one in damaged for name in one.part.differs}
+    changes = salvage(
+        {name: store.entry(name) for name in names}, store.frame.ctx, [one.part for one in damaged]
+    )
+    loose = list(dict.fromkeys(value for one in damaged for value in _fresh(run.replica, one)))
+    wanted = [item for change in changes for item in ((change.name, *taken) for taken in change.taken)]
+    wanted += [(one.name, one.dot, one.value) for one in loose]
+    await join.fetch_objects(
+        [join.Change(name, {}, {text: value}) for name, text, value in wanted],
+        run.replica,
+        run.fetcher,
+        run.progress,
+    )
+    with run.replica.transaction():
+        run.fetcher.keep()
+    unread = {(name, text) for name, text, value in wanted if not _readable(run.replica, name, value)}
+    return Found(
+        tuple(str(one.head.root) for one in damaged),
+        tuple(_without(change, unread) for change in changes),
+        tuple(one for one in loose if (one.name, one.dot) not in unread),
+        tuple(sorted(unread)),
+        sum(len(one.part.lost) for one in damaged),
+    )
+
+
+def take(replica: Replica, found: Found, picked: Collection[str] = ()) -> Salvaged:
+    """Write what was found (inside a transaction), and of the loose values those under the entry names `picked`.
+
+    A fifth text of this device in one entry is left out and named: it can be taken after the others were read and merged.
+    """
+    loose: dict[str, list[tuple[str, Value]]] = {}
+    for one in found.loose:
+        if one.name in picked:
+            loose.setdefault(one.name, []).append((one.dot, one.value))
+    changes = [*found.changes, *(Change(name, tuple(values), ()) for name, values in loose.items())]
+    back: set[str] = set()
+    gone: set[str] = set()
+    crowded: set[str] = set()
+    lines: dict[str, list[tuple[str, bytes]]] = {}
+    for change in changes:
+        if segment_name(change.name) is not None:
+            lines[change.name] = _segment(replica, change, gone)
+        else:
+            _entry(replica, change, back, gone, crowded)
+    fresh = set(append_new_lines(replica, [line for some in lines.values() for line in some]))
+    back.update(name for name, some in lines.items() if not fresh.isdisjoint(some))
+    return Salvaged(tuple(sorted(back)), tuple(sorted(gone)), tuple(sorted(crowded)))
+
+
+def _entry(replica: Replica, change: Change, back: set[str], gone: set[str], crowded: set[str]) -> None:
+    store, dev = replica.store, replica.device.id
+    before, frame = store.entry(change.name), store.frame
+    made = rewrite(before, change, dev, frame.ctx.get(dev, 0), replica.is_mine)
+    if made.crowded:
+        crowded.add(change.name)
+    if made.back:
+        back.add(change.name)
+    if made.entry == before:
+        return
+    if not before.keys() <= made.entry.keys():
+        gone.add(change.name)
+    ctx = {**frame.ctx, dev: made.n} if made.n else frame.ctx
+    signed = sign_entry(replica, change.name, made.entry)
+    store.apply({change.name: signed}, Frame(ctx, frame.seen, frame.hlc))
+
+
+def _segment(replica: Replica, change: Change, gone: set[str]) -> list[tuple[str, bytes]]:
+    """Only its own device may write a segment: lines that are not here, each with its scope, go into segments of ours."""
+    store = replica.store
+    parsed = segment_name(change.name)
+    assert parsed is not None
+    if change.taken:
+        return [
+            (parsed.scope, line)
+            for _, value in change.taken
+            for line in (store.body(change.name, value) or b"").splitlines()
+        ]
+    # Trimmed: nothing stands in its place.
+    store.apply({change.name: delete(store.entry(change.name), change.gone)}, store.frame)
+    gone.add(change.name)
+    return []
+
+
+def _without(change: Change, unread: Collection[tuple[str, str]]) -> Change:
+    taken = tuple(item for item in change.taken if (change.name, item[0]) not in unread)
+    # What replaced a text of ours is lost: then ours is the best that there is.
+    return Change(change.name, taken, change.gone if len(taken) == len(change.taken) else ())
+
+
+def _readable(replica: Replica, name: str, value: Value) -> bool:
+    return value.body is None or replica.store.body(name, value) is not None
+
+
+def _fresh(replica: Replica, one: Damaged) -> list[Loose]:
+    store = replica.store
+    ctx: Ctx = store.frame.ctx
+    return [
+        value
+        for value in one.loose
+        if not covers(ctx, value.dot) and not stands(value.value, store.entry(value.name).values())
+    ]
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+async def _read(run: Run, head: Head, tree: Tree) -> Damaged:
+    lost: list[str] = []
+    commit = head.commit.commit
+    reader = Reader()
+    folders: dict[str, CID] = {"": head.state}
+    steps = diff_steps(tree, bytes.fromhex(commit.state), lost)
+    try:
+        wanted = [prefix for prefix, _ in next(steps)]
+        while True:
+            run.progress("reading damaged heads", len(folders), 0)
+            texts = await _nodes(run, reader, head, folders, wanted)
+            wanted = [prefix for prefix, _ in steps.send([texts.get(prefix) for prefix in wanted])]
+    except StopIteration as end:
+        differences = end.value
+    changes = join.checked(differences, head, run.replica, run.progress)
+    part = Part(
+        seen_counts(head.ctx), {change.name: change.theirs for change in changes}, tuple(sorted(lost))
+    )
+    loose: list[Loose] = []
+    todo = [prefix + digit for prefix in lost if prefix in folders for digit in "0123456789abcdef"]
+    while todo:
+        texts = await _nodes(run, reader, head, folders, todo)
+        for prefix, text in texts.items():
+            loose += _signed(run.replica, prefix, text)
+        todo = [prefix + digit for prefix in todo if prefix in folders for digit in "0123456789abcdef"]
+    return Damaged(head, part, tuple(loose))
+
+
+async def _nodes(
+    run: Run, reader: Reader, head: Head, folders: dict[str, CID], prefixes: Sequence[str]
+) -> Mapping[str, bytes]:
+    """The opened nodes that can be read of these; the folders of their children are put into `folders`."""
+    codec, ek = run.replica.codec, head.commit.commit.ek
+    reads = {
+        prefix: _read_node(reader, folders[prefix[:-1]], prefix, codec.extension)
+        for prefix in prefixes
+        if prefix[:-1] in folders
+    }
+    opened: dict[str, bytes] = {}
+
+    def use(prefix: str, read: tuple[bytes | None, CID | None]) -> IpfsmemError | None:
+        stored, folder = read
+        if folder is not None and prefix:
+            folders[prefix] = folder
+        if stored is None:
+            return NotFoundError(f"state node {prefix or 'top'} is not there")
+        try:
+            opened[prefix] = codec.open_node(prefix, ek, stored)
+        except IpfsmemError as error:
+            return error
+        return None
+
+    for error in (await run.fetcher.side_by_side(reads, use)).values():
+        if isinstance(error, ProviderError):
+            raise error
+    return opened
+
+
+def _read_node(
+    reader: Reader, folder: CID, prefix: str, extension: str
+) -> Fetch[tuple[bytes | None, CID | None]]:
+    """The stored bytes of one node, None when they are not there, and the folder of its children."""
+    name = prefix[-1] if prefix else "top"
+    links = {link.name: link.cid for link in (yield from reader.list_directory(folder))}
+    below = links.get(name) if prefix else folder
+    file = links.get(name + extension)
+    if file is None:
+        return None, below
+    given = yield [file]
+    data = given.get(file)
+    if data is None:
+        return None, below
+    stored = yield from reader.read_file(file, max_bytes=MAX_NODE)
+    return stored, below
+
+
+def _signed(replica: Replica, prefix: str, text: bytes) -> list[Loose]:
+    """The values of a leaf that no hash proves: those that their devices signed."""
+    assert replica.ring is not None and replica.vault_tag is not None
+    keys, vault = replica.ring.view.keys_of, replica.vault_tag
+    try:
+        node = parse_node(prefix, text, sha256(text).digest())
+    except IpfsmemError:
+        return []
+    found: list[Loose] = []
+    for name, raw in (node.entries or {}).items():
+        try:
+            entry: Entry = decode_entry(name, raw)
+            check_entry(name, entry)
+        except IpfsmemError:
+            continue
+        found += [
+            Loose(name, text_dot, value)
+            for text_dot, value in entry.items()
+            if any(verify_value(key, name, text_dot, value, vault) for key in keys.get(text_dot[:16], ()))
+        ]
+    return found
+
+
+def label(name: str) -> str:
+    """What a person calls an entry: `key`, `scope/key`, `timeline/<day>`, `scope <token>`."""
+    found = parse_entry(name)
+    inner = f"{found.scope}/" if found.scope else ""
+    if isinstance(found, MemoryName):
+        return inner + found.key
+    if isinstance(found, SegmentName):
+        return f"{inner}timeline/{found.day}"
+    return f"scope {found.scope}"

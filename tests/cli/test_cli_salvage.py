@@ -1,0 +1,104 @@
+"""`ipfsmem salvage`, and what `recover` says of a memory of which nothing can be read whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.fetch import drive
+from ipfsmem.content.reader import Reader
+from ipfsmem.memory import Memory
+from tests.cli_lab import KEY, Cli, Result
+
+
+def node_blocks(device: Cli) -> dict[str, bytes]:
+    """The stored bytes of the state nodes of the root that a device published last, by path."""
+    with Memory.load(home=device.home) as memory:
+        root = memory.status().root
+        assert root is not None
+        db = memory.replica.db
+
+        def get(cids: list[CID]) -> dict[CID, bytes]:
+            return {cid: data for cid in cids if (data := db.block(cid.digest)) is not None}
+
+        files = drive(Reader().walk(parse_cid(root)), get)
+        return {path: get([cid])[cid] for path, cid in files.items() if path.startswith("s/")}
+
+
+def damage(stick: Path, block: bytes) -> None:
+    """One byte of a block is wrong wherever the folder keeps it."""
+    hits = 0
+    for pack in (stick / "packs").glob("*.car"):
+        data = bytearray(pack.read_bytes())
+        at = data.find(block)
+        if at >= 0:
+            data[at + len(block) // 2] ^= 1
+            pack.write_bytes(data)
+            hits += 1
+    assert hits
+
+
+def partly(device: Cli, *arguments: str) -> Result:
+    """It did what could be done, and says by its exit code that a part is lost."""
+    result = device(*arguments)
+    assert result.code == 14 and "Traceback" not in result.err, result
+    return result
+
+
+@pytest.fixture
+def damaged(sealed: Cli, stick: Path, tmp_path: Path) -> Callable[[str], None]:
+    """A published memory of 70 texts; the function damages a node of it."""
+    source = tmp_path / "notes"
+    source.mkdir()
+    for n in range(70):
+        (source / f"memory{n}.md").write_text(f"text {n}\n")
+    sealed.ok("import", str(source))
+    sealed.ok("sync")
+
+    def act(which: str) -> None:
+        blocks = node_blocks(sealed)
+        path = "s/top.ipm" if which == "top" else sorted(path for path in blocks if path != "s/top.ipm")[0]
+        damage(stick, blocks[path])
+
+    return act
+
+
+def test_nothing_damaged_is_said_so(sealed: Cli) -> None:
+    assert "Nothing is damaged" in sealed.ok("salvage").out
+    assert sealed.ok("salvage", "--dry-run", "--json").json["found"]["heads"] == []
+
+
+def test_l3_recover_does_not_say_that_nothing_is_back(
+    damaged: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Findings L2, L3: no "It is back: 0 memories", exit 0; the hint is followed as it is printed."""
+    damaged("leaf")
+    other = Cli(tmp_path / "second", monkeypatch)
+    failed = other.fails(14, "recover", "--unprotected-keys", key=KEY)
+    assert "cannot be read" in failed.err and "ipfsmem recover --damaged" in failed.err
+    other.fails(4, "list")
+    assert "A part is back: 0 memories" in other.ok("recover", "--damaged", "--unprotected-keys", key=KEY).out
+    look = partly(other, "salvage", "--dry-run")
+    assert "would come back" in look.out and other.ok("list", "--json").json == []
+    done = partly(other, "salvage", "--json").json
+    assert done["done"]["back"] and done["sync"]["published"] and done["found"]["lost"] == 1
+    back = len(other.ok("list", "--json").json)
+    assert 0 < back < 70
+
+
+def test_what_is_only_signed_comes_back_when_picked(
+    damaged: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged("top")
+    other = Cli(tmp_path / "second", monkeypatch)
+    other.ok("recover", "--damaged", "--unprotected-keys", key=KEY)
+    look = partly(other, "salvage", "--dry-run")
+    assert "signed only       memory7 " in look.out and "--pick NAME" in look.out
+    assert "is not among what can be picked" in other.fails(4, "salvage", "--pick", "nothing").err
+    partly(other, "salvage", "--pick", "memory7")
+    assert other.ok("read", "memory7", "--body").out == "text 7\n"
+    partly(other, "salvage", "--pick", "all")
+    assert len(other.ok("list", "--json").json) == 70

@@ -1,0 +1,266 @@
+"""Damaged heads: never joined, never followed by an empty memory, and what can be read of them comes back on request.
+
+Findings L2 and L3, and the traces of salvage: each on real devices, with blocks really gone from the provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.causal.tree import label
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.fetch import drive, from_mapping
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import DamagedError
+from ipfsmem.memory import Memory
+from tests.device_lab import Lab, all_texts, body, delete, events, kinds, lab_in, same, says
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+def root_of(memory: Memory) -> CID:
+    root = memory.status().root
+    assert root is not None
+    return parse_cid(root)
+
+
+def nodes(lab: Lab, root: CID) -> dict[str, CID]:
+    """The state nodes of a published root by prefix ("" is the top)."""
+    files = drive(Reader().walk(root), from_mapping(lab.cloud.blocks))
+    found = {}
+    for path, cid in files.items():
+        if path.startswith("s/"):
+            name = path.removeprefix("s/").removesuffix(".ipm").replace("/", "")
+            found["" if name == "top" else name] = cid
+    return found
+
+
+def lose(lab: Lab, cid: CID) -> None:
+    """A block is gone at the provider, and no device sends it again behind the test's back."""
+    for name in ("a", "b", "c", "d", "e", "f"):
+        lab.provider(name).faults.drop.add(cid)
+
+
+def find(lab: Lab) -> None:
+    """All blocks can be had again."""
+    for name in ("a", "b", "c", "d", "e", "f"):
+        lab.provider(name).faults.drop.clear()
+
+
+def leaf_of(lab: Lab, root: CID, name: str) -> tuple[str, CID]:
+    """The prefix and block of the leaf that holds an entry."""
+    digits, there = label(name), nodes(lab, root)
+    prefix = max((p for p in there if digits.startswith(p)), key=len)
+    return prefix, there[prefix]
+
+
+def large(memory: Memory, count: int = 90) -> None:
+    """Enough memories that the state is a tree of many leaves."""
+    for n in range(count):
+        memory.write(f"memory{n}", f"text {n}")
+
+
+def salvage(memory: Memory, **options: object):  # type: ignore[no-untyped-def]
+    return asyncio.run(memory.salvage(**options))  # type: ignore[arg-type]
+
+
+def lost_below(prefix: str, count: int = 90) -> set[str]:
+    return {f"text {n}" for n in range(count) if label(f"m/memory{n}").startswith(prefix)}
+
+
+def test_l3_one_damaged_block_of_the_newest_root_does_not_bring_back_an_empty_memory(lab: Lab) -> None:
+    """Finding L3: the newest root has one damaged node; an older one in the same pin list is whole and is joined."""
+    a = lab.create("a")
+    large(a)
+    lab.sync(a)
+    a.write("memory3", "newer text 3")
+    lab.sync(a)
+    _, leaf = leaf_of(lab, root_of(a), "m/memory3")
+    lose(lab, leaf)
+    b = lab.restore("b")
+    assert b.restored is not None and b.restored.damaged == 1
+    assert "ipfsmem salvage" in says(b.restored, "damaged")
+    assert all_texts(b) == {f"text {n}" for n in range(90)}, "the older root came back whole"
+
+
+def test_l2_a_restore_of_which_nothing_is_whole_does_not_succeed(lab: Lab) -> None:
+    """Findings L2, L3: a node that all heads share is gone. That is no empty memory, and nothing is published."""
+    a = lab.create("a")
+    large(a)
+    lab.sync(a)
+    lose(lab, nodes(lab, root_of(a))[""])
+    before = len(lab.cloud.pins)
+    with pytest.raises(DamagedError, match="at least 1 part") as raised:
+        lab.restore("b")
+    assert "ipfsmem salvage" in raised.value.hint
+    assert len(lab.cloud.pins) == before, "nothing was published"
+    assert not (lab.home("b") / "alex" / "ipfsmem.json").exists()
+    find(lab)
+    assert len(all_texts(lab.restore("b"))) == 90
+
+
+def test_a_damaged_restore_on_request_publishes_nothing_until_something_is_salvaged(lab: Lab) -> None:
+    """Format 7.1: with damaged_ok the memory is made, and its first publication is what was salvaged."""
+    a = lab.create("a")
+    large(a)
+    lab.sync(a)
+    prefix, leaf = leaf_of(lab, root_of(a), "m/memory3")
+    lose(lab, leaf)
+    b = lab.restore("b", damaged_ok=True)
+    assert b.status().memories == 0
+    report = lab.sync(b)
+    assert report.root is None and report.damaged == 1 and not report.published
+    done = salvage(b)
+    gone = lost_below(prefix)
+    assert gone and all_texts(b) == {f"text {n}" for n in range(90)} - gone
+    assert done.report.published and done.found.lost == 1
+    find(lab)
+    lab.settle(a, b)
+    same(a, b)
+    assert all_texts(a) == {f"text {n}" for n in range(90)}, "nothing lost, nothing twice"
+    assert a.conflicts() == []
+
+
+def test_trace_newest_root_with_one_damaged_leaf_and_an_older_root_whole(lab: Lab) -> None:
+    """Trace: salvage, publish, then a device with the whole head: nothing lost, nothing revived."""
+    a = lab.create("a")
+    large(a)
+    lab.sync(a)
+    a.write("memory3", "newer text 3")
+    a.write("memory5", "newer text 5")
+    delete(a, "memory7")
+    delete(a, "memory8")
+    a.note("played")
+    a.write("extra", "an extra text")
+    lab.sync(a)
+    prefix, leaf = leaf_of(lab, root_of(a), "m/memory3")
+    lose(lab, leaf)
+    b = lab.restore("b")
+    assert body(b, "memory5") == "text 5" and body(b, "memory7") == "text 7", "the older root"
+    look = salvage(b, dry_run=True)
+    assert look.done is None and body(b, "memory5") == "text 5", "a look changes nothing"
+    done = salvage(b)
+    assert done.found.lost == 1
+    in_lost = {
+        name for name in ("memory5", "memory7", "memory8", "extra") if label(f"m/{name}").startswith(prefix)
+    }
+    for name, wanted in {
+        "memory5": "newer text 5",
+        "memory7": None,
+        "memory8": None,
+        "extra": "an extra text",
+    }.items():
+        if name not in in_lost:
+            assert body(b, name) == wanted
+    assert body(b, "memory3") == "text 3", "unproved: as in the base"
+    again = salvage(b)
+    assert again.done is not None and not again.done.back and not again.done.gone, (
+        "salvaging twice does nothing"
+    )
+    find(lab)
+    lab.settle(a, b)
+    same(a, b)
+    assert body(b, "memory3") == "newer text 3" and body(a, "memory7") is None and body(a, "memory8") is None
+    assert body(a, "memory5") == "newer text 5" and a.conflicts() == []
+    assert "played" in events(a) and "played" in events(b)
+
+
+def test_trace_the_salvager_s_own_id_stands_in_the_damaged_ctx_with_a_pair_it_did_not_draw(lab: Lab) -> None:
+    """Trace: a device goes back to a snapshot; the head that would tell is damaged. It takes a new id all the same."""
+    a = lab.create("a")
+    large(a)
+    lab.sync(a)
+    b = lab.restore("b")
+    b.write("from_b", "before the snapshot")
+    lab.settle(a, b)
+    lab.save("b", "s")
+    b.write("later", "after the snapshot")
+    b.write("memory3", "newer text 3 by b")
+    lab.sync(b)
+    lab.sync(a)
+    # Only what A published on top of B's later writes is there, and one leaf of it is lost.
+    prefix, leaf = leaf_of(lab, root_of(a), "m/memory3")
+    lose(lab, leaf)
+    old = b.replica.device.id
+    b = lab.put_back("b", "s")
+    b.write("again", "written after the snapshot was put back")
+    report = lab.sync(b)
+    assert report.new_identity and b.replica.device.id != old
+    salvage(b)
+    if not label("m/later").startswith(prefix):
+        assert body(b, "later") == "after the snapshot"
+    assert body(b, "again") == "written after the snapshot was put back"
+    find(lab)
+    lab.settle(a, b)
+    same(a, b)
+    for text in ("after the snapshot", "newer text 3 by b", "written after the snapshot was put back"):
+        assert text in all_texts(a)
+    assert body(a, "memory3") == "newer text 3 by b"
+
+
+def test_what_is_only_signed_is_listed_and_comes_back_when_it_is_picked(lab: Lab) -> None:
+    """An inner node is gone: the leaves below are proved by nothing, but their values are signed."""
+    a = lab.create("a")
+    large(a, 200)
+    lab.sync(a)
+    lose(lab, nodes(lab, root_of(a))[""])
+    b = lab.restore("b", damaged_ok=True)
+    done = salvage(b)
+    assert done.found.lost == 1 and not done.found.changes
+    names = {one.name for one in done.found.loose}
+    assert {f"m/memory{n}" for n in range(200)} <= names
+    assert all_texts(b) == set(), "nothing unproved is written by itself"
+    picked = salvage(b, pick=["m/memory11", "m/memory12"])
+    assert picked.done is not None and picked.done.back == ("m/memory11", "m/memory12")
+    assert all_texts(b) == {"text 11", "text 12"} and picked.report.published
+    find(lab)
+    lab.settle(a, b)
+    same(a, b)
+    assert a.conflicts() == [] and len(all_texts(a)) == 200
+
+
+def test_a_writer_s_damaged_head_does_not_delete_what_others_hold(lab: Lab) -> None:
+    """The ctx of a damaged head covers what stood in the lost nodes: joined, it would delete that everywhere."""
+    a = lab.create("a")
+    large(a)
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    a.write("memory3", "newer text 3")
+    lab.sync(a)
+    _, leaf = leaf_of(lab, root_of(a), "m/memory3")
+    lose(lab, leaf)
+    report = lab.sync(b)
+    assert "damaged" in kinds(report) and report.damaged == 1
+    assert len(all_texts(b)) == 90 and body(b, "memory3") == "text 3"
+    b.write("other", "b goes on")
+    report = lab.sync(b)
+    assert report.published, "what is damaged does not keep others from publishing"
+    find(lab)
+    lab.settle(a, b)
+    same(a, b)
+    assert body(b, "memory3") == "newer text 3" and body(a, "other") == "b goes on"
+
+
+def test_a_damaged_head_is_told_until_it_is_whole(lab: Lab) -> None:
+    """Format 7.1: each sync says so and counts it; once the nodes are there again it is a head like any other."""
+    a = lab.create("a")
+    large(a)
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    a.write("memory3", "newer text 3")
+    lab.sync(a)
+    _, leaf = leaf_of(lab, root_of(a), "m/memory3")
+    lose(lab, leaf)
+    assert [lab.sync(b).damaged for _ in range(3)] == [1, 1, 1]
+    find(lab)
+    assert lab.sync(b).damaged == 0 and body(b, "memory3") == "newer text 3"

@@ -1,0 +1,47 @@
+"""What follows from the readable part of damaged heads, as vectors for every implementation."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from ipfsmem.causal.salvage import Part, rewrite, salvage
+from ipfsmem.causal.value import Entry, Value
+from tests.unit.causal.make_salvage_vectors import NAME, VECTORS, A, B, C, live, vectors
+
+FILE = json.loads((VECTORS / "salvage.json").read_text("utf-8"))
+
+
+def test_the_file_is_what_its_script_makes() -> None:
+    assert vectors() == FILE
+
+
+@pytest.mark.parametrize("row", FILE["rows"], ids=lambda row: row["about"])
+def test_vector(row: dict[str, object]) -> None:
+    base = msgspec.convert(row["base"], dict[str, Entry])
+    ctx = msgspec.convert(row["ctx"], dict[str, int])
+    parts = msgspec.convert(row["parts"], list[Part])
+    found = [
+        {"name": change.name, "taken": [dot for dot, _ in change.taken], "gone": list(change.gone)}
+        for change in salvage(base, ctx, parts)
+    ]
+    assert found == row["changes"]
+
+
+def test_what_is_taken_keeps_its_text_clock_and_bases_and_says_whose_word_it_is() -> None:
+    theirs = live("two", "one")
+    ((change),) = salvage({}, {}, [Part({B: 1}, {NAME: {f"{B}-1": theirs}}, ())])
+    made = rewrite({}, change, C, 4, lambda dev: dev != B)
+    ((dot, value),) = made.entry.items()
+    assert (dot, made.n, made.back) == (f"{C}-5", 5, True)
+    assert value == msgspec.structs.replace(theirs, of=B)
+
+
+def test_a_fifth_text_of_this_device_is_left_out_and_said() -> None:
+    entry: Entry = {f"{C}-{n}": live(f"own {n}") for n in range(1, 5)}
+    theirs: dict[str, Value] = {f"{A}-1": live("one")}
+    ((change),) = salvage({NAME: entry}, {C: 4}, [Part({A: 1}, {NAME: theirs | entry}, ())])
+    made = rewrite(entry, change, C, 4, lambda _: True)
+    assert made.crowded and not made.back and made.entry == entry and made.n == 4
