@@ -12,6 +12,9 @@ This is what `peer:<url>` talks to, and any IPFS client that speaks the trustles
     GET       /pins?name={name} -> {"pins":[{"cid","name","handle","created"}]}
     POST      /pins       {"cid","name"} -> the pin, with the token
     DELETE    /pins?cid=...&name=...&handle=...                           with the token
+    POST      /unpin      {"pins":[{"cid","name","handle"}]}              many at once, with the token
+    GET       /listing -> {"entries":{name:number}}                       what is stored, with the token; 404 where
+                                                                          the store does not list
     POST      /collect    -> {"freed":bytes}                              lets go of what no pin needs, with the token
 
 Whoever knows a CID, or the name of a pin, may read it; both are long enough not to be guessed, and what they lead to
@@ -37,7 +40,7 @@ from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, UsageError
 from ipfsmem.http.guard import LOCAL_HOSTS, error, guard, has_token, json, need_token
 from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import MAX_BATCH, Block, Collecting, Mending, Pin, Provider
+from ipfsmem.sync.provider import MAX_BATCH, Block, Collecting, Mending, Pin, Provider, Unpinning, lister
 
 RAW_TYPE: Final = "application/vnd.ipld.raw"
 CAR_TYPE: Final = "application/vnd.ipld.car"
@@ -52,6 +55,16 @@ _OPEN: Final = {"Access-Control-Allow-Origin": "*", "X-Content-Type-Options": "n
 
 class _Cids(msgspec.Struct):
     cids: list[str]
+
+
+class _Entry(msgspec.Struct):
+    cid: str
+    name: str
+    handle: str = ""
+
+
+class _Unpin(msgspec.Struct):
+    pins: list[_Entry]
 
 
 class _PinWish(msgspec.Struct):
@@ -85,6 +98,8 @@ def app(
     server.router.add_get("/pins", handlers.pins)
     server.router.add_post("/pins", handlers.pin)
     server.router.add_delete("/pins", handlers.unpin)
+    server.router.add_post("/unpin", handlers.unpin_all)
+    server.router.add_get("/listing", handlers.listing)
     server.router.add_post("/collect", handlers.collect)
     return server
 
@@ -274,6 +289,27 @@ class _Blocks:
         cid = parse_cid(request.query.get("cid", ""))
         await self._store.unpin(Pin(cid, _name(request), request.query.get("handle", ""), 0))
         return json({})
+
+    async def unpin_all(self, request: web.Request) -> web.StreamResponse:
+        need_token(request, self._token)
+        try:
+            wish = read_json(await request.read(), type=_Unpin)
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            raise UsageError(f"pins are taken away by a list of cid, name and handle: {problem}") from None
+        pins = [Pin(parse_cid(one.cid), one.name, one.handle, 0) for one in wish.pins]
+        if isinstance(self._store, Unpinning):
+            await self._store.unpin_all(pins)
+        else:
+            for pin in pins:
+                await self._store.unpin(pin)
+        return json({})
+
+    async def listing(self, request: web.Request) -> web.StreamResponse:
+        need_token(request, self._token)
+        store = lister(self._store)
+        if store is None:
+            return error(404, "NOT_FOUND", "this store does not list what it keeps")
+        return json({"entries": await store.listing()})
 
     async def collect(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)

@@ -10,7 +10,7 @@ from ipfsmem.replica.collect import Collected, collect
 from ipfsmem.replica.replica import Replica
 from ipfsmem.sync.anchor_pins import known_roots, pinned_anchors
 from ipfsmem.sync.names import Names, pin_name
-from ipfsmem.sync.provider import MAX_BATCH, Collecting, Provider
+from ipfsmem.sync.provider import MAX_BATCH, Collecting, Provider, Unpinning
 from ipfsmem.sync.publish import waiting_root
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
@@ -70,9 +70,13 @@ async def _unpin(run: Run, provider: Provider, rules: Rules) -> list[Verdict]:
         keep_days=rules.keep_days,
     )
     gone = {verdict.root for verdict in verdicts if not verdict.keep}
-    for pin in pins:
-        if str(pin.cid) in gone and not rules.dry_run:
-            await provider.unpin(pin)
+    if not rules.dry_run:
+        leave = [pin for pin in pins if str(pin.cid) in gone]
+        if leave and isinstance(provider, Unpinning):
+            await provider.unpin_all(leave)
+        for pin in leave:
+            if not isinstance(provider, Unpinning):
+                await provider.unpin(pin)
             with run.replica.transaction():
                 db.execute(
                     "DELETE FROM placed WHERE provider=? AND answered=?", (provider.name, str(pin.cid))

@@ -4,7 +4,8 @@
     packs/<sha256>.idx                       where they lie; a cache
     packs/<sha256>.going                     this pack is to go (directory_collect.py)
     packs/<sha256>.lost                      blocks of it that were found damaged (directory_lost.py)
-    pins/<cid>.<16 hex of SHA-256(name)>.json            {"cid","created","name","v":1}
+    pins/<cid>.<16 hex of SHA-256(name)>.json            one pin (directory_pins.py)
+    pins/<sha256>.pins                                   many pins
     names/<k51...>.<16 hex of SHA-256(record)>.ipns-record
 
 No file is ever changed and its name says what is in it, so any number of devices may use the folder at the same time,
@@ -22,18 +23,13 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import msgspec
-
-from ipfsmem import canonical
-from ipfsmem.canonical import read_json
-from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, FormatError, ProviderRefused, SealError
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers.directory_collect import Collector, Roots
 from ipfsmem_providers.directory_files import (
     disk_errors,
-    flush_folder,
     gone,
     make_folder,
     names_in,
@@ -42,6 +38,7 @@ from ipfsmem_providers.directory_files import (
     write_file,
 )
 from ipfsmem_providers.directory_packs import Packs, PackWriter
+from ipfsmem_providers.directory_pins import Pins
 
 T = TypeVar("T")
 
@@ -57,16 +54,8 @@ _CAPABILITIES: Final = Capabilities(
     raw=True,
 )
 _SHA256: Final = b"\x12\x20"
-_PIN_MAX: Final = 4096
 _NAME_MAX: Final = 255
 _FLUSH: Final = 2 * 1024 * 1024
-
-
-class _PinFile(msgspec.Struct, forbid_unknown_fields=True):
-    cid: str
-    created: int
-    name: str
-    v: int
 
 
 class DirectoryProvider:
@@ -93,9 +82,9 @@ class DirectoryProvider:
         except (RuntimeError, ValueError) as error:
             raise ConfigError(f"{path!r} is not a folder's path: {error}") from None
         self._packs = Packs(self._folder / "packs")
-        self._pins = self._folder / "pins"
-        self._names = self._folder / "names"
         self._clock = clock
+        self._pins = Pins(self._folder / "pins", lambda: clock() // 1_000_000)
+        self._names = self._folder / "names"
         self._used = False
         if (settings or {}).get("create"):
             with disk_errors(self._folder):
@@ -153,15 +142,19 @@ class DirectoryProvider:
         """List `root` under `name`; a pin that is there keeps its time."""
         if not 0 < len(name) <= _NAME_MAX:
             raise ProviderRefused(f"a pin name has 1 to {_NAME_MAX} characters, this has {len(name)}")
-        return await self._run(self._pin, root, name)
+        return await self._run(self._pins.add, root, name)
 
     async def pins(self, name: str) -> list[Pin]:
         """Pins with this name, newest first. Files that are no pins are passed over."""
-        return await self._run(self._list, name)
+        return await self._run(self._pins.named, name)
 
     async def unpin(self, pin: Pin) -> None:
         """Remove one pin. Its blocks stay until they are collected."""
-        await self._run(self._unpin, pin)
+        await self._run(self._pins.remove, [pin])
+
+    async def unpin_all(self, pins: Sequence[Pin]) -> None:
+        """Remove many; a list that holds some of them is written anew once."""
+        await self._run(self._pins.remove, pins)
 
     async def collect(self) -> int:
         """Mark packs with blocks that no pin needs, and remove those that were marked a day ago. Bytes that are or
@@ -225,24 +218,17 @@ class DirectoryProvider:
             self._packs.compact()
             collector = self._collector()
             if collector.due():
-                collector.remove(self._roots())
+                collector.remove(self._roots)
 
     def _collector(self) -> Collector:
         return Collector(self._packs, self._clock() // 1_000_000)
 
     def _collect(self) -> int:
         collector = self._collector()
-        roots = self._roots()
-        return collector.remove(roots) + collector.mark(roots)
+        return collector.remove(self._roots) + collector.mark(self._roots())
 
     def _roots(self) -> Roots:
         """Every root that a pin or a name record keeps, whoever put it there."""
-        pinned: set[CID] = set()
-        for file in names_in(self._pins):
-            if file.endswith(".json"):
-                # A pin file that cannot be read, such as the copy that a sync program made of it, still keeps its root.
-                with contextlib.suppress(FormatError):
-                    pinned.add(parse_cid(file.partition(".")[0]))
         named: set[CID] = set()
         for file in names_in(self._names):
             data = read_file(self._names / file, ipns.MAX_RECORD) if file.endswith(".ipns-record") else None
@@ -251,47 +237,13 @@ class DirectoryProvider:
                     leads = ipns.split_value(ipns.verify_record(file.partition(".")[0], data).value)
                     if isinstance(leads, CID):
                         named.add(leads)
-        return Roots(frozenset(pinned), frozenset(named))
+        return Roots(frozenset(self._pins.roots()), frozenset(named))
 
     def _listing(self) -> dict[str, int]:
         found = self._packs.listing()
-        for folder in (self._pins, self._names):
+        for folder in (self._pins.folder, self._names):
             found |= {f"{folder.name}/{name}": size for name, size in sizes_in(folder).items()}
         return found
-
-    def _pin(self, root: CID, name: str) -> Pin:
-        handle = f"{root}.{_tag(name.encode())}.json"
-        known = self._read_pin(handle)
-        if known is not None:
-            return known
-        pin = Pin(root, name, handle, self._clock() // 1_000_000)
-        body = canonical.encode({"cid": str(root), "created": pin.created, "name": name, "v": 1})
-        write_file(self._pins, handle, body)
-        return pin
-
-    def _list(self, name: str) -> list[Pin]:
-        suffix = f".{_tag(name.encode())}.json"
-        found = [self._read_pin(file) for file in names_in(self._pins) if file.endswith(suffix)]
-        pins = [pin for pin in found if pin is not None and pin.name == name]
-        return sorted(pins, key=lambda pin: (-pin.created, pin.handle))
-
-    def _read_pin(self, handle: str) -> Pin | None:
-        data = read_file(self._pins / handle, _PIN_MAX)
-        if data is None:
-            return None
-        try:
-            read = read_json(data, type=_PinFile)
-            pin = Pin(parse_cid(read.cid), read.name, handle, read.created)
-        except (msgspec.DecodeError, UnicodeDecodeError, FormatError):
-            return None
-        # A pin stands under its own name only: no file speaks for another root.
-        return pin if handle == f"{pin.cid}.{_tag(pin.name.encode())}.json" else None
-
-    def _unpin(self, pin: Pin) -> None:
-        handle = f"{pin.cid}.{_tag(pin.name.encode())}.json"  # built, not taken: a handle could be any path
-        with contextlib.suppress(FileNotFoundError):
-            (self._pins / handle).unlink()
-            flush_folder(self._pins)
 
     def _put_name(self, name: str, offered: ipns.Record) -> None:
         make_folder(self._names)

@@ -3,14 +3,17 @@
 Two steps, a day apart. First a pack that is mostly of no use is marked: `packs/<sha256>.going`, with the time in it; what
 is needed of it was written to another pack before. From then on `has` passes it over, so a device that uploads sends
 those blocks again; and one that was told just before that they are there has a day to pin its root. Then, with the pins
-as they are by then, what is needed after all is written to a new pack, and the marked one is removed. A crash
-anywhere leaves a pack too many, never one too few; two devices at it at the same time do the same work twice.
+as they are by then, what is needed after all is written to a new pack, and the marked one is removed: it is taken out of
+sight, the pins are read once more, and it comes back when a new one needs anything of it. Whoever pins and then asks
+whether all of its tree is there can be told so only of what stays. A crash anywhere leaves a pack too many, never one too
+few; two devices at it at the same time do the same work twice.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -49,6 +52,8 @@ class Collector:
     def __init__(self, packs: Packs, now: int) -> None:
         self._packs = packs
         self._now = now
+        #: The digests of packs that leave.
+        self._leaving: dict[str, set[bytes]] = {}
 
     def due(self) -> bool:
         """Whether a pack was marked long enough ago to be removed."""
@@ -73,13 +78,15 @@ class Collector:
         flush_folder(self._packs.folder)
         return max(0, sum(size for _, size in marked) - kept)
 
-    def remove(self, roots: Roots) -> int:
-        """Remove what was marked a day ago, after saving what is needed by now; bytes that are free."""
+    def remove(self, read: Callable[[], Roots]) -> int:
+        """Remove what was marked a day ago, after saving what is needed by now; bytes that are free. `read` reads the
+        roots, once more before each removal."""
         due = self._due()
-        if not roots.pinned:
-            return 0
         if not due:
             self._packs.sweep(self._packs.names(), (self._now - DAY_MS) / 1000)
+            return 0
+        roots = read()
+        if not roots.pinned:
             return 0
         live = self._live(roots)
         packs = self._packs.names()
@@ -87,7 +94,11 @@ class Collector:
         staying = [item for item in packs.items() if item[0] not in going]
         leaving = [(name, packs[name]) for name in due if name in packs]
         kept, broken = self._rescue(leaving, staying, live)
-        freed = sum(packs.get(name, 0) for name in due if name not in broken and self._take_away(name))
+        self._leaving = {name: self._digests(name, size) for name, size in leaving if name not in broken}
+        freed = 0
+        for name in due:
+            if name not in broken and self._take_away(name, lambda: self._is_needed(name, roots, read)):  # noqa: B023
+                freed += packs.get(name, 0)
         self._packs.sweep(self._packs.names(), (self._now - DAY_MS) / 1000)
         flush_folder(self._packs.folder)
         return max(0, freed - kept)
@@ -196,8 +207,21 @@ class Collector:
         self._packs.forget(name)
         return (self._packs.folder / name).stat().st_size
 
-    def _take_away(self, name: str) -> bool:
-        """Remove a marked pack, unless somebody has written it anew just now."""
+    def _is_needed(self, name: str, known: Roots, read: Callable[[], Roots]) -> bool:
+        """Whether a root that came since `known` was read needs a block of a pack that is out of sight."""
+        roots = read()
+        new = Roots(roots.pinned - known.pinned, roots.named - known.named)
+        if not new.pinned and not new.named:
+            return False
+        try:
+            live = self._live(new)
+        except ProviderRefused:
+            return True  # it may be what is missing
+        needed = live & self._leaving.get(name, set())
+        return bool(needed - self._packs.has(needed))
+
+    def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
+        """Remove a marked pack, unless somebody has written it anew just now, or has pinned what it holds."""
         folder = self._packs.folder
         aside = folder / f"{TEMPORARY}{name}"
         try:
@@ -205,7 +229,7 @@ class Collector:
         except FileNotFoundError:
             taken = False
         else:
-            taken = self._now - aside.stat().st_mtime_ns // 1_000_000 >= DAY_MS
+            taken = self._now - aside.stat().st_mtime_ns // 1_000_000 >= DAY_MS and not is_needed()
             if taken:
                 aside.unlink()
             else:

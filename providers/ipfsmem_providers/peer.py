@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequen
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ipfsmem.content.car import CarParser
 from ipfsmem.content.cid import CID, parse_cid
@@ -32,9 +33,10 @@ from ipfsmem_providers.http_body import SpooledCar
 from ipfsmem_providers.provider_settings import setting
 
 _CAPABILITIES: Final = Capabilities(
-    has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True
+    has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True, raw=True
 )
 _ANSWER_MAX: Final = 8 * 1024 * 1024
+_PINS_AT_ONCE: Final = 4_000
 #: A collection reads all folders of all trees there, and may write packs anew, before it answers.
 _COLLECT_SECONDS: Final = 900.0
 
@@ -42,6 +44,10 @@ _COLLECT_SECONDS: Final = 900.0
 class _Cids(msgspec.Struct):
     cids: list[str]
     lacking: list[str] = []
+
+
+class _Listing(msgspec.Struct):
+    entries: dict[str, int]
 
 
 class _Freed(msgspec.Struct):
@@ -81,6 +87,7 @@ class PeerProvider:
             settings=settings,
         )
         self._gateway = GatewayClient(self._http, self._url)
+        self._capabilities = replace(_CAPABILITIES, listing=bool(token))
         self._name = f"peer:{self._http.redact(self._url)}"
         # What the last answer to `has` said beside; None when it was used.
         self._lacking: list[CID] | None = None
@@ -92,8 +99,8 @@ class PeerProvider:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Everything."""
-        return _CAPABILITIES
+        """Everything; what is stored is listed to who has the token."""
+        return self._capabilities
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
         """Send one CAR; all of it is checked there before any of it is stored."""
@@ -147,6 +154,17 @@ class PeerProvider:
             raise ProviderRefused(f"{self._name} answered a bad CAR: {error}") from None
         return found
 
+    async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """The same: the other side serves what it stores."""
+        return await self.get_blocks(cids)
+
+    async def listing(self) -> dict[str, int]:
+        """What the other side lists; nothing where its store cannot."""
+        answer = await self._http.request(
+            "GET", f"{self._url}/listing", max_bytes=_ANSWER_MAX, allow={404}, what="list what is stored"
+        )
+        return {} if answer.status == 404 else answer.decode(_Listing).entries
+
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """The checked blocks of a tree."""
         async for block in self._gateway.dag(root):
@@ -170,6 +188,15 @@ class PeerProvider:
         """Take one pin off the list there."""
         params = {"cid": str(pin.cid), "name": pin.name, "handle": pin.handle}
         await self._http.request("DELETE", f"{self._url}/pins", params=params, allow={404}, what="unpin")
+
+    async def unpin_all(self, pins: Sequence[Pin]) -> None:
+        """Take many off the list there, a few thousand in a request."""
+        for start in range(0, len(pins), _PINS_AT_ONCE):
+            part = pins[start : start + _PINS_AT_ONCE]
+            entries = [{"cid": str(pin.cid), "name": pin.name, "handle": pin.handle} for pin in part]
+            await self._http.request(
+                "POST", f"{self._url}/unpin", json={"pins": entries}, idempotent=True, what="unpin"
+            )
 
     async def put_name(self, name: str, record: bytes) -> None:
         """Offer a record; checked here first."""

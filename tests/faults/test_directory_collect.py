@@ -203,15 +203,49 @@ def test_a_pack_that_is_written_again_in_the_last_moment_stays(
     stick.later(1.1)
     real = directory_collect.Collector._take_away
 
-    def take_away(self: Any, name: str) -> bool:
+    def take_away(self: Any, name: str, is_needed: Callable[[], bool]) -> bool:
         root = stick.put(OLD)  # another device, after this one has looked at the pins
         stick.pin(root)
-        return real(self, name)
+        return real(self, name, is_needed)
 
     monkeypatch.setattr(directory_collect.Collector, "_take_away", take_away)
     monkeypatch.setattr(directory_collect.Collector, "due", lambda self: False)
     stick.collect()
     assert stick.whole(OLD) and stick.whole(NEW)
+
+
+@pytest.mark.parametrize("moment", ["before it goes out of sight", "after"])
+def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
+    stick: Stick, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """format-next rule 22: pins are read again before each removal. The device was told a day ago that all is there."""
+    stick.pin(stick.put(NEW))
+    old = stick.put(OLD)
+    stick.later(1.1)
+    stick.collect()
+    assert list((stick.folder / "packs").glob("*.going"))
+    stick.later(1.1)
+    real = os.replace
+    pinned: list[bool] = []
+
+    def replaced(source: Any, target: Any) -> None:
+        if not pinned and str(source).endswith(".car") and ".new-" in str(target):
+            pinned.append(True)
+            if moment == "after":
+                real(source, target)
+                stick.pin(old)
+                return
+            stick.pin(old)
+        real(source, target)
+
+    monkeypatch.setattr(directory_collect.os, "replace", replaced)
+    stick.collect()
+    assert pinned and stick.whole(OLD) and stick.whole(NEW)
+    stick.unpin(old)
+    for _ in range(2):
+        stick.later(1.1)
+        stick.collect()
+    assert not stick.whole(OLD) and stick.whole(NEW)
 
 
 def test_a_tree_that_is_not_whole_stops_it(stick: Stick) -> None:

@@ -1,0 +1,142 @@
+"""format-next trace: a restore of an old text while another device's gc unpins that root, every interleaving (rule 22,
+finding L2, f17). The folder is real; the other device collects between any two calls of the first one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipfsmem_providers.directory import DirectoryProvider
+
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.memory import Memory
+from tests.device_lab import NAMESPACE, all_texts
+from tests.folder_lab import FolderLab
+
+DAY = 86_400
+CALLS = ("put_car", "has", "get_blocks", "pin", "pins", "put_name", "get_name", "listing", "read_stored")
+
+
+class Watched(DirectoryProvider):
+    """Does something else after its n-th call."""
+
+    calls = 0
+    at = 0
+    work: Callable[[], None] | None = None
+
+
+def _watch(name: str) -> None:
+    real = getattr(DirectoryProvider, name)
+
+    async def call(self: Watched, *args: Any, **options: Any) -> Any:
+        answer = await real(self, *args, **options)
+        Watched.calls += 1
+        if Watched.calls == Watched.at and Watched.work is not None:
+            thread = threading.Thread(target=Watched.work)
+            thread.start()
+            thread.join()
+        return answer
+
+    setattr(Watched, name, call)
+
+
+for _name in CALLS:
+    _watch(_name)
+
+
+class Lab(FolderLab):
+    """One device's calls are watched; files have the times of the lab's clock."""
+
+    def provider(self, name: str) -> DirectoryProvider:  # type: ignore[override]
+        kind = Watched if name == "c" else DirectoryProvider
+        return kind(self.shared, clock=lambda: self.clock.ns)
+
+    def later(self, days: float) -> None:
+        self.stamp()
+        self.clock.advance(days * DAY)
+
+    def stamp(self) -> None:
+        """Files that are new have the time that it is."""
+        for path in (self.shared / "packs").glob("*"):
+            if (
+                path.stat().st_mtime_ns > self.clock.ns
+                or not hasattr(self, "_seen")
+                or path not in self._seen
+            ):
+                os.utime(path, ns=(self.clock.ns, self.clock.ns))
+        self._seen = set((self.shared / "packs").glob("*"))
+
+
+def block_of(memory: Memory) -> str:
+    """The hash of the sealed block of the text that is shown."""
+    entry = memory.replica.store.entry("m/t")
+    (value,) = entry.values()
+    assert value.loc is not None
+    return value.loc.sha
+
+
+def attempt(folder: Path, at: int, asleep: bool) -> bool:
+    """Whether the n-th call was reached."""
+    Watched.at = Watched.calls = 0
+    lab = Lab(folder)
+    a = lab.create("a")
+    lab.sync(a)
+    c = lab.restore("c")
+    lab.sync(a)
+    lab.sync(c)
+    a.write("t", "old text " * 300)
+    lab.sync(a)
+    lab.sync(c)
+    old = a.export()
+    before = block_of(c)
+    for n in range(3):
+        a.write("t", f"other {n} " * 300)
+        lab.sync(a)
+        lab.later(2)
+    lab.sync(c)
+    lab.later(3)
+    # C brings the old text back: the very block that stands in superseded roots only.
+    c.import_(old, strategy="replace")
+    assert block_of(c) == before
+
+    def collects() -> None:
+        other = Memory.load(NAMESPACE, provider=lab.provider("a"), home=lab.home("a"), world=lab.world("a"))
+        lab.stamp()
+        asyncio.run(other.gc(keep_roots=1, keep_days=1))
+        lab.stamp()
+        if asleep:
+            lab.later(1.1)
+            asyncio.run(other.gc(keep_roots=1, keep_days=1))
+        other.close()
+
+    Watched.work, Watched.at, Watched.calls = collects, at, 0
+    try:
+        lab.sync(c)
+    except IpfsmemError as error:
+        raise AssertionError(f"call {at}: {error}") from error
+    finally:
+        reached = Watched.calls >= at
+        Watched.at = 0
+    fresh = lab.restore(f"d{at}")
+    assert fresh.status().not_fetched == 0 and all_texts(fresh) == all_texts(c), f"call {at}"
+    for _ in range(3):
+        lab.later(1.1)
+        lab.stamp()
+        asyncio.run(a.gc(keep_roots=1, keep_days=1))
+        lab.sync(c)
+    assert all_texts(lab.restore(f"e{at}")) == all_texts(c), f"call {at}, days later"
+    lab.close()
+    return reached
+
+
+@pytest.mark.parametrize("asleep", [False, True], ids=["at once", "with a day of sleep"])
+def test_an_old_text_comes_back_while_another_device_collects(tmp_path: Path, asleep: bool) -> None:
+    at = 1
+    while attempt(tmp_path / str(at), at, asleep):
+        at += 1
+    assert at > 5
