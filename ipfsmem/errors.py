@@ -24,6 +24,7 @@ specific class with a message that says what happened and to what. Nothing here 
      │  ├ WrongWalletError
      │  ├ SignatureError
      │  └ MembershipError
+     │     └ NotPublishedError
      ├ StorageError                this device's disk
      ├ PublicError                 what would become public
      │  └ SecretsError
@@ -185,6 +186,13 @@ class MembershipError(SealError):
     """Not a member, revoked, or not allowed to do this"""
 
     exit_code = 26
+
+
+class NotPublishedError(MembershipError):
+    """What others published was joined, and nothing could be published by this device"""
+
+    exit_code = 27
+    hint = "The notice says why, and what to do: most often one unlock, ipfsmem keys unlock."
 
 
 class StorageError(IpfsmemError):

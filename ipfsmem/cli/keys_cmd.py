@@ -92,6 +92,8 @@ def _with_owner(
         here.emit(report)
     else:
         tell(report)
+    if report.blocked:
+        click.get_current_context().exit(report.exit_code)
 
 
 _provider = provider_option("Where")

@@ -12,8 +12,15 @@ from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, short, si
 from ipfsmem.errors import ConfigError, ProviderError, ProviderUnavailable, UsageError
 
 if TYPE_CHECKING:
+    from ipfsmem.sync.presence import Presence
     from ipfsmem.sync.provider import Capabilities
 
+_PRESENCE = {
+    "ok": ("✓", "green"),
+    "unchecked": ("–", "yellow"),
+    "missing": ("✗", "red"),
+    "stopped": ("✗", "red"),
+}
 _MARK = {"ok": ("✓", "green"), "cannot": ("–", "yellow"), "failed": ("✗", "red")}
 
 
@@ -109,6 +116,43 @@ def test_command(here: Here, spec: str) -> None:
         click.get_current_context().exit(ProviderError.exit_code)
 
 
+@ours("check", short_help="Is everything that lives still there?")
+@click.option("--repair", is_flag=True, help="Send again what is missing there and is here.")
+@click.option("--full", is_flag=True, help="Read every block, instead of asking for it.")
+def check_command(here: Here, repair: bool, full: bool) -> None:
+    """Check at each provider that everything which a new device would need is there: every block asked for, and what the
+    rest is found by read; with --full all of it read, which takes as long as fetching the memory.
+
+    `sync` does this by itself, a part at a time. The exit code is 44 when something is missing in the end.
+    """
+    from ipfsmem.errors import MissingError
+
+    with here.memory() as memory, Meter(silent=here.json) as meter:
+        found = asyncio.run(memory.check_providers(repair=repair, full=full, progress=meter))
+    missing = sum(one.missing for one in found)
+    if here.json:
+        here.emit({"providers": found, "missing": missing})
+    else:
+        for one in found:
+            mark, colour = _PRESENCE[one.state]
+            known = f"{count(one.read, 'block')} of {one.total:,} looked at" if one.read else ""
+            again = f"{count(one.sent, 'block')} sent again" if one.sent else ""
+            rest = "; ".join(part for part in (known, again, clean(one.text)) if part)
+            click.echo(f"{style(mark, fg=colour, bold=True)} {clean(one.provider)}  {rest}")
+            for shown in one.shown:
+                click.echo(style(f"    missing {clean(shown)}", dim=True))
+        if missing:
+            click.echo(_next_step(found, repair), err=True)
+    if missing:
+        click.get_current_context().exit(MissingError.exit_code)
+
+
+def _next_step(found: list[Presence], repaired: bool) -> str:
+    if not repaired:
+        return "Send again what this device has of it: ipfsmem providers check --repair"
+    return "This device does not have what is missing: run the same on one that does."
+
+
 @ours("move", short_help="Go to another provider, everything checked there first.")
 @click.argument("target")
 @click.option("--from", "source", metavar="SPEC", help="Leave only this provider (default: all others).")
@@ -183,5 +227,5 @@ def _now(here: Here, found: list[str]) -> None:
         click.echo(f"Publishes at: {', '.join(map(clean, found)) or 'nowhere'}")
 
 
-for sub in (list_command, add_command, remove_command, test_command, move_command):
+for sub in (list_command, add_command, remove_command, test_command, check_command, move_command):
     command.add_command(sub)

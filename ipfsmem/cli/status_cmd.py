@@ -11,6 +11,7 @@ from ipfsmem.cli.printing import clean, count, facts, moment, style
 
 if TYPE_CHECKING:
     from ipfsmem.storage.working_copies import FolderFacts
+    from ipfsmem.sync.presence import Presence
 
 #: Who can read what, said at `init` and here (SECURITY.md has the long form).
 READERS = {
@@ -26,6 +27,15 @@ def _files(facts: FolderFacts) -> str:
     whose = f"  (scope {clean(facts.scope)})" if facts.scope else ""
     state = "" if facts.state == "ok" else "  " + style(f"({facts.state}: ipfsmem folders list)", fg="yellow")
     return clean(facts.path) + whose + state
+
+
+def _copy(one: Presence) -> str:
+    """What is known of the copy at one provider."""
+    checked = f", checked {moment(one.at)} UTC" if one.at else ""
+    if one.state == "ok":
+        return f"{clean(one.provider)}: all {one.total:,} blocks that live{checked}"
+    more = "  (ipfsmem providers check)" if one.state in ("missing", "stopped") else ""
+    return f"{clean(one.provider)}: " + style(clean(one.text), fg="yellow") + checked + more
 
 
 @ours("status")
@@ -57,6 +67,7 @@ def command(here: Here) -> None:
             ("events", f"{found.events:,}"),
             ("published", published),
             ("provider", clean(", ".join(found.providers)) or ("none chosen" if vault else "")),
+            *(("copy", _copy(one)) for one in found.presence),
             ("names put", f"{moment(found.names_put)} UTC, the oldest" if found.names_put else ""),
             ("readers", READERS.get(found.mode, "")),
             ("wallet", wallet),

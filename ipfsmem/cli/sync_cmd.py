@@ -61,6 +61,9 @@ def command(
     With --every it goes on until Ctrl-C or SIGTERM, prints a line for each sync that did something, waits outages out,
     and publishes what still waits before it ends.
 
+    The exit code is 27 when this device may not or cannot publish, and 44 when something that lives is missing at a provider
+    after what could be sent again was: what others published is joined all the same.
+
     Mode ipfs publishes in the clear: the first sync asks whether that is meant, and what looks like a secret stops it.
     """
     if every is not None and wallet.named:
@@ -72,21 +75,23 @@ def command(
     with here.memory(provider=provider, unlock=unlock) as memory:
         public_ok = agreed(memory, yes_public)
         if every is not None:
+            lines = _Lines(here, memory)
             with contextlib.suppress(KeyboardInterrupt):  # where signals cannot be handled in a loop
-                asyncio.run(_keep_in_sync(here, memory, every, public_ok, allow))
-            return
+                asyncio.run(_keep_in_sync(memory, every, public_ok, allow, lines))
+            click.get_current_context().exit(lines.exit_code)
         with Meter(silent=here.json) as meter:
             report = asyncio.run(memory.sync(public_ok=public_ok, allow=allow, progress=meter))
     if here.json:
         here.emit(report)
-        return
-    tell(report)
+    else:
+        tell(report)
+    click.get_current_context().exit(report.exit_code)
 
 
 async def _keep_in_sync(
-    here: Here, memory: Memory, every: float, public_ok: bool, allow: tuple[str, ...]
+    memory: Memory, every: float, public_ok: bool, allow: tuple[str, ...], lines: _Lines
 ) -> None:
-    ended, lines = asyncio.Event(), _Lines(here, memory)
+    ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     handled: list[signal.Signals] = []
 
@@ -124,8 +129,12 @@ class _Lines:
         self._first = True
         self._notices: list[Notice] = []
         self._problem = ""
+        #: What the command ends with by the last sync that worked.
+        self.exit_code = 0
 
     def tell(self, attempt: Attempt) -> None:
+        if attempt.report is not None:
+            self.exit_code = attempt.report.exit_code
         if self._json:
             click.echo(self._as_json(attempt))
         elif attempt.report is not None:

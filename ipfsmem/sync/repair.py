@@ -76,6 +76,8 @@ async def keep_present(
             await _fetch_elsewhere(run, missing)
             sent = await _send_again(run, provider, root, checker, known, missing, by_hand)
             missing = checker.missing
+            if by_hand:  # what a person asked for takes nothing from what goes by itself
+                known.sent = 0
         await _list_again(run, provider, answered)
     if looked:
         note_missing(known, missing, replica.world.now())
@@ -174,7 +176,7 @@ async def _send_again(
         known.stopped = True
         return 0
     today = replica.world.now() // DAY_MS
-    if known.day != today:
+    if by_hand or known.day != today:
         known.day, known.sent = today, 0
     most = (
         sum(tree_bytes(replica.db, one) for one in (root, *_rings(run))) * (2 if by_hand else 1) - known.sent

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipfsmem.errors import ProviderError
+from ipfsmem.errors import MissingError, NotPublishedError, ProviderError
 
 #: What a person does where a notice asks for the wallet.
 UNLOCK: Final = "ipfsmem keys unlock --wallet FILE, or with --mnemonic or --words"
@@ -54,6 +54,13 @@ class SyncReport(msgspec.Struct):
     new_identity: bool = False
     seconds: float = 0.0
     notices: list[Notice] = msgspec.field(default_factory=list)
+
+    @property
+    def exit_code(self) -> int:
+        """What a command that synced ends with: 0 when all that was asked was done, else the code of what was not."""
+        if self.blocked:
+            return NotPublishedError.exit_code
+        return MissingError.exit_code if self.missing else 0
 
     def say(self, kind: str, text: str) -> None:
         """Add a notice, once."""

@@ -156,3 +156,51 @@ def test_what_to_do_stands_under_what_failed(bare: Cli, closed: str) -> None:
     assert [step["hint"] for step in steps] == [
         "The token is wrong or missing. Check the provider's settings."
     ]
+
+
+def test_what_a_provider_lost_is_named_and_sent_again(sealed: Cli, stick: Path) -> None:
+    """Finding L2: `providers check`, with and without --repair, and its exit code."""
+    for n in range(3):
+        sealed.ok("write", f"k{n}", "--body", f"text {n}")
+        sealed.ok("sync")
+    assert "✓ directory:" in sealed.ok("providers", "check").out
+    assert "blocks that live" in sealed.ok("status").out
+    for pack in (stick / "packs").iterdir():
+        pack.unlink()
+    lost = sealed("providers", "check", "--json")
+    assert lost.code == 44 and lost.json["missing"] == lost.json["providers"][0]["missing"] > 5
+    assert "providers check --repair" in sealed("providers", "check").err
+    assert "missing" in sealed.ok("status").out
+    mended = sealed.ok("providers", "check", "--repair", "--json").json
+    assert mended["missing"] == 0 and mended["providers"][0]["sent"] > 5
+    full = sealed.ok("providers", "check", "--full", "--json").json
+    assert full["providers"][0]["read"] == full["providers"][0]["total"] > 5
+    for pack in (stick / "packs").iterdir():
+        pack.unlink()
+    assert "repaired: " in sealed.ok("sync").out
+    assert sealed.ok("sync", "--json").json["missing"] == 0
+
+
+def test_what_nobody_here_has_is_said_by_each_sync(sealed: Cli, second: Cli, stick: Path) -> None:
+    """Finding L2: exit code 44 of `sync`, until a device that has it comes."""
+    from ipfsmem.content.cid import raw_cid
+    from ipfsmem.memory import Memory
+
+    second.ok("write", "tone", "--body", "direct")
+    second.ok("sync")
+    sealed.ok("sync")
+    with Memory.load("default", home=sealed.home) as memory:
+        ((_, value),) = memory.replica.store.entry("m/tone").items()
+        assert value.loc is not None
+        digest = bytes.fromhex(value.loc.sha)
+        with memory.replica.transaction():
+            memory.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (digest,))
+    for pack in (stick / "packs").iterdir():
+        pack.unlink()
+    for _ in range(2):
+        said = sealed("sync", "--json")
+        assert said.code == 44 and said.json["missing"] == 1
+        (told,) = [one["text"] for one in said.json["notices"] if one["kind"] == "missing"]
+        assert str(raw_cid(digest)) in told
+    second.ok("sync")
+    assert sealed.ok("sync", "--json").json["missing"] == 0

@@ -134,3 +134,17 @@ def test_gc_takes_the_users_word_for_a_mass_delete(sealed: Cli) -> None:
     sealed.ok("gc", "--drop-guarded")
     with Memory.load("default", home=sealed.home) as memory:
         assert guard() is None
+
+
+def test_a_sync_that_could_not_publish_has_a_code_of_its_own(sealed: Cli, second: Cli) -> None:
+    """Finding L16: it pulled and joined, and this device has no key to seal with any more."""
+    second.ok("sync")
+    sealed.ok("sync")
+    others = [m for m in sealed.ok("keys", "list", "--json").json["members"] if m["label"] == "second"]
+    sealed.ok(
+        "keys", "revoke", others[0]["id"] if others else second.ok("status", "--json").json["device"], key=KEY
+    )
+    second.ok("write", "tone", "--body", "nobody gets this")
+    said = second("sync", "--json")
+    assert said.code == 27 and said.json["blocked"] == "cannot-publish"
+    assert said.json["notices"]
