@@ -159,7 +159,7 @@ class PassphraseError(SealError):
     """Wrong or missing passphrase"""
 
     exit_code = 22
-    hint = "Give it at the prompt, in IPFSMEM_PASSPHRASE, or with --passphrase-fd."
+    hint = "Give it at the prompt, in IPFSMEM_PASSPHRASE, or with --passphrase-fd (in Python: passphrase=)."
 
 
 class SignerError(SealError):

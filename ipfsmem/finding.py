@@ -95,9 +95,9 @@ def other_kind(keyring: Keyring, sealed: bool, where: str) -> OtherKindError:
 
 
 _WHICH: Final = {
-    True: "Nothing was made, joined or signed. If you published this memory in the clear yourself, say so: --mode ipfs. "
+    True: "Nothing was made, joined or signed. If you published this memory in the clear yourself, say so: --mode ipfs (in Python: mode=). "
     "If yours was sealed, somebody put another one in its place: do not write into that one.",
-    False: "Nothing was made, joined or signed. To bring the sealed one back: --mode encrypted-ipfs.",
+    False: "Nothing was made, joined or signed. To bring the sealed one back: --mode encrypted-ipfs (in Python: mode=).",
 }
 #: A public key whose seed is 32 zero bytes: nothing of anybody's stands under its name.
 _NOBODY: Final = bytes.fromhex("3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29")

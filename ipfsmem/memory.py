@@ -285,7 +285,10 @@ class Memory(SyncedMemory):
         namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
         world = world or World()
         if not provider:
-            raise ConfigError("no provider to look at", hint="Say where the memory is kept: --provider.")
+            raise ConfigError(
+                "no provider to look at",
+                hint="Say where the memory is kept: --provider (in Python: provider=).",
+            )
         if mode not in VAULT_MODES:
             raise UsageError(f"a memory in mode {mode} is not kept elsewhere", hint="ipfs or encrypted-ipfs.")
         check_mode(mode, passphrase=passphrase, unprotected=unprotected_keys)

@@ -97,7 +97,7 @@ def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
     if config is None:
         raise NotFoundError(
             f"there is no memory in {folder}",
-            hint="Make one with: ipfsmem init. Or check --home and --namespace.",
+            hint="Make one with: ipfsmem init. Or check --home and --namespace (in Python: home= and namespace=).",
         )
     device = load_device(folder, passphrase)
     replica = Replica(folder, config, device, codec_for(config, device, world), world)
@@ -228,6 +228,6 @@ def check_mode(mode: str, *, passphrase: str | None, unprotected: bool) -> None:
     if mode == "encrypted-ipfs" and passphrase is None and not unprotected:
         raise UsageError(
             "an encrypted memory keeps this device's keys under a passphrase",
-            hint="Give one at the prompt, in IPFSMEM_PASSPHRASE or with --passphrase-fd; "
-            "or say --unprotected-keys and trust the disk.",
+            hint="Give one at the prompt, in IPFSMEM_PASSPHRASE or with --passphrase-fd; or say "
+            "--unprotected-keys and trust the disk (in Python: passphrase= or unprotected_keys=True).",
         )

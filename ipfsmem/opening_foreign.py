@@ -122,7 +122,9 @@ async def read_foreign(source: str, providers: Sequence[Provider], *, now_ms: in
         return await _read_source(source, providers, now_ms)
     except ProviderUnavailable as error:
         # Its own hint is about a memory of one's own.
-        raise ProviderUnavailable(str(error), hint="Try again later, or another --provider.") from None
+        raise ProviderUnavailable(
+            str(error), hint="Try again later, or another provider: --provider (in Python: provider=)."
+        ) from None
 
 
 async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) -> Foreign:
@@ -138,7 +140,7 @@ async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) 
     if not providers:
         raise ConfigError(
             "nothing is set to read it through",
-            hint="Say where: --provider gateway:https://trustless-gateway.link, or a folder that has it.",
+            hint="Say where, for instance --provider gateway:https://trustless-gateway.link (in Python: provider=), or a folder that has it.",
         )
     problems: list[str] = []
     try:
@@ -154,7 +156,7 @@ async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) 
                 wrong = next(iter(fetcher.refused.values()), "")
                 raise NotFoundError(
                     f"{error}" + (f" ({wrong})" if wrong else ""),
-                    hint="Try another provider: --provider gateway:https://... or the folder that has it.",
+                    hint="Try another provider: --provider gateway:https://... (in Python: provider=), or the folder that has it.",
                 ) from None
     finally:
         for provider in named:
@@ -197,7 +199,10 @@ async def _record(name: str, providers: Sequence[Provider]) -> Record:
         return best
     if failures and len(failures) == len(providers):
         raise failures[0]
-    raise NotFoundError(f"nobody knows the name {name}", hint="Try another --provider: one that keeps names.")
+    raise NotFoundError(
+        f"nobody knows the name {name}",
+        hint="Try another provider, one that keeps names: --provider (in Python: provider=).",
+    )
 
 
 # -- trees ---------------------------------------------------------------------------------------------------------

@@ -195,7 +195,7 @@ class SyncedMemory(LocalMemory):
         if self._root is None:
             raise MembershipError(
                 "this takes the wallet or the recovery words",
-                hint="Unlock first: give --wallet, or the words.",
+                hint="Unlock first: give --wallet, or the words (in Python: unlock()).",
             )
         return self._root
 
@@ -414,7 +414,10 @@ class SyncedMemory(LocalMemory):
                 hint="Make one with: ipfsmem init --mode encrypted-ipfs, and import this one.",
             )
         if not self._providers:
-            raise ConfigError("no provider is set", hint="Give one with --provider, for instance a folder.")
+            raise ConfigError(
+                "no provider is set",
+                hint="Give one with --provider (in Python: provider=), for instance a folder.",
+            )
         return self._providers
 
     def _layout(self, check: SecretCheck) -> Layout:

@@ -115,7 +115,7 @@ class Commands(click.Group):
 @click.command(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Every command has --json, --namespace and --home. Exit codes: docs/ERRORS.md.",
+    epilog="Every command has --json, --namespace and --home. An error with --json says its kind and exit code.",
 )
 @click.option("--version", is_flag=True, help="Print the version.")
 @click.option("-n", "--namespace", metavar="NAME", help="Which memory (IPFSMEM_NAMESPACE; default: default).")

@@ -203,7 +203,7 @@ def _check(
     if memory_dir is not None and mode == "encrypted-ipfs":
         raise UsageError(
             "an encrypted memory leaves no plain files on the disk",
-            hint="Write some out with: ipfsmem export --dir.",
+            hint="Write some out with: ipfsmem export --dir DIR.",
         )
     if not named:
         raise UsageError(

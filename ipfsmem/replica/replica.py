@@ -231,5 +231,6 @@ def claim_folder(folder: Path) -> None:
     """Refuse a folder that already holds a memory. Raises ConfigError."""
     if read_config(folder) is not None:
         raise ConfigError(
-            f"there is already a memory in {folder}", hint="Use it, or choose another --namespace or --home."
+            f"there is already a memory in {folder}",
+            hint="Use it, or choose another --namespace or --home (in Python: namespace= or home=).",
         )

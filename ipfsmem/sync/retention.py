@@ -79,7 +79,7 @@ def _reason(pin: Pinned, now: int, whole: bool) -> str:
     if not pin.verified:
         return "not verified and joined by this device"
     if pin.guarded:
-        return "the last one before a join that removed more than a tenth: it may go with --drop-guarded, if that was right"
+        return "the last one before a join that removed more than a tenth: it may go with --drop-guarded (in Python: drop_guarded=True), if that was right"
     if now - pin.at < DAY_MS:
         return "less than a day old"
     if not whole:

@@ -42,7 +42,7 @@ _REFUSED: Final = tuple(
 
 _OWN: Final = (
     "Addresses of this machine and its network, and unusual ports, are only used when you configure them yourself, "
-    "for instance with --provider gateway:URL."
+    "for instance with --provider gateway:URL (in Python: provider=)."
 )
 
 Lookup = Callable[[str, int], Coroutine[Any, Any, list[tuple[Any, ...]]]]
