@@ -15,6 +15,7 @@ import msgspec
 
 from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.bundle.program_events import check_kind
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
@@ -32,6 +33,7 @@ from ipfsmem.storage.memories import Listed, Memories
 from ipfsmem.storage.readings import Reading, Seen, Unsettled
 from ipfsmem.storage.working_copies import PLAIN_MODES, FolderFacts, WorkingCopies
 from ipfsmem.sync.collection import superseded
+from ipfsmem.sync.forwarding import waiting, words_of_move
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
 from ipfsmem.sync.names import oldest_put, what_is_forgotten
 from ipfsmem.sync.presence import Presence, described
@@ -162,6 +164,7 @@ class LocalMemory:
                 *(self._files.notices() if self._files is not None else []),
                 *self._late_notices(),
                 *([forgotten] if forgotten else []),
+                *([words_of_move(self.replica, move)] if (move := waiting(self.replica)) is not None else []),
                 *self._superseded(),
             ],
             self.folders(),
@@ -356,7 +359,8 @@ class LocalMemory:
     # -- timeline --------------------------------------------------------------------------------------------
 
     def note(self, kind: str, /, **data: Any) -> dict[str, Any]:
-        """Append an event to the timeline, durable when this returns."""
+        """Append an event to the timeline, durable when this returns. Raises UsageError for a type of the program's own."""
+        check_kind(kind)
         event = self._timeline.note(kind, data)
         if self._files is not None:
             self._files.show_day(event["ts"][:10])

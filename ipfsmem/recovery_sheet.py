@@ -143,16 +143,26 @@ def _place(
     root: str | None,
     settings_of: Mapping[str, Mapping[str, Any]],
 ) -> Place:
-    kind = spec.partition(":")[0]
-    file = settings_of.get(kind, {})
-    prefix = _PREFIX.get(kind, kind.upper() + "_")
-    ours = kind in NEEDS or kind in settings_of
-    given = {name.upper(): str(value) for name, value in file.items()}
-    given |= {n: v for n, v in os.environ.items() if ours and n.startswith(prefix) and v}
-    names = {*NEEDS.get(kind, ()), *given}
-    shown = without_secrets(spec, [value for name, value in given.items() if _SECRET.search(name)])
+    given = _given(spec, settings_of)
+    names = {*NEEDS.get(spec.partition(":")[0], ()), *given}
+    shown = shown_spec(spec, settings_of)
     other = placed if root is not None and placed != root else None
     return Place(shown, sorted(names), shown != spec, other, at)
+
+
+def _given(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The settings of a provider's kind, from the settings file and the environment."""
+    kind = spec.partition(":")[0]
+    prefix = _PREFIX.get(kind, kind.upper() + "_")
+    ours = kind in NEEDS or kind in settings_of
+    given = {name.upper(): str(value) for name, value in settings_of.get(kind, {}).items()}
+    return given | {n: v for n, v in os.environ.items() if ours and n.startswith(prefix) and v}
+
+
+def shown_spec(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> str:
+    """A provider's spec as others may see it: without its secrets."""
+    given = _given(spec, settings_of)
+    return without_secrets(spec, [value for name, value in given.items() if _SECRET.search(name)])
 
 
 def without_secrets(spec: str, secrets: Iterable[str]) -> str:

@@ -9,16 +9,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
 from typing import Self
 
 import msgspec
 
 from ipfsmem import config as configuration
+from ipfsmem.bundle.program_events import MAX_SPEC, MOVED, Move, moved_data
 from ipfsmem.causal.clock import next_hlc
 from ipfsmem.errors import (
     ConfigError,
     IpfsmemError,
     MembershipError,
+    NotFoundError,
+    ProviderError,
+    ProviderUnavailable,
     PublicError,
     UsageError,
 )
@@ -30,7 +35,7 @@ from ipfsmem.opening import (
     kept_root,
 )
 from ipfsmem.recovery import NewWords, enrol_words, may_make_words, why_not_everywhere, words_of
-from ipfsmem.recovery_sheet import RecoverySheet, make_sheet
+from ipfsmem.recovery_sheet import RecoverySheet, make_sheet, shown_spec
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
@@ -41,7 +46,8 @@ from ipfsmem.storage.secret_check import SecretCheck
 from ipfsmem.sync.background import Background, Told
 from ipfsmem.sync.channels import Channels
 from ipfsmem.sync.collection import Collection, Rules
-from ipfsmem.sync.engine import bring_back, check, collect, move, salvage, sync
+from ipfsmem.sync.engine import bring_back, check, collect, look_there, move, salvage, sync
+from ipfsmem.sync.forwarding import answer, waiting
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.pace import Pace
 from ipfsmem.sync.presence import Presence
@@ -385,24 +391,132 @@ class SyncedMemory(LocalMemory):
         self._agree(public_ok)
         self.scan()
         (opened,) = self._opened.open([target])
+        layout = self._layout(self._secret_check(allow))
         moved = await move(
             self.replica,
             channels,
-            self._layout(self._secret_check(allow)),
+            layout,
             opened,
             keep_roots=keep_roots,
             keep_days=keep_days,
             root=self._root,
             progress=progress,
         )
+        before = list_(self.replica.config.providers)
         if isinstance(target, str):
             left = (source, lasting_spec(source or ""))
-            stay = [spec for spec in self.replica.config.providers if source is not None and spec not in left]
+            stay = [spec for spec in before if source is not None and spec not in left]
             self._remember([*stay, target])
             self._providers = self._opened.open([*stay, target], standing=True)
+            places = [provider for provider in channels if provider not in self._providers]
+            gone = [spec for spec in before if spec not in self.replica.config.providers]
         else:
             self._providers = [opened]
-        return moved
+            places = [provider for provider in channels if provider is not opened]
+            gone = before
+        if not places:
+            return moved
+        names = gone or [provider.name for provider in places]
+        to = lasting_spec(target) if isinstance(target, str) else target.name
+        report = await self._leave_word(channels, opened, names, to, layout, progress)
+        last = report.root if report is not None else None
+        rows = self.replica.db.connection.execute("SELECT provider FROM placed WHERE root=?", (last,))
+        told = {name for (name,) in rows}
+        return msgspec.structs.replace(
+            moved,
+            roots=[*moved.roots, *([last] if last is not None and last not in moved.roots else [])],
+            told=[provider.name for provider in places if provider.name in told],
+            untold=[provider.name for provider in places if provider.name not in told],
+        )
+
+    async def _leave_word(
+        self,
+        old: list_[Provider],
+        new: Provider,
+        left: list_[str],
+        to: str,
+        layout: Layout,
+        progress: Progress,
+    ) -> SyncReport | None:
+        """Publish a forwarding record as part of the last root, at the old places and at the new one; None when no place
+        took it now."""
+        self._timeline.note(MOVED, moved_data(tuple(map(self._shown, left)), self._shown(to)))
+        self.scan()
+        everywhere = [*(provider for provider in old if provider is not new), new]
+        try:
+            return await sync(self.replica, everywhere, layout, root=self._root, progress=progress)
+        except ProviderError:
+            return None  # all is at the new place by now; the next sync brings this there
+        finally:
+            self.render()
+
+    def _shown(self, spec: str) -> str:
+        """A spec as it may stand in the timeline: no secret, and in a public memory no path of this device."""
+        shown = shown_spec(spec, configuration.settings().providers)[:MAX_SPEC]
+        folder = Path(spec).is_absolute() or spec.startswith("directory:")
+        return "directory" if self.mode == "ipfs" and folder else shown
+
+    async def follow(
+        self,
+        spec: str | None = None,
+        *,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        progress: Progress = no_progress,
+    ) -> SyncReport:
+        """Go where another device moved this memory: publish there, and no more at the places that it left.
+
+        `spec`: what that provider is called here (None: as the forwarding record has it). Nothing changes before it
+        showed this memory and a sync with both places worked. Raises NotFoundError when nobody moved it, or nothing of
+        it is there, ConfigError, ProviderError.
+        """
+        channels = self._channels()
+        move = waiting(self.replica)
+        if move is None:
+            raise NotFoundError(
+                "no device of this memory has moved it elsewhere",
+                hint="To publish elsewhere: ipfsmem providers move.",
+            )
+        self._agree(public_ok)
+        chosen = lasting_spec(spec or move.to)
+        try:
+            (opened,) = self._opened.open([chosen])
+            await look_there(self.replica, opened, root=self._root, progress=progress)
+        except (ConfigError, ProviderUnavailable) as error:
+            if spec is None:
+                error.hint = (
+                    f"{error.hint} If it has another name here: ipfsmem providers follow SPEC.".lstrip()
+                )
+            raise
+        self.scan()
+        everywhere = [*(provider for provider in channels if provider is not opened), opened]
+        layout = self._layout(self._secret_check(allow))
+        try:
+            report = await sync(self.replica, everywhere, layout, root=self._root, progress=progress)
+        finally:
+            self.render()
+        known = list_(self.replica.config.providers)
+        stay = [one for one in known if self._shown(one) not in move.left]
+        if len(known) == 1:
+            stay = []  # the one place of this device, whatever it is called here
+        self._remember([*(one for one in stay if one != chosen), chosen])
+        self._providers = self._opened.open(self.replica.config.providers, standing=True)
+        with self.replica.transaction():
+            answer(self.replica, move)
+        return report
+
+    def decline(self) -> Move:
+        """Stay where this device publishes, though another one moved the memory; it is not told again of that move."""
+        move = waiting(self.replica)
+        if move is None:
+            raise NotFoundError("no device of this memory has moved it elsewhere")
+        with self.replica.transaction():
+            answer(self.replica, move)
+        return move
+
+    def moved(self) -> Move | None:
+        """Where another device moved this memory, while nobody here has answered that; None when that is so."""
+        return waiting(self.replica)
 
     def _remember(self, specs: list_[str]) -> None:
         self.replica.save_config(msgspec.structs.replace(self.replica.config, providers=specs_of(specs)))

@@ -49,7 +49,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "conflicts": "Texts that were written at the same time.",
         "resolve": "Settle a conflict.",
         "keys": "Members of this memory: list, unlock, revoke, rotate, derive.",
-        "providers": "Where it is published: list, add, remove, test, move.",
+        "providers": "Where it is published: list, add, remove, test, check, move, follow.",
         "serve": "Be a provider for your other devices.",
         "doctor": "Check this memory and say what to do.",
         "salvage": "Bring back what can be read of damaged heads.",

@@ -9,6 +9,7 @@ import click
 
 from ipfsmem.cli.here import Here, agreed, ours, public_options, retention_options
 from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, short, size, style, table
+from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.errors import ConfigError, ProviderError, ProviderUnavailable, UsageError
 
 if TYPE_CHECKING:
@@ -194,9 +195,58 @@ def move_command(
         f"{count(len(moved.roots), 'root')} at {clean(target)}: {count(moved.blocks, 'block')} sent "
         f"({size(moved.bytes)}), {count(moved.checked, 'block')} checked there."
     )
+    if moved.told:
+        click.echo(
+            f"Devices that still publish at {', '.join(map(clean, moved.told))} are told where it went; "
+            "ipfsmem providers follow takes them along."
+        )
+    for place in moved.untold:
+        click.echo(
+            style("not told: ", fg="yellow")
+            + f"{clean(place)} took no word of the move: on devices that publish there, ipfsmem providers add and remove",
+            err=True,
+        )
     why = clean(moved.down) or "a block of it is nowhere any more"
     for root in moved.incomplete:
         click.echo(style("incomplete: ", fg="yellow") + f"{root} ({why})")
+    _now(here, found)
+
+
+@ours("follow", short_help="Go where another device moved it.")
+@click.argument("spec", required=False)
+@click.option(
+    "--decline", is_flag=True, help="Stay where this device publishes, and hear no more of that move."
+)
+@click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
+@public_options
+def follow_command(
+    here: Here, spec: str | None, decline: bool, yes: bool, yes_public: bool, allow: tuple[str, ...]
+) -> None:
+    """Publish where another device moved this memory, and no more at the places that it left.
+
+    SPEC is what that provider is called on this machine, where that is another name. It must show this memory already.
+    """
+    from ipfsmem.cli import secrets_in
+
+    if decline and spec is not None:
+        raise UsageError("to decline is to go nowhere: leave SPEC out")
+    with here.memory() as memory:
+        move = memory.moved()
+        if decline:
+            memory.decline()
+        else:
+            if move is not None and not yes and not here.json and secrets_in.can_ask():
+                click.echo(f"Moved on {move.at[:10]} by {clean(move.by)}: to {clean(move.to)}.", err=True)
+                if not click.confirm(
+                    f"Publish at {clean(spec or move.to)} from now on?", default=True, err=True
+                ):
+                    raise click.Abort
+            public_ok = agreed(memory, yes_public)
+            with Meter(silent=here.json) as meter:
+                report = asyncio.run(memory.follow(spec, public_ok=public_ok, allow=allow, progress=meter))
+            if not here.json:
+                tell(report)
+        found = memory.status().providers
     _now(here, found)
 
 
@@ -227,5 +277,13 @@ def _now(here: Here, found: list[str]) -> None:
         click.echo(f"Publishes at: {', '.join(map(clean, found)) or 'nowhere'}")
 
 
-for sub in (list_command, add_command, remove_command, test_command, check_command, move_command):
+for sub in (
+    list_command,
+    add_command,
+    remove_command,
+    test_command,
+    check_command,
+    move_command,
+    follow_command,
+):
     command.add_command(sub)

@@ -8,20 +8,23 @@ and the whole is simply run again. One sync at a time for a memory; writes go on
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ipfsmem.content.cid import ipns_name, parse_cid
+from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
     ConfigError,
     DamagedError,
+    FormatError,
     IpfsmemError,
     MembershipError,
     MissingError,
+    NotFoundError,
     NoVaultError,
     ProviderError,
 )
@@ -31,6 +34,7 @@ from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.sync.collection import Collection, Rules, collect_roots
 from ipfsmem.sync.discovery import discover, discover_older, find_copies, weigh
+from ipfsmem.sync.forwarding import waiting, words_of_move
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.identity import stranger_to_itself
 from ipfsmem.sync.joining import (
@@ -39,11 +43,12 @@ from ipfsmem.sync.joining import (
     check_own_name,
     join_heads,
     join_listed,
+    joined_before,
     say_what_was_refused,
     take_over_orphans,
 )
 from ipfsmem.sync.moving import Moved, move_roots
-from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, half_spent, member_names
+from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, half_spent, member_names, pin_name, target
 from ipfsmem.sync.placing import bring_out_anchors, move_former, place
 from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.provider import Provider
@@ -265,8 +270,45 @@ async def _pull(run: Run) -> None:
         run.fetcher.keep()
         run.names.keep()
         say_what_was_refused(run)
+    _tell_of_move(run)
     run.report.blocks_received = run.fetcher.blocks
     run.report.bytes_received = run.fetcher.bytes
+
+
+def _tell_of_move(run: Run) -> None:
+    move = waiting(run.replica)
+    if move is not None:
+        run.report.say("moved", words_of_move(run.replica, move))
+
+
+async def look_there(
+    replica: Replica, target: Provider, *, root: RootKeys | None = None, progress: Progress = no_progress
+) -> SyncReport:
+    """Pull from one provider alone, to which this memory is said to have gone.
+
+    Raises NotFoundError when it shows no head of this memory: nobody is to be followed to a place that holds none.
+    """
+    run = Run(replica, [target], root, progress)
+    async with run.alone():
+        await _pull(run)
+        if not await _shows(run, target):
+            raise NotFoundError(
+                f"{target.name} shows nothing of this memory",
+                hint="Is it the right place? Another device, or who moved it, has the address: ipfsmem providers list.",
+            )
+    return run.report
+
+
+async def _shows(run: Run, provider: Provider) -> bool:
+    """Whether a provider itself leads to a head of this memory that was verified, now or before."""
+    known = {*run.heads, *joined_before(run.replica)}
+    leads: set[CID | str] = set()
+    for record in run.names.shown_by(provider):
+        with contextlib.suppress(FormatError):
+            leads.add(target(record))
+    if provider.capabilities.list:
+        leads |= {pin.cid for pin in await provider.pins(pin_name(run.anchor))}
+    return not known.isdisjoint(leads)
 
 
 def _administer(run: Run, root: RootKeys) -> None:

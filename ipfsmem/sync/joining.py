@@ -23,9 +23,11 @@ from ipfsmem.errors import (
     ProviderError,
 )
 from ipfsmem.replica.events import append_moved
+from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.scopes import drop_own_segments
 from ipfsmem.sync.collection import GUARDED
 from ipfsmem.sync.fork import adopt_head, adopt_orphans, append_new_lines, forked_devices, orphans, settled
+from ipfsmem.sync.forwarding import learn
 from ipfsmem.sync.heads import Head, tops
 from ipfsmem.sync.identity import (
     last_pair,
@@ -123,6 +125,10 @@ async def ask_again(run: Run) -> None:
         # A provider that is down does not keep the rest from being published.
         found, _ = await run.fetcher.some([raw_cid(digest) for digest in missing])
         run.report.not_fetched += len(missing) - len(found)
+        if found:
+            with run.replica.transaction():
+                run.fetcher.keep()
+                learn(run.replica, run.replica.store.names())
     else:
         with run.replica.transaction():
             run.replica.db.set_meta(LACKING, b"0")
@@ -195,6 +201,7 @@ def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
         raise FormatError(f"head {head.root} contradicts itself")
     drop_own_segments(run.replica, [change.name for change in changes])
     append_new_lines(run.replica, lines)
+    learn(run.replica, (change.name for change in changes))
     let_in(run.replica, head.root)
     run.report.heads_joined += _note_head(run, head)
     return True
@@ -281,7 +288,7 @@ async def check_own_name(run: Run) -> None:
         return
     leads = target(record)
     db = run.replica.db.connection
-    if not isinstance(leads, CID) or leads in run.heads or leads in _joined_before(run):
+    if not isinstance(leads, CID) or leads in run.heads or leads in joined_before(run.replica):
         return
     if db.execute("SELECT 1 FROM placed WHERE answered=?", (str(leads),)).fetchone():
         return
@@ -291,8 +298,9 @@ async def check_own_name(run: Run) -> None:
     run.unsure = f"the name of this device points at {leads}, which it did not publish and cannot read. Unlock once: {UNLOCK}"
 
 
-def _joined_before(run: Run) -> set[CID]:
-    rows = run.replica.db.connection.execute("SELECT root FROM heads")
+def joined_before(replica: Replica) -> set[CID]:
+    """Roots of heads that were joined at some time, as far as they are remembered."""
+    rows = replica.db.connection.execute("SELECT root FROM heads")
     return {parse_cid(root) for (root,) in rows}
 
 

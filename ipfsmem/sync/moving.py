@@ -19,7 +19,8 @@ class Moved(msgspec.Struct, frozen=True):
     """What stands at the new provider: roots, and the blocks and bytes that were sent for them just now.
 
     `incomplete` names roots of which a block is neither on this device nor to be had at any of the old providers;
-    `down` says why one of these could not be asked, if that was so.
+    `down` says why one of these could not be asked, if that was so. `told`: places that were left at which a forwarding
+    record stands now, for the devices that still look there; `untold`: those that did not take one.
     """
 
     roots: list[str]
@@ -28,6 +29,8 @@ class Moved(msgspec.Struct, frozen=True):
     bytes: int
     checked: int
     down: str = ""
+    told: list[str] = []
+    untold: list[str] = []
 
 
 async def move_roots(run: Run, target: Provider, *, keep_roots: int, keep_days: int) -> Moved:

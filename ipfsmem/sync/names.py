@@ -176,6 +176,11 @@ class Names:
             self._report.say("bad-record", f"a record for {name} was refused: {error}")
             return None
 
+    def shown_by(self, channel: Provider) -> list[Record]:
+        """The valid records that a channel itself has shown so far."""
+        shown = [(name, encoded) for (at, name), encoded in self._there.items() if at == channel.name]
+        return [record for name, encoded in shown if (record := self._verified(name, encoded)) is not None]
+
     def known(self, name: str) -> Record | None:
         """The greatest record of a name that was read or made so far."""
         return self._verified(name, self._records.get(name))

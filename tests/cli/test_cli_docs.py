@@ -38,7 +38,7 @@ def test_every_example_of_the_command_line_page_runs_and_prints_that(tmp_path: P
     place.mkdir()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("IPFSMEM_")}
     done = subprocess.run(
-        ["bash", "-c", f"exec 2>&1\n{script}"], cwd=place, capture_output=True, timeout=180,
+        ["bash", "-c", f"exec 2>&1\n{script}"], cwd=place, capture_output=True, timeout=600,
         env={**environment, "PATH": f"{bin_}:{environment['PATH']}", "HOME": str(tmp_path),
              "IPFSMEM_CONFIG": str(tmp_path / "none.toml")},
     )  # fmt: skip

@@ -204,3 +204,24 @@ def test_what_nobody_here_has_is_said_by_each_sync(sealed: Cli, second: Cli, sti
         assert str(raw_cid(digest)) in told
     second.ok("sync")
     assert sealed.ok("sync", "--json").json["missing"] == 0
+
+
+def test_l14_a_move_is_followed_when_a_person_says_so(
+    sealed: Cli, second: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding L14 on the command line."""
+    usb = tmp_path / "usb"
+    usb.mkdir()
+    for device in (sealed, second):
+        device.ok("sync")
+    monkeypatch.delenv("IPFSMEM_PROVIDER")
+    said = sealed.ok("providers", "move", str(usb)).out
+    assert "providers follow" in said and str(stick) in said
+    assert f"to {usb}" in second.ok("sync").out and "providers follow" in second.ok("status").out
+    second.fails(2, "providers", "follow", "--decline", str(usb))
+    second.fails(4, "providers", "follow", str(tmp_path))
+    assert f"Publishes at: {usb}" in second.ok("providers", "follow").out
+    assert second.ok("providers", "list", "--json").json[0]["spec"] == str(usb)
+    second.fails(4, "providers", "follow")
+    second.fails(4, "providers", "follow", "--decline")
+    assert "moved" not in second.ok("sync").out

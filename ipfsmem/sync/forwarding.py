@@ -1,0 +1,79 @@
+"""Forwarding records: what a device that went to another provider leaves behind, for those who still look at the old place.
+
+Format sections 1.4 and 7. They are events of the timeline, so they stand in the last root there, sealed and signed. The
+newest one is remembered here; whether it is followed, a person says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from ipfsmem.bundle.program_events import MOVED, Move, later, read_move
+from ipfsmem.bundle.timeline import parse_lines
+from ipfsmem.causal.entries import segment_name
+from ipfsmem.replica.replica import Replica
+
+#: Rows with the newest record, and with the id of the one that a person here has answered.
+_NEWEST: Final = "moved"
+_ANSWERED: Final = "moved answered"
+
+
+def learn(replica: Replica, entries: Iterable[str]) -> None:
+    """Look for forwarding records in these entries, which a join has changed (inside a transaction)."""
+    found: Move | None = None
+    for name in entries:
+        segment = segment_name(name)
+        if segment is None or segment.scope:
+            continue
+        for value in replica.store.entry(name).values():
+            text = replica.store.body(name, value)
+            if text is None or MOVED.encode() not in text:
+                continue
+            for event in parse_lines(text):
+                move = read_move(event)
+                if move is not None and move.by == segment.dev:
+                    found = later(found, move)
+    if found is not None:
+        note(replica, found)
+
+
+def note(replica: Replica, move: Move) -> None:
+    """Remember a record when no later one is known (inside a transaction)."""
+    newest = later(_newest(replica), move)
+    replica.db.set_meta(_NEWEST, replica.codec.seal_row(msgspec.json.encode(newest)))
+
+
+def answer(replica: Replica, move: Move) -> None:
+    """A person has said what is to come of a record (inside a transaction)."""
+    replica.db.set_meta(_ANSWERED, move.id.encode())
+
+
+def waiting(replica: Replica) -> Move | None:
+    """The record that a person here has not answered yet: of another device that belongs to the memory, and of a place at
+    which this one does not publish."""
+    move, ring = _newest(replica), replica.ring
+    if move is None or ring is None or replica.db.get_meta(_ANSWERED) == move.id.encode():
+        return None
+    if move.by == replica.device.id or move.by not in ring.view.members:
+        return None
+    return None if move.to in replica.config.providers else move
+
+
+def _newest(replica: Replica) -> Move | None:
+    stored = replica.db.get_meta(_NEWEST)
+    return msgspec.json.decode(replica.codec.open_row(stored), type=Move) if stored else None
+
+
+def words_of_move(replica: Replica, move: Move) -> str:
+    """What a person is told of a record that waits for an answer, and how to give one."""
+    ring = replica.ring
+    person = ring.view.members.get(move.by) if ring is not None else None
+    who = f"{person.label} ({move.by})" if person is not None else move.by
+    return (
+        f"{who} moved this memory from {', '.join(move.left)} to {move.to} on {move.at[:10]}, and this device does not "
+        "publish there: what it writes is not seen there, nor what others write there here. To go there too: "
+        "ipfsmem providers follow (with its address, where that is another one here; --decline to stay)"
+    )

@@ -1,0 +1,57 @@
+"""Events that the format gives a meaning: by the vectors, which say what counts and what is an event like any other."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from ipfsmem.bundle.program_events import check_kind, moved_data, read_move, read_vault, vault_data
+from ipfsmem.errors import UsageError
+
+
+def maker() -> ModuleType:
+    spec = spec_from_file_location("make", Path(__file__).with_name("make_program_event_vectors.py"))
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MAKER = maker()
+VECTORS = json.loads(MAKER.TARGET.read_text("utf-8"))
+
+
+def test_the_file_is_what_the_program_makes() -> None:
+    assert MAKER.TARGET.read_text("utf-8") == MAKER.text()
+
+
+def test_what_counts_and_what_does_not() -> None:
+    """Format section 1.4, said once more by hand: the first rows of each kind count, the others do not."""
+    moves = [row["move"] is not None for row in VECTORS["rows"] if row["event"]["type"] == "ipfsmem-moved"]
+    vaults = [row["vault"] is not None for row in VECTORS["rows"] if row["event"]["type"] == "ipfsmem-vault"]
+    assert moves == [True] * 6 + [False] * 12 and vaults == [True] * 2 + [False] * 11
+    assert [row["id"] for row in VECTORS["newest"]] == [
+        "11bbccddeeff0022-1",
+        "11bbccddeeff0022-1",
+        "00aabbccddeeff11-7",
+    ]
+
+
+def test_what_is_written_is_read() -> None:
+    base = {"ts": "2026-04-14T12:03:12.000Z", "id": "00aabbccddeeff11-1"}
+    move = read_move({**base, "type": "ipfsmem-moved", **moved_data(tuple(f"p{n}" for n in range(20)), "q")})
+    assert move is not None and (len(move.left), move.to, move.by) == (16, "q", "00aabbccddeeff11")
+    vault = read_vault(
+        {**base, "type": "ipfsmem-vault", "address": "0x" + "ab" * 20, "key_number": 3, "name": "work"}
+    )
+    assert vault is not None and read_vault({**base, "type": "ipfsmem-vault", **vault_data(vault)}) == vault
+
+
+def test_nobody_else_writes_such_events() -> None:
+    with pytest.raises(UsageError):
+        check_kind("ipfsmem-anything")
+    check_kind("moved")

@@ -1,0 +1,223 @@
+"""A move leaves a forwarding record at the old place; it is followed when a person says so (finding L14)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from ipfsmem_providers.directory import DirectoryProvider
+
+from ipfsmem.bundle.program_events import MOVED
+from ipfsmem.content.cid import CID
+from ipfsmem.errors import ConfigError, NotFoundError, ProviderUnavailable, UsageError
+from ipfsmem.memory import Memory, Mode
+from ipfsmem.replica.replica import World
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.sync.report import SyncReport
+from ipfsmem.testing import MockClock, SeededRandom
+
+WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
+
+
+class Homes:
+    """Devices of one memory, over real folders that are named by path."""
+
+    def __init__(self, folder: Path, mode: Mode = "encrypted-ipfs") -> None:
+        self.folder, self.mode = folder, mode
+        self.clock = MockClock()
+        for place in ("p", "q"):
+            (folder / place).mkdir()
+        self.p, self.q = str(folder / "p"), str(folder / "q")
+
+    def create(self, name: str) -> Memory:
+        return Memory.create("m", self.mode, provider=self.p, unlock=WALLET, **self._given(name))  # type: ignore[arg-type]
+
+    def restore(self, name: str, provider: str | None = None) -> Memory:
+        memory = asyncio.run(
+            Memory.restore(
+                "m", mode=self.mode, provider=provider or self.p, unlock=WALLET, **self._given(name)
+            )  # type: ignore[arg-type]
+        )
+        memory._root = None
+        return memory
+
+    def _given(self, name: str) -> dict[str, object]:
+        return {
+            "unprotected_keys": True,
+            "public_ok": True,
+            "home": self.folder / name,
+            "label": name,
+            "world": World(lambda: self.clock.ms, SeededRandom(name)),
+        }
+
+    def sync(self, memory: Memory) -> SyncReport:
+        self.clock.advance(1)
+        return asyncio.run(memory.sync())
+
+    def pair(self) -> tuple[Memory, Memory]:
+        a = self.create("a")
+        a.write("tone", "x")
+        self.sync(a)
+        c = self.restore("c")
+        self.sync(a)
+        self.sync(c)
+        return a, c
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> Homes:
+    return Homes(tmp_path)
+
+
+def told(report: SyncReport) -> str:
+    return "\n".join(notice.text for notice in report.notices if notice.kind == "moved")
+
+
+def test_l14_a_move_is_told_at_the_old_place_and_followed(homes: Homes) -> None:
+    """Finding L14 (move_alone): each was at a place where the other was not, and nobody said so."""
+    a, c = homes.pair()
+    moved = asyncio.run(a.move(homes.q))
+    assert len(moved.told) == 1 and homes.p in moved.told[0] and not moved.untold
+    a.write("k", "after the move")
+    homes.sync(a)
+    c.write("k2", "at the old place")
+    report = homes.sync(c)
+    assert homes.q in told(report) and "a (" in told(report) and "providers follow" in told(report)
+    assert any("providers follow" in notice for notice in c.status().notices)
+    assert c.read("k") is None and [*c.replica.config.providers] == [homes.p], "nothing is followed unasked"
+    report = asyncio.run(c.follow())
+    assert [*c.replica.config.providers] == [homes.q] and c.read("k") is not None
+    homes.sync(a)
+    assert a.read("k2") is not None
+    assert not told(homes.sync(c)) and not any("follow" in notice for notice in c.status().notices)
+    # The mover itself, and whoever comes to the new place, is told nothing.
+    assert not told(homes.sync(a))
+    e = homes.restore("e", homes.q)
+    assert e.restored is not None and not told(e.restored)
+
+
+def test_who_comes_to_the_old_place_later_is_told_too(homes: Homes) -> None:
+    a, _ = homes.pair()
+    asyncio.run(a.move(homes.q))
+    e = homes.restore("e")
+    assert e.restored is not None and homes.q in told(e.restored)
+    e.write("k", "here")
+    asyncio.run(e.follow())
+    homes.sync(a)
+    assert a.read("k") is not None
+
+
+def test_a_person_may_stay_and_hears_of_the_next_move(homes: Homes) -> None:
+    a, c = homes.pair()
+    asyncio.run(a.move(homes.q))
+    assert told(homes.sync(c))
+    assert c.decline().to == homes.q
+    assert not told(homes.sync(c)) and c.moved() is None
+    with pytest.raises(NotFoundError):
+        asyncio.run(c.follow())
+    third = homes.folder / "r"
+    third.mkdir()
+    asyncio.run(a.sync(provider=[homes.p, homes.q]))
+    asyncio.run(a.move(str(third), source=homes.q))
+    homes.sync(a)
+    assert str(third) in told(homes.sync(c))
+
+
+def test_nobody_is_followed_to_a_place_that_holds_nothing_of_it(homes: Homes) -> None:
+    """The record is a member's word, and its address may mean something else on this machine."""
+    a, c = homes.pair()
+    asyncio.run(a.move(homes.q))
+    homes.sync(c)
+    empty = homes.folder / "empty"
+    empty.mkdir()
+    with pytest.raises(NotFoundError, match="shows nothing of this memory"):
+        asyncio.run(c.follow(str(empty)))
+    assert not list(empty.glob("**/*.car")), "nothing was sent there"
+    (homes.folder / "q").rename(homes.folder / "elsewhere")
+    with pytest.raises(ProviderUnavailable) as caught:
+        asyncio.run(c.follow())
+    assert "providers follow SPEC" in caught.value.hint
+    with pytest.raises(ConfigError):
+        asyncio.run(c.follow("no-such-kind:x"))
+    assert [*c.replica.config.providers] == [homes.p] and c.moved() is not None
+    asyncio.run(c.follow(str(homes.folder / "elsewhere")))
+    assert [*c.replica.config.providers] == [str(homes.folder / "elsewhere")]
+
+
+def test_one_of_several_places_is_left(homes: Homes) -> None:
+    a, c = homes.pair()
+    third = homes.folder / "r"
+    third.mkdir()
+    for memory in (a, c):
+        memory.add_provider(str(third))
+        homes.sync(memory)
+    asyncio.run(a.move(homes.q, source=homes.p))
+    assert homes.q in told(homes.sync(c))
+    asyncio.run(c.follow())
+    assert [*c.replica.config.providers] == [str(third), homes.q]
+
+
+def test_an_old_place_that_takes_nothing_is_named(homes: Homes) -> None:
+    class Full(DirectoryProvider):
+        full = False
+
+        async def put_car(self, root: CID, blocks: object, *, name: str) -> CID:
+            if self.full:
+                raise ProviderUnavailable("the disk is full")
+            return await super().put_car(root, blocks, name=name)  # type: ignore[arg-type]
+
+    a, _ = homes.pair()
+    old = Full(Path(homes.p))
+    a._providers = [old]
+    a.write("k", "text")
+    old.full = True
+    moved = asyncio.run(a.move(homes.q))
+    assert moved.untold == [old.name] and not moved.told
+    assert homes.restore("e", homes.q).read("k") is not None
+
+
+def test_the_record_of_a_device_that_was_revoked_since_is_not_shown(homes: Homes) -> None:
+    a, c = homes.pair()
+    asyncio.run(a.move(homes.q))
+    homes.sync(c)
+    assert c.moved() is not None
+    c.unlock(WALLET)
+    asyncio.run(c.revoke(a.device))
+    assert c.moved() is None
+
+
+def test_only_the_program_says_such_things(homes: Homes) -> None:
+    a, c = homes.pair()
+    with pytest.raises(UsageError, match="the program's own"):
+        a.note(MOVED, to="evil:x", **{"from": [homes.p]})
+    # An import brings events under ids of their own, which count for nothing.
+    blob = (
+        '{"files":{},"timeline":[{"ts":"2026-01-02T00:00:00.000Z","type":"ipfsmem-moved","id":"'
+        f'{c.device}-1","from":["{homes.p}"],"to":"evil:x"}}]}}'
+    )
+    a.import_(blob)
+    homes.sync(a)
+    assert not told(homes.sync(c)) and c.moved() is None and len(c.timeline()) == 1
+
+
+def test_a_public_memory_tells_no_path_of_this_device(tmp_path: Path) -> None:
+    homes = Homes(tmp_path, "ipfs")
+    a, c = homes.pair()
+    asyncio.run(a.move(homes.q))
+    (event,) = [event for event in a.timeline() if event["type"] == MOVED]
+    assert (event["from"], event["to"]) == (["directory"], "directory")
+    assert "providers follow" in told(homes.sync(c))
+    asyncio.run(c.follow(homes.q))
+    assert [*c.replica.config.providers] == [homes.q] and c.moved() is None
+
+
+def test_a_token_in_an_address_is_in_no_event(homes: Homes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEER_TOKEN", "a-secret-token")
+    a, _ = homes.pair()
+    for spec in (
+        "peer:https://user:pass@host.example/x?token=a-secret-token",
+        "peer:https://host.example/a-secret-token",
+    ):
+        shown = a._shown(spec)
+        assert "a-secret-token" not in shown and "pass" not in shown and "host.example" in shown
