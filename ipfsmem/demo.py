@@ -207,7 +207,7 @@ class Demo:
         found = "a memory"
         try:
             asyncio.run(
-                Memory.restore(
+                Memory.recover(
                     NAMESPACE,
                     provider=str(self.provider),
                     unlock=Unlock(RawKeySigner(secrets.token_bytes(32))),
@@ -226,7 +226,7 @@ class Demo:
         carried = self.home_b / "wallet.json"
         shutil.copy(self.home_a / "wallet.json", carried)
         self._b = asyncio.run(
-            Memory.restore(
+            Memory.recover(
                 NAMESPACE,
                 provider=str(self.provider),
                 unlock=Unlock(self._signer(carried)),

@@ -31,6 +31,7 @@ from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.late import late_values
 from ipfsmem.storage.memories import Listed, Memories
 from ipfsmem.storage.readings import Reading, Seen, Unsettled
+from ipfsmem.storage.undoing import Undone, undo
 from ipfsmem.storage.working_copies import PLAIN_MODES, FolderFacts, WorkingCopies
 from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.forwarding import waiting, words_of_move
@@ -39,6 +40,7 @@ from ipfsmem.sync.names import oldest_put, what_is_forgotten
 from ipfsmem.sync.presence import Presence, described
 from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.unready import Unready
+from ipfsmem.versions import History, find_text, history, read_past
 
 #: So many roots that could go are worth a word in `status`.
 TELL_SUPERSEDED = 50
@@ -291,8 +293,13 @@ class LocalMemory:
         self._show(key)
         return written
 
-    def read(self, key: str) -> Reading | None:
-        """One memory as it is shown, None when there is none; its token goes to the write that has seen it."""
+    def read(self, key: str, *, root: str | None = None) -> Reading | None:
+        """One memory as it is shown, None when there is none; its token goes to the write that has seen it.
+
+        `root`: as a published root shows it that is kept here (its CID, or the beginning); NotFoundError when it does not.
+        """
+        if root is not None:
+            return read_past(self._memories, key, root)
         self._take(key)
         return self._memories.read(key)
 
@@ -457,6 +464,34 @@ class LocalMemory:
         """The roots that this device knows, newest first."""
         with self.replica.reading():
             return log(self.replica)
+
+    def history(self, key: str) -> History:
+        """Every text of a memory that this device can find, now and in the roots that it keeps, the newest first."""
+        self._take(key)
+        return history(self._memories, key)
+
+    def restore(
+        self, root: str | None, key: str, *, text: str | None = None, seen: Seen | None = None
+    ) -> Reading:
+        """Bring an older text of a memory back: what `root` shows, or the one whose SHA-256 begins with `text`.
+
+        It replaces what `seen` was shown, else what is shown now (or the forget). Raises NotFoundError, UsageError,
+        ChangedError.
+        """
+        self._take(key)
+        data, of = find_text(self._memories, key, root, text)
+        written = self._memories.restore(key, data, of, seen=seen)
+        self._show(key)
+        return written
+
+    def undo(self) -> Undone:
+        """Undo the last write, forget, resolve, restore or undo that was made on this device through this program.
+
+        Raises NotFoundError when there is none, ChangedError when the memory was changed since.
+        """
+        done = undo(self._memories)
+        self._show(done.key)
+        return done
 
     def diff(self, root_a: str | None = None, root_b: str | None = None) -> list_[DiffLine]:
         """Memories that differ between two states: `root_a` (None: the root published last) and `root_b` (None: now)."""

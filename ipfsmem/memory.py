@@ -137,7 +137,7 @@ class Memory(SyncedMemory):
             )
         try:
             return _run(
-                cls.restore(
+                cls.recover(
                     namespace,
                     provider=chosen,
                     unlock=unlock,
@@ -254,7 +254,7 @@ class Memory(SyncedMemory):
             await channels.aclose()
 
     @classmethod
-    async def restore(
+    async def recover(
         cls,
         namespace: str | None = None,
         *,

@@ -198,6 +198,8 @@ class SyncedMemory(LocalMemory):
         return NewWords(member_id(words.admin_public), label, to_words(secret), older, problem, report)
 
     def _unlocked(self) -> RootKeys:
+        if self.replica.ring is None:
+            raise UsageError(f"a memory in mode {self.mode} has no members")
         if self._root is None:
             raise MembershipError(
                 "this takes the wallet or the recovery words",
@@ -273,7 +275,7 @@ class SyncedMemory(LocalMemory):
     async def _bring_back(
         self, root: RootKeys, progress: Progress, *, damaged_ok: bool = False
     ) -> SyncReport:
-        """The first sync of a restored memory; the root stays unlocked. See `Memory.restore`."""
+        """The first sync of a restored memory; the root stays unlocked. See `Memory.recover`."""
         self._root = root
         channels = self._channels()
         self.scan()

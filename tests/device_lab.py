@@ -92,7 +92,7 @@ class Lab:
     ) -> Memory:
         """Bring the memory to a device that has nothing but the root key; `hold`: the device stays unlocked."""
         memory = asyncio.run(
-            Memory.restore(
+            Memory.recover(
                 NAMESPACE,
                 provider=self.provider(name),
                 unlock=unlock,

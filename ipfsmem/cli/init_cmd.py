@@ -273,7 +273,7 @@ def _find(
     try:
         with nothing_made(), Meter(silent=here.json) as meter:
             return asyncio.run(
-                Memory.restore(
+                Memory.recover(
                     here.namespace, mode=mode, unlock=unlock, root_cid=root, progress=meter, **made
                 )
             )

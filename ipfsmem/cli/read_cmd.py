@@ -8,7 +8,7 @@ import click
 
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean_lines, is_terminal, write_bytes
-from ipfsmem.errors import NotFoundError
+from ipfsmem.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.storage.readings import Reading
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 @click.option(
     "--conflict", metavar="FILE", help="A conflict copy instead: its name from `ipfsmem conflicts`."
 )
-def command(here: Here, key: str, only_body: bool, conflict: str | None) -> None:
+@click.option("--root", metavar="CID", help="As it was in a published root: a CID from `ipfsmem history`.")
+def command(here: Here, key: str, only_body: bool, conflict: str | None, root: str | None) -> None:
     """Print the memory KEY, byte for byte.
 
     --json adds its SHA-256 (for write --if-match), the device that wrote it, and its conflicts.
     """
+    if conflict is not None and root is not None:
+        raise UsageError("--conflict and --root exclude each other")
     with here.memory() as memory:
-        reading = memory.read(key) if conflict is None else memory.read_conflict(key, conflict)
+        reading = memory.read(key, root=root) if conflict is None else memory.read_conflict(key, conflict)
     if reading is None:
         raise NotFoundError(f"there is no memory {key}", hint="See what there is with: ipfsmem list.")
     tell(here, reading, only_body=only_body)
@@ -44,6 +47,7 @@ def tell(here: Here, reading: Reading, *, only_body: bool) -> None:
                 "body": file.body,
                 "text": reading.data.decode(),
                 "token": reading.token,
+                "seen": reading.seen,
                 "device": reading.device,
                 "hlc": reading.hlc,
                 "merged": reading.merged,

@@ -66,7 +66,7 @@ def command(
     unlock = words or wallet.unlock(passphrase)
     with nothing_made(), Meter(silent=here.json) as meter:
         memory = asyncio.run(
-            Memory.restore(
+            Memory.recover(
                 here.namespace,
                 provider=provider or settings().provider,
                 unlock=unlock,

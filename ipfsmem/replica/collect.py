@@ -12,6 +12,7 @@ import msgspec
 from ipfsmem.content.cid import CID, PB_PREFIX
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.replica.database import Database
+from ipfsmem.replica.last_change import undo_blocks
 from ipfsmem.replica.others import kept_blocks
 from ipfsmem.replica.store import Store
 
@@ -50,6 +51,7 @@ def collect(store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: str
     needed.update(bytes(row[0])[4:] for row in run.execute("SELECT cid FROM folders"))
     needed.update(store.located())
     needed.update(kept_blocks(store))
+    needed.update(undo_blocks(store))
     for text, bases in run.execute("SELECT text, base FROM renders WHERE key != ?", (forgotten or "",)):
         needed.add(bytes(text))
         needed.update(bases[start : start + 32] for start in range(0, len(bases or b""), 32))

@@ -116,6 +116,10 @@ class Writing:
         mine, digest = self._replica.is_mine, sha256(body).hexdigest()
         return replaced_of(entry, replaces, digest, mine) or known_of(self._replica, entry, digest)
 
+    def again(self, name: str, value: Value) -> str:
+        """Write a text of the past beside what is there, with its clock and bases; its body must be at hand."""
+        return self._set(name, self.entry(name), (), msgspec.structs.replace(value, s=""))
+
     def forget(self, name: str, replaces: Sequence[str]) -> str:
         """The user's wish to forget: hides what others edit at the same time."""
         value = Value(b=(), body=None, h=self._tick(), kind=FORGOTTEN)

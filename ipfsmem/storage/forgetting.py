@@ -7,6 +7,7 @@ have them what was published is let go of by `gc`, by its own rules.
 from __future__ import annotations
 
 from ipfsmem.replica.collect import collect
+from ipfsmem.replica.last_change import drop_change
 from ipfsmem.replica.replica import Replica
 from ipfsmem.storage.memories import Memories
 
@@ -19,5 +20,6 @@ def erase(replica: Replica, memories: Memories, key: str) -> None:
     with replica.transaction():
         replica.store.checkpoint(folders=False)
         memories.overview.look(keep=True)
+        drop_change(replica)
         collect(replica.store, (), dry_run=False, forgotten=key)
     replica.db.empty_log()

@@ -6,6 +6,7 @@ was shown. A text that is not at hand is said to be "not fetched", never absent.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 
@@ -28,6 +29,7 @@ from ipfsmem.causal.view import (
 )
 from ipfsmem.causal.whose import is_own
 from ipfsmem.errors import ChangedError, FormatError, LimitError, NotFoundError, UsageError
+from ipfsmem.replica.last_change import note_change
 from ipfsmem.replica.many import blocks_here
 from ipfsmem.replica.others import entries_of_others, with_kept
 from ipfsmem.replica.replica import Replica
@@ -169,12 +171,15 @@ class Memories:
         """One memory, None when there is none (or it is forgotten). Raises NotFoundError when not fetched."""
         with self.replica.reading():
             entry = self.entry(check_key(key))
-            if self.forgotten():
-                return None
-            view = self.view(key, entry)
-            if view.data is None and view.not_fetched:
-                raise _not_fetched(key, view.not_fetched)
-            return _reading(view, entry)
+            return None if self.forgotten() else self.reading_of(key, entry)
+
+    def reading_of(self, key: str, entry: Entry) -> Reading | None:
+        """What an entry shows, of now or of the past (inside `reading`). Raises NotFoundError when not fetched."""
+        entry = self.entry(key, entry)
+        view = self.view(key, entry)
+        if view.data is None and view.not_fetched:
+            raise _not_fetched(key, view.not_fetched)
+        return _reading(view, entry)
 
     def read_conflict(self, key: str, file: str) -> Reading:
         """A conflict copy by its file name, `<key>.conflict-<8 hex>.md`. Raises NotFoundError."""
@@ -365,8 +370,21 @@ class Memories:
         text behind a bare token is not here any more, and when the memory was forgotten meanwhile: a text would stand
         hidden behind the forget. NotFoundError when a function needs a text that is not fetched.
         """
-        with writing(self.replica) as change:
+        with self._changing("write", key) as change:
             return self.write_in(change, key, data, seen=seen, if_match=if_match)
+
+    @contextlib.contextmanager
+    def _changing(self, operation: str, key: str) -> Iterator[Writing]:
+        """One transaction that changes one memory, and can be undone. Raises KeyNameError."""
+        name = self.checked_name(key)
+        with writing(self.replica) as change:
+            before = change.entry(name)
+            yield change
+            note_change(self.replica, operation, name, before, change.entry(name))
+
+    def shown_in(self, change: Writing, key: str) -> Reading | None:
+        """What is shown under a key, with what this transaction has written; None when no text is."""
+        return _reading(self._now(change, key), self.entry(key, change.entry(self.name(key))))
 
     def write_in(
         self,
@@ -389,7 +407,7 @@ class Memories:
         check_body(key, data)
         new = self._put(change, key, data, dots)
         entry = self.entry(key, change.entry(name))
-        shown = _reading(self._now(change, key), entry)
+        shown = self.shown_in(change, key)
         if shown is not None or new is None:
             return shown or Reading(key, data, tuple(entry))
         # A text with a greater clock is known and not fetched: what was written is all that can be shown.
@@ -448,6 +466,11 @@ class Memories:
             (value,) = entry.values()
             if value.body == sha256(data).hexdigest():
                 return None
+        self._check_not_hidden(key, entry, dots)
+        return change.put(name, data, dots)
+
+    def _check_not_hidden(self, key: str, entry: Entry, dots: Token) -> None:
+        """Refuse a text that would stand behind a forget which its writer has not seen."""
         if any(
             value.kind == FORGOTTEN and self.is_own(dot, "")
             for dot, value in entry.items()
@@ -457,7 +480,6 @@ class Memories:
                 f"{key} was forgotten meanwhile, so nothing was written",
                 hint="To have it again, write it without what was read before.",
             )
-        return change.put(name, data, dots)
 
     def forget(self, key: str, *, seen: Seen | None = None, if_match: str | None = None) -> bool:
         """Write the user's wish to forget. False when there was nothing to forget.
@@ -466,7 +488,7 @@ class Memories:
         does, and the rest stays behind the forget, listed under conflicts.
         """
         name = self.checked_name(key)
-        with writing(self.replica) as change:
+        with self._changing("forget", key) as change:
             entry = change.entry(name)
             view = self.view(key, entry)
             if if_match is not None:
@@ -496,7 +518,7 @@ class Memories:
         ChangedError.
         """
         name = self.checked_name(key)
-        with writing(self.replica) as change:
+        with self._changing("resolve", key) as change:
             if not change.entry(name):
                 raise NotFoundError(f"there is no memory {key}")
             dots = self._dots(change, key, seen)
@@ -517,7 +539,7 @@ class Memories:
         API token, an adapter or a folder (section 5.2). Raises NotFoundError, UsageError when there are several.
         """
         name = self.checked_name(key)
-        with writing(self.replica) as change:
+        with self._changing("promote", key) as change:
             entry = self.entry(key, change.entry(name))
             view = self.view(key, entry)
             if view.own and file is None and len(view.others) > 1:
@@ -540,9 +562,18 @@ class Memories:
             if copy is not None or not view.own:
                 dots = (*view.dots, *(copy.dots if copy is not None else ()))
                 change.put(name, data, tuple(dict.fromkeys(dots)), promoted=True)
-            shown = _reading(self._now(change, key), self.entry(key, change.entry(name)))
-            assert shown is not None
-            return shown
+            return self.shown_in(change, key) or Reading(key, data, tuple(change.entry(name)))
+
+    def restore(self, key: str, data: bytes, of: str = "", *, seen: Seen | None = None) -> Reading:
+        """Write a text of the past, whose word it is as it was then: it replaces what `seen` was shown, else what is
+        shown now, or the forget. Raises ChangedError.
+        """
+        check_body(key, data)
+        with self._changing("restore", key) as change:
+            dots = self._dots(change, key, seen)
+            self._check_not_hidden(key, change.entry(self.name(key)), dots)
+            new = change.put(self.name(key), data, dots, of=of, promoted=not of)
+            return self.shown_in(change, key) or Reading(key, data, (new,))
 
 
 def check_body(key: str, data: bytes) -> None:

@@ -40,7 +40,7 @@ def keys(words: list[str]) -> RootKeys:
 
 def restored(lab: Lab, device: str, words: list[str]) -> Memory:
     return asyncio.run(
-        Memory.restore(
+        Memory.recover(
             NAMESPACE,
             provider=str(lab.stick),
             unlock=keys(words),

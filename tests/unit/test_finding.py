@@ -52,7 +52,7 @@ def restore(
     **more: bool,
 ) -> Memory:
     return asyncio.run(
-        Memory.restore(
+        Memory.recover(
             "m", mode=mode, provider=provider, unlock=key, unprotected_keys=True, home=home, **more
         )
     )

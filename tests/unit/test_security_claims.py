@@ -184,7 +184,7 @@ def test_another_wallet_finds_and_opens_nothing(place: Place) -> None:
     provider = SimProvider(place.cloud)
     with pytest.raises(NoVaultError):
         asyncio.run(
-            Memory.restore(
+            Memory.recover(
                 "m", provider=provider, unlock=STRANGER, unprotected_keys=True, home=place.folder / "x"
             )
         )

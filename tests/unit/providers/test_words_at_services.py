@@ -33,7 +33,7 @@ def test_the_words_and_one_account(tmp_path: Path, kind: str) -> None:
         asyncio.run(a.sync())
         assert len(asyncio.run(there.open().pins(pin_name(words.head_public)))) == 1
         b = asyncio.run(
-            Memory.restore(
+            Memory.recover(
                 "m", provider=there.open(), unlock=words, unprotected_keys=True, home=tmp_path / "b"
             )
         )

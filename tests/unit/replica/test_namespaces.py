@@ -81,7 +81,7 @@ def test_u4_two_namespaces_never_share_a_vault(tmp_path: Path) -> None:
     for key in (label, words):
         with pytest.raises(ConfigError, match="alex on this device is that vault already"):
             asyncio.run(
-                Memory.restore(
+                Memory.recover(
                     "bob", provider=str(stick), unlock=key, unprotected_keys=True, home=tmp_path / "a"
                 )
             )
@@ -118,7 +118,7 @@ def test_a_further_one_is_looked_for_under_its_own_name(tmp_path: Path) -> None:
     make(tmp_path / "b", "other")
     with pytest.raises(NoVaultError):
         asyncio.run(
-            Memory.restore(
+            Memory.recover(
                 "alex", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b"
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.storage.readings import Reading
-from tests.device_lab import Lab, all_texts, body, lab_in
+from tests.device_lab import ROOT, Lab, all_texts, body, lab_in
 
 
 @pytest.fixture
@@ -257,6 +258,15 @@ def test_l13_a_process_that_forgets_at_once_does_not_break_the_answer(lab: Lab, 
             assert memory.write("tone", "text").file.body == "text"
             assert memory.write_text("tone", b"more\n").data == b"more\n"
         assert memory.read("tone") is None
+
+
+def test_l13_members_of_a_memory_without_a_vault(lab: Lab) -> None:
+    """Finding L13, the same thought: an unlocked memory in mode `none` has no ring, and says so."""
+    with Memory.load("m", "none") as memory:
+        memory.unlock(ROOT)
+        for call in (memory.revoke("x"), memory.rotate(), memory.new_words()):
+            with pytest.raises(UsageError, match="no members"):
+                asyncio.run(call)
 
 
 def test_forgetting_with_a_token_leaves_what_was_not_shown(lab: Lab) -> None:

@@ -58,7 +58,7 @@ def make(home: Path, provider: SimProvider, *, unlock: RootKeys | None = WALLET)
 
 def restore(home: Path, name: str, provider: SimProvider, unlock: RootKeys) -> Memory:
     return asyncio.run(
-        Memory.restore("m", provider=provider, unlock=unlock, unprotected_keys=True, home=home / name)
+        Memory.recover("m", provider=provider, unlock=unlock, unprotected_keys=True, home=home / name)
     )
 
 
@@ -340,7 +340,7 @@ def test_a_service_that_only_pins_lists_it_too(tmp_path: Path) -> None:
     assert len(under(cloud, words)) == 1
     other = SimProvider(SimCloud(), name="other", capabilities=msgspec.structs.replace(FULL, list=False))
     b = asyncio.run(
-        Memory.restore(
+        Memory.recover(
             "m",
             provider=[other, SimProvider(cloud, name="service", capabilities=can)],
             unlock=words,
@@ -646,12 +646,12 @@ def test_a_list_that_cannot_be_read_is_no_proof_that_there_is_nothing(tmp_path: 
     for key in (words, WALLET):
         with pytest.raises(ProviderError, match="no route"):
             asyncio.run(
-                Memory.restore(
+                Memory.recover(
                     "m", provider=[empty, down], unlock=key, unprotected_keys=True, home=tmp_path / "b"
                 )
             )
     b = asyncio.run(
-        Memory.restore(
+        Memory.recover(
             "m",
             provider=[down, pins_only(cloud, "up")],
             unlock=words,

@@ -119,7 +119,7 @@ def test_the_loop_of_the_caller_stays_the_current_one(opener: Opener, tmp_path: 
 
 def test_what_fails_on_the_way_is_closed_too(opener: Opener, tmp_path: Path) -> None:
     with pytest.raises(NoVaultError):
-        asyncio.run(Memory.restore("m", provider="one", unlock=ROOT, unprotected_keys=True, home=tmp_path))
+        asyncio.run(Memory.recover("m", provider="one", unlock=ROOT, unprotected_keys=True, home=tmp_path))
     assert opener.still_open() == []
     memory = create(tmp_path, "two")
     with pytest.raises(ConfigError):

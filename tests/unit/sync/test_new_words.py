@@ -74,7 +74,7 @@ def restore(
     home: Path, name: str, provider: SimProvider, unlock: RootKeys, mode: str = "encrypted-ipfs"
 ) -> Memory:
     return asyncio.run(
-        Memory.restore(
+        Memory.recover(
             "m",
             mode=mode,  # type: ignore[arg-type]
             provider=provider,

@@ -51,7 +51,7 @@ def restore(
     mode: str = "encrypted-ipfs",
 ) -> Memory:
     return asyncio.run(
-        Memory.restore(
+        Memory.recover(
             "m",
             mode=mode,  # type: ignore[arg-type]
             provider=provider,

@@ -1,0 +1,43 @@
+"""`ipfsmem history KEY`: the texts that one memory has had, and where each can be read."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.printing import clean, count, is_terminal, moment, size, style, table
+
+
+@ours("history")
+@click.argument("key")
+def command(here: Here, key: str) -> None:
+    """List every text of the memory KEY that this device can find, the one written last first.
+
+    The columns: when it was written and by which device, its SHA-256, its size, where it stands now, and the newest root
+    that holds it. Read one with `ipfsmem read KEY --root CID`, bring one back with `ipfsmem restore KEY`.
+    """
+    import msgspec
+
+    with here.memory() as memory:
+        found = memory.history(key)
+        labels = {person.id: person.label for person in memory.members()}
+    if here.json:
+        rows = [{**msgspec.to_builtins(one), "label": labels.get(one.device, "")} for one in found.versions]
+        here.emit({"key": key, "versions": rows, "roots_not_kept": found.gone})
+        return
+    lines = [
+        (
+            moment(one.written) or "imported",
+            labels.get(one.device, "") or one.device,
+            (one.sha256[:16] if is_terminal() else one.sha256) if one.sha256 is not None else "forgotten",
+            size(one.size) if one.size is not None else "" if one.sha256 is None else "not kept here",
+            ", ".join(filter(None, (one.now, "" if one.own else "others' word"))),
+            one.root or "",
+        )
+        for one in found.versions
+    ]
+    headings = ("written (UTC)", "device", "SHA-256", "size", "now", "root")
+    table(headings, lines, styles=("dim", "cyan", "bold", "", "green", "dim"))
+    if found.gone:
+        text = f"{count(found.gone, 'older root')} not kept on this device, so not looked at"
+        click.echo(style(clean(text), dim=True), err=True)

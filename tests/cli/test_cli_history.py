@@ -1,0 +1,65 @@
+"""`ipfsmem history`, `read --root`, `restore` and `undo`."""
+
+from __future__ import annotations
+
+from tests.cli_lab import Cli
+
+
+def _versions(cli: Cli) -> list[dict[str, object]]:
+    found = cli.ok("history", "tone", "--json").json["versions"]
+    assert isinstance(found, list)
+    return found
+
+
+def test_u9_an_older_text_is_found_read_and_brought_back(sealed: Cli) -> None:
+    """Finding U9: the way back on the command line."""
+    sealed.ok("write", "tone", "--body", "first")
+    sealed.ok("sync")
+    before = sealed.ok("read", "tone").out_bytes
+    sealed.ok("write", "tone", "--body", "second")
+    new, old = _versions(sealed)
+    assert (new["now"], new["root"], old["now"], old["label"]) == ("shown", None, "", "first")
+    rows = [line.split("\t") for line in sealed.ok("history", "tone").out.splitlines()]
+    assert [row[2] for row in rows] == [new["sha256"], old["sha256"]] and rows[1][5] == old["root"]
+    assert sealed.ok("read", "tone", "--root", str(old["root"])).out_bytes == before
+    assert sealed.ok("read", "tone", "--root", str(old["root"])[:20], "--body").out == "first\n"
+    assert sealed.ok("restore", "tone", "--root", str(old["root"])).out.strip() == old["sha256"]
+    assert sealed.ok("read", "tone").out_bytes == before
+    sealed.ok("undo")
+    assert sealed.ok("read", "tone", "--body").out == "second\n"
+    sealed.ok("restore", "tone", "--text", str(old["sha256"])[:10])
+    assert sealed.ok("read", "tone").out_bytes == before
+
+
+def test_u9_forgetting_is_undone(sealed: Cli) -> None:
+    sealed.ok("write", "tone", "--body", "first")
+    sealed.ok("forget", "tone")
+    assert "forgotten" in sealed.ok("history", "tone").out
+    assert sealed.ok("undo", "--json").json["undone"] == "forget"
+    assert sealed.ok("read", "tone", "--body").out == "first\n"
+    said = sealed.ok("undo").out
+    assert said.startswith("Undone: undo of tone, ") and "there is no such memory now" in said
+
+
+def test_wrong_input_is_one_line(sealed: Cli) -> None:
+    sealed.ok("write", "tone", "--body", "first")
+    sealed.ok("sync")
+    root = str(_versions(sealed)[0]["root"])
+    sealed.fails(4, "history", "nothing")
+    sealed.fails(12, "history", "Not a Key")
+    sealed.fails(2, "restore", "tone")
+    sealed.fails(2, "restore", "tone", "--text", "abc")
+    sealed.fails(4, "restore", "tone", "--text", "0" * 64)
+    sealed.fails(4, "restore", "other", "--root", root)
+    sealed.fails(4, "restore", "tone", "--root", "bafynothing")
+    sealed.fails(6, "restore", "tone", "--root", root, "--seen", "0" * 16)
+    sealed.fails(2, "read", "tone", "--root", root, "--conflict", "x.md")
+    sealed.fails(4, "read", "tone", "--root", "bafynothing")
+    sealed.fails(4, "read", "other", "--root", root)
+
+
+def test_a_local_memory_keeps_no_past(cli: Cli) -> None:
+    cli.fails(4, "undo")
+    cli.ok("write", "tone", "--body", "first")
+    cli.fails(4, "read", "tone", "--root", "bafy")
+    assert [row["now"] for row in _versions(cli)] == ["shown"]

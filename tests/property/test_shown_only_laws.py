@@ -1,0 +1,253 @@
+"""Of every operation that writes: what it replaces was in the token of its caller, all else stays (the fourth rule).
+
+One memory with plain files, texts of another device that come at any moment, and callers who hold readings of any age.
+Before and after each operation the values of all entries are compared. An operation that is refused changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
+from ipfsmem.causal.value import Entry
+from ipfsmem.errors import ChangedError, LimitError, NotFoundError
+from ipfsmem.storage.readings import Reading, Seen, Unsettled
+from tests.effort import cases
+from tests.files_lab import Lab
+
+KEYS = ("log", "tone")
+#: What may be refused, and then must leave no trace.
+REFUSED = (ChangedError, LimitError, NotFoundError)
+
+
+class World:
+    """A memory, and what its callers have in hand."""
+
+    def __init__(self, base: Path) -> None:
+        self.lab = Lab(base)
+        self.memory = self.lab.start()
+        self.count = 0
+        #: Everything that anybody was ever shown, with its key.
+        self.held: list[tuple[str, Reading | Unsettled]] = []
+        #: The dots that stand in each file, as of its last rendering.
+        self.rendered: dict[str, set[str]] = {}
+
+    def text(self) -> str:
+        self.count += 1
+        return f"text {self.count}\n\nline {self.count}"
+
+    def state(self) -> dict[str, Entry]:
+        store = self.memory.replica.store
+        with self.memory.replica.reading():
+            return {key: store.entry(f"m/{key}") for key in KEYS}
+
+    def shown(self, key: str) -> tuple[set[str], MemoryFile]:
+        """The dots that are shown now, and the text."""
+        with self.memory.replica.reading():
+            view = self.memory._memories.view(key)
+        return set(view.dots), parse_memory(view.data) if view.data is not None else MemoryFile()
+
+    def law(self, key: str, token: set[str], operation: Callable[[], object]) -> bool:
+        """Run an operation whose caller was shown `token`; false when it was refused."""
+        before = self.state()
+        try:
+            operation()
+        except REFUSED:
+            assert self.state() == before, "what was refused left a trace"
+            return False
+        after = self.state()
+        for one in KEYS:
+            gone = before[one].keys() - after[one].keys()
+            assert gone <= (token if one == key else set()), (
+                f"{one}: replaced, and never shown: {gone - token}"
+            )
+            for dot in before[one].keys() & after[one].keys():
+                assert after[one][dot] == before[one][dot]
+        return True
+
+    def note_files(self) -> None:
+        """Which dots stand in the files now: nothing where a file is older than what is shown."""
+        for key in KEYS:
+            file = self.lab.dir / f"{key}.md"
+            with self.memory.replica.reading():
+                view = self.memory._memories.view(key)
+            if file.exists() and file.read_bytes() == view.data:
+                self.rendered[key] = set(view.dots)
+
+    def caller(self, key: str, pick: int) -> tuple[Seen | None, set[str], MemoryFile | None]:
+        """What a caller says it has seen, the dots of it, and its text where the caller was given one."""
+        held = [item for at, item in self.held if at == key][-8:]
+        if not held or pick % 5 == 0:
+            return None, *self.shown(key)
+        item = held[pick % len(held)]
+        if pick % 3 == 0:
+            return item.seen, set(item.token), None
+        reading = item if isinstance(item, Reading) else item.shown
+        text = reading.file if reading is not None else None
+        return (item if pick % 3 == 1 else item.token), set(item.token), text if pick % 3 == 1 else None
+
+    # -- what happens --------------------------------------------------------------------------------------------------
+
+    def look(self, key: str) -> None:
+        reading = self.memory.read(key)
+        if reading is not None:
+            self.held.append((key, reading))
+        self.held += [(item.key, item) for item in self.memory.conflicts() if item.key == key]
+
+    def arrives(self, key: str, pick: int) -> None:
+        """A text of another device, which has seen some of what is here; the files are not brought up to date yet."""
+        entry = self.state()[key]
+        dots = tuple(dot for i, dot in enumerate(sorted(entry)) if (pick >> i) & 1)
+        try:
+            self.lab.remote(key, (self.text() + "\n").encode(), dots)
+        except LimitError:
+            return
+
+    def write(self, key: str, pick: int, parts: int) -> None:
+        """Any part given, the rest from the text behind the token."""
+        seen, token, text = self.caller(key, pick)
+        given: dict[str, Any] = {}
+        if parts & 1:
+            given["body"] = self.text()
+        if parts & 2:
+            given["description"] = f"described {self.count}"
+        if parts & 4:
+            given["tags"] = [f"tag{self.count}"]
+        if not given:
+            return
+        before = set(self.state()[key])
+        if not self.law(key, token, lambda: self.memory.write(key, **given, seen=seen)) or text is None:
+            return
+        for dot, value in self.state()[key].items():
+            data = self.memory.replica.store.body(f"m/{key}", value)
+            if dot not in before and data is not None:
+                made = parse_memory(data)
+                assert made.body == given.get("body", text.body)
+                assert made.description == given.get("description", text.description)
+                assert list(made.tags) == list(given.get("tags", text.tags))
+
+    def write_text(self, key: str, pick: int) -> None:
+        seen, token, _ = self.caller(key, pick)
+        self.law(key, token, lambda: self.memory.write_text(key, self.text().encode(), seen=seen))
+
+    def resolve(self, key: str, pick: int) -> None:
+        seen, token, _ = self.caller(key, pick)
+        data = self.text().encode() if pick & 1 else None
+        if seen is not None:
+            self.law(key, token, lambda: self.memory.resolve(key, data, seen=seen))
+
+    def forget(self, key: str, pick: int) -> None:
+        """Without a token the wish is about everything that this device knows."""
+        seen, token, _ = self.caller(key, pick)
+        if seen is None:
+            token = set(self.state()[key])
+        self.law(key, token, lambda: self.memory.forget(key, seen=seen))
+
+    def restore(self, key: str, pick: int) -> None:
+        seen, token, _ = self.caller(key, pick)
+        known = [v.sha256 for v in self._versions(key) if v.sha256 is not None and v.size is not None]
+        if known:
+            text = known[pick % len(known)]
+            self.law(key, token, lambda: self.memory.restore(None, key, text=text, seen=seen))
+
+    def _versions(self, key: str) -> list[Any]:
+        return self.memory.history(key).versions if self.state()[key] else []
+
+    def undo(self) -> None:
+        """What it takes away is what the last change put there."""
+        last = self._last()
+        if last is not None:
+            self.law(last[0], set(last[1]), self.memory.undo)
+
+    def _last(self) -> tuple[str, tuple[str, ...]] | None:
+        from ipfsmem.replica.last_change import last_change
+
+        found = last_change(self.memory.replica)
+        return (found.name[2:], found.came) if found is not None else None
+
+    def take_in(self, key: str, pick: int) -> None:
+        """An import: `merge` replaces nothing, `replace` what is shown; of two texts for a key the second nothing."""
+        known = [
+            data.decode()
+            for value in self.state()[key].values()
+            if (data := self.memory.replica.store.body(f"m/{key}", value)) is not None
+        ]
+        text = known[pick % len(known)] if known and pick & 2 else self.text()
+        files = {f"{key}.md": text, f"{key}.conflict-00000000.md": self.text()}
+        blob = json.dumps({"version": "memory/0.1", "files": files, "timeline": []})
+        replace = bool(pick & 1)
+        token = self.shown(key)[0] if replace else set()
+        done: list[Any] = []
+        self.law(
+            key,
+            token,
+            lambda: done.append(self.memory.import_(blob, strategy="replace" if replace else "merge")),
+        )
+        if not done[0].problems:
+            assert {data.encode() for data in files.values()} <= self.lab.texts()
+
+    def edit(self, key: str, pick: int) -> None:
+        """A program edits a file that may be older than the state. What it had not shown is merged, or stays."""
+        file = self.lab.dir / f"{key}.md"
+        if not file.exists():
+            return
+        stood, unseen = self.rendered.get(key, set()), self.state()[key]
+        file.write_bytes(
+            file.read_bytes() + f"edited {self.count}\n".encode() if pick & 1 else self.text().encode()
+        )
+        self.lab.clock.advance(120)
+        before = self.state()
+        self.lab.look()
+        after = self.state()
+        for dot in before[key].keys() - after[key].keys() - stood:
+            data = self.memory.replica.store.body(f"m/{key}", unseen[dot])
+            now = b"".join(self.lab.texts())
+            assert data is not None and all(line in now for line in data.split(b"\n"))
+        for dot in before[key].keys() & after[key].keys():
+            assert after[key][dot] == before[key][dot]
+
+    def render(self) -> None:
+        self.lab.look()
+
+
+KEY = st.sampled_from([*KEYS, *["tone"] * 5])
+PICK = st.integers(0, 63)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("look"), KEY),
+        st.tuples(st.just("arrives"), KEY, PICK),
+        st.tuples(st.just("arrives"), KEY, st.just(0)),
+        st.tuples(st.just("write"), KEY, PICK, st.integers(1, 7)),
+        st.tuples(st.just("write_text"), KEY, PICK),
+        st.tuples(st.just("resolve"), KEY, PICK),
+        st.tuples(st.just("forget"), KEY, PICK),
+        st.tuples(st.just("restore"), KEY, PICK),
+        st.tuples(st.just("take_in"), KEY, PICK),
+        st.tuples(st.just("edit"), KEY, PICK),
+        st.tuples(st.just("undo")),
+        st.tuples(st.just("render")),
+    ),
+    min_size=12,
+    max_size=30,
+)
+
+
+@settings(max_examples=cases(40, 2000), deadline=None, suppress_health_check=list(HealthCheck))
+@given(STEPS)
+def test_what_is_replaced_was_shown_to_its_writer(steps: list[tuple[Any, ...]]) -> None:
+    """Findings L5, L6, L13 and their relatives, over everything that writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        for name, *arguments in steps:
+            world.lab.clock.advance(1)
+            getattr(world, name)(*arguments)
+            world.note_files()
+            world.look("tone")
+        world.memory.close()
