@@ -9,7 +9,7 @@ knows nothing of sealing, and keeps entries as their canonical JSON text until s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -331,8 +331,11 @@ def diff_steps(
 
     Of a damaged tree, None is sent for a node that cannot be read: its prefix is put into `lost`, and nothing is said of
     what lies below. Without `lost` that raises DamagedError.
+
+    Raises FormatError for a node that is not what its hash or the split rule says.
     """
     found: list[Difference] = []
+    read: dict[str, Node] = {}
     frontier: list[tuple[str, bytes, list[Node]]] = []
     if mine.digest != theirs:
         frontier.append(("", theirs, [mine.top]))
@@ -345,7 +348,7 @@ def diff_steps(
                 continue
             if text is None:
                 raise DamagedError(f"state node {prefix or 'top'} cannot be read")
-            node = parse_node(prefix, text, digest)
+            node = read[prefix] = parse_node(prefix, text, digest)
             if node.entries is not None:
                 _compare(_entries_below(mine, ours, prefix), node.entries, found)
             else:
@@ -360,7 +363,28 @@ def diff_steps(
                     ):
                         following.append((prefix + digit, want, below))
         frontier = following
+    for prefix, node in read.items():
+        if node.children is not None and not _must_split(mine, read, lost or (), node):
+            raise FormatError(f"state node {prefix or 'top'} is an inner node that the split rule does not make")
     return found
+
+
+def _must_split(mine: Tree, read: Mapping[str, Node], lost: Collection[str], node: Node) -> bool:
+    """Whether more lies below an inner node than a leaf may hold. Its children were read, or equal ours, which the rule
+    made; an inner one among them has more than a leaf itself, or is found out by itself. Of a lost one nothing is known."""
+    count = size = 0
+    prefixes = [node.prefix + digit for digit in node.children or ()]
+    for prefix in sorted(prefixes, key=lambda prefix: prefix not in read):
+        if prefix in lost:
+            return True
+        child = read.get(prefix) or mine.find(prefix)
+        if child.entries is None:
+            return True
+        count += len(child.entries)
+        size += sum(entry_size(name, text) for name, text in child.entries.items())
+        if not is_leaf(count, size, len(node.prefix)):
+            return True
+    return False
 
 
 def _below(tree: Tree, ours: list[Node], prefix: str) -> list[Node]:
