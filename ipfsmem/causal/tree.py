@@ -365,7 +365,9 @@ def diff_steps(
         frontier = following
     for prefix, node in read.items():
         if node.children is not None and not _must_split(mine, read, lost or (), node):
-            raise FormatError(f"state node {prefix or 'top'} is an inner node that the split rule does not make")
+            raise FormatError(
+                f"state node {prefix or 'top'} is an inner node that the split rule does not make"
+            )
     return found
 
 

@@ -109,7 +109,12 @@ def open_commit(data: bytes, sealers: Iterable[Sealer]) -> SignedCommit:
             payload = sealer.open(COMMIT, b"", data)
         except OpenError:
             continue
-        return _parse(payload[64:], payload[:64])
+        signed = _parse(payload[64:], payload[:64])
+        if signed.commit.ek != sealer.epoch_key.id:
+            raise FormatError(
+                f"a commit says that it is under the key {signed.commit.ek!r}, and is under {sealer.epoch_key.id}"
+            )
+        return signed
     raise OpenError("the head is sealed under a key that this device does not hold")
 
 
@@ -126,9 +131,12 @@ def open_plain_commit(data: bytes) -> SignedCommit:
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise FormatError(f"commit.json is malformed: {error}") from None
     canonical.check_canonical(data, plain, "commit.json")
-    return _parse(
+    signed = _parse(
         canonical.unb64(plain.k, "commit.json"), canonical.unb64(plain.s, "a commit's signature", 64)
     )
+    if signed.commit.ek:
+        raise FormatError(f"a plain commit names the key {signed.commit.ek}")
+    return signed
 
 
 def _check_size(data: bytes) -> None:

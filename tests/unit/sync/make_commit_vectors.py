@@ -181,7 +181,11 @@ class Maker:
             ("sealed with a context", "open", self.head(good, ctx="head")),
             ("a flipped bit in the file", "open", flip(self.head(good))),
             ("a byte more in the file", "open", self.head(good) + b"\0"),
-            ("shorter than a signature", "format", Sealer(self.keys[-1], self.vault).seal(COMMIT, "", bytes(63))),
+            (
+                "shorter than a signature",
+                "format",
+                Sealer(self.keys[-1], self.vault).seal(COMMIT, "", bytes(63)),
+            ),
             ("a plain head", "open", Maker(plain=True).head(good)),
             ("empty", "open", b""),
         ]
@@ -227,7 +231,11 @@ def make() -> dict[str, Any]:
             "keyring": maker.keyring.decode(),
             "valid": valid,
             "refused": [
-                {"name": name, "why": why, **({"head": b64(data)} if len(data) < 200_000 else {"zeros": len(data)})}
+                {
+                    "name": name,
+                    "why": why,
+                    **({"head": b64(data)} if len(data) < 200_000 else {"zeros": len(data)}),
+                }
                 for name, why, data in maker.refused()
             ],
         }

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.canonical import unb64
+from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import (
     FormatError,
     IpfsmemError,
@@ -20,7 +21,6 @@ from ipfsmem.errors import (
 from ipfsmem.seal.ring import parse_keyring
 from ipfsmem.sync.heads import Opened, open_root
 from ipfsmem.sync.remote import RootFiles
-from ipfsmem.content.cid import raw_cid
 from tests.unit.sync.make_commit_vectors import make
 
 V: dict[str, Any] = json.loads(
@@ -44,7 +44,7 @@ def ids(rows: list[tuple[str, dict[str, Any]]]) -> list[str]:
 def opened(mode: str, row: dict[str, Any]) -> Opened:
     """What production code makes of a head beside its ring."""
     vault = bytes.fromhex(V[mode]["vault"])
-    head = unb64(row["head"]) if "head" in row else bytes(row["zeros"])
+    head = unb64(row["head"], "a head") if "head" in row else bytes(row["zeros"])
     files = RootFiles(
         root=raw_cid(bytes(32)),
         plain=mode == "plain",
