@@ -141,9 +141,10 @@ class SyncedMemory(LocalMemory):
     # -- members ---------------------------------------------------------------------------------------------
 
     async def revoke(self, member: str, *, progress: Progress = no_progress) -> SyncReport:
-        """End a device's membership, with all ids of its chain, and seal under a new key from now on.
+        """End a device's membership, with all ids that it went on under, and seal under a new key from now on.
 
-        Joins first and publishes in the same step. Needs `unlock`. What the device already holds it keeps.
+        Joins first and publishes in the same step. Needs `unlock`. What the device already holds it keeps. The report
+        says who is out (`revoked`).
         """
         root = self._unlocked()
         await self.sync(progress=progress)
@@ -153,8 +154,13 @@ class SyncedMemory(LocalMemory):
             frame = self.replica.store.frame
             ek = None if ring.plain else self.replica.world.random(32)
             at = next_hlc(frame.hlc, self.replica.world.now())
+            family = ring.view.ids_of(ring.view.family_of(member))
+            labels = dict.fromkeys(p.label for one in family if (p := ring.view.members.get(one)))
             self.replica.set_ring(ring_ops.revoke(ring, root.admin, member, at=at, counters=frame.ctx, ek=ek))
-        return await self.sync(progress=progress)
+        report = await self.sync(progress=progress)
+        who = f"{', '.join(labels) or 'it'} ({', '.join(family)})"
+        report.say("revoked", f"{who} is out: what it writes from now on is refused" + _new_key(ring.plain))
+        return report
 
     async def rotate(self, *, progress: Progress = no_progress) -> SyncReport:
         """Seal under a new key from now on. Needs `unlock`; bodies keep the key that they were sealed under."""
@@ -626,6 +632,10 @@ class SyncedMemory(LocalMemory):
         opened = self._opened.open(each_of(provider), standing=standing)
         if opened:
             self._providers = opened
+
+
+def _new_key(plain: bool) -> str:
+    return "" if plain else ", and what others write from now on it cannot read"
 
 
 def each_of(provider: Where) -> list[str | Provider]:

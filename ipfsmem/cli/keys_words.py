@@ -95,6 +95,8 @@ def _revoke(memory: Memory, going: list[Words], here: Here) -> None:
     for one in going:
         with Meter(silent=here.json) as meter:
             report = asyncio.run(memory.revoke(one.id, progress=meter))
+        # That it is revoked is said at the end, by label.
+        report.notices = [notice for notice in report.notices if notice.kind != "revoked"]
         if not here.json and report.notices:
             tell(report)
 

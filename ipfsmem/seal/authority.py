@@ -18,6 +18,8 @@ from ipfsmem.seal.objects import EpochKey
 from ipfsmem.seal.ring_keep import Facts, as_member, facts_of
 from ipfsmem.seal.statements import Epoch, Kind, Member, Revoke, Role, Statement, id_of_hex
 
+#: Why no key seals in a plain memory.
+PLAIN_REASON: Final = "this memory is not encrypted"
 RANK_ROOT: Final = 0
 RANK_ADMIN: Final = 1
 RANK_SUCCESSOR: Final = 2
@@ -396,7 +398,7 @@ def _reason(sealing: EpochKey | None, seals: tuple[int, str] | None, plain: bool
     if sealing is not None:
         return ""
     if plain:
-        return "this memory is not encrypted"
+        return PLAIN_REASON
     if seals is None:
         return "no key may seal since members were revoked: an admin must unlock and make a new one"
     return f"this device was not given the key {seals[1]} that seals now: an admin must unlock and give it"

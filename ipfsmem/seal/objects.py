@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -63,6 +64,7 @@ class EpochKey(msgspec.Struct, frozen=True):
         return [("epoch", self.epoch), ("id", self.id)]
 
 
+@lru_cache(maxsize=4096)
 def epoch_key(epoch: int, key: bytes, vault_tag: bytes) -> EpochKey:
     """An EpochKey with its id. Raises UsageError when a part has the wrong size."""
     if not 0 <= epoch <= MAX_EPOCH:

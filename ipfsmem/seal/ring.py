@@ -17,7 +17,7 @@ import msgspec
 
 from ipfsmem import canonical
 from ipfsmem.errors import FormatError, LimitError, MembershipError, OpenError
-from ipfsmem.seal.authority import Authority, evaluate, names_of
+from ipfsmem.seal.authority import PLAIN_REASON, Authority, evaluate, names_of
 from ipfsmem.seal.derive import vault_tag
 from ipfsmem.seal.objects import EK_BYTES, OVERHEAD, RING_BODY, EpochKey, Sealer, epoch_key, pad
 from ipfsmem.seal.primitives import box_open, x25519_public
@@ -31,6 +31,7 @@ from ipfsmem.seal.statements import (
     envelope,
     id_of_hex,
     open_envelope,
+    restore_envelope,
 )
 
 MAX_RING: Final = 1024 * 1024
@@ -206,6 +207,10 @@ class Ring:
             self._bytes = self._serialise()
         return self._bytes
 
+    def is_file(self, data: bytes) -> bool:
+        """Whether these are the bytes of this ring's keyring.json: then there is nothing to read in them."""
+        return self.view.reason in ("", PLAIN_REASON) and data == self.serialise()
+
     def dump(self) -> bytes:
         """Everything, keys in the clear, for this device's own protected state. Never to be published."""
         said = [envelope(st) for st in self.statements]
@@ -214,7 +219,7 @@ class Ring:
 
     @classmethod
     def restore(cls, data: bytes) -> Ring:
-        """The ring that `dump` wrote; every signature is checked again. Raises as `parse_keyring` does."""
+        """The ring that `dump` wrote, and that its device kept under its own key. Raises FormatError."""
         what = "the stored key ring"
         try:
             kept = _kept_decoder.decode(data)
@@ -222,7 +227,7 @@ class Ring:
             raise FormatError(f"{what} is not readable: {error}") from None
         canonical.check_canonical(data, kept, what)
         vault = canonical.unhex(kept.vault, "the vault tag of a key ring", 16)
-        statements = [open_envelope(item.k, item.s, vault) for item in kept.st]
+        statements = [restore_envelope(item.k, item.s, vault) for item in kept.st]
         spare = _unpack(kept.spare, vault, what)
         return cls(vault, statements, _unpack(kept.eks, vault, what), plain=kept.plain, spare=spare)
 
@@ -281,6 +286,13 @@ class Shown:
         self.statements = statements
         self.keys = keys
         self.plain = plain
+
+    @classmethod
+    def same(cls, ring: Ring) -> Shown:
+        """What a file shows that holds just this ring."""
+        shown = cls(ring.vault, ring.statements, ring.keys, ring.plain)
+        shown.alone = ring
+        return shown
 
     def ring(self) -> Ring:
         """The ring for a device that has none yet. Raises LimitError."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import threading
+from collections import OrderedDict
 from functools import lru_cache
 from typing import Final, Literal, NoReturn, TypeAlias
 
@@ -35,8 +37,8 @@ MAX_KEEP: Final = 256
 
 _SIGNED: Final = b"ipfsmem/v1/statement\x00"
 _POSSESSION: Final = b"ipfsmem/v1/possession\x00"
-#: Verified statements up to this many characters are remembered by number; longer ones, which cost memory, a few only.
-_SHORT: Final = 4096
+#: Verified statements are remembered within this many characters: a few of the largest rings.
+_MOST: Final = 8 * 1024 * 1024
 _ID: Final = 16
 _HLC: Final = 16
 _KEY: Final = 64
@@ -227,23 +229,57 @@ def open_envelope(k: str, s: str, vault: bytes) -> Statement:
     """
     if len(k) > MAX_PAYLOAD:
         raise LimitError(f"a ring statement has at most {MAX_PAYLOAD} bytes")
-    return _open_short(k, s, vault) if len(k) <= _SHORT else _open_long(k, s, vault)
-
-
-@lru_cache(maxsize=4096)
-def _open_short(k: str, s: str, vault: bytes) -> Statement:
-    return _open(k, s, vault)
-
-
-@lru_cache(maxsize=16)
-def _open_long(k: str, s: str, vault: bytes) -> Statement:
-    return _open(k, s, vault)
-
-
-def _open(k: str, s: str, vault: bytes) -> Statement:
+    known = _verified.get((vault, k, s))
+    if known is not None:
+        return known
     payload = canonical.unb64(k, "the payload of a ring statement")
     signature = canonical.unb64(s, "the signature of a ring statement", 64)
-    return _checked(payload, signature, vault)
+    found = _checked(payload, signature, vault)
+    _verified.put((vault, k, s), found)
+    return found
+
+
+def restore_envelope(k: str, s: str, vault: bytes) -> Statement:
+    """A statement that this device verified and kept under its own key: read again without another look at signatures.
+
+    Raises FormatError when it is none.
+    """
+    known = _verified.get((vault, k, s))
+    if known is not None:
+        return known
+    payload, signature = canonical.unb64(k, "a kept statement"), canonical.unb64(s, "its signature", 64)
+    found = Statement(payload, signature, hashlib.sha256(payload).hexdigest(), _read(payload))
+    _verified.put((vault, k, s), found)
+    return found
+
+
+class _Verified:
+    """Statements whose signatures were looked at, the latest ones, within a number of characters: whoever can publish
+    rings could fill the memory of everybody else."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._size = 0
+        self._items: OrderedDict[tuple[bytes, str, str], Statement] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[bytes, str, str]) -> Statement | None:
+        with self._lock:
+            if key in self._items:
+                self._items.move_to_end(key)
+            return self._items.get(key)
+
+    def put(self, key: tuple[bytes, str, str], statement: Statement) -> None:
+        with self._lock:
+            if key not in self._items:
+                self._size += len(key[1]) * 2
+            self._items[key] = statement
+            while self._size > self._most:
+                (_, old, _), _ = self._items.popitem(last=False)
+                self._size -= len(old) * 2
+
+
+_verified: Final = _Verified(_MOST)
 
 
 def _checked(payload: bytes, signature: bytes, vault: bytes) -> Statement:
@@ -260,6 +296,12 @@ def _checked(payload: bytes, signature: bytes, vault: bytes) -> Statement:
 
 def decode(payload: bytes) -> Body:
     """Read a payload strictly: one of the four kinds, no unknown field, canonical, every part of the right form."""
+    body = _read(payload)
+    _check(body)
+    return body
+
+
+def _read(payload: bytes) -> Body:
     raw = canonical.decode(payload, "a ring statement")
     kind = raw.get("t") if isinstance(raw, dict) else None
     cls = _KINDS.get(kind) if isinstance(kind, str) else None
@@ -272,7 +314,6 @@ def decode(payload: bytes) -> Body:
     # Defaults are filled in by convert: a payload without them reads the same and must not pass.
     if len(raw) != len(cls.__struct_fields__):
         raise FormatError(f"a {kind} statement lacks a field")
-    _check(body)
     return body
 
 

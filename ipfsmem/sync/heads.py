@@ -85,11 +85,12 @@ def open_root(
 
     Raises FormatError, LimitError, SignatureError, OpenError, MembershipError: the head is then dropped and reported.
     """
-    keyring = parse_keyring(files.keyring, vault)
-    if ring is not None and keyring.plain != ring.plain:
-        raise FormatError("the root is of the other mode (plain or encrypted)")
-    shown = keyring.unlock(box_secrets, (*ring.keys, *ring.spare) if ring is not None else ())
-    joined = shown.ring() if ring is None else ring.join(shown)
+    if ring is not None and ring.is_file(files.keyring):
+        shown, joined = Shown.same(ring), ring
+    else:
+        keyring = parse_keyring(files.keyring, vault)
+        shown = keyring.unlock(box_secrets, (*ring.keys, *ring.spare) if ring is not None else ())
+        joined = shown.ring() if ring is None else ring.join(shown)
     if files.head is None:
         return Opened(joined, None, shown)
     others: list[EpochKey] = []
@@ -100,7 +101,8 @@ def open_root(
             commit = open_commit(files.head, _sealers(joined.keys, vault))
         except OpenError:
             # It may be sealed under a key that the joined ring does not name any more.
-            others = [*joined.spare, *keyring.slot_keys(box_secrets)]
+            slots = parse_keyring(files.keyring, vault).slot_keys(box_secrets)
+            others = [*joined.spare, *slots]
             commit = open_commit(files.head, _sealers(others, vault))
     needed = tuple({key for key in others if key.id == commit.commit.ek})
     known, lacking = check_commit(commit, joined, vault, files.keyring, needed, held=held)

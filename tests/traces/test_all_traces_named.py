@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 from pathlib import Path
@@ -10,21 +11,25 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-TRACES = json.loads((Path(__file__).parent / "traces.json").read_text("utf-8"))
+EVERY = json.loads((Path(__file__).parent / "traces.json").read_text("utf-8"))
+TRACES = [trace for trace in EVERY if "part" not in trace]
+#: Those against which later parts of the format were written; a part is a letter.
+LATER = [trace for trace in EVERY if "part" in trace]
 
 
+@functools.cache
 def _numbers(kind: str) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                match = re.match(rf"test_{kind}_(\d\d)_", node.name)
+                match = re.match(rf"test_{kind}(\d\d)_", node.name)
                 if match:
                     found.setdefault(int(match[1]), []).append(f"{path.name}::{node.name}")
     return found
 
 
-NAMED = _numbers("trace")
+NAMED = _numbers("trace_")
 
 
 def test_the_list_is_whole() -> None:
@@ -39,4 +44,21 @@ def test_a_trace_has_a_test(trace: dict[str, object]) -> None:
 
 
 def test_every_way_to_lose_data_has_a_test() -> None:
-    assert set(_numbers("loss")) == set(range(1, 12))
+    assert set(_numbers("loss_")) == set(range(1, 12))
+
+
+def test_the_parts_are_whole() -> None:
+    parts: dict[str, list[int]] = {}
+    for trace in LATER:
+        parts.setdefault(trace["part"], []).append(trace["number"])
+    assert {
+        part: numbers == list(range(1, len(numbers) + 1)) for part, numbers in parts.items()
+    } == dict.fromkeys(parts, True)
+    assert len(parts["E"]) == 20
+
+
+@pytest.mark.parametrize("trace", LATER, ids=lambda trace: f"{trace['part']}{trace['number']}")
+def test_a_trace_of_a_part_has_a_test(trace: dict[str, object]) -> None:
+    part, number = str(trace["part"]).lower(), trace["number"]
+    assert isinstance(number, int)
+    assert _numbers(f"trace_{part}").get(number), f"no test_trace_{part}{number:02}_...: {trace['title']}"

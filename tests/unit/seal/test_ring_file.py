@@ -284,7 +284,7 @@ def test_size_is_foreseen() -> None:
     assert canonical.decode(ring.serialise(), "it")["v"] == 1
 
 
-def test_trace_s1_a_ring_is_of_a_vault_only_in_the_form_that_its_tag_says() -> None:
+def test_s1_a_ring_is_of_a_vault_only_in_the_form_that_its_tag_says() -> None:
     """Finding S1: the public genesis statement of a sealed vault does not make a plain ring, under either tag."""
     data = canonical.decode(new_ring().serialise(), "it")
     genesis = [one for one in data["open"] if b'"t":"genesis"' in canonical.unb64(one["k"], "it")]
@@ -296,7 +296,7 @@ def test_trace_s1_a_ring_is_of_a_vault_only_in_the_form_that_its_tag_says() -> N
         parse_keyring(canonical.encode(data | {"vault": PLAIN.hex()}))
 
 
-def test_trace_e3_a_statement_of_one_vault_is_nothing_in_another() -> None:
+def test_a_statement_of_one_vault_is_nothing_in_another() -> None:
     """Format-next trace E.3: what an admin said in vault B cannot be put into vault A."""
     said = says_member(ROOT, PHONE)
     shown = statements.envelope(said)
