@@ -136,6 +136,8 @@ def group(ctx: click.Context, version: bool, namespace: str | None, home: str | 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and answer its exit code; every error is printed here and nowhere else."""
+    for stream in (sys.stdout, sys.stderr):
+        _have_every_letter(stream)
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given[: given.index("--")] if "--" in given else "--json" in given
     if given == ["--version"]:
@@ -173,6 +175,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
             "Unexpected", text, "Run it again with IPFSMEM_DEBUG=1 for the traceback.", 70, as_json
         )
     return code if isinstance(code, int) else 0
+
+
+def _have_every_letter(stream: Any) -> None:
+    """Where the system's own encoding lacks letters (Windows writes cp1252 into pipes and files): UTF-8 for programs, and
+    marks in their place for a person's screen."""
+    if str(getattr(stream, "encoding", "utf-8")).lower().replace("-", "") == "utf8" or not hasattr(
+        stream, "reconfigure"
+    ):
+        return
+    if stream.isatty():
+        stream.reconfigure(errors="replace")
+    else:
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def kind_of(error: IpfsmemError) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 
 import click
 
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, clean_lines, count, style
 
+#: Pairs of lines that are compared at most.
+_MOST_PAIRS = 4_000_000
 _COLOUR = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -41,7 +44,7 @@ def command(here: Here, root_a: str | None, root_b: str | None, names: bool) -> 
             click.echo(f"{line.change}\t{clean(line.key)}")
             continue
         click.echo(style(f"{line.change} {clean(line.key)}", bold=True))
-        for text in difflib.unified_diff(_lines(line.before), _lines(line.after), n=2, lineterm=""):
+        for text in _differences(_lines(line.before), _lines(line.after)):
             if not text.startswith(("---", "+++")) or text[3:4] not in ("", " "):
                 click.echo("  " + style(clean_lines(text), fg=_COLOUR.get(text[:1])))
     if not names:
@@ -49,6 +52,27 @@ def command(here: Here, root_a: str | None, root_b: str | None, names: bool) -> 
             style(f"{count(len(lines), 'memory')} changed" if lines else "Nothing changed.", dim=True),
             err=True,
         )
+
+
+def _differences(old: list[str], new: list[str]) -> Iterable[str]:
+    """A unified diff. Two texts of very many lines that all differ are shown one after the other: comparing each line with
+    each would take minutes."""
+    if len(old) * len(new) <= _MOST_PAIRS:
+        return difflib.unified_diff(old, new, n=2, lineterm="")
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    gone, came = old[start : len(old) - end], new[start : len(new) - end]
+    if len(gone) * len(came) <= _MOST_PAIRS:
+        return difflib.unified_diff(gone, came, n=2, lineterm="")
+    return [
+        f"@@ -{start + 1},{len(gone)} +{start + 1},{len(came)} @@",
+        *("-" + x for x in gone),
+        *("+" + x for x in came),
+    ]
 
 
 def _text(data: bytes | None) -> str | None:

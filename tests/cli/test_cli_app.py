@@ -7,6 +7,7 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 
@@ -225,3 +226,33 @@ def test_old_roots_are_kept_as_long_everywhere() -> None:
     for command in (gc_cmd.command, providers_cmd.move_command):
         defaults = {parameter.name: parameter.default for parameter in command.params}
         assert (defaults["keep_roots"], defaults["keep_days"]) == (KEEP_ROOTS, KEEP_DAYS)
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("read", "snow")])
+def test_u17_letters_that_the_systems_encoding_lacks(cli: Cli, arguments: tuple[str, ...]) -> None:
+    """Finding U17: on Windows, where pipes are cp1252, any other letter ended a command with a UnicodeEncodeError."""
+    cli.ok("write", "snow", "--name", "☃ ✓", "--body", "日本")
+    done = subprocess.run(
+        [sys.executable, "-m", "ipfsmem.cli", *arguments],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0", "IPFSMEM_HOME": str(cli.home)},
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "☃ ✓" in done.stdout.decode("utf-8")
+
+
+def test_s15_a_diff_of_very_many_lines_is_shown_in_time() -> None:
+    """Finding S15's relative: comparing each of many lines with each takes minutes."""
+    from ipfsmem.cli.diff_cmd import _differences
+
+    old = [str(n * 7 % 9973) for n in range(60_000)]
+    new = [str(n * 11 % 9973) for n in range(60_000)]
+    start = time.perf_counter()
+    found = list(_differences(["same", *old, "end"], ["same", *new, "end"]))
+    assert time.perf_counter() - start < 5
+    assert sum(line[:1] == "-" for line in found) == sum(line[:1] == "+" for line in found) > 50_000
+    assert "-same" not in found and "+end" not in found
+    small = list(_differences(["same"] * 5000 + ["a"], ["same"] * 5000 + ["b"]))
+    assert small[-2:] == ["-a", "+b"]
+    assert list(_differences(["a", "b", "c"], ["a", "x", "c"]))[-4:] == [" a", "-b", "+x", " c"]
