@@ -92,6 +92,8 @@ class World:
         return not file.startswith("2/") or (self.second / ".ipfsmem" / "marker").exists()
 
     def out_read(self, file: str) -> None:
+        if not self.is_there(file):
+            return
         path = self.path(file)
         self.held[file] = path.read_bytes() if path.exists() else b""
 
