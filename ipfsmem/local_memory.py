@@ -6,6 +6,7 @@ and speaks one language for Python, the command line and all other faces. Making
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,11 +17,12 @@ import msgspec
 from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.bundle.program_events import check_kind
-from ipfsmem.causal.entries import memory_name
+from ipfsmem.causal.entries import entry_place, memory_name
+from ipfsmem.causal.value import split_dot
 from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.doctor import Finding, examine, passphrase_protected
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.errors import NotFoundError, StorageError, UsageError
 from ipfsmem.opening import VAULT_MODES
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
@@ -79,13 +81,6 @@ class ExportedFolder(msgspec.Struct, frozen=True):
 
     files: int
     left_out: LeftOut
-
-
-class Attached(msgspec.Struct, frozen=True):
-    """What came of `attach`: the folder, and what a person should know about the place where it lies."""
-
-    folder: FolderFacts
-    remarks: list_[str] = []
 
 
 class Late(msgspec.Struct, frozen=True):
@@ -165,6 +160,7 @@ class LocalMemory:
             [
                 *(self._files.notices() if self._files is not None else []),
                 *self._late_notices(),
+                *self._revoked_notices(),
                 *([forgotten] if forgotten else []),
                 *([words_of_move(self.replica, move)] if (move := waiting(self.replica)) is not None else []),
                 *self._superseded(),
@@ -189,6 +185,36 @@ class LocalMemory:
             return []
         return [
             f"{found:,} superseded roots take up room here and at the provider: let go of them with ipfsmem gc"
+        ]
+
+    def is_revoked(self) -> bool:
+        """Whether this device was revoked, as far as it knows."""
+        ring = self.replica.ring
+        return ring is not None and self.device in ring.view.revoked
+
+    def _let_go_when_revoked(self) -> None:
+        """A revoked device's folders are nobody's working copies any more; their files stay (format section 6)."""
+        if self._files is not None and self.is_revoked():
+            for facts in self.folders():
+                with contextlib.suppress(StorageError):  # it stays attached, and `status` says why
+                    self._files.detach(facts.path)
+
+    def _revoked_notices(self) -> list_[str]:
+        if not self.is_revoked():
+            return []
+        with self.replica.reading():
+            mine = self.replica.store.frame.seen.get(self.device)
+            known = mine.n if mine else 0
+            never = sorted(
+                entry_place(name)
+                for name, entry in self.replica.store.entries()
+                if any(dot[:16] == self.device and split_dot(dot)[1] > known for dot in entry)
+            )
+        if not never:
+            return ["this device was revoked: what it writes is taken by no other device"]
+        return [
+            f"this device was revoked, and these were never published: {', '.join(never)}. They go along with: ipfsmem export "
+            "--out FILE"
         ]
 
     def _late_notices(self) -> list_[str]:
@@ -544,7 +570,7 @@ class LocalMemory:
         scope: str | None = None,
         take_over: bool = False,
         timeline: bool = False,
-    ) -> Attached:
+    ) -> FolderFacts:
         """Make a folder a working copy of a scope (None: the nameless one): what is in it is taken in, what it lacks is
         written, and so it stays. It belongs to that scope alone; a scope may have several folders.
 
@@ -552,10 +578,9 @@ class LocalMemory:
         `timeline`: write `timeline/` into it although it stood there before. Raises UsageError for what cannot be one (a mode
         that keeps no plain files, another memory's folder), StorageError; then nothing was changed.
         """
-        files = self._plain_files()
-        facts, remarks = files.attach(folder, scope=scope or "", take_over=take_over, timeline=timeline)
+        made = self._plain_files().attach(folder, scope=scope or "", take_over=take_over, timeline=timeline)
         self._changed()
-        return Attached(facts, remarks)
+        return made
 
     def detach(self, folder: str | Path, *, gone: bool = False) -> list_[str]:
         """Let go of a working copy; every file in it stays as it is. Names of files that came out of what was set aside.

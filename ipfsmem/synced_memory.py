@@ -243,6 +243,7 @@ class SyncedMemory(LocalMemory):
             )
         finally:
             self.render()
+            self._let_go_when_revoked()
         for suspect in check.found:
             report.say("secret", f"{suspect}: sealed and published, but should it be in a memory?")
         report.conflicts = len(self._memories.conflicts())

@@ -29,16 +29,9 @@ def command(here: Here, folder: str, scope: str | None, take_over: bool, timelin
         made = memory.attach(folder, scope=scope, take_over=take_over, timeline=timeline)
         notices = memory.status().notices
     if here.json:
-        here.emit({**_facts(made.folder), "remarks": made.remarks})
+        here.emit(made)
         return
-    facts = made.folder
-    whose = f" of scope {clean(facts.scope)}" if facts.scope else ""
-    click.echo(f"{clean(facts.path)} is a working copy{whose} now: {count(facts.files, 'file')}.")
+    whose = f" of scope {clean(made.scope)}" if made.scope else ""
+    click.echo(f"{clean(made.path)} is a working copy{whose} now: {count(made.files, 'file')}.")
     for text in (*made.remarks, *notices):
         click.echo(style("note: ", fg="yellow") + clean(text))
-
-
-def _facts(facts: object) -> dict[str, object]:
-    import msgspec
-
-    return dict(msgspec.structs.asdict(facts))  # type: ignore[arg-type]

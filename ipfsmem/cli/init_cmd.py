@@ -29,6 +29,7 @@ from ipfsmem.errors import (
 
 if TYPE_CHECKING:
     from ipfsmem.config import VaultConfig
+    from ipfsmem.local_memory import Status
     from ipfsmem.memory import Memory, Mode
     from ipfsmem.opening import Unlock
     from ipfsmem.sync.report import SyncReport
@@ -149,7 +150,7 @@ def command(
                     "vault_tag": status.vault.tag if status.vault else None,
                     "keystore": str(keystore) if keystore else None,
                     "recovery_words": words,
-                    "warnings": _warnings(words, keystore),
+                    "warnings": [*_warnings(words, keystore), *_remarks(status)],
                     "sync": report,
                 }
             )
@@ -176,11 +177,18 @@ def command(
                 ("root", status.root or ""),
             ]
         )
+        for text in _remarks(status):
+            click.echo(style("note: ", fg="yellow") + clean(text))
         if report is not None and report.notices:
             tell(report)
         if failure is not None:
             raise failure
         click.echo(style("Next: ipfsmem write KEY --body TEXT", dim=True), err=True)
+
+
+def _remarks(status: Status) -> list[str]:
+    """What a person should know about the places where the plain files lie."""
+    return [text for folder in status.files for text in folder.remarks]
 
 
 def _check(

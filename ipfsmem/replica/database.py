@@ -192,6 +192,9 @@ class Database:
         run = self.connection.execute
         run("PRAGMA journal_mode=WAL")
         run("PRAGMA synchronous=FULL")
+        # On macOS only this reaches the disk itself; elsewhere it says nothing.
+        run("PRAGMA fullfsync=ON")
+        run("PRAGMA checkpoint_fullfsync=ON")
         run("PRAGMA secure_delete=ON")
         run("PRAGMA cache_size=-16000")
         version = run("PRAGMA user_version").fetchone()[0]

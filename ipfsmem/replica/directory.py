@@ -24,6 +24,8 @@ _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 #: Whether folders can be held by descriptor on this system.
 _BY_DESCRIPTOR = bool(_DIRECTORY) and {os.open, os.stat, os.rename, os.unlink, os.mkdir} <= os.supports_dir_fd
+#: Whether a plain rename never overwrites, as on Windows.
+_RENAME_KEEPS = os.name == "nt"
 _REPARSE = 0x400  # FILE_ATTRIBUTE_REPARSE_POINT: a link or junction of Windows
 
 
@@ -121,7 +123,7 @@ class Directory:
 
     def rename_new(self, name: str, other: Directory, new: str) -> bool | None:
         """Rename a file where nothing stands; False when something does. None where the system or disk cannot."""
-        if os.name == "nt":
+        if _RENAME_KEEPS:
             try:
                 os.rename(self._name(name), other._name(new))  # noqa: PTH104 - on Windows it never overwrites
             except FileExistsError:

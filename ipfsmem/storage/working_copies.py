@@ -30,7 +30,8 @@ _BEGUN = "working-copies"
 
 
 class FolderFacts(msgspec.Struct, frozen=True):
-    """One working copy, for people: `state` is "ok", "paused" or "not there", `note` says why."""
+    """One working copy, for people: `state` is "ok", "paused" or "not there", `note` says why; `remarks` are about the place
+    where it lies."""
 
     path: str
     scope: str
@@ -38,6 +39,7 @@ class FolderFacts(msgspec.Struct, frozen=True):
     files: int
     timeline: bool
     note: str = ""
+    remarks: list[str] = []
 
 
 class WorkingCopies:
@@ -100,11 +102,10 @@ class WorkingCopies:
 
     def attach(
         self, folder: str | Path, *, scope: str = "", take_over: bool = False, timeline: bool = False
-    ) -> tuple[FolderFacts, list[str]]:
+    ) -> FolderFacts:
         """Make a folder a working copy of a scope; what is in it is taken in, what it lacks is rendered.
 
-        `timeline`: write `timeline/` also into a folder that this program did not make. Answers with what a person should
-        know about the place. Raises UsageError, KeyNameError, StorageError; then nothing was changed.
+        `timeline`: write `timeline/` also into a folder that this program did not make. Raises UsageError, KeyNameError, StorageError; then nothing was changed.
         """
         self.begin()
         if scope:
@@ -124,7 +125,7 @@ class WorkingCopies:
             raise
         self.scan()
         self.render()
-        return self._facts(copy), remarks(place.path)
+        return self._facts(copy)
 
     def _row(self, place: Place, scope: str, timeline: bool) -> Copy:
         path = "" if place.path == self.own else str(place.path)
@@ -180,7 +181,8 @@ class WorkingCopies:
         files = Renders(self._replica.db, copy.copy.id).count()
         state = "ok" if there else "paused" if paused else "not there"
         note = paused or ("" if there else next(iter(copy.notices()), ""))
-        return FolderFacts(str(copy.folder.path), copy.copy.scope, state, files, copy.copy.timeline, note)
+        path = copy.folder.path
+        return FolderFacts(str(path), copy.copy.scope, state, files, copy.copy.timeline, note, remarks(path))
 
     def pause(self, folder: str | Path) -> None:
         """Leave a folder alone until a person says what counts there. Raises NotFoundError."""

@@ -339,7 +339,8 @@ class Scan:
         if gone + len(ready) > max(3, (total + gone) // 4):
             return (
                 f"{len(ready)} of {total} files are missing from {self._folder.path}; that is too many at once to be "
-                "taken for deletes, so nothing was deleted"
+                "taken for deletes, so nothing was deleted. To have them written again: ipfsmem folders put-back "
+                f"{self._folder.path}"
             )
         for row in ready:
             name = self._memories.name(row.key)

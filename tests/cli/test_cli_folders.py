@@ -85,3 +85,11 @@ def test_what_is_sealed_has_no_plain_files(sealed: Cli, tmp_path: Path) -> None:
     sealed.fails(2, "attach", str(tmp_path / "there"))
     assert sealed.ok("folders", "list", "--json").json == []
     assert not (tmp_path / "there").exists()
+
+
+def test_init_says_where_a_folder_lies_too(bare: Cli, tmp_path: Path) -> None:
+    place = tmp_path / "Dropbox" / "notes"
+    place.mkdir(parents=True)
+    said = bare.ok("init", "--mode", "local", "--memory-dir", str(place))
+    assert "note: " in said.out and "Dropbox" in said.out
+    assert any("Dropbox" in text for text in bare.ok("folders", "list", "--json").json[0]["remarks"])

@@ -70,6 +70,16 @@ def test_u17_macos_flushes_to_the_disk_itself(tmp_path: Path, monkeypatch: pytes
     assert len(synced) == 2
 
 
+def test_u17_the_database_is_flushed_to_the_disk_itself_on_macos(tmp_path: Path) -> None:
+    """Finding U17: SQLite asks for F_FULLFSYNC only when told to."""
+    db = Database(tmp_path)
+    assert [
+        db.connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("fullfsync", "checkpoint_fullfsync")
+    ] == [1, 1]
+    db.close()
+
+
 def test_u17_a_lock_on_windows_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Finding U17: the byte that Windows locks lies at 2 GiB, and the process id was written behind it."""
     import importlib.util

@@ -235,3 +235,28 @@ def test_collecting_old_roots_keeps_what_the_tree_needs(tmp_path: Path, stick: P
     a.scan()
     a.render()
     assert (tmp_path / "a" / "x" / "memory" / "log.md").read_bytes() == b"3\n\nsame\n"
+
+
+def test_a_revoked_devices_folder_is_let_go_of_and_what_was_never_published_is_named(
+    tmp_path: Path, stick: Path
+) -> None:
+    """Rule 34: its files stay, nobody writes to them any more, and what only it has is told."""
+    a = make(tmp_path, stick)
+    sync(a)
+    b = restore(tmp_path, stick)
+    place = tmp_path / "agent"
+    b.attach(place)
+    b.write("tone", "direct")
+    sync(a, b)
+    b.write("stranded", "never published")
+    files = {path.name: path.read_bytes() for path in place.glob("*.md")}
+    asyncio.run(a.revoke(b.device))
+    b._root = None
+    asyncio.run(b.sync())
+    assert b.folders() == [] and not (place / ".ipfsmem").exists()
+    assert {path.name: path.read_bytes() for path in place.glob("*.md")} == files
+    notices = "\n".join(b.status().notices)
+    assert "stranded" in notices and "ipfsmem export" in notices and "tone" not in notices
+    assert not a.is_revoked() and b.is_revoked()
+    a.close()
+    b.close()

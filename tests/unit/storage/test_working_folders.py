@@ -48,7 +48,7 @@ def test_two_folders_of_one_scope_show_the_same_and_an_edit_in_one_reaches_the_o
 ) -> None:
     second = tmp_path / "second"
     made = lab.memory.attach(second)
-    assert made.folder.state == "ok" and made.folder.files == 1
+    assert made.state == "ok" and made.files == 1
     assert (second / "role.md").read_bytes() == b"firmware\n"
     (second / "role.md").write_bytes(b"web\n")
     lab.look()
@@ -104,10 +104,10 @@ def test_subfolders_are_no_input_and_never_written_and_timeline_only_where_we_ma
     assert {event["type"] for event in lab.memory.timeline()} == {"waved", "theirs", "again"}
     assert lab.files()["timeline/2026-04-12.jsonl"].count(b"\n") == 1
     made = lab.memory.attach(tmp_path / "made")
-    assert made.folder.timeline and list((tmp_path / "made" / "timeline").iterdir())
+    assert made.timeline and list((tmp_path / "made" / "timeline").iterdir())
     asked = tmp_path / "asked"
     asked.mkdir()
-    assert lab.memory.attach(asked, timeline=True).folder.timeline and (asked / "timeline").is_dir()
+    assert lab.memory.attach(asked, timeline=True).timeline and (asked / "timeline").is_dir()
     lab.memory.close()
 
 
@@ -137,7 +137,7 @@ def test_own_lines_of_an_agents_index_travel_and_merge_by_line(tmp_path: Path) -
     assert not memory.conflicts()
     # In our own folder it is a memory file like any other.
     own = memory.attach(lab.home / "x" / "memory")
-    assert (Path(own.folder.path) / "memory-fe1ee863.md").read_bytes() == memory.read("memory-fe1ee863").data
+    assert (Path(own.path) / "memory-fe1ee863.md").read_bytes() == memory.read("memory-fe1ee863").data
     memory.forget("memory-fe1ee863")
     assert b"FIRST" not in lab.files().get("MEMORY.md", b"")
     memory.close()
@@ -358,6 +358,15 @@ def test_u17_where_folders_have_no_descriptors_everything_works_by_path(
 ) -> None:
     """Finding U17: Windows has neither descriptors of folders nor renames that exchange."""
     monkeypatch.setattr(directory, "_BY_DESCRIPTOR", False)
+    monkeypatch.setattr(directory, "_RENAME_KEEPS", True)
+    real = os.rename
+
+    def rename(old: str, new: str) -> None:
+        if os.path.lexists(new):
+            raise FileExistsError(new)
+        real(old, new)
+
+    monkeypatch.setattr(os, "rename", rename)
     lab = Lab(tmp_path, adopt=True)
     lab.dir.mkdir(parents=True)
     (lab.dir / "role.md").write_bytes(b"firmware\n")
@@ -365,6 +374,11 @@ def test_u17_where_folders_have_no_descriptors_everything_works_by_path(
     memory.write_text("role", b"web\n", seen=memory.read("role"))
     memory.write_text("new", b"new\n")
     (lab.dir / "new.md").write_bytes(b"edited\n")
+    folder: Any = lab.copy.folder
+    staged = folder.stage("there.md", b"ours\n")
+    (lab.dir / "there.md").write_bytes(b"somebody was first\n")
+    assert folder.create(staged, "there.md") is False and lab.files()["there.md"] == b"somebody was first\n"
+    folder.drop_aside(staged)
     (lab.dir / "link.md").symlink_to(tmp_path / "nowhere")
     lab.look()
     memory.forget("role")
