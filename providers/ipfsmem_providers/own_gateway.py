@@ -129,6 +129,10 @@ class OwnGateway:
         async for block in with_files(self._dag(root)):
             yield block
 
+    async def file(self, root: CID, path: tuple[str, ...], *, max_bytes: int) -> bytes | None:
+        """The bytes of a file under a root at the own gateway, as it gives them: unchecked. None when it does not."""
+        return await self._path(root, path, False, max_bytes) if self._client is not None else None
+
     def note_pins(self, roots: Iterable[CID]) -> None:
         """What is pinned there, newest first: where a block is looked for that no root leads to that was read here.
 
@@ -255,11 +259,13 @@ class OwnGateway:
             raise ProviderRefused(f"{self._url} answered other bytes: {error}") from None
         return answer.body
 
-    async def _path(self, root: CID, path: tuple[str, ...], raw: bool) -> bytes | None:
+    async def _path(
+        self, root: CID, path: tuple[str, ...], raw: bool, max_bytes: int = BLOCK_MAX
+    ) -> bytes | None:
         """What stands at a path, unchecked: its first block, or all of a file."""
         answer = await self._http.request(
             "GET", f"{self._url}/ipfs/{_address(Place(root, path))}{'?format=raw' if raw else ''}",
-            headers={"Accept": RAW_TYPE} if raw else None, allow=_CLOSED, max_bytes=BLOCK_MAX, redirects=3,
+            headers={"Accept": RAW_TYPE} if raw else None, allow=_CLOSED, max_bytes=max_bytes, redirects=3,
             what="get a file",
         )  # fmt: skip
         if answer.status == 403:

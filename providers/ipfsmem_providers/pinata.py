@@ -16,7 +16,7 @@ Settings of the same names in lower case win over the environment.
 A CAR keeps our tree, so its root is ours and anything else is an error. A folder is laid out by Pinata, which does not
 say how: it answers a root of its own, names point at that, and readers take it (the format allows any layout). Every
 publish sends the whole tree, once: there is no way to ask which blocks are there, and whether the plan takes CARs is
-asked with a small one (pinata_plan.py). One root has one entry with one name; our
+asked with a small one (pinata_plan.py). What a folder holds is compared with what was sent (pinata_proof.py). One root has one entry with one name; our
 root is kept beside it as keyvalue, so that an upload whose answer was lost is found again instead of repeated. Names
 (IPNS) are not kept here; pins are found by name on any device.
 """
@@ -29,11 +29,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ipfsmem.content.cid import CID, DAG_PB, parse_cid
-from ipfsmem.content.dagpb import decode_node
-from ipfsmem.errors import ConfigError, FormatError, ProviderError, ProviderRefused
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.errors import ConfigError, FormatError, ProviderRefused
 from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
-from ipfsmem_providers import pinata_api, pinata_plan, pinata_tus
+from ipfsmem_providers import pinata_api, pinata_plan, pinata_proof, pinata_tus
 from ipfsmem_providers.car_files import CarFiles
 from ipfsmem_providers.http import Http
 from ipfsmem_providers.http_body import Body, SpooledCar
@@ -119,7 +118,7 @@ class PinataProvider:
             there = await self._placed(root, name)
             if there is not None:
                 answered = await self._settled(there, root, name)
-                if answered is not None:
+                if answered == root or (answered and await self._holds(there, answered, root, car, name)):
                     return answered
             if self._cars is None and pinata_plan.SMALL < car.size <= ONE_REQUEST:
                 self._cars = await pinata_plan.takes_cars(
@@ -258,12 +257,34 @@ class PinataProvider:
                 hint="A plan that takes CARs has no such limit, nor has the legacy API (PINATA_API=legacy).",
             )
         keyvalues = {ROOT_KEY: str(root), pinata_plan.HOW_KEY: pinata_plan.FOLDER}
-        file = await self._api.upload(parts, name, keyvalues, car=False)
+        try:
+            file = await self._api.upload(parts, name, keyvalues, car=False)
+        except ProviderRefused as error:
+            error.hint = error.hint or pinata_proof.HINT
+            raise
         answered = await self._settled(file, None, name)
         if answered is None:
             raise self._http.unavailable("pinata took the folder and dropped it without a word")
-        await self._look(answered, parts)
+        wrong = await pinata_proof.wrong(self._reader, answered, parts, file.number_of_files)
+        if wrong:
+            await self._drop(file)
+            raise ProviderRefused(
+                f"pinata answered root {answered}, {wrong}", hint=f"Nothing points at it. {pinata_proof.HINT}"
+            )
         return answered
+
+    async def _holds(self, file: File, answered: CID, root: CID, car: SpooledCar, name: str) -> bool:
+        """Whether an earlier upload holds our tree, as far as can be told; one that does not is taken away."""
+        parts = await _parts(root, car, name)
+        wrong = await pinata_proof.wrong(self._reader, answered, parts, file.number_of_files)
+        if wrong:
+            _log.warning("pinata has an earlier upload %s, %s; it is sent again", answered, wrong)
+            await self._drop(file)
+        return not wrong
+
+    async def _drop(self, file: File) -> None:
+        self._recent = {key: pin for key, pin in self._recent.items() if pin.handle != file.id}
+        await self._api.delete(file.id)
 
     async def _settled(self, file: File, root: CID | None, name: str) -> CID | None:
         """The CID of an entry once it has one, listed under `name`; None when the entry is gone."""
@@ -288,23 +309,6 @@ class PinataProvider:
             await self._legacy.rename(cid, name)
         else:
             await self._api.rename(file_id, name)
-
-    async def _look(self, answered: CID, parts: list[tuple[str, Body]]) -> None:
-        """Whether the folder that Pinata made has our entries at its top; silent when it cannot be read yet."""
-        ours = {path.split("/")[1] for path, _ in parts if "/" in path}
-        if not ours or not self._reader.reads or answered.codec != DAG_PB:
-            return
-        try:
-            block = (await self._reader.get_blocks([answered])).get(answered)
-            theirs = {link.name for link in decode_node(block).links} if block is not None else ours
-        except (ProviderError, FormatError):
-            return
-        if not ours & theirs and len(ours) < 100:  # a sharded folder has other labels
-            raise ProviderRefused(
-                f"pinata answered root {answered}, which holds {', '.join(sorted(theirs)[:5]) or 'nothing'} instead of "
-                f"{', '.join(sorted(ours)[:5])}",
-                hint="Nothing points at it. Please report this to ipfsmem: Pinata changed its folders.",
-            )
 
     # -- pins ----------------------------------------------------------------------------------------------------
 
@@ -349,10 +353,20 @@ class PinataProvider:
     async def _put_legacy(self, root: CID, car: SpooledCar, name: str) -> CID:
         async for row in self._legacy.rows(**{"metadata[name]": name}):
             if row.name == name and str(root) in (row.ipfs_pin_hash, row.keyvalues.get(ROOT_KEY)):
-                return _cid(row.ipfs_pin_hash)
+                there = _cid(row.ipfs_pin_hash)
+                if there == root:
+                    return root
+                parts = await _parts(root, car, name)
+                if not await pinata_proof.wrong(self._reader, there, parts, row.number_of_files):
+                    return there
+                await self._legacy.unpin(str(there))
         parts = await _parts(root, car, name)
-        answered = _cid(await self._legacy.upload(parts, name, {ROOT_KEY: str(root)}))
-        await self._look(answered, parts)
+        done = await self._legacy.upload(parts, name, {ROOT_KEY: str(root)})
+        answered = _cid(done.ipfs_hash)
+        wrong = await pinata_proof.wrong(self._reader, answered, parts, done.number_of_files)
+        if wrong:
+            await self._legacy.unpin(str(answered))
+            raise ProviderRefused(f"pinata answered root {answered}, {wrong}", hint="Nothing points at it.")
         return answered
 
     async def _wait(self, waiting: Waiting, what: str) -> None:

@@ -40,6 +40,7 @@ class File(msgspec.Struct):
     name: str | None = None
     created_at: str | None = None
     keyvalues: dict[str, Any] | None = None
+    number_of_files: int | None = None
 
     @property
     def pending(self) -> bool:

@@ -31,6 +31,7 @@ class Row(msgspec.Struct):
     ipfs_pin_hash: str
     date_pinned: str | None = None
     metadata: Metadata | None = None
+    number_of_files: int | None = None
 
     @property
     def name(self) -> str:
@@ -47,8 +48,11 @@ class _Rows(msgspec.Struct):
     rows: list[Row]
 
 
-class _Pinned(msgspec.Struct):
+class Pinned(msgspec.Struct):
+    """What an upload answers."""
+
     ipfs_hash: str = msgspec.field(name="IpfsHash")
+    number_of_files: int | None = msgspec.field(name="NumberOfFiles", default=None)
 
 
 class Legacy:
@@ -58,8 +62,8 @@ class Legacy:
         self._api = api
         self._base = base
 
-    async def upload(self, parts: Iterable[tuple[str, Body]], name: str, keyvalues: dict[str, str]) -> str:
-        """Upload a folder (parts named `folder/path`) or one file; the CID that it answers."""
+    async def upload(self, parts: Iterable[tuple[str, Body]], name: str, keyvalues: dict[str, str]) -> Pinned:
+        """Upload a folder (parts named `folder/path`) or one file; the root that it answers."""
         form = Multipart()
         for file_name, body in parts:
             form.file("file", file_name, body, body.content_type)
@@ -69,7 +73,7 @@ class Legacy:
             "POST", f"{self._base}/pinning/pinFileToIPFS", body=form, idempotent=True,
             what="upload", scope="pinFileToIPFS",
         )  # fmt: skip
-        return answer.decode(_Pinned).ipfs_hash
+        return answer.decode(Pinned)
 
     async def rows(self, **filters: str) -> AsyncIterator[Row]:
         """Pins; filters as in the query (`metadata[name]`, `hashContains`)."""

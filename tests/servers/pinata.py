@@ -44,6 +44,9 @@ class Pinata:
         self.seen: list[str] = []
         self.sizes: list[int] = []  #: bytes of each upload's body
         self.paid = True  #: takes CARs
+        #: What v3 does with several files in one request, which its documents call unsupported: "kept" (a folder, as is
+        #: seen in the field), "first" (one file of them stays), "refused", or "uncounted" (one stays and nothing is said).
+        self.folders = "kept"
         self.rooted = True  #: its gateway serves roots only
         self.pending = 0  #: looks at an entry until a CAR's CID is there
         self.lost = False  #: CARs vanish while they are processed
@@ -114,9 +117,15 @@ class Pinata:
             if network != "public":
                 raise _error(400, "INVALID_REQUEST", "car is for the public network")
             return self._add_car(files[0][1], name, keyvalues)
-        cid = self._layout(files)
-        size = sum(len(data) for _, data in files)
-        return self._entry(str(cid), name, keyvalues, network, size, len(files))
+        if len(files) > 1 and self.folders == "refused":
+            raise _error(400, "INVALID_REQUEST", "Folder uploads are not supported")
+        kept = files if self.folders == "kept" else files[:1]
+        cid = self._layout(kept)
+        size = sum(len(data) for _, data in kept)
+        entry = self._entry(str(cid), name, keyvalues, network, size, len(kept))
+        if self.folders == "uncounted":
+            del entry["number_of_files"]
+        return entry
 
     def _add_car(self, data: bytes, name: str, keyvalues: dict[str, str]) -> dict[str, Any]:
         try:
@@ -325,6 +334,7 @@ class Pinata:
         self._check(request, LEGACY_KEY)
         fields, files = await _form(request)
         about = json.loads(fields.get("pinataMetadata", "{}"))
+        files = files if self.folders == "kept" else files[:1]
         cid = self._layout(files)
         entry = self._entry(
             str(cid), about.get("name") or "", about.get("keyvalues") or {}, "public",
@@ -332,7 +342,7 @@ class Pinata:
         )  # fmt: skip
         return web.json_response({
             "IpfsHash": str(cid), "PinSize": entry["size"], "Timestamp": entry["created_at"], "ID": entry["id"],
-            "Name": entry["name"], "NumberOfFiles": entry["number_of_files"], "MimeType": entry["mime_type"],
+            "Name": entry["name"], "NumberOfFiles": None if self.folders == "uncounted" else entry["number_of_files"], "MimeType": entry["mime_type"],
             "GroupId": None, "Keyvalues": entry["keyvalues"], "isDuplicate": entry["is_duplicate"],
         })  # fmt: skip
 
