@@ -170,9 +170,9 @@ def _ring(replica: Replica) -> Iterator[Finding]:
 
 
 def _shown(memories: Memories) -> Iterator[Finding]:
-    conflicts = memories.conflicts()
+    conflicts = memories.conflicts_everywhere()
     if conflicts:
-        keys = ", ".join(item.key for item in conflicts[:5])
+        keys = ", ".join(conflicts[:5])
         yield Finding(
             "warn",
             "conflicts",

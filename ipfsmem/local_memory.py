@@ -7,7 +7,7 @@ and speaks one language for Python, the command line and all other faces. Making
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -26,6 +26,7 @@ from ipfsmem.errors import NotFoundError, StorageError, UsageError
 from ipfsmem.opening import VAULT_MODES
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.scopes import live_scopes
 from ipfsmem.seal.authority import Person
 from ipfsmem.storage.exporting import Everything, LeftOut, everything, export_folder
 from ipfsmem.storage.forgetting import erase
@@ -139,7 +140,7 @@ class LocalMemory:
     def status(self) -> Status:
         """Counts and state, local."""
         self._look()
-        shown, not_fetched = self._memories.counts()
+        shown, not_fetched = self._memories.counts(everywhere=True)
         ring = self.replica.ring
         root = self.replica.db.get_meta("root")
         forgotten = what_is_forgotten(self.replica, self._providers) if self.mode in VAULT_MODES else ""
@@ -149,8 +150,8 @@ class LocalMemory:
             str(self.replica.folder) if self.replica.folder else None,
             self.device,
             shown,
-            len(self.timeline()),
-            len(self.conflicts()),
+            sum(len(events) for events in self._all_events()),
+            len(self._memories.conflicts_everywhere()),
             not_fetched,
             self.mode in VAULT_MODES and self._unpublished(),
             root.decode() if root else None,
@@ -178,6 +179,11 @@ class LocalMemory:
             for provider in self._providers
             if not isinstance(provider, Unready) and (provider.capabilities.put or provider.capabilities.pin)
         ]
+
+    def _all_events(self) -> Iterator[list_[dict[str, Any]]]:
+        with self.replica.reading():
+            scopes = ["", *live_scopes(self.replica.store)]
+        return (Timeline(self.replica, scope).events() for scope in scopes)
 
     def _superseded(self) -> list_[str]:
         found = superseded(self.replica) if self.mode in VAULT_MODES else 0
@@ -530,13 +536,14 @@ class LocalMemory:
             lines = []
             for change in changes(before, after):
                 name = memory_name(change.name)
-                if name is None or name.scope != self._memories.scope:
+                if name is None:
                     continue
-                old = self._memories.whole_view(name.key, change.before).data
-                new = self._memories.whole_view(name.key, change.after).data
+                there = self._memories.in_scope(name.scope)
+                old = there.whole_view(name.key, change.before).data
+                new = there.whole_view(name.key, change.after).data
                 if old != new:
                     kind: Change = "added" if old is None else "removed" if new is None else "changed"
-                    lines.append(DiffLine(name.key, kind, old, new))
+                    lines.append(DiffLine(entry_place(change.name), kind, old, new))
             return lines
 
     def doctor(self) -> list_[Finding]:

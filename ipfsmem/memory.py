@@ -32,6 +32,7 @@ from ipfsmem.opening import (
     open_replica,
 )
 from ipfsmem.opening_foreign import read_foreign
+from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.making import discard, finish, making
 from ipfsmem.replica.namespaces import FIRST, refuse_shared, vault_label
 from ipfsmem.replica.replica import World, claim_folder
@@ -358,8 +359,13 @@ class Memory(SyncedMemory):
             configuration.DEFAULT_NAMESPACE,
             create_replica(None, NamespaceConfig("none", "reader"), world, passphrase=None),
         )
-        problems = import_files(memory._memories, memory._timeline, foreign.blob).problems
-        memory.opened = Opened(foreign.source, foreign.root, list(problems))
+        problems = list(import_files(memory._memories, memory._timeline, foreign.blob).problems)
+        for scope, blob in foreign.scopes.items():
+            inner = memory._memories.in_scope(scope), Timeline(memory.replica, scope)
+            problems += [
+                f"{scope}/{text}" for text in import_files(*inner, blob).problems if text not in problems
+            ]
+        memory.opened = Opened(foreign.source, foreign.root, problems)
         memory.replica.read_only = foreign.source
         return memory
 

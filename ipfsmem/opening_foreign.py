@@ -18,7 +18,7 @@ import msgspec
 
 from ipfsmem import config as configuration
 from ipfsmem.bundle.blob import Blob, read_blob
-from ipfsmem.bundle.keys import INDEX_FILE
+from ipfsmem.bundle.keys import INDEX_FILE, is_scope
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
@@ -59,6 +59,8 @@ class Foreign(msgspec.Struct, frozen=True):
     source: str
     root: str | None
     blob: Blob
+    #: The other scopes of a root of ours, by their tokens there.
+    scopes: dict[str, Blob] = {}
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -151,7 +153,8 @@ async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) 
             else:
                 root = parse_cid(wanted.value)
             try:
-                blob = await drive_async(_read_root(Reader(STRANGER), root, wanted.path), fetcher.get)
+                reading = _read_root(Reader(STRANGER), root, wanted.path)
+                blob, scopes = await drive_async(reading, fetcher.get)
             except NotFoundError as error:
                 wrong = next(iter(fetcher.refused.values()), "")
                 raise NotFoundError(
@@ -161,7 +164,8 @@ async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) 
     finally:
         for provider in named:
             await provider.close()
-    return Foreign(source, str(root), msgspec.structs.replace(blob, problems=(*problems, *blob.problems)))
+    said = (*problems, *blob.problems, *(problem for one in scopes.values() for problem in one.problems))
+    return Foreign(source, str(root), msgspec.structs.replace(blob, problems=said), scopes)
 
 
 # -- names ---------------------------------------------------------------------------------------------------------
@@ -208,10 +212,11 @@ async def _record(name: str, providers: Sequence[Provider]) -> Record:
 # -- trees ---------------------------------------------------------------------------------------------------------
 
 
-def _read_root(reader: Reader, root: CID, path: Sequence[str]) -> Fetch[Blob]:
+def _read_root(reader: Reader, root: CID, path: Sequence[str]) -> Fetch[tuple[Blob, dict[str, Blob]]]:
+    """A bundle, and the other scopes of a root of ours."""
     found = yield from reader.resolve(root, path)
     if not found.is_dir:
-        return read_blob((yield from reader.read_file(found.cid)))
+        return read_blob((yield from reader.read_file(found.cid))), {}
     folder = found.cid
     names = {link.name: link.cid for link in (yield from reader.list_directory(folder))}
     if "keyring.json" in names and "memory" not in names:
@@ -223,19 +228,43 @@ def _read_root(reader: Reader, root: CID, path: Sequence[str]) -> Fetch[Blob]:
     if _MANIFEST in names:
         manifest = yield from reader.read_file(names[_MANIFEST], max_bytes=BLOCK_MAX)
         _check_manifest(manifest, problems)
+    others: dict[str, CID] = {}
     if "memory" in names:
+        if "scopes" in names:
+            listed = yield from reader.list_directory(names["scopes"])
+            others = {link.name: link.cid for link in listed}
         folder = (yield from reader.resolve(folder, ("memory",))).cid
         names = {link.name: link.cid for link in (yield from reader.list_directory(folder))}
-    texts = {name: cid for name, cid in names.items() if name.endswith(".md") and name != INDEX_FILE}
-    if not texts and INDEX_FILE not in names and "timeline" not in names:
+    if not others and not any(_of_a_base(name) for name in names):
         raise FormatError(f"{root} is a folder without memories: no memory/*.md")
-    files = yield from _small_files(reader, texts, MAX_FILE, problems)
+    scopes: dict[str, Blob] = {}
+    for scope, inner in sorted(others.items()):
+        if not is_scope(scope):
+            problems.append(f"the folder scopes/{ascii(scope)[1:-1]} was left out: that is no scope")
+            continue
+        base = (yield from reader.resolve(inner, ("memory",))).cid
+        inside = {link.name: link.cid for link in (yield from reader.list_directory(base))}
+        scopes[scope] = yield from _read_base(reader, inside, f"{scope}/")
+    blob = yield from _read_base(reader, names, "")
+    return msgspec.structs.replace(blob, problems=(*problems, *blob.problems)), scopes
+
+
+def _of_a_base(name: str) -> bool:
+    return name.endswith(".md") or name == "timeline"
+
+
+def _read_base(reader: Reader, names: Mapping[str, CID], where: str) -> Fetch[Blob]:
+    """The texts and events of one folder `memory/`; `where` goes before the names of what is left out."""
+    texts = {name: cid for name, cid in names.items() if name.endswith(".md") and name != INDEX_FILE}
+    said: list[str] = []
+    files = yield from _small_files(reader, texts, MAX_FILE, said)
     days: dict[str, bytes] = {}
     if "timeline" in names:
         listed = yield from reader.list_directory(names["timeline"])
         lines = {link.name: link.cid for link in listed if link.name.endswith(".jsonl")}
-        days = yield from _small_files(reader, lines, STRANGER.file_bytes, problems)
-    return collect_files(sorted(files.items()), [days[name] for name in sorted(days)], problems)
+        days = yield from _small_files(reader, lines, STRANGER.file_bytes, said)
+    blob = collect_files(sorted(files.items()), [days[name] for name in sorted(days)], said)
+    return msgspec.structs.replace(blob, problems=tuple(where + problem for problem in blob.problems))
 
 
 def _small_files(

@@ -246,7 +246,7 @@ class SyncedMemory(LocalMemory):
             self._let_go_when_revoked()
         for suspect in check.found:
             report.say("secret", f"{suspect}: sealed and published, but should it be in a memory?")
-        report.conflicts = len(self._memories.conflicts())
+        report.conflicts = len(self._memories.conflicts_everywhere())
         return report
 
     async def salvage(
@@ -294,7 +294,7 @@ class SyncedMemory(LocalMemory):
             )
         finally:
             self.render()
-        report.conflicts = len(self._memories.conflicts())
+        report.conflicts = len(self._memories.conflicts_everywhere())
         return report
 
     async def gc(

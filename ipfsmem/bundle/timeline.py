@@ -187,6 +187,15 @@ def union(*sources: Iterable[Event]) -> list[Event]:
         raise FormatError("not a timeline event: it has no ts") from None
 
 
+def stacked(*sources: Iterable[Event]) -> list[Event]:
+    """The events of several scopes as one list, in the order (ts, id): one of equal id and line stands once.
+
+    An id counts inside its scope only, so different events of one id all stay as they are (format section 5.1).
+    """
+    found = {(event["id"], event_line(event)): event for source in sources for event in source}
+    return sorted(found.values(), key=_order)
+
+
 def _order(event: Event) -> tuple[str, str]:
     return normal_ts(event["ts"]), event["id"]
 

@@ -17,6 +17,9 @@ from ipfsmem.causal.whose import carried, is_own
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Store, located
 
+#: Row with the ids, of those whose values may be here, that are of other persons.
+_STRANGERS = "strangers"
+
 
 def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
     """Remember the texts of others in these entries (inside a transaction)."""
@@ -30,6 +33,21 @@ def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
     ]
     if rows:
         replica.db.connection.executemany("INSERT OR IGNORE INTO others VALUES (?,?)", rows)
+
+
+def settle_persons(replica: Replica) -> None:
+    """After a ring was joined: where somebody whose values are here turned out to be of another person than was thought,
+    what is remembered is made anew (inside a transaction). Usually a look at a few ids.
+    """
+    strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
+    stored = replica.db.get_meta(_STRANGERS)
+    known = stored.decode().split() if stored else []
+    if strangers == known:
+        return
+    if not set(known) <= set(strangers):
+        replica.db.connection.execute("DELETE FROM others")
+    note_others(replica, dict(replica.store.entries()))
+    replica.db.set_meta(_STRANGERS, " ".join(strangers).encode())
 
 
 def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from ipfsmem.bundle.index import SESSION, IndexItem, assemble_index, index_line
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, parse_memory
-from ipfsmem.causal.entries import memory_entry, memory_name
+from ipfsmem.causal.entries import entry_place, memory_entry, memory_name
 from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
 from ipfsmem.causal.view import (
     BaseBodies,
@@ -200,18 +200,35 @@ class Memories:
         for key, entry in self._entries():
             yield entry, self.view(key, entry)
 
+    def _here(self) -> Iterator[tuple[Memories, str, Entry]]:
+        return ((self, key, entry) for key, entry in self._entries())
+
+    def _everywhere(self) -> Iterator[tuple[Memories, str, Entry]]:
+        """The memories of all scopes that are not forgotten."""
+        scopes: dict[str, Memories | None] = {}
+        for name, entry in self.replica.store.entries():
+            parsed = memory_name(name)
+            if parsed is None:
+                continue
+            if parsed.scope not in scopes:
+                memories = self.in_scope(parsed.scope)
+                scopes[parsed.scope] = None if memories.forgotten() else memories
+            there = scopes[parsed.scope]
+            if there is not None:
+                yield there, parsed.key, entry
+
     def _entries(self) -> Iterator[tuple[str, Entry]]:
         """The memories of this scope; none while it is forgotten."""
         return iter(()) if self.forgotten() else self.replica.store.memories(self.scope)
 
-    def counts(self) -> tuple[int, int]:
-        """How many memories `listing` would show, and how many of them are not fetched; opens no text to find out,
-        except where there are several.
+    def counts(self, *, everywhere: bool = False) -> tuple[int, int]:
+        """How many memories there are in this scope, or `everywhere`, and how many of them are not fetched; opens no text
+        to find out, except where there are several. Parts of sessions count too.
         """
         shown = not_fetched = 0
         single: list[bytes] = []
         with self.replica.reading():
-            for key, entry in self._entries():
+            for memories, key, entry in self._everywhere() if everywhere else self._here():
                 if len(entry) == 1:
                     (value,) = entry.values()
                     if value.body is not None:
@@ -221,7 +238,7 @@ class Memories:
                         else:
                             not_fetched += 1
                 else:
-                    view = self.view(key, entry)
+                    view = memories.view(key, entry)
                     absent = view.data is None and bool(view.not_fetched)
                     shown += absent or view.data is not None
                     not_fetched += absent
@@ -270,6 +287,22 @@ class Memories:
     def _behind_the_forget(self, key: str, entry: Entry) -> KeyView:
         """A memory of a forgotten scope: nothing is shown, every text is listed."""
         return KeyView(key, forgotten=True, hidden=copies_of(key, entry))
+
+    def conflicts_everywhere(self) -> list[str]:
+        """In a person's words every memory of any scope that `conflicts` of its scope lists; of forgotten scopes those that
+        hold several texts.
+        """
+        found: list[str] = []
+        with self.replica.reading():
+            known = dict([*self.replica.store.crowded(), *entries_of_others(self.replica)])
+            for name, entry in known.items():
+                parsed = memory_name(name)
+                if parsed is not None:
+                    memories = self.in_scope(parsed.scope)
+                    view = memories.view(parsed.key, entry)
+                    if view.conflicts or view.hidden or view.others or view.unheeded:
+                        found.append(entry_place(name))
+        return sorted(found)
 
     def _contested(self) -> Iterator[tuple[KeyView, Entry]]:
         if self.forgotten():

@@ -31,6 +31,8 @@ from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.scopes import check_room, known_scopes, read_card
 from ipfsmem.replica.writing import Writing, writing
+from ipfsmem.storage.forgetting import erase
+from ipfsmem.storage.memories import Memories
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -181,6 +183,8 @@ class Scopes:
             change.forget(name, tuple(entry))
             said = {"scope": token, **({"reason": reason} if reason else {})}
             Timeline(self.replica).note_in(change, "forgot", said)
+        if self.replica.config.mode == "local":
+            erase(self.replica, Memories(self.replica), "")
         return gone
 
     def restore(self, token: str, past: Iterable[tuple[str, Entry]] | None = None) -> Restored:

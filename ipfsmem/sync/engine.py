@@ -29,6 +29,7 @@ from ipfsmem.errors import (
     ProviderError,
 )
 from ipfsmem.replica.folders import objects_not_here
+from ipfsmem.replica.others import settle_persons
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
@@ -269,6 +270,7 @@ async def _pull(run: Run) -> None:
     with run.replica.transaction():
         run.fetcher.keep()
         run.names.keep()
+        settle_persons(run.replica)
         say_what_was_refused(run)
     _tell_of_move(run)
     run.report.blocks_received = run.fetcher.blocks
@@ -341,6 +343,7 @@ def _administer(run: Run, root: RootKeys) -> None:
         if known is None or known.value != f"/ipfs/{anchor_root}" or half_spent(known, now, ANCHOR_LIFE_MS):
             run.names.sign(root.head_seed, root.head_public, f"/ipfs/{anchor_root}", ANCHOR_LIFE_MS)
         run.names.keep()
+        settle_persons(replica)
     run.anchored = replica.ring
 
 

@@ -162,3 +162,12 @@ def test_three_ws_timeline():
     bundle = FIXTURES / "three-ws/ipfs/bundle/memory/timeline/2026-04-14.jsonl"
     assert timeline.union(events, timeline.parse_lines(bundle.read_bytes())) == events
     assert {timeline.day_of(e["ts"]) for e in events} == {"2026-04-14"}
+
+
+def test_a_stack_shows_an_event_of_equal_id_and_line_once():
+    """Format-next rule 5: an event's identity is (scope, id)."""
+    first = {"ts": "2026-04-14T12:00:00.000Z", "type": "a", "id": "0" * 16 + "-1"}
+    other = {**first, "type": "b"}
+    later = {"ts": "2026-04-14T12:00:00.001Z", "type": "c", "id": "x"}
+    assert timeline.stacked([later, first], [first], [other]) == [first, other, later]
+    assert timeline.stacked() == []

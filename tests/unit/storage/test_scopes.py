@@ -12,6 +12,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.writing import writing
 from ipfsmem.storage.memories import Memories
+from ipfsmem.storage.scopes import Scopes
 
 
 @pytest.fixture(params=["local", "encrypted-ipfs"])
@@ -81,3 +82,18 @@ def test_two_memories_with_the_same_bytes_have_a_line_each(memory: Memory) -> No
         scoped(memory, "").write(key, b"the same words\n")
     index = scoped(memory, "").index()
     assert "](first.md)" in index and "](second.md)" in index
+
+
+def test_what_is_said_of_the_whole_memory_counts_all_scopes(memory: Memory) -> None:
+    """Status, the doctor and a diff speak of every scope; a forgotten one is not counted."""
+    for scope in ("", "work", "gone"):
+        scoped(memory, scope).write("tone", b"one\n")
+        Timeline(memory.replica, scope).note("said")
+    with writing(memory.replica) as change:
+        change.keep_beside("m/work/tone", b"another\n")
+    Scopes(memory.replica).forget("gone")
+    status = memory.status()
+    assert (status.memories, status.conflicts) == (2, 1)
+    assert status.events == 3  # one in each scope that is left, and the forget
+    (finding,) = [found for found in memory.doctor() if found.code == "conflicts"]
+    assert "work/tone" in finding.text
