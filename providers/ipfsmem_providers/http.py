@@ -61,6 +61,8 @@ __all__ = ["ANSWER_MAX", "CONCURRENCY", "Answer", "Http", "Progress", "Stream", 
 #: Connections to one host at once.
 CONCURRENCY: Final = 16
 _REPEATABLE: Final = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS"))
+#: So much of an address that a stranger named is looked at and told, in characters.
+_SHOWN: Final = 500
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _USER_AGENT: Final = "ipfsmem"
 _log = logging.getLogger("ipfsmem.providers")
@@ -324,6 +326,10 @@ class Http:
             problem = None
         except (aiohttp.ClientError, OSError) as error:
             problem = self.failed(error, url)
+        except (ValueError, TypeError) as error:
+            # An address that somebody's redirect named, and that no request can be made of.
+            shown = self.redact(f"{str(url)[:_SHOWN]}: {error}"[: 2 * _SHOWN])
+            problem = ProviderRefused(f"{self.service}: {shown} cannot be asked")
         if problem is not None:
             if outgoing.error is not None:  # the caller's own code failed, not the network
                 raise outgoing.error
@@ -342,11 +348,12 @@ class Http:
         location = response.headers.get("Location", "")
         try:
             target = url.join(URL(location, encoded=True)).with_fragment(None)
+            usable = bool(location and target.host and target.port)
         except (ValueError, TypeError):
-            target = URL()
-        if not location or not target.host:
+            target, usable = URL(), False
+        if not usable:
             raise ProviderRefused(f"{self.service} answered {response.status} without saying where to go")
-        shown = self.redact(str(target))
+        shown = self.redact(str(target)[:_SHOWN])
         if hops <= 0 or call.method not in ("GET", "HEAD"):
             raise ProviderRefused(
                 f"{self.service} answered {response.status}: redirect to {shown} not followed"

@@ -22,13 +22,15 @@ _REASON_MAX: Final = 300
 _SECRET_HEADERS: Final = re.compile(
     r"auth|token|secret|cookie|api[-_]?key|signature|credential", re.IGNORECASE
 )
-_SECRET_QUERY: Final = re.compile(
-    r"([?&;](?:[^=&;#\s]*(?:token|secret|signature|password|credential|api[-_]?key|auth|jwt)[^=&;#\s]*|sig|key)=)[^&;#\s\"'<>]+",
-    re.IGNORECASE,
+# None of these reads anything twice from each of many places: a stranger's answer may be as long as it likes.
+_QUERY: Final = re.compile(r"([?&;])([^?=&;#\s]*+)=([^&;#\s\"'<>]++)")
+_SECRET_NAME: Final = re.compile(
+    r"token|secret|signature|password|credential|api[-_]?key|auth|jwt|\Asig\Z|\Akey\Z", re.IGNORECASE
 )
-_USER_INFO: Final = re.compile(r"(\bhttps?://)[^/@\s]+@", re.IGNORECASE)
-_BEARER: Final = re.compile(r"\b(Bearer|Basic)\s+[\w+/=.~-]{6,}", re.IGNORECASE)
-_JWT: Final = re.compile(r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?")
+_USER_INFO: Final = re.compile(r"(\bhttps?://)[^/@\s]++@", re.IGNORECASE)
+_BEARER: Final = re.compile(r"\b(Bearer|Basic)\s++[\w+/=.~-]{6,}+", re.IGNORECASE)
+# What begins like one and is none is passed over as far as it goes.
+_JWT: Final = re.compile(r"\beyJ(?:(?P<rest>[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?)|[\w-]*+)")
 _UNAVAILABLE: Final = frozenset((408, 425, 429))
 
 
@@ -66,9 +68,14 @@ class Redactor:
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, REDACTED)
         text = _USER_INFO.sub(rf"\g<1>{REDACTED}@", text)
-        text = _SECRET_QUERY.sub(rf"\g<1>{REDACTED}", text)
+        text = _QUERY.sub(_without_value, text)
         text = _BEARER.sub(rf"\g<1> {REDACTED}", text)
-        return _JWT.sub(REDACTED, text)
+        return _JWT.sub(lambda found: found[0] if found["rest"] is None else REDACTED, text)
+
+
+def _without_value(found: re.Match[str]) -> str:
+    """A field of a query, without its value when its name sounds like a secret."""
+    return f"{found[1]}{found[2]}={REDACTED}" if _SECRET_NAME.search(found[2]) else found[0]
 
 
 def reason_of(body: bytes, content_type: str = "") -> Reason:
@@ -169,11 +176,28 @@ def _from_markup(text: str) -> Reason:
             _short(html.unescape(code[1])) if code else "",
             _short(html.unescape(message[1])) if message else "",
         )
-    title = re.search(r"<title[^>]*>(.{1,1000}?)</title>", text, re.IGNORECASE | re.DOTALL)
+    title = re.search(r"<title[^<>]{0,200}+>([^<]{1,1000}+)</title>", text, re.IGNORECASE)
     if title and title[1].strip():
         return Reason("", _short(html.unescape(title[1])))
-    bare = re.sub(r"<(script|style)\b.*?(</\1>|$)", " ", text, flags=re.IGNORECASE | re.DOTALL)
-    return Reason("", _short(html.unescape(re.sub(r"<[^>]*>", " ", bare))))
+    return Reason("", _short(html.unescape(" ".join(_bare(text)))))
+
+
+def _bare(text: str) -> Iterable[str]:
+    """What stands between the marks of a page, without scripts and styles; each character is looked at once."""
+    hidden = ""
+    for part in text.split("<"):
+        mark, closed, after = part.partition(">")
+        name = mark.strip("/").split(maxsplit=1)[0].lower() if mark.strip("/") else ""
+        if hidden:
+            if mark.startswith("/") and name == hidden:
+                hidden = ""
+            else:
+                continue
+        elif name in ("script", "style") and closed:
+            hidden = name
+            continue
+        if closed:
+            yield after
 
 
 def _short(text: str) -> str:

@@ -1,0 +1,129 @@
+"""What strangers answer costs little and stops nobody: long texts, addresses that are none, indexes that nest."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+from ipfsmem_providers.gateways import Gateways
+from ipfsmem_providers.http_errors import Redactor, reason_of
+
+from ipfsmem.content.cid import raw_cid
+
+
+def cost(work: Callable[[], object]) -> float:
+    """Processor time, the least of three."""
+    best = float("inf")
+    for _ in range(3):
+        start = time.process_time()
+        work()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["?token", "?tokentoken", "&a=b", "-eyJaaaa", "eyJaaaaaaaa.", "Bearer ", "http://a", "http://a@"],
+)
+def test_s10_redacting_grows_with_the_length_and_no_faster(part: str) -> None:
+    """Finding S10: a Location of 8 KB took 53 seconds. Growth is measured, not seconds."""
+    redact = Redactor(["a-secret"])
+    small, large = (part * (size // len(part)) for size in (20_000, 160_000))
+    assert cost(lambda: redact(large)) < 8 * 3 * max(cost(lambda: redact(small)), 0.001)
+
+
+@pytest.mark.parametrize(
+    "part", ["<", "<title>", "<script", "<script>", "</script>", "<style>a", "<a b='", "<Code>"]
+)
+def test_s10_reading_an_error_page_grows_with_the_length_and_no_faster(part: str) -> None:
+    """Finding S10: 64 KB of `<` took five seconds."""
+    small, large = (b"<" + part.encode() * (size // len(part)) for size in (8_000, 64_000))
+    assert cost(lambda: reason_of(large)) < 8 * 3 * max(cost(lambda: reason_of(small)), 0.001)
+
+
+def test_what_is_told_of_a_page_and_of_an_address_is_as_before() -> None:
+    page = b"<html><head><style>p {}</style><script>var x = '<b>';</script></head><body><p>no such <b>root</b></p></body>"
+    assert reason_of(page).text == "no such root"
+    assert reason_of(b"<html><title>502 Bad Gateway</title>x").text == "502 Bad Gateway"
+    told = Redactor()("https://h/x?a=b&X-Amz-Signature=abc123&sig=1&key=2&monkey=3#f?token=t")
+    assert (
+        told
+        == "https://h/x?a=b&X-Amz-Signature=[redacted]&sig=[redacted]&key=[redacted]&monkey=3#f?token=[redacted]"
+    )
+    assert Redactor()("-eyJabcdefgh.abcd.x eyJabc.de") == "-[redacted] eyJabc.de"
+
+
+LOCATIONS = [
+    b"/a\x7f",
+    b"/a\x01",
+    b"http://[::1",
+    b"//\xff\xfe/",
+    b"http://\xe2\x80\xae.x/",
+    b"http://a..b/",
+    b"http://" + b"a" * 300 + b".com/",
+    b"http://x:99999/",
+    b"http://x:0/",
+    b"http://xn--/",
+    b"",
+]
+
+
+@pytest.mark.parametrize("location", LOCATIONS, ids=repr)
+def test_s13_one_gateway_with_an_address_that_is_none_does_not_stop_the_others(location: bytes) -> None:
+    """Finding S13: one answer `Location: /a\\x7f` ended everything."""
+
+    async def bad(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 302 Found\r\nLocation: " + location + b"\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def good(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.ipld.raw\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
+        )
+        await writer.drain()
+        writer.close()
+
+    async def run() -> None:
+        servers = [await asyncio.start_server(each, "127.0.0.1", 0) for each in (bad, good)]
+        ports = [server.sockets[0].getsockname()[1] for server in servers]
+        gateways = Gateways(",".join(f"http://127.0.0.1:{port}" for port in ports))
+        cid = raw_cid(hashlib.sha256(b"ok").digest())
+        try:
+            assert await gateways.get_blocks([cid]) == {cid: b"ok"}
+        finally:
+            await gateways.close()
+            for server in servers:
+                server.close()
+
+    asyncio.run(run())
+
+
+def test_s13_an_index_that_nests_deeply_is_refused() -> None:
+    """Finding S13: it ended the process where the recursion limit had been raised."""
+    code = """
+import hashlib, sys
+from ipfsmem.content.car import car_bytes
+from ipfsmem.content.cid import CID, raw_cid
+from ipfsmem.errors import FormatError
+from ipfsmem_providers import dag_cbor
+from ipfsmem_providers.w3up_shards import INDEX, read_index
+def block(data):
+    return CID(1, 0x71, b"\\x12\\x20" + hashlib.sha256(data).digest()), data
+deep = block(b"\\x82\\x41a" + b"\\x81" * 200_000 + b"\\x00")
+root = block(dag_cbor.encode({INDEX: {"content": raw_cid(bytes(32)), "shards": [deep[0]]}}))
+sys.setrecursionlimit(100_000)
+try:
+    read_index(car_bytes([root[0]], [deep, root]))
+except FormatError:
+    print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "refused", done.stderr[-500:]
