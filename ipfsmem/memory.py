@@ -45,6 +45,7 @@ from ipfsmem.sync.channels import Channels
 from ipfsmem.sync.paper import Paper
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.synced_memory import SyncedMemory, Where, each_of, specs_of
+from ipfsmem.vaults import list_in_first
 
 T = TypeVar("T")
 list_ = list  # `Memory.list` hides the builtin inside the class
@@ -68,6 +69,10 @@ class Memory(SyncedMemory):
 
     #: What the sync that restored this memory did; None for one that was here already.
     restored: SyncReport | None = None
+
+    #: Why the wallet's vault `default` on this device does not list the vault that was made or brought back just now;
+    #: empty when it does, or when there is nothing to list.
+    unlisted: str = ""
 
     @classmethod
     def load(
@@ -240,6 +245,8 @@ class Memory(SyncedMemory):
         memory.recovery_words = to_words(words) if words is not None else None
         memory._opened, memory._providers = channels, opened
         memory._open_files()
+        if vault is not None:
+            memory.unlisted = list_in_first(folder.parent, namespace, vault, passphrase, world)
         return memory
 
     @staticmethod
@@ -339,6 +346,7 @@ class Memory(SyncedMemory):
                 await memory.aclose()
                 discard(folder)
                 raise
+        memory.unlisted = list_in_first(folder.parent, namespace, vault, passphrase, world)
         return memory
 
     @classmethod

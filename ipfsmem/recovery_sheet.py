@@ -20,6 +20,7 @@ from ipfsmem.recovery import Words, words_of
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal.statements import member_id
 from ipfsmem.sync.names import pin_name
+from ipfsmem.vaults import further_vaults
 
 #: What each kind of provider needs, as docs/PROVIDERS.md has it. What else of a kind is set here is added.
 NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -76,6 +77,15 @@ class RecoverySheet(msgspec.Struct, frozen=True):
     words: list[Words]
     with_words: str
     with_wallet: str
+    vaults: list[Further]
+
+
+class Further(msgspec.Struct, frozen=True):
+    """Another vault of the same wallet, whose name this memory keeps, and the command that brings it back."""
+
+    name: str
+    key_number: int
+    with_wallet: str
 
 
 def make_sheet(
@@ -118,10 +128,21 @@ def make_sheet(
         device=replica.config.label,
         providers=shown,
         words=words,
-        with_words=f"ipfsmem recover{name}{where}" if words else "",
-        with_wallet=f"ipfsmem init{name}{_mode(replica)} --wallet FILE{_which(vault)}{where}"
+        with_words=f"ipfsmem recover{name}{_mode(replica)}{where}" if words else "",
+        with_wallet=f"ipfsmem recover{name}{_mode(replica)} --wallet FILE{_which(vault, namespace)}{where}"
         if wallet
         else "",
+        vaults=[
+            Further(
+                one.name,
+                one.key_number,
+                f"ipfsmem recover -n {one.name} --wallet FILE --vault {one.name}"
+                + (f" --key-number {one.key_number}" if one.key_number > 1 else "")
+                + " --provider WHERE",
+            )
+            for one in further_vaults(replica)
+            if one.address == vault.address
+        ],
     )
 
 
@@ -129,9 +150,10 @@ def _mode(replica: Replica) -> str:
     return "" if replica.config.mode == "encrypted-ipfs" else f" --mode {replica.config.mode}"
 
 
-def _which(vault: VaultConfig) -> str:
-    """The options that name one vault of many of a wallet."""
-    name = f" --vault {vault.name}" if vault.name not in ("", "default") else ""
+def _which(vault: VaultConfig, namespace: str) -> str:
+    """The options that name one vault of many of a wallet, whatever else is on the device by then."""
+    known = vault.name == "" or vault.name == namespace == DEFAULT_NAMESPACE
+    name = "" if known else f" --vault {vault.name}"
     number = f" --key-number {vault.key_number}" if vault.key_number > 1 else ""
     return name + number + (" --signature-passphrase" if vault.passphrase else "")
 

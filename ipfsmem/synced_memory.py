@@ -15,7 +15,7 @@ from typing import Self
 import msgspec
 
 from ipfsmem import config as configuration
-from ipfsmem.bundle.program_events import MAX_SPEC, MOVED, Move, moved_data
+from ipfsmem.bundle.program_events import MAX_SPEC, MOVED, FurtherVault, Move, moved_data
 from ipfsmem.causal.clock import next_hlc
 from ipfsmem.errors import (
     ConfigError,
@@ -40,6 +40,7 @@ from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.statements import member_id
+from ipfsmem.seal.wallet import check_key_number, check_vault
 from ipfsmem.seal.words import to_words
 from ipfsmem.storage.layouts import PlainLayout, SealedLayout
 from ipfsmem.storage.secret_check import SecretCheck
@@ -58,6 +59,7 @@ from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 from ipfsmem.sync.salvage import Found, Salvaged
 from ipfsmem.sync.unready import Unready
+from ipfsmem.vaults import further_vaults, keep_name
 
 list_ = list  # `Memory.list` hides the builtin inside the class
 #: One provider or several: specs such as a folder's path or `pinata`, or open ones.
@@ -361,6 +363,23 @@ class SyncedMemory(LocalMemory):
             )
         places = [(info.spec, info.root, info.at) for info in self.providers()]
         return make_sheet(self.namespace, self.replica, vault, places, configuration.settings().providers)
+
+    def vaults(self) -> list_[FurtherVault]:
+        """Further vaults of this wallet whose names this memory keeps: its vault `default` does, when it is sealed."""
+        return further_vaults(self.replica)
+
+    def list_vault(self, name: str, key_number: int = 1) -> FurtherVault:
+        """Keep the name of a further vault of this memory's wallet, so that one signature lists it. Raises UsageError."""
+        vault = self.replica.config.vault
+        if self.mode != "encrypted-ipfs" or vault is None or vault.address is None:
+            raise UsageError(
+                "names of further vaults are kept in a sealed memory of a wallet, by which they are found"
+            )
+        check_vault(name)
+        check_key_number(key_number)
+        further = FurtherVault(name, key_number, vault.address)
+        keep_name(self.replica, further)
+        return further
 
     def add_provider(self, spec: str) -> None:
         """Publish there too from the next sync on. Raises ConfigError when there is no such provider."""

@@ -51,7 +51,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "diff": "What changed between two roots, or since the last one.",
         "conflicts": "Texts that were written at the same time.",
         "resolve": "Settle a conflict.",
-        "keys": "Members of this memory: list, unlock, revoke, rotate, derive.",
+        "keys": "Members of this memory: list, unlock, revoke, rotate, vaults, derive.",
         "providers": "Where it is published: list, add, remove, test, check, move, follow.",
         "serve": "Be a provider for your other devices.",
         "doctor": "Check this memory and say what to do.",

@@ -28,6 +28,7 @@ from ipfsmem.errors import (
 )
 
 if TYPE_CHECKING:
+    from ipfsmem.bundle.program_events import FurtherVault
     from ipfsmem.config import VaultConfig
     from ipfsmem.local_memory import Status
     from ipfsmem.memory import Memory, Mode
@@ -150,7 +151,8 @@ def command(
                     "vault_tag": status.vault.tag if status.vault else None,
                     "keystore": str(keystore) if keystore else None,
                     "recovery_words": words,
-                    "warnings": [*_warnings(words, keystore), *_remarks(status)],
+                    "warnings": [*_warnings(words, keystore, memory.unlisted), *_remarks(status)],
+                    "vaults": memory.vaults() if restored else [],
                     "sync": report,
                 }
             )
@@ -181,6 +183,7 @@ def command(
             click.echo(style("note: ", fg="yellow") + clean(text))
         if report is not None and report.notices:
             tell(report)
+        tell_of_vaults(memory.unlisted, memory.vaults() if restored else [])
         if failure is not None:
             raise failure
         click.echo(style("Next: ipfsmem write KEY --body TEXT", dim=True), err=True)
@@ -380,8 +383,21 @@ def _publish(memory: Memory, here: Here, yes_public: bool) -> tuple[SyncReport |
         return None, error
 
 
-def _warnings(words: list[str] | None, keystore: Path | None) -> list[str]:
-    said = []
+def tell_of_vaults(unlisted: str, vaults: list[FurtherVault]) -> None:
+    """Say that the wallet's first vault does not list this one; and which further ones it lists, when it was brought back."""
+    if unlisted:
+        click.echo(style("not listed: ", fg="yellow") + clean(unlisted), err=True)
+    for one in vaults:
+        number = f" --key-number {one.key_number}" if one.key_number > 1 else ""
+        click.echo(
+            f"This wallet has a further vault: {one.name}. To bring it back: "
+            f"ipfsmem recover -n {one.name} --vault {one.name}{number} --wallet FILE",
+            err=True,
+        )
+
+
+def _warnings(words: list[str] | None, keystore: Path | None, unlisted: str) -> list[str]:
+    said = [unlisted] if unlisted else []
     if words:
         said.append("The recovery words are shown this once. Who has them can read and change this memory.")
     if keystore:

@@ -152,6 +152,27 @@ def _known(memory: Memory, text: str) -> str:
     raise UsageError(f"{text!r} could be any of {count(len(found), 'member')}", hint="Give the whole id.")
 
 
+@ours("vaults", short_help="Further vaults of this wallet, whose names this memory keeps.")
+@click.option("--add", metavar="NAME", help="Keep the name of another one.")
+@click.option("--key-number", type=Whole(1), default=1, metavar="N", help="Its key number, with --add.")
+def vaults_command(here: Here, add: str | None, key_number: int) -> None:
+    """List the further vaults of this memory's wallet. The vault `default` keeps their names, sealed, so that whoever has
+    brought that one back knows them. Each takes one more signature: ipfsmem recover -n NAME --vault NAME --wallet FILE.
+    """
+    with here.memory() as memory:
+        if add is not None:
+            memory.list_vault(add, key_number)
+        found = memory.vaults()
+    if here.json:
+        here.emit(found)
+        return
+    table(
+        ("vault", "key number", "wallet"),
+        [(one.name, str(one.key_number), one.address) for one in found],
+        styles=("bold", "", "dim"),
+    )
+
+
 @ours("derive", secrets=False, short_help="Public values of a wallet's vault, for vectors and experiments.")
 @click.option(
     "--vault", default="default", show_default=True, metavar="NAME", help="Which vault of the wallet."
@@ -206,6 +227,7 @@ for sub in (
     sheet_command,
     revoke_command,
     rotate_command,
+    vaults_command,
     derive_command,
 ):
     command.add_command(sub)

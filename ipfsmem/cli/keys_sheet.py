@@ -65,6 +65,7 @@ def page(sheet: RecoverySheet) -> str:
             ),
             *_ways(sheet),
             *_last_resort(sheet),
+            *_further(sheet),
             "",
             *_words(sheet),
         ]
@@ -137,6 +138,19 @@ def _last_resort(sheet: RecoverySheet) -> list[str]:
         "If that finds no memory, names and lists are lost: add --root and the newest root. Any provider that still "
         "has it will do, a public gateway too (--provider gateway:https://...) beside one that takes uploads."
     )
+
+
+def _further(sheet: RecoverySheet) -> list[str]:
+    if not sheet.vaults:
+        return []
+    lines = [
+        "",
+        "FURTHER VAULTS OF THIS WALLET",
+        *_wrap("Each takes one more signature, and has a sheet of its own."),
+    ]
+    for one in sheet.vaults:
+        lines += [f"  {one.name}:", f"    {clean(one.with_wallet)}"]
+    return lines
 
 
 def _words(sheet: RecoverySheet) -> list[str]:

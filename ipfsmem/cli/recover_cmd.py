@@ -9,7 +9,13 @@ from typing import Literal
 import click
 
 from ipfsmem.cli.here import Here, Whole, ours, provider_option, root_option
-from ipfsmem.cli.init_cmd import device_passphrase, nothing_made, publish_restored, vault_shown
+from ipfsmem.cli.init_cmd import (
+    device_passphrase,
+    nothing_made,
+    publish_restored,
+    tell_of_vaults,
+    vault_shown,
+)
 from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import Wallet, recovery_root, wallet_options
@@ -84,9 +90,9 @@ def command(
         )
     with contextlib.closing(memory):
         report = publish_restored(memory, here, yes_public)
-        status = memory.status()
+        status, vaults = memory.status(), memory.vaults()
     if here.json:
-        here.emit({"status": status, "sync": report})
+        here.emit({"status": status, "sync": report, "vaults": vaults})
         return
     there = f"{count(status.memories, 'memory')}, {count(status.events, 'event')}."
     whole = memory.restored is None or not memory.restored.damaged
@@ -105,3 +111,4 @@ def command(
     )
     if report is not None and report.notices:
         tell(report)
+    tell_of_vaults(memory.unlisted, vaults)

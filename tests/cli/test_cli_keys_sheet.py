@@ -48,7 +48,7 @@ def test_what_it_says_brings_it_back(
     assert by_wallet[at + 1] == "FILE"
     third = Cli(tmp_path / "wallet", monkeypatch)
     said = third.ok(*by_wallet[:at], *by_wallet[at + 2 :], "--unprotected-keys", "--json", key=KEY).json
-    assert said["restored"] and said["vault_tag"] == status["vault"]["tag"]
+    assert said["status"]["vault"]["tag"] == status["vault"]["tag"] and said["status"]["memories"]
     # What was restored by the words alone does not know the wallet's address, and still that there is one.
     assert "address is not known" in other.ok("keys", "sheet", "-n", "alex").out
 
@@ -177,7 +177,7 @@ def test_a_local_memory_has_none(cli: Cli) -> None:
 def test_a_plain_memory(bare: Cli, stick: Path) -> None:
     bare.ok("init", "--mode", "ipfs", "--yes-public", "--json", key=KEY)
     page = bare.ok("keys", "sheet").out
-    assert "init --mode ipfs --wallet FILE" in page and "add --root" in page
+    assert "recover --mode ipfs --wallet FILE" in page and "add --root" in page
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ FLOOR = {
     "replica": 2,
     "storage": 3, "sync": 3,
     "local_memory": 4, "opening": 4, "opening_foreign": 4, "doctor": 4, "memory": 4,
-    "synced_memory": 4, "recovery": 4, "recovery_sheet": 4, "finding": 4, "versions": 4,
+    "synced_memory": 4, "recovery": 4, "recovery_sheet": 4, "finding": 4, "versions": 4, "vaults": 4,
     "cli": 5, "http": 5, "demo": 5, "testing": 5, "__main__": 6,
 }  # fmt: skip
 GROUND = {"causal": {"bundle", "seal"}, "bundle": set(), "content": set(), "seal": set()}
@@ -26,6 +26,10 @@ SAME_FLOOR = {
     ("opening", "doctor"),
     ("memory", "opening"),
     ("memory", "finding"),
+    ("memory", "vaults"),
+    ("synced_memory", "vaults"),
+    ("recovery_sheet", "vaults"),
+    ("vaults", "opening"),
     ("opening", "finding"),
     ("recovery", "finding"),
     ("memory", "opening_foreign"),

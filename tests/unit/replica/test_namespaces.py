@@ -122,3 +122,54 @@ def test_a_further_one_is_looked_for_under_its_own_name(tmp_path: Path) -> None:
                 "alex", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b"
             )
         )
+
+
+def test_u4_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
+    """Format-next A.14: their names stand sealed in `default` and on its sheet."""
+    stick = tmp_path / "stick"
+    stick.mkdir()
+    alex = make(tmp_path / "a", "alex", stick)
+    bob = make(tmp_path / "a", "bob", stick)
+    make(tmp_path / "a", "carl", stick, unlock=Unlock(WALLET.signer, "carls", 3))
+    make(tmp_path / "a", "lone", unlock=None)
+    make(tmp_path / "a", "other", unlock=Unlock(RawKeySigner(bytes(31) + b"\x42")))
+    assert not bob.unlisted
+    assert [(one.name, one.key_number) for one in alex.vaults()] == [("bob", 1), ("carls", 3)]
+    for memory in (alex, bob):
+        asyncio.run(memory.sync())
+    for path in stick.rglob("*"):
+        assert not path.is_file() or b"carls" not in path.read_bytes()
+    # Another device has nothing but the wallet.
+    there = asyncio.run(
+        Memory.recover("x", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b")
+    )
+    sheet = there.recovery_sheet()
+    assert [one.name for one in there.vaults()] == ["bob", "carls"] == [one.name for one in sheet.vaults]
+    assert "-n carls --wallet FILE --vault carls --key-number 3" in sheet.vaults[1].with_wallet
+    again = asyncio.run(
+        Memory.recover("bob", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b")
+    )
+    assert vault(again).tag == vault(bob).tag
+    assert len(there.timeline()) == 2, "what is listed is not listed again"
+
+
+def test_u4_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
+    Memory.create("alex", "encrypted-ipfs", unlock=WALLET, passphrase="one", home=tmp_path).close()
+    bob = Memory.create("bob", "encrypted-ipfs", unlock=WALLET, passphrase="two", home=tmp_path)
+    assert "ipfsmem keys vaults --add bob --key-number 1 -n alex" in bob.unlisted
+    alex = Memory.load("alex", passphrase="one", home=tmp_path)
+    assert alex.vaults() == []
+    alex.list_vault("bob")
+    alex.list_vault("bob")
+    assert [one.name for one in alex.vaults()] == ["bob"] and len(alex.timeline()) == 1
+    with pytest.raises(UsageError):
+        alex.list_vault("no label")
+    lone = Memory.create("lone", "encrypted-ipfs", unprotected_keys=True, home=tmp_path / "other")
+    with pytest.raises(UsageError):
+        lone.list_vault("bob")
+
+
+def test_u4_a_public_memory_keeps_no_names(tmp_path: Path) -> None:
+    first = Memory.create("page", "ipfs", unlock=WALLET, home=tmp_path)
+    second = make(tmp_path, "work")
+    assert first.vaults() == [] and first.timeline() == [] and not second.unlisted

@@ -35,7 +35,7 @@ class Homes:
 
     def restore(self, name: str, provider: str | None = None) -> Memory:
         memory = asyncio.run(
-            Memory.restore(
+            Memory.recover(
                 "m", mode=self.mode, provider=provider or self.p, unlock=WALLET, **self._given(name)
             )  # type: ignore[arg-type]
         )
