@@ -1,0 +1,49 @@
+"""Whose a device is, by the key ring: what this device and those of its person wrote is own, other people's is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.seal import ring_ops
+from tests.device_lab import ROOT, Lab, lab_in
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+def test_devices_of_one_wallet_are_of_one_person(lab: Lab) -> None:
+    a, b, c = lab.three()
+    assert all(one.replica.is_mine(other.device) for one in (a, b, c) for other in (a, b, c))
+    assert not a.replica.is_mine("00" * 8)
+    b.write("tone", "by B")
+    lab.settle(a, b, c)
+    reading = a.read("tone")
+    assert reading is not None and reading.own
+    # While it is being brought back a device is not enrolled yet: whose it will be says the key at hand.
+    fresh = lab.restore("fresh").read("tone")
+    assert fresh is not None and fresh.own
+
+
+def test_another_persons_device(lab: Lab) -> None:
+    a, b, c = lab.three()
+    with a.replica.transaction():
+        ring = a.replica.ring
+        assert ring is not None
+        device = c.replica.device
+        public = ring_ops.device_of(device.signer, device.box_public, "theirs", ring.vault, kind="agent")
+        person = ring_ops.new_person(ring.vault, device.sign_public)
+        a.replica.set_ring(ring_ops.enrol(ring, ROOT.admin, public, "writer", since="f" * 16, person=person))
+    lab.settle(a, b, c)
+    c.write("tone", "by somebody else")
+    lab.settle(a, b, c)
+    assert not b.replica.is_mine(c.device) and not c.replica.is_mine(b.device)
+    for memory, own in ((a, False), (b, False), (c, True)):
+        assert memory.replica.is_mine(memory.device)
+        reading = memory.read("tone")
+        assert reading is not None and reading.own == own
