@@ -7,6 +7,7 @@ and speaks one language for Python, the command line and all other faces. Making
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.bundle.program_events import check_kind
 from ipfsmem.causal.entries import entry_place, memory_name
-from ipfsmem.causal.value import split_dot
+from ipfsmem.causal.value import decode_entry, split_dot
 from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.doctor import Finding, examine, passphrase_protected
@@ -34,6 +35,7 @@ from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.late import late_values
 from ipfsmem.storage.memories import Listed, Memories
 from ipfsmem.storage.readings import Reading, Seen, Unsettled
+from ipfsmem.storage.scopes import Restored, Scope, Scopes
 from ipfsmem.storage.undoing import Undone, undo
 from ipfsmem.storage.working_copies import PLAIN_MODES, FolderFacts, WorkingCopies
 from ipfsmem.sync.collection import superseded
@@ -111,9 +113,59 @@ class LocalMemory:
         self._files: WorkingCopies | None = None
         if replica.folder is not None and self.mode in PLAIN_MODES:
             self._files = WorkingCopies(replica, self._memories, self._timeline)
+        #: Whether this is one scope of a memory that somebody else opened and closes.
+        self._borrowed = False
+
+    def scope(self, token: str) -> Self:
+        """The memories and events of one scope (format section 5.1; "" is the nameless one), with the same methods.
+
+        It is made by its first write. It lives as long as this memory, and closing it closes nothing. What is about the
+        whole vault (sync, members, providers) is this memory's. Raises KeyNameError.
+        """
+        part = copy.copy(self)
+        part._memories = self._memories.in_scope(token)
+        part._timeline = Timeline(self.replica, token)
+        part._borrowed = True
+        return part
+
+    def scopes(self, *, forgotten: bool = False) -> list_[Scope]:
+        """The scopes of this vault by token; with `forgotten` those that are forgotten instead."""
+        return Scopes(self.replica).listing(forgotten=forgotten)
+
+    def title_scope(self, token: str, title: str) -> Scope:
+        """What people call a scope; its token never changes. Raises NotFoundError, FormatError."""
+        made = Scopes(self.replica).change(token, title=title)
+        self._changed()
+        return made
+
+    def forget_scope(self, token: str, *, reason: str = "") -> int:
+        """Forget a scope on every device: its memories, its timeline, its title. How many memories went. Raises
+        NotFoundError.
+        """
+        self.scan()
+        gone = Scopes(self.replica).forget(token, reason=reason)
+        self.render()
+        self._changed()
+        return gone
+
+    def restore_scope(self, token: str, root: str | None = None) -> Restored:
+        """Make a forgotten scope writable again, with its texts and events as `root` has them, a published root that is kept
+        here; without one it starts empty. Raises NotFoundError.
+        """
+        past = None
+        if root is not None:
+            with self.replica.reading():
+                tree = open_past(self.replica, find_root(self.replica, root)).tree
+                past = [(name, decode_entry(name, text)) for name, text in tree.items()]
+        back = Scopes(self.replica).restore(token, past)
+        self.render()
+        self._changed()
+        return back
 
     def close(self) -> None:
         """Let go of files and secrets."""
+        if self._borrowed:
+            return
         if self._files is not None:
             self._files.close()
             self._files = None
@@ -361,7 +413,7 @@ class LocalMemory:
         if not self._memories.forget(key, seen=seen, if_match=if_match):
             return False
         if self._files is not None:
-            self._files.forget(key)
+            self._files.forget(key, self._memories.scope)
         self._changed()
         self.note("forgot", key=key, **({"reason": reason} if reason else {}))
         if self.mode == "local":
@@ -402,7 +454,7 @@ class LocalMemory:
         check_kind(kind)
         event = self._timeline.note(kind, data)
         if self._files is not None:
-            self._files.show_day(event["ts"][:10])
+            self._files.show_day(event["ts"][:10], self._timeline.scope)
         self._changed()
         return event
 
@@ -522,7 +574,7 @@ class LocalMemory:
         Raises NotFoundError when there is none, ChangedError when the memory was changed since.
         """
         done = undo(self._memories)
-        self._show(done.key)
+        self.scope(done.scope)._show(done.key)
         return done
 
     def diff(self, root_a: str | None = None, root_b: str | None = None) -> list_[DiffLine]:
@@ -639,12 +691,12 @@ class LocalMemory:
 
     def _take(self, key: str) -> tuple[str, ...] | None:
         """Take in edits of one memory's files; when there were some, the dots that were shown before."""
-        return self._files.take(key) if self._files is not None else None
+        return self._files.take(key, self._memories.scope) if self._files is not None else None
 
     def _show(self, key: str) -> None:
         """After a write: the files of that memory, then whoever waits for changes."""
         if self._files is not None:
-            self._files.show(key)
+            self._files.show(key, self._memories.scope)
         self._changed()
 
     def _changed(self) -> None:

@@ -125,13 +125,16 @@ class SyncedMemory(LocalMemory):
 
         In a running event loop connections end when the loop comes to it; `aclose`, or `async with`, waits for that.
         """
+        if self._borrowed:
+            return
         self._root = None
         self._opened.close()
         super().close()
 
     async def aclose(self) -> None:
         """`close`, and the connections of this event loop are closed when it returns."""
-        await self._opened.aclose()
+        if not self._borrowed:
+            await self._opened.aclose()
         self.close()
 
     async def __aenter__(self) -> Self:

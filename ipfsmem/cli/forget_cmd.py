@@ -8,7 +8,7 @@ from ipfsmem.cli.here import Here, ours
 from ipfsmem.errors import NotFoundError
 
 
-@ours("forget")
+@ours("forget", scoped=True)
 @click.argument("key")
 @click.option("--reason", default="", help="Why; it is kept in the timeline.")
 @click.option("--if-match", metavar="SHA256", help="Refuse unless the text now has this SHA-256.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ipfsmem.seal.derive import RootKeys
 
 
-_SHARED = {"namespace", "home", "as_json", "passphrase_fd"}
+_SHARED = {"namespace", "home", "as_json", "passphrase_fd", "scope"}
 
 
 class Here:
@@ -35,6 +36,7 @@ class Here:
         self._home = home
         self.json = as_json
         self._passphrase_fd = passphrase_fd
+        self._scope: str | None = None
 
     @functools.cached_property
     def namespace(self) -> str:
@@ -98,9 +100,13 @@ class Here:
             passphrase=self.passphrase(),
         )
         try:
-            yield memory
+            yield memory.scope(self._scope) if self._scope else memory
         finally:
             memory.close()
+
+    def choose_scope(self, scope: str | None) -> None:
+        """The scope that this call is about: the flag, else IPFSMEM_SCOPE, else the nameless one."""
+        self._scope = scope or os.environ.get("IPFSMEM_SCOPE") or None
 
     def emit(self, value: Any) -> None:
         """Print a result for a program."""
@@ -110,11 +116,12 @@ class Here:
 
 
 def ours(
-    name: str, *, secrets: bool = True, **settings: Any
+    name: str, *, secrets: bool = True, scoped: bool = False, **settings: Any
 ) -> Callable[[Callable[..., None]], click.Command]:
     """A command that takes a `Here` first and has --namespace, --home, --json and --passphrase-fd.
 
-    `secrets` off leaves the passphrase out, for commands that open no memory.
+    `secrets` off leaves the passphrase out, for commands that open no memory. `scoped` adds --scope, and `Here.memory` is
+    that scope.
     """
 
     def make(function: Callable[..., None]) -> click.Command:
@@ -128,6 +135,8 @@ def ours(
                 given.pop("as_json") or bool(above.get("as_json")),
                 given.pop("passphrase_fd", None),
             )
+            if scoped:
+                here.choose_scope(given.pop("scope"))
             function(here, **given)
 
         shared = [
@@ -142,6 +151,12 @@ def ours(
                     type=Whole(0),
                     metavar="N",
                     help="Read the passphrase of this device's keys from file descriptor N.",
+                )
+            )
+        if scoped:
+            shared.append(
+                click.option(
+                    "--scope", metavar="NAME", help="Which scope (IPFSMEM_SCOPE; default: the nameless one)."
                 )
             )
         wrapped: Callable[..., None] = run

@@ -8,7 +8,7 @@ from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, is_terminal, moment, size, style, table
 
 
-@ours("history")
+@ours("history", scoped=True)
 @click.argument("key")
 def command(here: Here, key: str) -> None:
     """List every text of the memory KEY that this device can find, the one written last first.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ipfsmem.storage.importing import Imported
 
 
-@ours("import")
+@ours("import", scoped=True)
 @click.argument("path")
 @click.option(
     "--strategy",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ipfsmem.storage.memories import Listed
 
 
-@ours("list")
+@ours("list", scoped=True)
 @click.option(
     "--type",
     "kind",

@@ -11,7 +11,7 @@ from ipfsmem.cli.here import Here, ours
 from ipfsmem.errors import UsageError
 
 
-@ours("note")
+@ours("note", scoped=True)
 @click.argument("kind", metavar="TYPE")
 @click.argument("data", nargs=-1, metavar="[KEY=VALUE | KEY:=JSON]...")
 @click.option("--data", "document", metavar="JSON", help="The data as one JSON object.")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ipfsmem.storage.readings import Reading
 
 
-@ours("read")
+@ours("read", scoped=True)
 @click.argument("key")
 @click.option("--body", "only_body", is_flag=True, help="Leave the header out.")
 @click.option(

@@ -8,7 +8,7 @@ from ipfsmem.cli.here import Here, ours, read_text
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 
 
-@ours("resolve")
+@ours("resolve", scoped=True)
 @click.argument("key")
 @click.option("--seen", metavar="HASH", help="What you looked at: `ipfsmem conflicts KEY` prints it.")
 @click.option("--keep", is_flag=True, help="Keep what is shown: the text, or that it is forgotten.")

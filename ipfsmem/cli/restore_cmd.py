@@ -8,7 +8,7 @@ from ipfsmem.cli.here import Here, ours
 from ipfsmem.errors import UsageError
 
 
-@ours("restore")
+@ours("restore", scoped=True)
 @click.argument("key")
 @click.option(
     "--root", metavar="CID", help="What this root shows: a CID from `ipfsmem history` or `ipfsmem log`."

@@ -9,7 +9,7 @@ from ipfsmem.cli.printing import is_terminal, size
 from ipfsmem.errors import UsageError
 
 
-@ours("write")
+@ours("write", scoped=True)
 @click.argument("key")
 @click.argument("source", required=False, metavar="[-]")
 @click.option("--body", metavar="TEXT", help="The text.")
