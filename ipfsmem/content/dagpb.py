@@ -143,6 +143,22 @@ def link_fields(block: bytes) -> list[bytes]:
     return found
 
 
+def count_links(block: bytes) -> int:
+    """How many links a dag-pb block holds, decoding none of them: a link may take eight bytes, and as an object hundreds.
+
+    Raises FormatError where the block's framing breaks.
+    """
+    found = position = 0
+    end = len(block)
+    while position < end:
+        found += block[position] == 0x12
+        size, start = read_varint(block, position + 1)
+        position = start + size
+    if position > end:
+        raise FormatError("a dag-pb node ends inside a field")
+    return found
+
+
 def decode_link(body: bytes) -> Link:
     """The link in one of `link_fields`. Raises FormatError or LimitError."""
     return _decode_link(body)

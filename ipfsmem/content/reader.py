@@ -20,6 +20,7 @@ from ipfsmem.content.dagpb import (
     Link,
     Node,
     UnixFS,
+    count_links,
     decode_node,
     decode_unixfs,
     name_bytes,
@@ -31,7 +32,7 @@ from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import FormatError, LimitError, NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = ["BATCH", "Fetch", "Found", "Reader", "drive", "drive_async", "from_mapping", "verify_block"]
 
@@ -117,7 +118,20 @@ class Reader:
     def _nodes(self, cids: Iterable[CID]) -> Fetch[_Nodes]:
         """The decoded nodes of `cids`; each is decoded once, however often a tree points at it."""
         blocks = yield from self.get(cids)
-        return {cid: _decode(cid, block) for cid, block in blocks.items()}
+        return self._decoded(blocks)
+
+    def _decoded(self, blocks: Mapping[CID, bytes]) -> _Nodes:
+        """Nodes that are looked at together. Their links are counted before any becomes an object: names and chunks
+        both have a limit, so more of them cannot be of use."""
+        most = self.limits.entries + self.limits.blocks
+        nodes: _Nodes = {}
+        links = 0
+        for cid, block in blocks.items():
+            links += _links(cid, block)
+            if links > most:
+                raise LimitError(f"the tree has more than {most} links")
+            nodes[cid] = _decode(cid, block)
+        return nodes
 
     def _one(self, cid: CID) -> Fetch[bytes]:
         blocks = yield from self.get((cid,))
@@ -158,7 +172,7 @@ class Reader:
         block = yield from self._one(cid)
         if cid.codec == RAW:
             return Found(path, cid, False, len(block))
-        _, message = _decode(cid, block)
+        ((_, message),) = self._decoded({cid: block}).values()
         if message.type in (TYPE_DIRECTORY, TYPE_HAMT):
             return Found(path, cid, True, None)
         size = message.filesize if message.filesize is not None else len(message.data)
@@ -168,7 +182,7 @@ class Reader:
         hashed = hamt.murmur3(name_bytes(name))
         prefix = used = 0
         while True:
-            node, message = _decode(cid, (yield from self._one(cid)))
+            ((node, message),) = self._decoded({cid: (yield from self._one(cid))}).values()
             if message.type == TYPE_DIRECTORY and not used:
                 return _only(node.links, name)
             _check_shard(cid, message)
@@ -246,6 +260,9 @@ class Reader:
                     if isinstance(part, bytes):
                         parts.append(part)
                         continue
+                    chunks = count + _links(part[0], blocks[part[0]])
+                    if chunks > self.limits.blocks:
+                        raise LimitError(f"the files have {chunks} chunks, {self.limits.blocks} allowed")
                     pieces, size = _file_parts(part, blocks[part[0]])
                     if part[1] is None:
                         if size > limit:
@@ -297,7 +314,7 @@ class Reader:
         total = depth = 0
         while level:
             blocks = yield from self.get(cid for _, cid in level)
-            nodes = {cid: _decode(cid, block) for cid, block in blocks.items()}
+            nodes = self._decoded(blocks)
             folders: list[_Walk] = []
             for path, cid in level:
                 if nodes[cid][1].type in (TYPE_DIRECTORY, TYPE_HAMT):
@@ -322,6 +339,13 @@ class Reader:
                         level.append((path, entry.cid))
             depth += 1
         return files, looked_at
+
+
+def _links(cid: CID, block: bytes) -> int:
+    try:
+        return count_links(block) if cid.codec == DAG_PB else 0
+    except FormatError as error:
+        raise FormatError(f"block {cid} is not UnixFS: {error}") from None
 
 
 def _decode(cid: CID, block: bytes) -> tuple[Node, UnixFS]:

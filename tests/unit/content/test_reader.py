@@ -13,13 +13,14 @@ from ipfsmem.content.cid import CID, RAW, pb_cid, raw_cid
 from ipfsmem.content.dagpb import (
     TYPE_DIRECTORY,
     TYPE_FILE,
+    TYPE_HAMT,
     TYPE_SYMLINK,
     Link,
     UnixFS,
     encode_node,
     encode_unixfs,
 )
-from ipfsmem.content.limits import BLOCK_MAX, Limits
+from ipfsmem.content.limits import BLOCK_MAX, STRANGER, Limits
 from ipfsmem.content.reader import BATCH, Reader, drive, drive_async, from_mapping, verify_block
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory, file_bytes
@@ -312,3 +313,39 @@ def test_other_codecs_are_no_tree() -> None:
     for fetch in (Reader().read_tree(cid), Reader().read_file(cid), Reader().list_directory(cid)):
         with pytest.raises(IpfsmemError, match="codec 0x71"):
             drive(fetch, from_mapping({cid: data}))
+
+
+def crowded(count: int, kind: int) -> tuple[CID, dict[CID, bytes]]:
+    """A node over `count` blocks of 2 MiB, each full of links of eight bytes: empty identity CIDs."""
+    link = b"\x12\x06\x0a\x04\x01\x55\x00\x00"
+    links: list[Link] = []
+    blocks: dict[CID, bytes] = {}
+    for n in range(count):
+        message = encode_unixfs(UnixFS(kind, b"", hash_type=0x22 if kind == TYPE_HAMT else None,
+                                       fanout=256 if kind == TYPE_HAMT else None))  # fmt: skip
+        data = link * (BLOCK_MAX // len(link) - 8 - n) + b"\x0a" + bytes((len(message),)) + message
+        cid = pb_cid(sha256(data).digest())
+        blocks[cid] = data
+        links.append(Link(f"{n:02X}" if kind == TYPE_HAMT else "", cid, len(data)))
+    if kind == TYPE_HAMT:
+        top = UnixFS(kind, (2**count - 1).to_bytes(32, "big").lstrip(b"\0"), hash_type=0x22, fanout=256)
+    else:
+        top = UnixFS(kind, b"", filesize=0, blocksizes=(0,) * count)
+    root, block = node(links, top)
+    return root, {**blocks, root: block}
+
+
+@pytest.mark.parametrize("way", ["folder", "file", "tree"])
+def test_s9_links_are_counted_before_they_are_decoded(way: str) -> None:
+    """Finding S9: a stranger's bundle of 63 MB in links of eight bytes cost 1.7 GB and 110 s before it was too much."""
+    import tracemalloc
+
+    root, blocks = crowded(6, TYPE_FILE if way == "file" else TYPE_HAMT)
+    reader = Reader(STRANGER)
+    read = {"folder": reader.list_directory, "file": reader.read_file, "tree": reader.read_tree}[way]
+    tracemalloc.start()
+    with pytest.raises(LimitError):
+        drive(read(root), from_mapping(blocks))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * BLOCK_MAX
