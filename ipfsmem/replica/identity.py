@@ -7,7 +7,9 @@ notices, and never decides what moves.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 import uuid
 from collections.abc import Callable
 from functools import cached_property
@@ -23,6 +25,9 @@ from ipfsmem.seal.primitives import Signer25519, x25519_public
 from ipfsmem.seal.vault_file import protect, unprotect
 
 KEY_FILE = "device.key"
+#: Where a machine says what it is called, and the file in the home that says it where no machine does.
+MACHINE_IDS = ("/etc/machine-id", "/var/lib/dbus/machine-id")
+MACHINE_FILE = ".machine"
 Random = Callable[[int], bytes]
 
 
@@ -114,17 +119,59 @@ def open_row(row_key: bytes, stored: bytes) -> bytes:
 
 
 def place(database: Path) -> str:
-    """What names the place of this device's files: the machine and the file itself."""
-    status = database.stat()
-    return sha256(f"{_machine()} {status.st_ino}".encode()).hexdigest()
+    """What names the place of this device's files: the machine and the file itself.
+
+    The machine is what it calls itself, else an id kept beside the folder of the memory. No network address: those of
+    containers change with every start.
+    """
+    inode = database.stat().st_ino
+    return sha256(f"{_machine(database.parent.parent)} {inode}".encode()).hexdigest()
 
 
-def _machine() -> str:
-    for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+def forget_machine(home: Path) -> None:
+    """Remove the id of a home in which nothing else is (a try that was given up leaves nothing behind)."""
+    with contextlib.suppress(OSError):
+        if [path.name for path in home.iterdir()] == [MACHINE_FILE]:
+            (home / MACHINE_FILE).unlink()
+
+
+def _machine(home: Path) -> str:
+    for path in MACHINE_IDS:
         try:
             text = Path(path).read_text("ascii").strip()
-        except OSError:
+        except (OSError, UnicodeDecodeError):
             continue
         if text:
             return text
-    return f"{uuid.getnode():x}-{os.name}"
+    return _kept_id(home)
+
+
+def _kept_id(home: Path) -> str:
+    """A random id of this home, with the inode of the file that holds it: a copy of the home has another one, and gets
+    another id. Empty where nothing can be kept; then the inode of the database alone tells copies apart."""
+    path = home / MACHINE_FILE
+    for _ in range(2):
+        try:
+            known, inode = path.read_text("ascii").split()
+            if int(inode) == path.stat().st_ino:
+                return known
+        except (OSError, ValueError):
+            pass
+        with contextlib.suppress(OSError):
+            _keep_new_id(path)
+    return ""
+
+
+def _keep_new_id(path: Path) -> None:
+    """Put a new id in the place of none, or of one that came with a copy."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(f"{uuid.uuid4().hex} {os.fstat(file.fileno()).st_ino}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise

@@ -14,7 +14,7 @@ from pathlib import Path
 from ipfsmem.config import CONFIG_FILE
 from ipfsmem.errors import ConfigError
 from ipfsmem.replica.disk import make_directory, storage_errors
-from ipfsmem.replica.identity import KEY_FILE
+from ipfsmem.replica.identity import KEY_FILE, forget_machine
 from ipfsmem.replica.lock import directory_lock
 from ipfsmem.replica.replica import Replica, claim_folder, write_config
 
@@ -67,6 +67,7 @@ def discard(folder: Path) -> None:
             path.unlink()
     with contextlib.suppress(OSError):
         folder.rmdir()
+        forget_machine(folder.parent)
 
 
 def _holds_memory(database: Path) -> bool:

@@ -1,0 +1,118 @@
+"""Where no machine says what it is called (containers): a device stays the same one at each start, and copies are noticed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import uuid
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import NoVaultError
+from ipfsmem.memory import Memory
+from ipfsmem.replica import identity
+from ipfsmem.seal.derive import RootKeys
+
+ROOT = RootKeys.from_random(b"\x03" * 64, "default", 1)
+
+
+@pytest.fixture(autouse=True)
+def _container(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No machine id, and another network address at each look."""
+    monkeypatch.setattr(identity, "MACHINE_IDS", ())
+    monkeypatch.setattr(uuid, "getnode", lambda: int.from_bytes(os.urandom(6), "big"))
+
+
+@pytest.fixture
+def stick(tmp_path: Path) -> str:
+    (tmp_path / "stick").mkdir()
+    return str(tmp_path / "stick")
+
+
+def start(home: Path, stick: str) -> tuple[str, list[str]]:
+    """One start of a container: the device's id after a sync, and the ids of all members but the root's."""
+    memory = Memory.load(
+        "m", "encrypted-ipfs", provider=stick, unlock=ROOT, unprotected_keys=True, home=home, create=True
+    )
+    with memory:
+        memory.write("k", uuid.uuid4().hex)
+        asyncio.run(memory.sync())
+        assert memory.replica.ring is not None
+        return memory.device, [person.id for person in memory.members() if person.role != "admin"]
+
+
+def test_u3_a_container_is_one_device_however_often_it_starts(tmp_path: Path, stick: str) -> None:
+    """Finding U3: five members after four syncs."""
+    seen = {start(tmp_path / "home", stick)[0] for _ in range(4)}
+    assert len(seen) == 1
+    assert start(tmp_path / "home", stick)[1] == [*seen]
+    assert len((tmp_path / "home" / ".machine").read_text("ascii").split()) == 2
+
+
+@pytest.mark.parametrize("what", ["the home", "the memory's folder"])
+def test_u3_a_copy_is_noticed_all_the_same(tmp_path: Path, stick: str, what: str) -> None:
+    """Finding U3: the id is not worth anything in a copy, whichever part was copied."""
+    first, _ = start(tmp_path / "home", stick)
+    if what == "the home":
+        shutil.copytree(tmp_path / "home", tmp_path / "copy")
+    else:
+        (tmp_path / "copy").mkdir()
+        start(tmp_path / "copy" / "x", stick)
+        shutil.copytree(tmp_path / "home" / "m", tmp_path / "copy" / "m")
+    second, _ = start(tmp_path / "copy", stick)
+    assert second != first
+    assert start(tmp_path / "copy", stick)[0] == second, "and it stays that one"
+    assert start(tmp_path / "home", stick)[0] == first
+
+
+def test_u3_the_same_inode_on_another_machine_is_told_by_the_id(tmp_path: Path) -> None:
+    """Fresh disks that are filled alike give equal inodes: what lies beside the folder tells them apart."""
+    file = tmp_path / "one" / "m" / "state.db"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    before = identity.place(file)
+    assert identity.place(file) == before
+    (tmp_path / "one" / ".machine").unlink()
+    assert identity.place(file) != before
+    known = identity.place(file)
+    text = (tmp_path / "one" / ".machine").read_text("ascii")
+    for wrong in ("", "x", text.split()[0], f"{text.split()[0]} 1", "a b c"):
+        (tmp_path / "one" / ".machine").write_text(wrong, "ascii")
+        assert identity.place(file) != known
+        known = identity.place(file)
+        assert identity.place(file) == known
+
+
+def test_u3_a_machine_that_says_what_it_is_called_leaves_no_file(
+    tmp_path: Path, stick: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = tmp_path / "machine-id"
+    named.write_text("0123456789abcdef\n")
+    monkeypatch.setattr(identity, "MACHINE_IDS", (str(tmp_path / "none"), str(named)))
+    start(tmp_path / "home", stick)
+    assert not (tmp_path / "home" / ".machine").exists()
+
+
+def test_u3_a_home_that_keeps_nothing_goes_by_its_inode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "m" / "state.db"
+    file.parent.mkdir()
+    file.touch()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(identity.tempfile, "mkstemp", full)
+    assert identity.place(file) == identity.place(file)
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_a_restore_that_finds_nothing_leaves_nothing(tmp_path: Path, stick: str) -> None:
+    with pytest.raises(NoVaultError):
+        asyncio.run(
+            Memory.recover("m", provider=stick, unlock=ROOT, unprotected_keys=True, home=tmp_path / "home")
+        )
+    assert not (tmp_path / "home").exists()
