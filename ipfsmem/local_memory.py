@@ -523,12 +523,18 @@ class LocalMemory:
             return {view.key: view.data for _, view in self._memories.views() if view.data is not None}
 
     def import_(
-        self, source: bytes | str | Path, *, strategy: Strategy = "merge", prune: bool = False
+        self,
+        source: bytes | str | Path,
+        *,
+        strategy: Strategy = "merge",
+        prune: bool = False,
+        foreign: bool = False,
     ) -> Imported:
         """Import a `memory/0.1` blob (bytes or JSON text) or a folder or file (Path). Twice is as good as once.
 
         `merge`: what is here wins in the view and the incoming text stays beside it; `replace`: incoming supersedes
-        what is shown now, and with `prune` memories that it lacks are forgotten.
+        what is shown now, and with `prune` memories that it lacks are forgotten. `foreign`: the texts are others' word,
+        because they come from another vault or a chat export; they stand where agents look only after `promote`.
         """
         if isinstance(source, Path):
             from ipfsmem.storage.importing import read_path
@@ -537,7 +543,9 @@ class LocalMemory:
         else:
             blob = read_blob(source.encode() if isinstance(source, str) else source)
         self.scan()
-        result = import_files(self._memories, self._timeline, blob, strategy=strategy, prune=prune)
+        result = import_files(
+            self._memories, self._timeline, blob, strategy=strategy, prune=prune, foreign=foreign
+        )
         self.render()
         self._changed()
         return result

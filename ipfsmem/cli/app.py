@@ -31,6 +31,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "history": "The texts that a memory has had.",
         "restore": "Bring an older text of a memory back.",
         "scope": "Named parts of this memory: list, show, title, forget, restore.",
+        "promote": "Make a text of others your own word.",
         "undo": "Undo the last write or forget of this device.",
         "note": "Add an event to the timeline.",
         "timeline": "Show the timeline.",

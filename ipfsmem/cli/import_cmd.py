@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 )
 @click.option("--prune", is_flag=True, help="With replace: forget what the import does not have.")
 @click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
-def command(here: Here, path: str, strategy: str, prune: bool, partial: bool) -> None:
+@click.option(
+    "--foreign",
+    is_flag=True,
+    help="It is not your word: another person's memory, a chat export. See promote.",
+)
+def command(here: Here, path: str, strategy: str, prune: bool, partial: bool, foreign: bool) -> None:
     """Take in PATH: a memory/0.1 blob, a folder of memory files, or one file; - is a blob on standard input.
 
     Nothing is lost: a text that differs from yours is kept beside it. Importing twice changes nothing more. What cannot
@@ -41,7 +46,9 @@ def command(here: Here, path: str, strategy: str, prune: bool, partial: bool) ->
         if len(source) > MAX_BLOB:
             raise LimitError(f"standard input is longer than {MAX_BLOB:,} bytes")
     with here.memory() as memory:
-        done = memory.import_(source, strategy="replace" if strategy == "replace" else "merge", prune=prune)
+        done = memory.import_(
+            source, strategy="replace" if strategy == "replace" else "merge", prune=prune, foreign=foreign
+        )
     if here.json:
         here.emit(done)
     else:

@@ -18,7 +18,7 @@ from ipfsmem.bundle.blob import Blob, read_blob
 from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
 from ipfsmem.bundle.timeline import parse_lines, union
-from ipfsmem.causal.value import FORGOTTEN, Entry
+from ipfsmem.causal.value import FOREIGN, FORGOTTEN, Entry
 from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.replica.disk import read_file, storage_errors
 from ipfsmem.replica.events import Timeline
@@ -47,9 +47,18 @@ class Imported(msgspec.Struct, frozen=True):
 
 
 def import_files(
-    memories: Memories, timeline: Timeline, blob: Blob, *, strategy: Strategy = "merge", prune: bool = False
+    memories: Memories,
+    timeline: Timeline,
+    blob: Blob,
+    *,
+    strategy: Strategy = "merge",
+    prune: bool = False,
+    foreign: bool = False,
 ) -> Imported:
-    """Import in one transaction: all of it is there afterwards, or nothing."""
+    """Import in one transaction: all of it is there afterwards, or nothing.
+
+    `foreign`: the texts are others' word, of another vault or a chat export (format section 5.2).
+    """
     if strategy not in ("merge", "replace"):
         raise UsageError(f"there is no import strategy {strategy!r}", hint="merge or replace.")
     if prune and strategy != "replace":
@@ -67,7 +76,7 @@ def import_files(
         for key, data, replace in (*texts, *((key, data, False) for key, data in blob.more)):
             try:
                 check_body(key, data)
-                done[_take(memories, change, key, data, replace)] += 1
+                done[_take(memories, change, key, data, replace, FOREIGN if foreign else "")] += 1
             except IpfsmemError as error:
                 problems.append(f"{key} was left out: {error}")
         for key in blob.forgotten:
@@ -84,12 +93,12 @@ def import_files(
     return Imported(**done, problems=tuple(problems))
 
 
-def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: bool) -> str:
+def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: bool, of: str) -> str:
     """Take one text in; which count of `Imported` it belongs to. Raises LimitError when the key is full."""
     name = memories.name(key)
     entry = change.entry(name)
     if not entry:
-        change.put(name, data, ())
+        change.put(name, data, (), of=of)
         return "added"
     if not replace and _known(entry, data):
         hidden = any(value.kind == FORGOTTEN for value in entry.values())
@@ -98,9 +107,9 @@ def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: b
     if view.data == data:
         return "unchanged"
     if replace and view.dots:
-        change.put(name, data, view.dots)
+        change.put(name, data, view.dots, of=of)
         return "replaced"
-    change.keep_beside(name, data)
+    change.keep_beside(name, data, of=of)
     return "still_forgotten" if view.forgotten else "kept_beside"
 
 
