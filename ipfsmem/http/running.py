@@ -29,7 +29,10 @@ async def running(
             f"{host} can be reached from other machines",
             hint="Serve on 127.0.0.1, or say that it is meant to be public and name the host names it is asked by.",
         )
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0, handler_cancellation=True)
+    # Nothing that somebody sends is decompressed (format section 8): a megabyte of it may come to a gigabyte.
+    runner = web.AppRunner(
+        app, access_log=None, shutdown_timeout=2.0, handler_cancellation=True, auto_decompress=False
+    )
     await runner.setup()
     try:
         try:

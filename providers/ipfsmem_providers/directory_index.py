@@ -9,6 +9,8 @@ pack when it does not fit, and whoever reads a block through it checks the block
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 import struct
 import zlib
 from collections.abc import Collection, Iterable, Iterator
@@ -26,6 +28,8 @@ _RECORD: Final = struct.Struct(">32sQI")
 _SIZE: Final = _RECORD.size
 #: Indexes up to this size are read whole and checked when they are opened; larger ones are read where asked.
 _SMALL: Final = 1 << 20
+#: Bytes that a block takes in a pack at least: its length and a CID with a SHA-256.
+_LEAST: Final = 35
 _HEADER_MAX: Final = 1 << 20
 _SECTION_MAX: Final = BLOCK_MAX + 256
 
@@ -143,10 +147,18 @@ def decode_index(data: bytes) -> Index:
     return Index(None, data[: _HEAD.size], data[_HEAD.size :])
 
 
+def _opened(path: Path) -> BinaryIO:
+    """A file opened to be read, not waiting for one that is a pipe, and not through a link."""
+    extra = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(path, os.O_RDONLY | extra), "rb", buffering=0)
+
+
 def open_index(path: Path, pack_size: int) -> Index | None:
     """The index in a file, or None when there is none or it does not belong to a pack of `pack_size` bytes."""
     try:
-        with path.open("rb", buffering=0) as file:
+        with _opened(path) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
             data = file.read(_HEAD.size + _SMALL)
             size = file.seek(0, 2)
     except OSError:
@@ -157,7 +169,8 @@ def open_index(path: Path, pack_size: int) -> Index | None:
     fan.pop()  # the checksum
     if magic not in (_MAGIC, _MAGIC_DAMAGED) or covers != pack_size or size != _HEAD.size + count * _SIZE:
         return None
-    if fan[-1] != count or fan != sorted(fan):
+    # No pack has more blocks than it has room for their CIDs: an index that claims more is no index of it.
+    if fan[-1] != count or fan != sorted(fan) or count * _LEAST > pack_size:
         return None
     whole = len(data) == size
     index = Index(path, data[: _HEAD.size], data[_HEAD.size :] if whole else None)
