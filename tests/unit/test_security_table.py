@@ -65,3 +65,13 @@ def test_libsodium_is_not_the_vulnerable_one() -> None:
     from importlib.metadata import version
 
     assert tuple(map(int, version("pynacl").split(".")[:3])) >= (1, 6, 2)
+
+
+def test_s16_http_is_asked_for_without_its_known_faults() -> None:
+    """Finding S16: `aiohttp>=3.12` let in versions with request smuggling and with bodies that inflate without a bound."""
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    (aiohttp,) = [one for one in asked if one.startswith("aiohttp")]
+    assert aiohttp == "aiohttp>=3.13.3"
+    assert f'{{ name = "aiohttp", specifier = "{aiohttp.removeprefix("aiohttp")}" }}' in (
+        ROOT / "uv.lock"
+    ).read_text("utf-8")
