@@ -269,7 +269,7 @@ def test_a_full_ring_takes_no_more_words(tmp_path: Path, monkeypatch: pytest.Mon
 def test_memories_without_a_vault_or_a_provider(tmp_path: Path) -> None:
     local = Memory.create("m", "local", home=tmp_path / "local")
     local.unlock(WALLET)
-    with pytest.raises(UsageError, match="not published"):
+    with pytest.raises(UsageError, match="no members"):
         asyncio.run(local.new_words())
     lone = Memory.create("m", "encrypted-ipfs", unlock=WALLET, unprotected_keys=True, home=tmp_path / "lone")
     with pytest.raises(ConfigError, match="no provider"):
