@@ -280,7 +280,7 @@ def _asked(request: web.Request) -> tuple[Wanted, int]:
     if len(name) > NAME_MAX:
         raise UsageError(f"a name of {len(name)} characters, {NAME_MAX} allowed")
     limit = query.get("limit", str(LIMIT_DEFAULT))
-    if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= LIMIT_MAX):
+    if not (limit.isascii() and limit.isdigit() and len(limit) <= 9 and 1 <= int(limit) <= LIMIT_MAX):
         raise UsageError(f"limit is {limit!r}; it can be 1 to {LIMIT_MAX}")
     try:
         meta = read_json(query.get("meta", "{}") or "{}", type=dict[str, str])

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from urllib.parse import quote
 
 import aiohttp
+import pytest
 from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
+from ipfsmem.errors import UsageError
+from ipfsmem.http import psa
 from ipfsmem.http.running import running
 
 
@@ -33,3 +38,11 @@ def test_s14_nothing_that_is_sent_is_decompressed() -> None:
         assert seen == [len(bomb)]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("limit", ["0" * 8 + "1" + "0" * 5000, "1000000000", "0", "-1", "1e1", "²", ""])
+def test_s15_an_odd_limit_is_the_callers_fault(limit: str) -> None:
+    """Finding S15: a limit of thousands of digits was answered with 500."""
+    request = make_mocked_request("GET", f"/psa/pins?limit={quote(limit)}")
+    with pytest.raises(UsageError, match="limit is"):
+        psa._asked(request)
