@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from ipfsmem.causal.clock import FAR_AHEAD_MS, ZERO, hlc_ms
 from ipfsmem.causal.value import check_entry, verify_value
 from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.replica.disk import read_file
@@ -24,7 +26,7 @@ from ipfsmem.seal.vault_file import is_protected
 from ipfsmem.storage.memories import Memories
 
 Level = Literal["ok", "warn", "error"]
-#: A clock that is this far behind what this memory has seen already orders its writes wrongly, milliseconds.
+#: A clock that is this far behind what this device has written already dates its writes wrongly, milliseconds.
 CLOCK_BEHIND = 10 * 60 * 1000
 
 
@@ -47,7 +49,14 @@ def examine(replica: Replica, memories: Memories, protected: bool) -> list[Findi
     """Run every check; one that cannot run is itself a finding."""
     found: list[Finding] = []
     with replica.reading():
-        for check in (_files(replica, protected), _database(replica), _blocks(replica), _state(replica)):
+        clocks: dict[str, str] = {}
+        for check in (
+            _files(replica, protected),
+            _database(replica),
+            _blocks(replica),
+            _state(replica, clocks),
+            _clock(replica, clocks),
+        ):
             try:
                 found += check
             except IpfsmemError as error:
@@ -82,16 +91,62 @@ def _files(replica: Replica, protected: bool) -> Iterator[Finding]:
         yield Finding(
             "warn", "moved", "these files were copied or restored", "The next sync takes a new device id."
         )
-    now = replica.world.now()
-    newest = int(replica.store.frame.hlc, 16) >> 16
-    if newest - now > CLOCK_BEHIND:
+    yield Finding("ok", "files", f"{folder}")
+
+
+def _clock(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
+    """The clock values of this device and of the others beside this machine's clock. `clocks`: the last one of each device."""
+    now, own = replica.world.now(), replica.device.id
+    last = hlc_ms(replica.store.frame.hlc)
+    others = {device: hlc_ms(h) for device, h in clocks.items() if device != own and h > ZERO}
+    ahead = {device: ms for device, ms in others.items() if ms > now + FAR_AHEAD_MS}
+    if last > now + CLOCK_BEHIND:
+        here = f"what this device wrote last is dated {_day(last)}, and this machine's clock says {_day(now)}"
+        if last <= now + FAR_AHEAD_MS:
+            yield Finding(
+                "warn",
+                "clock",
+                f"{here}: one of both is wrong",
+                "Set the clock, or wait until it has caught up.",
+            )
+        elif ahead and len(ahead) == len(others):
+            yield Finding(
+                "warn",
+                "clock",
+                f"{here}; what other devices wrote is dated so too ({_day(max(ahead.values()))}): this machine's clock is behind",
+                "Set it.",
+            )
+        else:
+            fits = max((ms for ms in others.values() if ms <= now + FAR_AHEAD_MS), default=None)
+            why = (
+                f"; what others wrote last ({_day(fits)}) fits the clock, so it was wrong before"
+                if fits
+                else ""
+            )
+            yield Finding(
+                "warn",
+                "clock",
+                f"{here}{why}: where two texts stand against each other, those of this device go before those of others",
+                "When this machine's clock is right now: ipfsmem doctor --clock-is-right. Else set it.",
+            )
+        return
+    for device, ms in sorted(ahead.items()):
+        person = replica.ring.view.members.get(device) if replica.ring is not None else None
+        name = f"{person.label} ({device})" if person is not None else device
         yield Finding(
             "warn",
-            "clock",
-            f"this machine's clock is {(newest - now) // 60_000} minutes behind this memory's",
-            "Set it.",
+            "clock-of",
+            f"what {name} wrote is dated up to {_day(ms)}, and this machine's clock says {_day(now)}: its clock was wrong, or "
+            "this one is. Where such a text stands against another it goes before it, until somebody writes over it",
+            "If this machine's clock is right, on that device: ipfsmem doctor.",
         )
-    yield Finding("ok", "files", f"{folder}")
+
+
+def _day(ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, ValueError, OSError):
+        return "a time beyond the year 9999"
 
 
 def _database(replica: Replica) -> Iterator[Finding]:
@@ -126,12 +181,15 @@ def _blocks(replica: Replica) -> Iterator[Finding]:
         yield Finding("ok", "blocks", f"{count} blocks match their hashes")
 
 
-def _state(replica: Replica) -> Iterator[Finding]:
+def _state(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
+    """`clocks` gets the last clock value of each device."""
     store, ring, vault = replica.store, replica.ring, replica.vault_tag
     entries = missing = unsigned = 0
     for name, entry in store.entries():
         entries += 1
         check_entry(name, entry, published=False)
+        for dot, value in entry.items():
+            clocks[dot[:16]] = max(clocks.get(dot[:16], ""), value.h)
         missing += sum(not replica.db.has_block(bytes.fromhex(loc.sha)) for loc in located(entry))
         if ring is not None and vault is not None:
             for dot, value in entry.items():

@@ -18,6 +18,7 @@ import msgspec
 from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.bundle.program_events import check_kind
+from ipfsmem.causal.clock import hlc_ms, put_right
 from ipfsmem.causal.entries import entry_place, memory_name
 from ipfsmem.causal.value import decode_entry, split_dot
 from ipfsmem.config import VaultConfig
@@ -28,6 +29,7 @@ from ipfsmem.opening import VAULT_MODES
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.scopes import live_scopes
+from ipfsmem.replica.store import Frame
 from ipfsmem.seal.authority import Person
 from ipfsmem.storage.exporting import Everything, LeftOut, everything, export_folder
 from ipfsmem.storage.forgetting import erase
@@ -609,6 +611,23 @@ class LocalMemory:
     def doctor(self) -> list_[Finding]:
         """Look at everything on this device and say what is wrong and what to do."""
         return examine(self.replica, self._memories, passphrase_protected(self.replica.folder))
+
+    def trust_clock(self) -> int:
+        """Date new writes by this machine's clock again, though this device once wrote far in its future; by how many
+        milliseconds it went back. What was written keeps its date, and goes before others' until it is written over.
+
+        Raises UsageError when nothing is more than a day ahead: time catches up with that.
+        """
+        with self.replica.transaction():
+            frame = self.replica.store.frame
+            right = put_right(frame.hlc, self.replica.world.now())
+            if right is None:
+                raise UsageError(
+                    "this device's writes are dated at most a day ahead of this machine's clock: nothing has to be put right",
+                    hint="If the clock is behind, set it.",
+                )
+            self.replica.store.apply({}, Frame(frame.ctx, frame.seen, right))
+        return hlc_ms(frame.hlc) - hlc_ms(right)
 
     # -- plain files -----------------------------------------------------------------------------------------
 

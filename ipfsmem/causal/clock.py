@@ -1,4 +1,4 @@
-"""The hybrid logical clock (format section 5): wall time that never goes back, as 16 hex digits.
+"""The hybrid logical clock (format section 5): wall time that never goes back by itself, as 16 hex digits.
 
 It breaks ties between concurrent siblings and does nothing else: which write saw which is told by dots alone. It never
 reads the machine's clock; the time comes in as milliseconds since 1970 UTC, so that a test can hold it still.
@@ -54,6 +54,17 @@ def observed(last: str, seen: str, now_ms: int) -> str:
     """`last` after a value of another device was seen: not before it, but at most five minutes ahead of `now_ms`."""
     limit = min(_clamp(now_ms) + MAX_AHEAD_MS, MAX_MS) << 16
     return f"{max(_number(last), min(_number(seen), limit)):016x}"
+
+
+def put_right(last: str, now_ms: int) -> str | None:
+    """The clock value that takes the place of `last` when a person says that the machine's clock is right; None when `last`
+    is at most a day ahead of it, for then time catches up.
+
+    The one way in which a clock goes back. What was written keeps its values; which write saw which is told by dots.
+    """
+    if hlc_ms(last) <= _clamp(now_ms) + FAR_AHEAD_MS:
+        return None
+    return hlc(_clamp(now_ms))
 
 
 class Clock:

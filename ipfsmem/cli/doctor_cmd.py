@@ -12,18 +12,28 @@ _MARK = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "error": ("✗", "red"
 
 @ours("doctor")
 @click.option("--restore-files", is_flag=True, help="Write missing plain files again (modes local and ipfs).")
-def command(here: Here, restore_files: bool) -> None:
-    """Check this memory: database, blocks, signatures, keys, files, clock. Reads only, except with --restore-files.
+@click.option(
+    "--clock-is-right",
+    is_flag=True,
+    help="Date new writes by this machine's clock again, though this device once wrote far in its future.",
+)
+def command(here: Here, restore_files: bool, clock_is_right: bool) -> None:
+    """Check this memory: database, blocks, signatures, keys, files, clock. Reads only, except with the options below.
 
     The exit code is 1 when something is lost or cannot be used.
     """
     with here.memory() as memory:
+        back = memory.trust_clock() if clock_is_right else 0
         restored = memory.restore_files() if restore_files else 0
         findings = memory.doctor()
     errors = sum(finding.level == "error" for finding in findings)
     if here.json:
-        here.emit({"findings": findings, "errors": errors, "restored_files": restored})
+        here.emit({"findings": findings, "errors": errors, "restored_files": restored, "clock_back_ms": back})
     else:
+        if clock_is_right:
+            click.echo(
+                f"New writes are dated by this machine's clock again: {count(back // 60_000, 'minute')} back"
+            )
         if restore_files:
             click.echo(f"{count(restored, 'file')} written again")
         for finding in findings:

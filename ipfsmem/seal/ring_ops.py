@@ -152,10 +152,18 @@ def enrol(
     whose = person or view.owners.get(member_id(signer.public))
     if whose is None:
         raise MembershipError("the ring does not say whose the enrolling key is")
-    grown = ring.add([_member(signer, ring.vault, device, role, since, whose)])
+    grown = ring.add([_member(signer, ring.vault, device, role, _past(ring, device.id, since), whose)])
     if ring.plain:
         return grown
     return _give(grown, signer, [grown.view.members[device.id]], box)
+
+
+def _past(ring: Ring, member: str, since: str) -> str:
+    """`since`, or the least clock value past all enrolments of a member: the newest counts, and a clock can have gone back."""
+    known = (as_member(st).since for st in ring.statements if isinstance(st.body, Member))
+    ids = (as_member(st).id for st in ring.statements if isinstance(st.body, Member))
+    last = max((h for h, one in zip(known, ids, strict=True) if one == member), default="")
+    return since if last < since else f"{int(last, 16) + 1:016x}"
 
 
 def rotate(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_seal) -> Ring:

@@ -34,3 +34,19 @@ def test_restore_files(cli: Cli) -> None:
     (cli.home / "default" / "memory" / "tone.md").unlink()
     assert cli.ok("doctor", "--restore-files", "--json").json["restored_files"] >= 1
     assert (cli.home / "default" / "memory" / "tone.md").exists()
+
+
+def test_l16_a_clock_far_ahead_is_put_right(cli: Cli) -> None:
+    """Finding L16 on the command line."""
+    from ipfsmem.causal.clock import hlc
+    from ipfsmem.memory import Memory
+    from ipfsmem.replica.store import Frame
+
+    cli.fails(2, "doctor", "--clock-is-right")
+    with Memory.load("default", home=cli.home) as memory, memory.replica.transaction():
+        frame = memory.replica.store.frame
+        memory.replica.store.apply({}, Frame(frame.ctx, frame.seen, hlc(2**42)))
+    cli.ok("write", "tone", "--body", "x")
+    assert "2109-05-15" in cli.ok("doctor").out and "--clock-is-right" in cli.ok("doctor").out
+    assert "minutes back" in cli.ok("doctor", "--clock-is-right").out
+    assert "clock-is-right" not in cli.ok("doctor").out

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ipfsmem.causal.clock import next_hlc, observed
+from ipfsmem.causal.clock import FAR_AHEAD_MS, next_hlc, observed, put_right
 from ipfsmem.causal.merge3 import merge_fields, merge_memory
 from ipfsmem.causal.restore import step_back, values_to_move
 from ipfsmem.causal.state import Ctx, State, join_states, next_bases
@@ -69,13 +69,23 @@ def clock_vectors() -> dict[str, Any]:
     ticks = [(f"{x:016x}", n) for x in last for n in now]
     seen = ["0" * 16, f"{1_776_168_192_000 << 16 | 7:016x}", f"{1_776_168_492_000 << 16:016x}", "f" * 16]
     return {
-        "about": "hybrid clock: values are 48 bits of milliseconds and 16 of counter as 16 hex digits",
+        "about": "hybrid clock: values are 48 bits of milliseconds and 16 of counter as 16 hex digits. 'put_right': a person "
+        "says that the machine's clock is right; null: not far ahead, so it stays",
         "next": [{"last": x, "now_ms": n, "result": next_hlc(x, n)} for x, n in ticks],
         "observed": [
             {"last": x, "seen": s, "now_ms": n, "result": observed(x, s, n)}
             for x in ("0" * 16, f"{1_776_168_192_000 << 16:016x}")
             for s in seen
             for n in (0, 1_776_168_192_000)
+        ],
+        "put_right": [
+            {"last": x, "now_ms": n, "result": put_right(x, n)}
+            for n in (0, 1_776_168_192_000)
+            for x in (
+                "0" * 16,
+                *(f"{n + FAR_AHEAD_MS + more << 16 | 5:016x}" for more in (-1, 0, 1)),
+                "f" * 16,
+            )
         ],
         "refused": ["", "0", "0" * 15, "0" * 17, "A" * 16, "g" * 16, "0" * 15 + "\n"],
     }

@@ -5,7 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.causal.clock import MAX_AHEAD_MS, MAX_MS, Clock, hlc, hlc_counter, hlc_ms, next_hlc, observed
+from ipfsmem.causal.clock import (
+    MAX_AHEAD_MS,
+    MAX_MS,
+    Clock,
+    hlc,
+    hlc_counter,
+    hlc_ms,
+    next_hlc,
+    observed,
+    put_right,
+)
 from ipfsmem.errors import FormatError, LimitError
 
 VECTORS = json.loads((Path(__file__).parents[3] / "fixtures/vectors/clock.json").read_text())
@@ -16,6 +26,8 @@ def test_vectors() -> None:
         assert next_hlc(case["last"], case["now_ms"]) == case["result"]
     for case in VECTORS["observed"]:
         assert observed(case["last"], case["seen"], case["now_ms"]) == case["result"]
+    for case in VECTORS["put_right"]:
+        assert put_right(case["last"], case["now_ms"]) == case["result"]
     for text in VECTORS["refused"]:
         with pytest.raises(FormatError, match="clock value"):
             hlc_ms(text)
