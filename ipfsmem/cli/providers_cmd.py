@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _PRESENCE = {
     "ok": ("✓", "green"),
+    "waiting": ("–", "yellow"),
     "unchecked": ("–", "yellow"),
     "missing": ("✗", "red"),
     "stopped": ("✗", "red"),
@@ -130,7 +131,7 @@ def check_command(here: Here, repair: bool, full: bool) -> None:
 
     with here.memory() as memory, Meter(silent=here.json) as meter:
         found = asyncio.run(memory.check_providers(repair=repair, full=full, progress=meter))
-    missing = sum(one.missing for one in found)
+    missing = sum(one.missing for one in found if one.state != "waiting")
     if here.json:
         here.emit({"providers": found, "missing": missing})
     else:

@@ -37,10 +37,14 @@ STRUCTURE_MS = 20 * HOUR_MS
 #: The rolling part goes on so long after it went on last, and comes round in less than seven days.
 ROLLING_MS = 6 * HOUR_MS
 ROUND_MS = 6 * DAY_MS
+#: So long a service that takes whole trees may take to serve one.
+PATIENCE_MS = 20 * HOUR_MS
 #: Blocks in one request for raw blocks.
 _BATCH = 2_000
 #: New objects that are read back at once after an upload; the others come with the rolling part.
 _SAMPLE = 64
+#: The same, of structure and of objects, where each block is a request and hours may pass before it is served.
+_FEW = 4
 #: Missing blocks that are remembered by name.
 _NAMED = 10_000
 
@@ -75,7 +79,7 @@ class Known(msgspec.Struct):
 class Presence(msgspec.Struct, frozen=True):
     """What is known of one provider's copy, for people and programs.
 
-    `state`: `ok`, `missing`, `unchecked` (it cannot be checked, or was not yet), `stopped` (what was sent again went
+    `state`: `ok`, `missing`, `waiting` (a service that takes whole trees does not serve all of it yet), `unchecked` (it cannot be checked, or was not yet), `stopped` (what was sent again went
     missing again, so no more is sent by itself). `read` blocks were looked at just now, of `total` that live; `missing` of
     them are not there, `shown` are some. `sent` were sent again. `at`: when something was checked last, milliseconds.
     """
@@ -157,22 +161,23 @@ class Checker:
             and any(listing.get(name) != size for name, size in known.listing.items())
         )
         first = known.root == ""
-        every = every or shrunk or first
+        every = every or shrunk
         rings = sorted(map(str, self._rings))
         structure_due = _passed(known.structure_at, now, STRUCTURE_MS) and not first
         rolling_due = _passed(known.objects_at, now, ROLLING_MS) and not first
         fresh = known.root != str(self._root) or known.rings != rings
+        lost = [raw_cid(digest) for digest in sorted(objects_not_here(self._replica.db))]
         known.listing = listing
-        if not (every or read_all or structure_due or rolling_due or fresh or known.missing or self._lost()):
+        if not (every or read_all or structure_due or rolling_due or fresh or known.missing or lost):
             return False
-        if known.missing:
-            await self._ask(map(_of_hex, known.missing[:MAX_BATCH]))
-        if every or read_all or self._lost():
+        await self._look_at_missing(lost)
+        if every or read_all:
             await self._look_at_all(read_all=read_all)
         elif fresh:
             await self._look_at_new()
         if (structure_due or every) and not read_all:
             await self._read_structure()
+        if structure_due or every or first:
             known.structure_at = now
         if first:
             known.objects_at = known.round_at = now
@@ -205,9 +210,6 @@ class Checker:
         """How many blocks were looked at."""
         return len(self._present) + len(self._absent)
 
-    def _lost(self) -> bool:
-        return bool(objects_not_here(self._replica.db))
-
     async def _listing(self) -> dict[str, int] | None:
         lists = lister(self._provider)
         return await lists.listing() if lists is not None else None
@@ -219,16 +221,26 @@ class Checker:
         else:
             await self._ask(blocks)
 
+    async def _look_at_missing(self, lost: Iterable[CID]) -> None:
+        """What was missing last time and still lives, and what is not here."""
+        if self._known.missing:
+            live = {*self.live.structure, *self.live.objects}
+            await self._ask(cid for cid in map(_of_hex, self._known.missing) if cid in live)
+        await self._ask(lost)
+
     async def _look_at_new(self) -> None:
-        """What this root has beside the one that was found there before."""
+        """What this root has beside the one that was found there before. Services that take whole trees may take hours to
+        serve them, each block by a request of its own: of those a few blocks are read, and the rest in its time."""
         before = [parse_cid(self._known.root)] if self._known.root else []
         new = set(new_blocks(self._replica.db, self._root, before))
         new.update(cid for ring in self._rings for cid in new_blocks(self._replica.db, ring, before))
+        objects = set(self.live.objects) & new
         if self._provider.capabilities.has:
             await self._ask(new)
-        objects = set(self.live.objects) & new
-        sample = self._ordered(objects)[:_SAMPLE]
-        await self._read([*(new - objects), *sample])
+            await self._read([*(new - objects), *self._ordered(objects)[:_SAMPLE]])
+        else:
+            structure = self._ordered(new - objects)[:_FEW] if self._answered == self._root else []
+            await self._read([*structure, *self._ordered(objects)[:_FEW]])
 
     async def _read_structure(self) -> None:
         if self._answered != self._root:
@@ -356,7 +368,9 @@ def described(replica: Replica, provider: Provider, *, read: int = 0, sent: int 
         )
     shown = [str(_of_hex(text)) for text in known.missing[:3]]
     at = known.at or None
-    if known.lacking:
+    if known.lacking and _may_be_late(replica, provider, known):
+        state, text = "waiting", f"{known.lacking:,} blocks are not served yet of {known.total:,} that live"
+    elif known.lacking:
         what = "1 block is" if known.lacking == 1 else f"{known.lacking:,} blocks are"
         state, text = "missing", f"{what} missing of {known.total:,} that live"
         if known.stopped:
@@ -371,6 +385,11 @@ def described(replica: Replica, provider: Provider, *, read: int = 0, sent: int 
     return Presence(
         provider.name, state, known.total, known.lacking, shown, read, sent, at, known.unchecked or text
     )
+
+
+def _may_be_late(replica: Replica, provider: Provider, known: Known) -> bool:
+    """A service that takes whole trees may take hours to serve what it took."""
+    return not provider.capabilities.has and not _passed(known.since, replica.world.now(), PATIENCE_MS)
 
 
 def _of_hex(text: str) -> CID:

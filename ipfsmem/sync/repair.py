@@ -19,6 +19,7 @@ from ipfsmem.sync.live import tree_bytes
 from ipfsmem.sync.names import anchor_names, pin_name, target
 from ipfsmem.sync.presence import (
     DAY_MS,
+    PATIENCE_MS,
     Checker,
     Known,
     Presence,
@@ -38,8 +39,6 @@ _AT_ONCE = 1_000
 _OFTEN = 2
 #: A block that was sent again and stayed so long counts as sent for the first time (milliseconds).
 _FORGET_MS = 30 * DAY_MS
-#: A service that takes whole trees only may take a while to serve what it was sent.
-_PATIENCE_MS = 20 * 3_600_000
 
 
 async def keep_present(
@@ -125,6 +124,7 @@ def _rings(run: Run) -> list[CID]:
 
 
 def _refuse_holes(run: Run, provider: Provider, root: CID, checker: Checker, missing: Sequence[CID]) -> None:
+    """Structure that is neither there nor here: raises MissingError."""
     structure = set(checker.live.structure)
     here = blocks_here(run.replica.db, [cid.digest for cid in missing if cid in structure])
     holes = [cid for cid in missing if cid in structure and cid.digest not in here]
@@ -140,7 +140,9 @@ def _tell(run: Run, found: Presence) -> None:
     if found.sent:
         count = "1 block was" if found.sent == 1 else f"{found.sent:,} blocks were"
         run.report.say("repaired", f"{count} missing at {found.provider} and sent again")
-    if found.missing:
+    if found.state == "waiting":
+        run.report.say("not-served-yet", f"{found.provider}: {found.text}; the next sync looks again")
+    elif found.missing:
         run.report.missing += found.missing
         run.report.say("missing", f"{found.provider}: {found.text}, for instance {', '.join(found.shown)}")
 
@@ -184,7 +186,7 @@ async def _send_again(
     if provider.capabilities.partial_car:
         return await _send_blocks(run, provider, root, checker, known, wanted, most)
     now = replica.world.now()
-    if not by_hand and (now - (known.since or now) < _PATIENCE_MS or most <= 0):
+    if not by_hand and (now - (known.since or now) < PATIENCE_MS or most <= 0):
         return 0
     return await _send_tree(run, provider, root, checker, known, wanted)
 

@@ -96,8 +96,9 @@ class FilebaseProvider:
         by_rpc = self._via == "rpc"
         partial = by_rpc and setting(settings, "FILEBASE_PARTIAL").lower() in _ON
         self._capabilities = Capabilities(
-            partial_car=partial, blocks=True, dag=True, pin=by_rpc, list=True, unpin=True
-        )
+            partial_car=partial, blocks=True, dag=True, pin=by_rpc, list=True, unpin=True,
+            raw=self._reader.reads_own, listing=not by_rpc,
+        )  # fmt: skip
 
     @property
     def name(self) -> str:
@@ -131,6 +132,10 @@ class FilebaseProvider:
         """Checked blocks from the own gateway, then from others."""
         return await self._reader.get_blocks(cids)
 
+    async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Checked blocks from the own gateway alone."""
+        return await self._reader.own_blocks(cids)
+
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """Checked blocks of a tree."""
         async for block in self._reader.get_dag(root):
@@ -150,6 +155,12 @@ class FilebaseProvider:
         found = await (self._rpc.pins(name) if self._via == "rpc" else self._bucket.pins(name))
         self._reader.note_pins(pin.cid for pin in found)
         return found
+
+    async def listing(self) -> dict[str, int]:
+        """The CARs in the bucket and their sizes."""
+        if self._via == "rpc":
+            raise unsupported(self, "list what it stores")
+        return await self._bucket.listing()
 
     async def unpin(self, pin: Pin) -> None:
         """Delete the object, or the pin."""

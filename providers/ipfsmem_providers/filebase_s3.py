@@ -7,10 +7,12 @@ unpins. Whether a root stands for what was sent is checked here: an object witho
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Final
 from urllib.parse import quote, urlencode
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
@@ -73,22 +75,37 @@ class Bucket:
 
     async def pins(self, name: str) -> list[Pin]:
         """The roots under a name, newest first."""
-        found: list[Pin] = []
-        params = {"list-type": "2", "prefix": f"{PREFIX}{name}/"}
+        found = [pin async for page in self._pages(f"{PREFIX}{name}/") for pin in _pins(page, name)]
+        self._listed[name] = {pin.handle for pin in found}
+        return sorted(found, key=lambda pin: pin.created, reverse=True)
+
+    async def listing(self) -> dict[str, int]:
+        """Every object that we put and its size in bytes."""
+        found = {}
+        async for page in self._pages(PREFIX):
+            for entry in page.iterfind("{*}Contents"):
+                size = entry.findtext("{*}Size") or ""
+                found[entry.findtext("{*}Key") or ""] = (
+                    int(size) if size.isdecimal() and len(size) < 19 else 0
+                )
+        return found
+
+    async def _pages(self, prefix: str) -> AsyncIterator[Element]:
+        """The pages of a list of keys."""
+        params = {"list-type": "2", "prefix": prefix}
         tokens: set[str] = set()
         for _ in range(_PAGES_MAX):
             url = f"{self._base}?{urlencode(sorted(params.items()), quote_via=quote, safe='-_.~')}"
             answer = await self._call(
                 "GET", url, self._signer.headers("GET", url), what="list pins", max_bytes=_LIST_MAX
             )
-            pins, token = _listing(answer, name)
-            found += pins
+            page = _page(answer)
+            yield page
+            token = page.findtext("{*}NextContinuationToken") or ""
             if not token or token in tokens:
                 break
             tokens.add(token)
             params["continuation-token"] = token
-        self._listed[name] = {pin.handle for pin in found}
-        return sorted(found, key=lambda pin: pin.created, reverse=True)
 
     async def delete(self, key: str) -> None:
         """Delete an object; not there any more is success."""
@@ -172,8 +189,8 @@ def _same(answered: str, root: CID) -> bool:
         return False
 
 
-def _listing(answer: Answer, name: str) -> tuple[list[Pin], str]:
-    """Pins of one page of ListObjectsV2, and the token of the next one."""
+def _page(answer: Answer) -> Element:
+    """One page of ListObjectsV2."""
     text = answer.text
     if "<!" in text[:65536].replace(
         "<!--", ""
@@ -187,6 +204,11 @@ def _listing(answer: Answer, name: str) -> tuple[list[Pin], str]:
         told = ""
     if told:
         raise ProviderRefused(f"filebase answered a list that cannot be read: {told}")
+    return page
+
+
+def _pins(page: Element, name: str) -> list[Pin]:
+    """The pins under a name on one page."""
     pins = []
     for entry in page.iterfind("{*}Contents"):
         key = entry.findtext("{*}Key") or ""
@@ -198,7 +220,7 @@ def _listing(answer: Answer, name: str) -> tuple[list[Pin], str]:
         except FormatError:
             continue
         pins.append(Pin(cid, name, key, _milliseconds(entry.findtext("{*}LastModified") or "")))
-    return pins, page.findtext("{*}NextContinuationToken") or ""
+    return pins
 
 
 def _milliseconds(text: str) -> int:

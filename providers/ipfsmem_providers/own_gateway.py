@@ -97,18 +97,8 @@ class OwnGateway:
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Checked blocks; what nobody serves is left out. ProviderUnavailable when nothing can be said."""
-        wanted = list(dict.fromkeys(cids))
-        found: dict[CID, bytes] = {}
-        problems: list[ProviderError] = []
-        if self._client is not None:
-            looked: set[CID] = set()
-            if self._rooted:  # it would turn each of these down by its CID
-                looked = {cid for cid in wanted if cid.codec == RAW and cid not in self._places}
-                await self._as_files(looked, found, problems)
-            problems += await self._from_own([cid for cid in wanted if cid not in found], found)
-            if found or not problems:
-                await self._as_files({cid for cid in wanted if cid not in found} - looked, found, problems)
-        missing = [cid for cid in wanted if cid not in found]
+        found, problems = await self._own_blocks(cids)
+        missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
         if missing and self._others is not None:
             try:
                 more = await self._others.get_blocks(missing)
@@ -120,6 +110,33 @@ class OwnGateway:
         if problems and not found:
             raise joined(problems)
         return found
+
+    @property
+    def reads_own(self) -> bool:
+        """Whether there is a gateway of the service's own."""
+        return self._client is not None
+
+    async def own_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """The same, from the service's own gateway only. Raises when it could not be asked for one of them."""
+        found, problems = await self._own_blocks(cids)
+        if problems:
+            raise joined(problems)
+        return found
+
+    async def _own_blocks(self, cids: Sequence[CID]) -> tuple[dict[CID, bytes], list[ProviderError]]:
+        """What the own gateway serves, and what went wrong."""
+        wanted = list(dict.fromkeys(cids))
+        found: dict[CID, bytes] = {}
+        problems: list[ProviderError] = []
+        if self._client is not None:
+            looked: set[CID] = set()
+            if self._rooted:  # it would turn each of these down by its CID
+                looked = {cid for cid in wanted if cid.codec == RAW and cid not in self._places}
+                await self._as_files(looked, found, problems)
+            problems += await self._from_own([cid for cid in wanted if cid not in found], found)
+            if found or not problems:
+                await self._as_files({cid for cid in wanted if cid not in found} - looked, found, problems)
+        return found, problems
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """Checked blocks of a tree: from the own gateway, and the rest from others when it breaks off.

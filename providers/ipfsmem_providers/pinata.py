@@ -97,8 +97,9 @@ class PinataProvider:
         self._recent: dict[tuple[CID, str], Pin] = {}
         reads = self._reader.reads
         self._capabilities = Capabilities(
-            keeps_root=self._upload == "car", blocks=reads, dag=reads, pin=True, list=True, unpin=True
-        )
+            keeps_root=self._upload == "car", blocks=reads, dag=reads, pin=True, list=True, unpin=True,
+            raw=self._reader.reads_own,
+        )  # fmt: skip
 
     @property
     def name(self) -> str:
@@ -145,6 +146,10 @@ class PinataProvider:
         """Checked blocks from the own gateway, then from others."""
         self._can_read()
         return await self._reader.get_blocks(cids)
+
+    async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Checked blocks from the own gateway alone."""
+        return await self._reader.own_blocks(cids)
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """Checked blocks of a tree."""

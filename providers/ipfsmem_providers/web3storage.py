@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Final
 
 from yarl import URL
@@ -109,6 +110,8 @@ class Web3Storage:
             list=self._may("upload/list"),
             unpin=self._may("upload/list") and self._may("upload/remove"),
             names=self._may("upload/list"),
+            raw=self._reads,
+            listing=self._may("upload/list"),
         )
 
     @property
@@ -170,6 +173,22 @@ class Web3Storage:
         if self._gateway is not None:
             found |= await self._gateway.get_blocks([cid for cid in cids if cid not in found])
         return found
+
+    async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Blocks out of the shards alone; all of them were checked."""
+        self._need(self._reads, "serve blocks of its own")
+        await self._find(cids)
+        return await self._contents.blocks(cids)
+
+    async def listing(self) -> dict[str, int]:
+        """The upload list: each root, with a number that follows from what is listed with it."""
+        self._need(self._capabilities.listing, "list what it stores")
+        known, _ = await self._uploads.recent("listing", own=True)
+        return {
+            str(root): int.from_bytes(sha256(b"".join(sorted(upload.shards))).digest()[:6])
+            for root, upload in known.items()
+            if not upload.inline  # records come and go with each publish, and are read by their names
+        }
 
     def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """The tree out of its shards, each read once; its blocks were checked."""
