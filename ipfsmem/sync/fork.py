@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ipfsmem.bundle.timeline import day_of, parse_lines
-from ipfsmem.causal.entries import segment_name
+from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.restore import adopt_fork, equivocation
 from ipfsmem.causal.state import State, seen_counts
-from ipfsmem.causal.value import Entry, Value, same_identity
+from ipfsmem.causal.value import MAX_DOTS, Entry, Value, same_identity
 from ipfsmem.errors import NotFoundError
 from ipfsmem.replica.events import append_moved
 from ipfsmem.replica.others import note_others
@@ -77,6 +77,18 @@ def adopt_orphans(replica: Replica, devices: set[str]) -> None:
     seen = {device: pair for device, pair in frame.seen.items() if device not in devices}
     replica.store.apply({}, Frame(ctx, seen, frame.hlc))
     append_new_lines(replica, lines)
+
+
+def crowded_keys(replica: Replica, devices: set[str]) -> list[str]:
+    """The keys of memories that hold a text of `devices` beside as many of our own as there may be."""
+    own = replica.device.id
+    found = []
+    for name, entry in replica.store.entries():
+        memory = memory_name(name)
+        ids = [dot[:16] for dot in entry]
+        if memory is not None and not devices.isdisjoint(ids) and ids.count(own) >= MAX_DOTS:
+            found.append(memory.key)
+    return sorted(found)
 
 
 def adopt_head(

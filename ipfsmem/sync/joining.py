@@ -26,7 +26,15 @@ from ipfsmem.replica.events import append_moved
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.scopes import drop_own_segments
 from ipfsmem.sync.collection import GUARDED
-from ipfsmem.sync.fork import adopt_head, adopt_orphans, append_new_lines, forked_devices, orphans, settled
+from ipfsmem.sync.fork import (
+    adopt_head,
+    adopt_orphans,
+    append_new_lines,
+    crowded_keys,
+    forked_devices,
+    orphans,
+    settled,
+)
 from ipfsmem.sync.forwarding import learn
 from ipfsmem.sync.heads import Head, tops
 from ipfsmem.sync.identity import (
@@ -311,7 +319,13 @@ def take_over_orphans(run: Run) -> None:
             try:
                 adopt_orphans(run.replica, found)
             except (LimitError, NotFoundError) as error:
-                run.report.say("orphan", f"texts of devices without a key could not be taken over: {error}")
+                keys = crowded_keys(run.replica, found)
+                todo = f". Settle {'it' if len(keys) == 1 else 'them'}: {', '.join(f'ipfsmem resolve {key}' for key in keys)}"
+                run.report.say(
+                    "orphan",
+                    f"texts of devices without a key could not be taken over, and no other device shows them: {error}"
+                    + (todo if keys else ""),
+                )
                 return
             run.report.say(
                 "orphan",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -432,3 +433,35 @@ def test_an_own_write_waits_out_everything(lab: Lab) -> None:
     lab.settle(b, a, c)
     same(a, b, c)
     assert body(c, "mine") == "not yet published"
+
+
+def test_l11_a_text_that_cannot_be_taken_over_keeps_nothing_else_from_others(lab: Lab) -> None:
+    """Finding L11: four texts of one's own under a key, and one of an id that no statement gives a key any more. What this
+    device publishes is joined by everybody, and it says what it could not take over, and what to do."""
+    a, b, _ = lab.three()
+    for n in range(4):
+        blob = {"version": "memory/0.1", "index": "", "files": {"tone.md": f"version {n}"}, "timeline": []}
+        b.import_(json.dumps(blob))
+    lab.settle(a, b)
+    forger, nobody = Forger(b), "ab" * 8
+    value, block = forger.value("m/tone", f"{nobody}-1", "a text by an id without a key")
+    forger.put(
+        {"m/tone": {**dict(b.replica.store.entry("m/tone")), f"{nobody}-1": value}},
+        ctx={nobody: 1},
+        seen={nobody: forger.seen(nobody, 1)},
+        blocks=[block],
+    )
+    assert len(b.replica.store.entry("m/tone")) == 5
+    b.write("news", "does anybody get this?")
+    for _ in range(3):
+        report = lab.sync(b)
+        others = lab.sync(a)
+        assert "head-refused" not in kinds(others)
+    assert body(a, "news") == "does anybody get this?"
+    assert "resolve tone" in says(report, "orphan")
+    fresh = lab.restore("d")
+    assert body(fresh, "news") == "does anybody get this?"
+    (conflict,) = [one for one in b.conflicts() if one.key == "tone"]
+    b.resolve("tone", b"one text", seen=conflict)
+    lab.settle(a, b)
+    assert "orphan" not in kinds(lab.sync(b))
