@@ -9,15 +9,13 @@ from ipfsmem.errors import ProviderError
 from ipfsmem.replica.collect import Collected, collect
 from ipfsmem.replica.replica import Replica
 from ipfsmem.sync.anchor_pins import known_roots, pinned_anchors
+from ipfsmem.sync.guards import GUARDED, drop_guard_pins, guard_pins, guarded
 from ipfsmem.sync.names import Names, pin_name
 from ipfsmem.sync.provider import MAX_BATCH, Collecting, Provider, Unpinning
 from ipfsmem.sync.publish import waiting_root
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
 from ipfsmem.sync.run import Run
-
-#: Row in `meta` for a root that stays until the user says otherwise, followed by the root.
-GUARDED = "guarded "
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -54,10 +52,12 @@ async def _unpin(run: Run, provider: Provider, rules: Rules) -> list[Verdict]:
         )
     }
     facts = {}
+    if not rules.drop_guarded:
+        run.guards |= {ours.get(str(root), (str(root), 0))[0] for root in await guard_pins(run, provider)}
     for pin in pins:
         answered = str(pin.cid)
         root, at = ours.get(answered, (answered, pin.created))
-        known = _facts(run.replica, root, at, run.names.roots(), run.ring_roots, rules)
+        known = _facts(run.replica, root, at, run.names.roots(), run.ring_roots, rules, run.guards)
         facts[answered] = msgspec.structs.replace(known, root=answered)
     for pin in await pinned_anchors(run, provider):
         facts[str(pin.cid)] = Pinned(str(pin.cid), pin.created, ring=True)
@@ -71,6 +71,8 @@ async def _unpin(run: Run, provider: Provider, rules: Rules) -> list[Verdict]:
     )
     gone = {verdict.root for verdict in verdicts if not verdict.keep}
     if not rules.dry_run:
+        if rules.drop_guarded:
+            await drop_guard_pins(run, provider)
         leave = [pin for pin in pins if str(pin.cid) in gone]
         if leave and isinstance(provider, Unpinning):
             await provider.unpin_all(leave)
@@ -86,7 +88,7 @@ async def _unpin(run: Run, provider: Provider, rules: Rules) -> list[Verdict]:
 
 def judge_here(run: Run, rules: Rules) -> list[Verdict]:
     """A verdict for each root that this device knows, newest first."""
-    return _judge_known(run.replica, run.names.roots(), run.ring_roots, rules)
+    return _judge_known(run.replica, run.names.roots(), run.ring_roots, rules, run.guards)
 
 
 def superseded(replica: Replica) -> int:
@@ -95,18 +97,23 @@ def superseded(replica: Replica) -> int:
     if known <= KEEP_ROOTS:
         return 0
     names = Names(replica, (), SyncReport()).roots()
-    return sum(not verdict.keep for verdict in _judge_known(replica, names, set(), Rules()))
+    return sum(not verdict.keep for verdict in _judge_known(replica, names, set(), Rules(), set()))
 
 
-def _judge_known(replica: Replica, named: set[CID], rings: set[CID], rules: Rules) -> list[Verdict]:
+def _judge_known(
+    replica: Replica, named: set[CID], rings: set[CID], rules: Rules, guards: set[str]
+) -> list[Verdict]:
     rows = replica.db.connection.execute("SELECT root, seen FROM heads").fetchall()
-    facts = [_facts(replica, root, seen, named, rings, rules) for root, seen in rows]
+    facts = [_facts(replica, root, seen, named, rings, rules, guards) for root, seen in rows]
     return judge(
         facts, replica.world.now(), whole=True, keep_roots=rules.keep_roots, keep_days=rules.keep_days
     )
 
 
-def _facts(replica: Replica, root: str, at: int, named: set[CID], rings: set[CID], rules: Rules) -> Pinned:
+def _facts(
+    replica: Replica, root: str, at: int, named: set[CID], rings: set[CID], rules: Rules, guards: set[str]
+) -> Pinned:
+    """`guards` are roots that any device guards at a provider."""
     head = replica.db.connection.execute("SELECT seen FROM heads WHERE root=?", (root,)).fetchone()
     cid = parse_cid(root)
     return Pinned(
@@ -115,7 +122,8 @@ def _facts(replica: Replica, root: str, at: int, named: set[CID], rings: set[CID
         verified=head is not None,
         named=cid in named,
         ring=head is None and cid in rings,
-        guarded=not rules.drop_guarded and replica.db.get_meta(GUARDED + root) is not None,
+        guarded=not rules.drop_guarded
+        and (root in guards or replica.db.get_meta(GUARDED + root) is not None),
     )
 
 
@@ -123,8 +131,7 @@ def _forget_guards(replica: Replica, all_of_them: bool) -> None:
     """Forget which roots were guarded: all when the user said so, else those that are gone (inside a transaction)."""
     db = replica.db.connection
     known = {root for (root,) in db.execute("SELECT root FROM heads")}
-    rows = [name for (name,) in db.execute("SELECT name FROM meta WHERE name GLOB ?", (GUARDED + "*",))]
-    gone = [(name,) for name in rows if all_of_them or name.removeprefix(GUARDED) not in known]
+    gone = [(GUARDED + root,) for root in guarded(replica.db) if all_of_them or root not in known]
     db.executemany("DELETE FROM meta WHERE name=?", gone)
 
 

@@ -36,6 +36,7 @@ from ipfsmem.seal.derive import RootKeys
 from ipfsmem.sync.collection import Collection, Rules, collect_roots
 from ipfsmem.sync.discovery import discover, discover_older, find_copies, weigh
 from ipfsmem.sync.forwarding import waiting, words_of_move
+from ipfsmem.sync.guards import bring_out_guards
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.identity import stranger_to_itself
 from ipfsmem.sync.joining import (
@@ -179,6 +180,7 @@ async def _bring_out(run: Run, layout: Layout) -> None:
         # What stops publishing may last for days; networks forget in two.
         await run.names.help_out(sorted(member_names(replica)), without=run.without)
         raise
+    await bring_out_guards(run)
     others = sorted(member_names(replica) - {ipns_name(replica.device.sign_public)})
     await run.names.help_out(others, without=run.without)
 

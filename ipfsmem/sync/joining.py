@@ -25,7 +25,6 @@ from ipfsmem.errors import (
 from ipfsmem.replica.events import append_moved
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.scopes import drop_own_segments
-from ipfsmem.sync.collection import GUARDED
 from ipfsmem.sync.fork import (
     adopt_head,
     adopt_orphans,
@@ -36,6 +35,7 @@ from ipfsmem.sync.fork import (
     settled,
 )
 from ipfsmem.sync.forwarding import learn
+from ipfsmem.sync.guards import guard
 from ipfsmem.sync.heads import Head, tops
 from ipfsmem.sync.identity import (
     last_pair,
@@ -151,7 +151,7 @@ def _guard(run: Run, before: int) -> None:
     gone = before - _count_entries(run)
     root = run.replica.db.get_meta("root")
     if gone * 10 > before and root is not None:
-        run.replica.db.set_meta(GUARDED + root.decode(), b"1")
+        guard(run.replica.db, root.decode())
         run.report.say(
             "mass-delete",
             f"{gone} of {before} entries went with this join; the root before it, {root.decode()}, is kept "

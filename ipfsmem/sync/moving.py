@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import msgspec
 
-from ipfsmem.content.cid import CID, DAG_PB, parse_cid, raw_cid
+from ipfsmem.content.cid import CID, DAG_PB, parse_cid
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import ProviderError, ProviderRefused
-from ipfsmem.replica.collect import reachable
+from ipfsmem.replica.many import read_blocks
 from ipfsmem.sync.anchor_pins import check_anchor_pins, learn_unknown
 from ipfsmem.sync.collection import Rules, judge_here
+from ipfsmem.sync.guards import bring_out_guards
+from ipfsmem.sync.live import live_set
+from ipfsmem.sync.names import pin_name
 from ipfsmem.sync.placing import bring_out_anchors, place_at
-from ipfsmem.sync.provider import MAX_BATCH, Provider
+from ipfsmem.sync.provider import MAX_BATCH, Block, Provider, raw_reader
 from ipfsmem.sync.run import Run
+
+#: Blocks read together.
+_READ_AT_ONCE = 2_000
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -60,6 +66,7 @@ async def move_roots(run: Run, target: Provider, *, keep_roots: int, keep_days: 
             lacking.append(str(root))
             continue
         placed.append(await place_at(run, target, root))
+    await bring_out_guards(run)
     checked = await _check(run, target, placed)
     await check_anchor_pins(run, target)
     return Moved(
@@ -99,19 +106,32 @@ async def _complete(run: Run, root: CID, *, ask: bool) -> bool:
 
 
 async def _check(run: Run, target: Provider, roots: list[CID]) -> int:
-    """How many blocks were found there: all of each root where it can be asked, else the roots themselves."""
+    """How many blocks were found there: every block of each root where that can be asked, ring, commits and nodes among
+    them; of the newest root what the rest is found by is read, and where nothing can be asked all of it."""
+    live = [live_set(run.replica.db, root) for root in roots]
+    wanted = list(dict.fromkeys(cid for one in live for cid in (*one.structure, *one.objects)))
+    checked = 0
     if target.capabilities.has:
-        digests = reachable(run.replica.db, roots)
-        wanted = [*roots, *(raw_cid(row) for row in digests if _is_raw(run, row))]
-        for start in range(0, len(wanted), MAX_BATCH):
-            batch = wanted[start : start + MAX_BATCH]
-            there = await target.has(batch)
-            for cid in batch:
-                if cid not in there:
-                    raise ProviderRefused(
-                        f"{target.name} does not have block {cid}", hint="Run the move again."
-                    )
-        return len(wanted)
+        await _send_what_lacks(run, target, roots, await _not_there(run, target, wanted))
+        lacking = await _not_there(run, target, wanted)
+        if lacking:
+            raise _lacking(target, lacking[0])
+        checked = len(wanted)
+    raw = raw_reader(target)
+    newest = next((root for root in roots if str(root) == run.report.root), None)
+    if raw is not None and newest is not None and _keeps_tree(run, target, newest):
+        last = live_set(run.replica.db, newest)
+        read = [*last.structure, *([] if target.capabilities.has else last.objects)]
+        for start in range(0, len(read), _READ_AT_ONCE):
+            part = read[start : start + _READ_AT_ONCE]
+            run.progress(f"reading {target.name}", start, len(read))
+            found = await raw.read_stored(part)
+            for cid in part:
+                if cid not in found:
+                    raise _lacking(target, cid)
+        return max(checked, len(read))
+    if checked:
+        return checked
     found = await target.get_blocks(roots) if target.capabilities.blocks else dict.fromkeys(roots, b"")
     for root in roots:
         if root not in found:
@@ -121,6 +141,38 @@ async def _check(run: Run, target: Provider, roots: list[CID]) -> int:
     return len(roots)
 
 
-def _is_raw(run: Run, digest: bytes) -> bool:
-    row = run.replica.db.connection.execute("SELECT 1 FROM objects WHERE digest=?", (digest,)).fetchone()
-    return row is not None
+async def _not_there(run: Run, target: Provider, wanted: list[CID]) -> list[CID]:
+    absent: list[CID] = []
+    for start in range(0, len(wanted), MAX_BATCH):
+        batch = wanted[start : start + MAX_BATCH]
+        run.progress(f"checking {target.name}", start, len(wanted))
+        there = await target.has(batch)
+        absent += [cid for cid in batch if cid not in there]
+    return absent
+
+
+async def _send_what_lacks(run: Run, target: Provider, roots: list[CID], absent: list[CID]) -> None:
+    """An earlier move, or this one, was cut off or lost something: what is not there comes again."""
+    for start in range(0, len(absent) if target.capabilities.partial_car else 0, _READ_AT_ONCE):
+        part = absent[start : start + _READ_AT_ONCE]
+        here = read_blocks(run.replica.db, [cid.digest for cid in part])
+        blocks: list[Block] = [(cid, here[cid.digest]) for cid in part if cid.digest in here]
+        if blocks:
+            await target.put_car(roots[-1], blocks, name=pin_name(run.anchor))
+            run.report.blocks_sent += len(blocks)
+            run.report.bytes_sent += sum(len(data) for _, data in blocks)
+
+
+def _keeps_tree(run: Run, target: Provider, root: CID) -> bool:
+    """Whether the provider has the tree as it was made here, not in a layout of its own."""
+    row = run.replica.db.connection.execute(
+        "SELECT answered FROM placed WHERE provider=? AND root=?", (target.name, str(root))
+    ).fetchone()
+    return row is None or row[0] == str(root)
+
+
+def _lacking(target: Provider, cid: CID) -> ProviderRefused:
+    return ProviderRefused(
+        f"{target.name} does not have block {cid}",
+        hint="Run the move again; a service may take hours to serve what it took.",
+    )

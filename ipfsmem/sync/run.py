@@ -71,6 +71,8 @@ class Run:
         self.without: set[str] = set()
         #: Whether there is reason to ask each provider for every block in this sync.
         self.suspicious = False
+        #: Roots that some device guards at a provider.
+        self.guards: set[str] = set()
         #: Why nothing may be published in this sync; empty when it may.
         self.unsure = ""
 

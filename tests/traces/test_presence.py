@@ -24,7 +24,7 @@ from ipfsmem.sync.presence import load
 from ipfsmem.sync.provider import Block
 from ipfsmem.sync.publish import leave_out, waiting_root
 from ipfsmem.testing.simulator import FULL, SimProvider
-from tests.device_lab import ROOT, Lab, all_texts, body, kinds, lab_in, same, says
+from tests.device_lab import ROOT, Lab, all_texts, body, delete, kinds, lab_in, same, says
 from tests.folder_lab import FolderLab
 
 
@@ -506,3 +506,79 @@ def test_known_presence_is_forgotten_when_a_provider_is_another_one(lab: Lab) ->
     asyncio.run(a.sync([lab.provider("a"), other]))
     assert load(a.replica, "second").root == str(newest(a))
     assert {one.provider for one in a.status().presence} == {"simulator", "second"}
+
+
+# -- L15: a move checks everything, and a guard reaches the others ----------------------------------------------------------
+
+
+class Dropping(DirectoryProvider):
+    """A folder that loses every block but texts and the roots themselves."""
+
+    keep: frozenset[bytes] | None = None
+
+    async def put_car(self, root: CID, blocks, *, name: str) -> CID:  # type: ignore[no-untyped-def]
+        keep = Dropping.keep
+        kept = [one for one in blocks if keep is None or one[0] == root or one[0].digest in keep]
+        return await super().put_car(root, kept, name=name)
+
+
+def test_l15_a_move_checks_ring_commits_and_nodes_too(shared: FolderLab, tmp_path: Path) -> None:
+    """Finding L15 (f10): all texts are there, and nothing could be read."""
+    a, _ = two(shared, 20)
+    target = tmp_path / "target"
+    target.mkdir()
+    rows = a.replica.db.connection.execute("SELECT digest FROM objects").fetchall()
+    Dropping.keep = frozenset(bytes(row[0]) for row in rows)
+    try:
+        with pytest.raises(ProviderError):
+            asyncio.run(a.move(Dropping(target)))
+    finally:
+        Dropping.keep = None
+    moved = asyncio.run(a.move(Dropping(target)))
+    assert moved.checked > 40 and not moved.incomplete
+
+
+def test_l15_a_guarded_root_is_let_go_by_no_other_device(shared: FolderLab) -> None:
+    """Finding L15 (guard_elsewhere): C joined the mass delete of A and guards the root before it; A collects, for months."""
+    a = shared.create("a")
+    shared.sync(a)
+    c = shared.restore("c")
+    for n in range(40):
+        c.write(f"k{n}", f"text {n}")
+    for memory in (c, a):
+        shared.sync(memory)
+    c.write("one", "more")
+    for memory in (c, a):
+        shared.sync(memory)
+    for n in range(30):
+        delete(a, f"k{n}")
+    shared.sync(a)
+    report = shared.sync(c)
+    assert "mass-delete" in kinds(report)
+    root = parse_cid(says(report, "mass-delete").split("before it, ")[1].split(",")[0])
+    for n in range(35):
+        shared.clock.advance(4 * 86_400)
+        a.write("x", f"{n}")
+        for memory in (a, c):
+            shared.sync(memory)
+    verdicts = asyncio.run(a.gc()).providers.values()
+    (verdict,) = [one for found in verdicts for one in found if one.root == str(root)]
+    assert verdict.keep and "more than a tenth" in verdict.why
+    assert asyncio.run(shared.provider("x").has([root]))
+    gone = asyncio.run(a.gc(drop_guarded=True)).providers.values()
+    assert not next(one for found in gone for one in found if one.root == str(root)).keep
+    assert root not in {pin.cid for pin in asyncio.run(shared.provider("x").pins(pin_name_of(a)))}
+
+
+def test_l15_where_no_second_name_is_kept_the_guard_is_said_to_be_local(tmp_path: Path) -> None:
+    with lab_in(tmp_path) as lab:
+        for name in "ac":
+            lab.providers[name] = SimProvider(
+                lab.cloud, clock=lab.clock, capabilities=replace(FULL, pin=False)
+            )
+        a, c = two(lab, 30)
+        for n in range(25):
+            delete(a, f"k{n}")
+        lab.sync(a)
+        report = lab.sync(c)
+        assert "mass-delete" in kinds(report) and "this device alone" in says(report, "guard")
