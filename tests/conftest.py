@@ -57,6 +57,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _nothing_of_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """An empty home and a temporary folder below the run's own, for the tests and for what they start."""
     home, temporary = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("tmp")
+    for folder in (temporary, *temporary.parents):
+        if folder.stat().st_mode & 0o011 == 0o011:
+            break
+        folder.chmod(folder.stat().st_mode | 0o011)  # some tests go on as another user
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("XDG_")]:
             patch.delenv(name)

@@ -106,7 +106,7 @@ def test_a_device_that_keeps_the_root(bare: Cli, stick: Path, device: Any) -> No
 
 
 def test_local_and_without_a_provider(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "not published" in cli.fails(2, "keys", "words", key=KEY).err
+    assert "has no members" in cli.fails(2, "keys", "words", key=KEY).err
     lone = Cli(tmp_path / "lone", monkeypatch)
     lone.ok("init", "--unprotected-keys", "--no-wallet", "--json")
     assert "no provider" in lone.fails(3, "keys", "words").err

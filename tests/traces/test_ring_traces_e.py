@@ -422,9 +422,9 @@ def test_trace_e12_a_thief_pushes_a_successor_out(lab: Lab) -> None:
     flood: list[Statement] = []
     for n in itertools.count():
         said = says_heir_in(ring, me, party(f"thief {n % 20}"), f"{n}")
-        if said.hash < body_of.hash:
+        if said.hash < body_of.hash and said.body.id not in {st.body.id for st in flood}:
             flood.append(said)
-        if len({st.body.id for st in flood}) == 20 or n > 20_000:
+        if len(flood) == 20 or n > 20_000:
             break
     thief = Party("thief", b"", b"")
     assert thief and len(flood) >= 8
