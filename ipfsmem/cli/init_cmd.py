@@ -17,6 +17,7 @@ from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.status_cmd import READERS
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import Wallet, default_keystore, wallet_options
+from ipfsmem.cli.words_in import show_words
 from ipfsmem.errors import (
     ConfigError,
     IpfsmemError,
@@ -403,23 +404,3 @@ def _warnings(words: list[str] | None, keystore: Path | None, unlisted: str) -> 
     if keystore:
         said.append("The keystore file is the wallet. Keep a copy of it and of its passphrase elsewhere.")
     return said
-
-
-def show_words(words: list[str]) -> None:
-    """Show the recovery words, once, and have some typed back where somebody can."""
-    click.echo(style("Recovery words", bold=True) + ": write them down. They are shown only now.")
-    click.echo("Whoever has them can read and change this memory, without the wallet.\n")
-    for start in range(0, len(words), 6):
-        click.echo(
-            "   "
-            + "".join(
-                f"{n:>3} {word:<10}" for n, word in enumerate(words[start : start + 6], start + 1)
-            ).rstrip()
-        )
-    click.echo("")
-    if not secrets_in.can_ask():
-        return
-    for number in sorted(secrets.SystemRandom().sample(range(1, len(words) + 1), 3)):
-        while click.prompt(f"Word {number}", err=True).strip().lower() != words[number - 1]:
-            click.echo("That is another word. Look again.", err=True)
-    click.echo("Right. Keep them safe.\n", err=True)

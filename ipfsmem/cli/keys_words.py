@@ -10,10 +10,10 @@ import click
 
 from ipfsmem.cli import secrets_in
 from ipfsmem.cli.here import Here, ours, provider_option
-from ipfsmem.cli.init_cmd import show_words
 from ipfsmem.cli.printing import Meter, clean, count, style
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import as_owner, root_options
+from ipfsmem.cli.words_in import show_words
 from ipfsmem.errors import ProviderUnavailable
 
 if TYPE_CHECKING:

@@ -196,12 +196,12 @@ def recovery_root(words_fd: int | None) -> RootKeys:
     from ipfsmem.seal.words import from_words
 
     if words_fd is not None:
-        text = secrets_in.from_descriptor(words_fd)
-    elif secrets_in.can_ask():
-        text = secrets_in.ask("the 24 recovery words")
-    else:
-        text = sys.stdin.read(secrets_in.MAX_SECRET)
-    return RootKeys.from_recovery(from_words(text))
+        return RootKeys.from_recovery(from_words(secrets_in.from_descriptor(words_fd)))
+    if secrets_in.can_ask():
+        from ipfsmem.cli.words_in import ask_words
+
+        return RootKeys.from_recovery(ask_words())
+    return RootKeys.from_recovery(from_words(sys.stdin.read(secrets_in.MAX_SECRET)))
 
 
 def root_options(function: Callable[..., None]) -> Callable[..., None]:

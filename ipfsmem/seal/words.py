@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from ipfsmem.errors import FormatError, UsageError
 from ipfsmem.wordlist import places, word_list
@@ -28,6 +29,28 @@ def to_words(secret: bytes) -> list[str]:
     return [words[number >> shift & 0x7FF] for shift in range(_BITS * (WORD_COUNT - 1), -1, -_BITS)]
 
 
+class Slip(NamedTuple):
+    """A word that is not in the list: its position from 1, the word, and the one that was probably meant, or ""."""
+
+    position: int
+    word: str
+    near: str
+
+    def __str__(self) -> str:
+        advice = f"; perhaps {self.near!r}" if self.near else ""
+        return f"recovery word {self.position}, {self.word[:32]!r}, is not in the BIP-39 list{advice}"
+
+
+def first_slip(words: Sequence[str], start: int = 1) -> Slip | None:
+    """The first of `words` that is not in the list; `start` is the position of the first one. None when all are."""
+    known = places()
+    for position, word in enumerate(words, start):
+        if word not in known:
+            near = difflib.get_close_matches(word[:32], known, n=1)
+            return Slip(position, word, near[0] if near else "")
+    return None
+
+
 def from_words(text: str) -> bytes:
     """The 32 bytes of 24 words, in any case and with any white space between them.
 
@@ -35,18 +58,15 @@ def from_words(text: str) -> bytes:
     cannot be right because its checksum is not.
     """
     words = text.lower().split()
-    known = places()
-    number = 0
-    for position, word in enumerate(words, start=1):
-        index = known.get(word)
-        if index is None:
-            near = difflib.get_close_matches(word[:32], known, n=1)
-            advice = f"; perhaps {near[0]!r}" if near else ""
-            raise FormatError(f"recovery word {position}, {word[:32]!r}, is not in the BIP-39 list{advice}")
-        if position <= WORD_COUNT:
-            number = number << _BITS | index
+    slip = first_slip(words)
+    if slip is not None:
+        raise FormatError(str(slip))
     if len(words) != WORD_COUNT:
         raise FormatError(f"{len(words)} recovery words, {WORD_COUNT} expected")
+    known = places()
+    number = 0
+    for word in words:
+        number = number << _BITS | known[word]
     data = number.to_bytes(SECRET_BYTES + 1, "big")
     if _checksum(data[:SECRET_BYTES]) != data[SECRET_BYTES:]:
         raise FormatError(

@@ -1,0 +1,112 @@
+"""The 24 recovery words on a terminal: shown so that no word breaks, and typed in so that one slip does not lose the others.
+
+Nothing here keeps a word. They are typed without being shown; only a single one that has to be mended is.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import click
+
+from ipfsmem.cli import secrets_in
+from ipfsmem.cli.printing import clean, style
+from ipfsmem.errors import FormatError, PassphraseError
+
+#: Words to a line when they are shown: with number and space at most 60 columns.
+_TO_A_LINE = 4
+
+
+def show_words(words: list[str]) -> None:
+    """Show new recovery words, once, and have some typed back where somebody can."""
+    click.echo(style("Recovery words", bold=True) + ": write them down. They are shown only now.")
+    click.echo("Whoever has them can read and change this memory, without the wallet.\n")
+    click.echo(sheet(words))
+    click.echo("")
+    if not secrets_in.can_ask():
+        return
+    for number in sorted(secrets.SystemRandom().sample(range(1, len(words) + 1), 3)):
+        while click.prompt(f"Word {number}", err=True).strip().lower() != words[number - 1]:
+            click.echo("That is another word. Look again.", err=True)
+    click.echo("Right. Keep them safe.\n", err=True)
+
+
+def sheet(words: list[str]) -> str:
+    """The words in rows, with their numbers; no line is longer than a terminal is wide."""
+    rows = (list(enumerate(words[at : at + _TO_A_LINE], at + 1)) for at in range(0, len(words), _TO_A_LINE))
+    return "\n".join("  " + "".join(f"{n:>3} {word:<10}" for n, word in row).rstrip() for row in rows)
+
+
+def ask_words() -> bytes:
+    """Have the 24 words typed, in as many lines as one likes; what is not a word of the list is named and typed again.
+
+    Raises PassphraseError when the person gives up.
+    """
+    from ipfsmem.seal.words import WORD_COUNT, from_words
+
+    click.echo(
+        f"The {WORD_COUNT} recovery words, in one line or in several. They are not shown while you type.",
+        err=True,
+    )
+    words: list[str] = []
+    while len(words) < WORD_COUNT:
+        what = "Words" if not words else f"Words {len(words) + 1} to {WORD_COUNT}"
+        given = _hidden(what)
+        if len(words) + len(given) > WORD_COUNT:
+            click.echo(f"That makes {len(words) + len(given)} words. This line once more.", err=True)
+            continue
+        words += _mended(given, len(words) + 1)
+    while True:
+        try:
+            return from_words(" ".join(words))
+        except FormatError:
+            _mend_one(words)
+
+
+def _hidden(what: str) -> list[str]:
+    text: str = click.prompt(what, hide_input=True, err=True, default="", show_default=False)
+    if not text.strip():
+        raise PassphraseError("the recovery words: nothing was given")
+    # Numbers stand before the words where they are shown, and may have been typed along.
+    return [word for word in text.lower().split() if not word.rstrip(".").isdigit()]
+
+
+def _mended(words: list[str], start: int) -> list[str]:
+    """These words with every one that is not in the list typed again."""
+    from ipfsmem.seal.words import first_slip
+
+    found = list(words)
+    while (slip := first_slip(found, start)) is not None:
+        click.echo(clean(f"{str(slip)[0].upper()}{str(slip)[1:]}."), err=True)
+        found[slip.position - start] = _one(slip.position, slip.near)
+    return found
+
+
+def _one(number: int, near: str = "") -> str:
+    word: str = click.prompt(f"Word {number}", err=True, default=near or None)
+    return word.strip().lower()
+
+
+def _mend_one(words: list[str]) -> None:
+    """All are words of the list and they do not fit together: one is another word, or two changed places."""
+    from ipfsmem.seal.words import WORD_COUNT
+
+    click.echo(
+        "All of these are in the list, but they do not fit together: one is wrong, or two changed places.",
+        err=True,
+    )
+    answer = click.prompt(
+        "The number of a word to type it again, `show` to see all of them, nothing to give up",
+        err=True,
+        default="",
+        show_default=False,
+    ).strip()
+    if not answer:
+        raise PassphraseError("the recovery words do not fit together, and nothing was brought back")
+    if answer.lower() == "show":
+        click.echo(sheet(words), err=True)
+    elif answer.isdigit() and 1 <= int(answer) <= WORD_COUNT:
+        number = int(answer)
+        words[number - 1 : number] = _mended([_one(number)], number)
+    else:
+        click.echo(f"A number from 1 to {WORD_COUNT}.", err=True)

@@ -1,0 +1,169 @@
+"""Recovery words on a terminal: no word breaks where it is shown, and one slip loses none that was typed (finding U13)."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.cli.words_in import sheet
+from ipfsmem.seal.words import first_slip, to_words
+from ipfsmem.wordlist import word_list
+from tests.cli_lab import Cli
+
+
+def test_u13_no_word_breaks_in_eighty_columns() -> None:
+    """Finding U13: six to a line was 87 columns, and terminals break inside a word."""
+    longest = sorted(word_list(), key=len)[-24:]
+    lines = sheet(longest).splitlines()
+    assert len(lines) == 6 and max(map(len, lines)) <= 60
+    assert [word for word in sheet(longest).split() if not word.isdigit()] == longest
+    assert [int(word) for word in sheet(longest).split() if word.isdigit()] == list(range(1, 25))
+
+
+def test_u13_the_first_slip_is_named() -> None:
+    words = to_words(b"\x02" * 32)
+    assert first_slip(words) is None
+    slip = first_slip([*words[:6], "lettr", "xx"], start=3)
+    assert slip is not None and (slip.position, slip.word, slip.near) == (9, "lettr", "letter")
+
+
+class Terminal:
+    """A command on a terminal of its own, in a process of its own."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._ours, theirs = pty.openpty()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "ipfsmem.cli", *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "NO_COLOR": "1"},
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self._seen = ""
+
+    def until(self, what: str) -> str:
+        """What was printed before these words come."""
+        give_up = time.monotonic() + 60
+        while what not in self._seen:
+            assert select.select([self._ours], [], [], max(0, give_up - time.monotonic()))[0], self._seen
+            self._seen += os.read(self._ours, 4096).decode()
+        before, _, self._seen = self._seen.partition(what)
+        return before
+
+    def answer(self, text: str) -> None:
+        os.write(self._ours, (text + "\n").encode())
+
+    def end(self) -> tuple[int, str]:
+        """The exit code and what was printed last."""
+        while True:
+            try:
+                more = os.read(self._ours, 4096)
+            except OSError:
+                break
+            if not more:
+                break
+            self._seen += more.decode()
+        code = self._process.wait(60)
+        os.close(self._ours)
+        return code, self._seen
+
+    def stop(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+
+@pytest.fixture
+def words(bare: Cli, stick: Path) -> list[str]:
+    said = bare.ok("init", "--unprotected-keys", "--no-wallet", "--json").json
+    bare.ok("write", "tone", "--body", "direct")
+    bare.ok("sync")
+    found: list[str] = said["recovery_words"]
+    return found
+
+
+@pytest.fixture
+def recover(stick: Path, tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(
+        "recover", "--unprotected-keys", "--provider", str(stick), "--home", str(tmp_path / "other")
+    )
+    yield terminal
+    terminal.stop()
+
+
+def test_u13_a_wrong_word_is_named_and_typed_again(words: list[str], recover: Terminal) -> None:
+    """Finding U13: 24 words were typed unseen, and one slip discarded all of them."""
+    slipped = [*words]
+    slipped[6] += "x"
+    recover.until("Words: ")
+    recover.answer(" ".join(f"{n} {word}" for n, word in enumerate(slipped[:12], 1)))
+    recover.until(f"Recovery word 7, {slipped[6]!r}, is not in the BIP-39 list")
+    recover.until("Word 7")
+    recover.until(": ")
+    recover.answer("nonsense-again")
+    recover.until("Recovery word 7, 'nonsense-again'")
+    recover.until("Word 7")
+    recover.until(": ")
+    recover.answer(words[6])
+    recover.until("Words 13 to 24: ")
+    recover.answer(" ".join([*words[12:], "abandon"]))
+    recover.until("That makes 25 words. This line once more.")
+    recover.until("Words 13 to 24: ")
+    recover.answer(" ".join(words[12:]))
+    code, said = recover.end()
+    assert code == 0 and "It is back: 1 memory" in said, said
+    assert words[12] not in said, "what is typed is not shown"
+
+
+def test_u13_words_that_do_not_fit_together_are_mended(words: list[str], recover: Terminal) -> None:
+    wrong = [*words]
+    wrong[3] = next(
+        word for word in word_list() if word != words[3] and not _fits([*words[:3], word, *words[4:]])
+    )
+    recover.until("Words: ")
+    recover.answer(" ".join(wrong))
+    recover.until("they do not fit together")
+    recover.until("nothing to give up: ")
+    recover.answer("25")
+    recover.until("A number from 1 to 24.")
+    recover.until("nothing to give up: ")
+    recover.answer("show")
+    recover.until(f"  4 {wrong[3]}")
+    recover.until("nothing to give up: ")
+    recover.answer("4")
+    recover.until("Word 4: ")
+    recover.answer(words[3])
+    code, said = recover.end()
+    assert code == 0 and "It is back: 1 memory" in said, said
+
+
+def test_u13_giving_up_leaves_nothing(words: list[str], recover: Terminal, tmp_path: Path) -> None:
+    recover.until("Words: ")
+    recover.answer(" ".join([words[1], words[0], *words[2:]]))
+    if not _fits([words[1], words[0], *words[2:]]):
+        recover.until("nothing to give up: ")
+        recover.answer("")
+    code, said = recover.end()
+    assert code in (22, 43) and "Traceback" not in said
+    assert not (tmp_path / "other").exists() or not list((tmp_path / "other").iterdir())
+
+
+def _fits(words: list[str]) -> bool:
+    from ipfsmem.errors import FormatError
+    from ipfsmem.seal.words import from_words
+
+    try:
+        from_words(" ".join(words))
+    except FormatError:
+        return False
+    return True
