@@ -2,8 +2,10 @@
 
 This is what `peer:<url>` talks to, and any IPFS client that speaks the trustless gateway protocol reads from it:
 
-    GET, HEAD /ipfs/{cid}?format=raw|car[&dag-scope=block|entity|all]     also by Accept; `only-if-cached` gives 412
-    GET       /ipns/{name}?format=ipns-record
+    GET, HEAD /ipfs/{cid}?format=raw                                      also by Accept; `only-if-cached` gives 412
+    GET, HEAD /ipfs/{cid}[/{path}]?format=car[&dag-scope=block|entity|all][&entity-bytes=from:to][&car-dups=y|n]
+    GET, HEAD /ipns/{name}?format=ipns-record
+    OPTIONS   of these, for pages of other origins
     GET, PUT  /routing/v1/ipns/{name}                                     a record; PUT with the token
     POST      /has        {"cids":[...]} -> {"cids":[...],"lacking":[...]}   those that are here; with the token also
                                                                           what was found damaged and should come again
@@ -24,33 +26,46 @@ is sealed or meant to be public. Nothing is decrypted, and no files are shown.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import tempfile
-from collections.abc import AsyncIterator
+import time
 from typing import IO, Final
+from urllib.parse import quote
 
 import msgspec
 from aiohttp import web
 
 from ipfsmem.canonical import read_json
 from ipfsmem.content.car import CarParser, header, read_car, section
-from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, parse_cid
-from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode_unixfs
+from ipfsmem.content.cid import CID, IDENTITY, parse_cid
 from ipfsmem.content.limits import OWN, Limits
 from ipfsmem.content.verify import verify_block
-from ipfsmem.errors import BlockError, FormatError, LimitError, UsageError
+from ipfsmem.errors import BlockError, LimitError, UsageError
+from ipfsmem.http.car_walk import IncompleteWalk, Way, walk, way
+from ipfsmem.http.gateway_request import (
+    CAR_TYPE,
+    CORS,
+    FOREVER,
+    RAW_TYPE,
+    RECORD_TYPE,
+    Wish,
+    attachment,
+    byte_range,
+    etag,
+    is_known,
+    wish,
+)
 from ipfsmem.http.guard import LOCAL_HOSTS, error, guard, has_token, json, need_token
 from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import MAX_BATCH, Block, Collecting, Mending, Pin, Provider, Unpinning, lister
+from ipfsmem.sync.provider import MAX_BATCH, Collecting, Mending, Pin, Provider, Unpinning, lister
 
-RAW_TYPE: Final = "application/vnd.ipld.raw"
-CAR_TYPE: Final = "application/vnd.ipld.car"
-RECORD_TYPE: Final = "application/vnd.ipfs.ipns-record"
 #: Largest CAR that is taken, in bytes.
 CAR_MAX: Final = 1024 * 1024 * 1024
 _JSON_MAX: Final = 2 * 1024 * 1024
 _AHEAD: Final = 32
-_FOREVER: Final = "public, max-age=29030400, immutable"
-_OPEN: Final = {"Access-Control-Allow-Origin": "*", "X-Content-Type-Options": "nosniff"}
+_CONTENT: Final = {"raw": RAW_TYPE, "car": CAR_TYPE}
+_RECORDS: Final = {"ipns-record": RECORD_TYPE}
+_TO_PAGES: Final = ("/ipfs/", "/ipns/", "/routing/")
 
 
 class _Cids(msgspec.Struct):
@@ -88,8 +103,12 @@ def app(
     """
     server = web.Application(middlewares=[guard(hosts)], client_max_size=_JSON_MAX)
     handlers = _Blocks(store, token, car_max, limits, closed)
+    server.on_response_prepare.append(_open_to_pages)
     server.router.add_get("/ipfs/{cid}", handlers.get_content)  # HEAD too
+    server.router.add_get("/ipfs/{cid}/{path:.*}", handlers.get_content)
     server.router.add_get("/ipns/{name}", handlers.get_ipns)
+    for opened in _TO_PAGES:
+        server.router.add_route("OPTIONS", opened + "{rest:.*}", handlers.options)
     server.router.add_get("/routing/v1/ipns/{name}", handlers.get_record)
     server.router.add_put("/routing/v1/ipns/{name}", handlers.put_record)
     server.router.add_post("/has", handlers.has)
@@ -115,102 +134,107 @@ class _Blocks:
 
     async def get_content(self, request: web.Request) -> web.StreamResponse:
         cid = parse_cid(request.match_info["cid"])
-        kind = _format_of(request)
-        if kind is None:
-            return error(406, "NOT_ACCEPTABLE", "this gateway serves format=raw and format=car only", _OPEN)
-        tag = f'"{cid}.{kind}{request.query.get("dag-scope", "") if kind == "car" else ""}"'
-        if kind == "raw" and tag in request.headers.get("If-None-Match", ""):
-            return web.Response(status=304, headers=_OPEN)
-        data = await self._block(cid)
-        if data is None:
-            cached = "only-if-cached" in request.headers.get("Cache-Control", "")
-            return error(412 if cached else 404, "NOT_FOUND", f"{cid} is not here", _OPEN)
+        path = tuple(part for part in request.match_info.get("path", "").split("/") if part)
+        asked = wish(request.headers, request.query, _CONTENT)
+        if path and asked.kind == "raw":
+            return error(400, "NO_PATHS", "a block is asked for by its CID; paths go with format=car")
+        tag = etag(cid, path, asked)
+        if is_known(request.headers.get("If-None-Match", ""), tag):
+            return web.Response(status=304, headers={"Etag": tag})
+        if "only-if-cached" in request.headers.get("Cache-Control", "") and await self._block(cid) is None:
+            return error(412, "NOT_FOUND", f"{cid} is not here")
+        name = "/".join((str(cid), *map(quote, path)))
         common = {
-            **_OPEN,
-            "Etag": tag if kind == "raw" else f"W/{tag}",
-            "X-Ipfs-Path": f"/ipfs/{cid}",
+            "Etag": tag,
+            "X-Ipfs-Path": f"/ipfs/{name}",
             "X-Ipfs-Roots": str(cid),
-            "Cache-Control": _FOREVER,
+            "Ipfs-Uri": f"ipfs://{name}",
+            "Cache-Control": FOREVER,
         }
-        if kind == "raw":
-            shown = f'attachment; filename="{cid}.bin"'
-            return web.Response(
-                body=data, headers={**common, "Content-Type": RAW_TYPE, "Content-Disposition": shown}
+        if asked.kind == "raw":
+            data = await self._block(cid)
+            if data is None:
+                return error(404, "NOT_FOUND", f"{cid} is not here")
+            return _raw(
+                request, data, {**common, "Content-Disposition": attachment(request.query, f"{cid}.bin")}
             )
-        return await self._send_car(request, cid, data, common)
+        start = await way(self._store_blocks, cid, path, self._limits)
+        common["X-Ipfs-Roots"] = ",".join(map(str, start.parts))
+        return await self._send_car(request, start, asked, common)
 
     async def _send_car(
-        self, request: web.Request, cid: CID, data: bytes, common: dict[str, str]
+        self, request: web.Request, start: Way, asked: Wish, common: dict[str, str]
     ) -> web.StreamResponse:
-        scope = request.query.get("dag-scope", "all")
-        if scope not in ("block", "entity", "all"):
-            return error(400, "BAD_SCOPE", f"dag-scope {scope!r} is not known", _OPEN)
+        """A CAR of a walk. One that cannot go to its end is broken off, so that nobody keeps it for the whole."""
+        blocks = walk(self._store_blocks, start, asked, self._limits)
         response = web.StreamResponse(
             headers={
                 **common,
-                "Content-Type": f"{CAR_TYPE}; version=1; order=dfs; dups=n",
-                "Content-Disposition": f'attachment; filename="{cid}.car"',
+                "Content-Type": f"{CAR_TYPE}; version=1; order=dfs; dups={'y' if asked.dups else 'n'}",
+                "Content-Disposition": attachment(request.query, f"{start.parts[-1]}.car"),
+                "Accept-Ranges": "none",
             }
         )
-        await response.prepare(request)
-        if request.method != "HEAD":
-            await response.write(header([cid]))
-            pending: list[bytes] = []
-            size = 0
-            async for block in self._walk(cid, data, scope):
+        pending, size, whole = [header([start.parts[-1]])], 0, True
+        try:
+            async for (
+                block
+            ) in blocks:  # the first one before the answer begins: the range may be refused still
+                if request.method == "HEAD":
+                    break
                 pending.append(section(*block))
                 size += len(pending[-1])
                 if size > 1 << 18:
+                    await self._begun(request, response)
                     await response.write(b"".join(pending))
                     pending, size = [], 0
+        except IncompleteWalk:
+            whole = False
+        await self._begun(request, response)
+        if request.method != "HEAD":
             await response.write(b"".join(pending))
-        await response.write_eof()
+        if whole:
+            await response.write_eof()
+        elif request.transport is not None:
+            request.transport.close()  # what is written is sent; the end that a cache would wait for is not
         return response
 
-    async def _walk(self, root: CID, first: bytes, scope: str) -> AsyncIterator[Block]:
-        """The tree depth first, each block once. Ends where a block is missing: the reader must compare anyway."""
-        known: dict[CID, bytes] = {root: first}
-        seen: set[CID] = set()
-        stack = [root]
-        total = 0
-        while stack:
-            cid = stack.pop()
-            if cid in seen or cid.hash_code == IDENTITY:
-                continue
-            seen.add(cid)
-            if cid not in known:
-                # Those below it on the stack will be asked for anyway: one look into the store for many.
-                ahead = [other for other in stack[-_AHEAD:] if other not in seen and other not in known]
-                known.update(await self._store.get_blocks([cid, *ahead]))
-            data = known.pop(cid, None)
-            if data is None:
-                return
-            total += len(data)
-            if len(seen) > self._limits.blocks or total > self._limits.total_bytes:
-                return
-            try:
-                verify_block(cid, data)
-                children = _children(data, scope) if cid.codec == DAG_PB else []
-            except (FormatError, BlockError, LimitError):
-                return  # damaged: not passed on, and the head of the answer is gone already
-            yield cid, data
-            stack += reversed(children)
+    @staticmethod
+    async def _begun(request: web.Request, response: web.StreamResponse) -> None:
+        if not response.prepared:
+            await response.prepare(request)
+
+    async def _store_blocks(self, cids: list[CID]) -> dict[CID, bytes]:
+        """Blocks of the store, and those that are in their CIDs."""
+        found = {cid: cid.digest for cid in cids if cid.hash_code == IDENTITY}
+        wanted = [cid for cid in cids if cid not in found]
+        return found | (await self._store.get_blocks(wanted) if wanted else {})
+
+    async def options(self, request: web.Request) -> web.StreamResponse:
+        """What pages of other origins may ask."""
+        return web.Response(status=204, headers={"Access-Control-Max-Age": "86400"})
 
     async def get_ipns(self, request: web.Request) -> web.StreamResponse:
-        asked: str | None = request.query.get("format")
-        accepts: str = request.headers.get("Accept", "")
-        if asked != "ipns-record" and (asked is not None or RECORD_TYPE not in accepts):
-            return error(406, "NOT_ACCEPTABLE", "this gateway serves format=ipns-record only", _OPEN)
+        wish(request.headers, request.query, _RECORDS)
         return await self.get_record(request)
 
     async def get_record(self, request: web.Request) -> web.StreamResponse:
         name = ipns.canonical_name(request.match_info["name"])
         record = await self._store.get_name(name)
         if record is None:
-            return error(404, "NOT_FOUND", f"no record of {name} is here", _OPEN)
-        return web.Response(
-            body=record, headers={**_OPEN, "Content-Type": RECORD_TYPE, "Cache-Control": "public, max-age=60"}
-        )
+            return error(404, "NOT_FOUND", f"no record of {name} is here")
+        tag = f'"{hashlib.sha256(record).hexdigest()[:32]}"'
+        headers = {
+            "Content-Type": RECORD_TYPE,
+            "Content-Disposition": attachment(request.query, f"{name}.ipns-record"),
+            "Cache-Control": f"public, max-age={_seconds(record)}",
+            "Etag": tag,
+            "X-Ipfs-Path": f"/ipns/{name}",
+            "Accept-Ranges": "none",
+        }
+        if is_known(request.headers.get("If-None-Match", ""), tag):
+            return web.Response(status=304, headers={"Etag": tag, "Cache-Control": headers["Cache-Control"]})
+        return web.Response(body=record, headers=headers)
 
     async def put_record(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
@@ -333,33 +357,34 @@ class _Blocks:
         return data
 
 
-def _format_of(request: web.Request) -> str | None:
-    """`raw` or `car`; the query wins over Accept (IPIP-0523)."""
-    asked = request.query.get("format")
-    if asked is not None:
-        return asked if asked in ("raw", "car") else None
-    accept = request.headers.get("Accept", "")
-    for part in accept.split(","):
-        kind = part.partition(";")[0].strip().lower()
-        if kind in (RAW_TYPE, CAR_TYPE):
-            return "raw" if kind == RAW_TYPE else "car"
-    return None
+def _raw(request: web.Request, data: bytes, headers: dict[str, str]) -> web.Response:
+    """A block, or the bytes of it that Range asks for."""
+    headers |= {"Content-Type": RAW_TYPE, "Accept-Ranges": "bytes"}
+    try:
+        part = byte_range(request.headers.get("Range", ""), len(data)) if request.method == "GET" else None
+    except ValueError:
+        return error(
+            416, "RANGE_NOT_SATISFIABLE", "there are no such bytes", {"Content-Range": f"bytes */{len(data)}"}
+        )
+    if part is None or request.headers.get("If-Range", headers["Etag"]) != headers["Etag"]:
+        return web.Response(body=data, headers=headers)
+    first, last = part
+    headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
+    return web.Response(status=206, body=data[first : last + 1], headers=headers)
 
 
-def _children(data: bytes, scope: str) -> list[CID]:
-    if scope == "block":
-        return []
-    node = decode_node(data)
-    if scope == "entity" and node.data is not None:
-        kind = decode_unixfs(node.data)
-        if kind.type == TYPE_DIRECTORY:
-            return []
-        if (
-            kind.type == TYPE_HAMT
-        ):  # its own shards belong to it; entries have more than the two digits of a slot
-            width = len(f"{kind.fanout - 1:X}") if kind.fanout else 2
-            return [link.cid for link in node.links if len(link.name) == width]
-    return [link.cid for link in node.links]
+def _seconds(record: bytes) -> int:
+    """How long a record may be kept: its time to live, but not beyond its end."""
+    said = ipns.parse_record(record)
+    left = said.validity - time.time_ns()
+    return max(0, min(said.ttl, left) // 1_000_000_000)
+
+
+async def _open_to_pages(request: web.Request, response: web.StreamResponse) -> None:
+    """Headers for pages of other origins, on errors and refusals too."""
+    if request.path.startswith(_TO_PAGES):
+        for name, value in CORS.items():
+            response.headers.setdefault(name, value)
 
 
 async def _cids(request: web.Request) -> list[CID]:

@@ -27,6 +27,15 @@ from ipfsmem.errors import (
     UsageError,
 )
 
+
+class NotServed(Exception):
+    """A form that is not given here: 400 when none was named, 406 for another one."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 #: Host names under which a server on this machine is asked.
 LOCAL_HOSTS: Final = frozenset(("127.0.0.1", "localhost", "[::1]"))
@@ -74,6 +83,8 @@ def guard(hosts: Collection[str] = LOCAL_HOSTS) -> Any:
                 raise
             kept = {name: answer.headers[name] for name in ("Allow",) if name in answer.headers}
             return error(answer.status, answer.reason.upper().replace(" ", "_"), answer.reason, kept)
+        except NotServed as problem:
+            return error(problem.status, "NOT_ACCEPTABLE", str(problem))
         except IpfsmemError as problem:
             status = next((status for kind, status in _STATUS if isinstance(problem, kind)), 500)
             return error(status, type(problem).__name__, str(problem))

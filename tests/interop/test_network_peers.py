@@ -183,6 +183,8 @@ def fetch(verified: Path, gateway: str, urls: dict[str, bytes]) -> None:
     assert told == [f"200 {len(data)} {hashlib.sha256(data).hexdigest()}" for data in urls.values()]
 
 
+#: Of a CAR: a folder, a file of one block, one of four chunks, an entry of a sharded folder.
+PATHS = ("memory", "memory/a.md", "memory/big.bin", "many", "many/entry_004321")
 URLS = {
     f"ipfs://{TREE.cid}/memory/a.md": FILES["memory/a.md"],
     f"ipfs://{TREE.cid}/memory/big.bin": FILES["memory/big.bin"],
@@ -219,6 +221,11 @@ def test_our_gateway_and_gos_answer_alike(go: str, tmp_path: Path) -> None:
         (f"/ipns/{NAME}?format=ipns-record", {}), (f"/routing/v1/ipns/{NAME}", {}),
         (f"/ipfs/{TREE.cid}?format=raw", {"If-None-Match": f'"{TREE.cid}.raw"'}), ("/ipfs/nonsense?format=raw", {}),
         (f"/ipfs/{raw_cid(bytes(32))}?format=raw", {"Cache-Control": "only-if-cached"}),
+        *((f"/ipfs/{TREE.cid}/{path}?format=car&dag-scope={scope}", {})
+          for path in ("", *sorted(PATHS)) for scope in ("block", "entity", "all")),
+        *((f"/ipfs/{TREE.cid}/{path}?format=car&dag-scope=entity&entity-bytes={span}", {})
+          for path in sorted(PATHS) for span in ("0:0", "0:5", "-3:*", "0:*")),
+        *((f"/ipfs/{TREE.cid}?format=car", {"Accept": f"application/vnd.ipld.car; order=dfs; dups={dups}"}) for dups in "yn"),
     ]  # fmt: skip
     with serve(lambda: serving.app(DirectoryProvider(tmp_path), token="t" * 10)) as url:
         peer = PeerProvider(url, {"peer_token": "t" * 10})

@@ -149,13 +149,13 @@ def test_what_is_not_there_or_not_served(url: str) -> None:
     assert ask(url, f"/ipfs/{missing}?format=car").status == 404
     assert ask(url, f"/ipfs/{missing}?format=raw", Cache_Control="only-if-cached").status == 412
     assert ask(url, f"/ipfs/{TREE.cid}?format=raw", Cache_Control="only-if-cached").status == 200
-    assert ask(url, f"/ipfs/{TREE.cid}").status == 406
+    assert ask(url, f"/ipfs/{TREE.cid}").status == 400  # neither format nor Accept
     assert ask(url, f"/ipfs/{TREE.cid}?format=html").status == 406
     assert ask(url, "/ipfs/nonsense?format=raw").status == 400
     assert ask(url, f"/ipfs/{TREE.cid}?format=car&dag-scope=x").status == 400
-    assert ask(url, f"/ipfs/{TREE.cid}/a.md?format=raw").status == 404
+    assert ask(url, f"/ipfs/{TREE.cid}/a.md?format=raw").status == 400
     assert ask(url, "/ipns/nonsense?format=ipns-record").status == 400
-    assert ask(url, "/ipns/k51qzi5uqu5dl2hq2hm5m29sdq1lum0kb0lmyqsowicmrmxzxywwgxhy6ymrdv").status == 406
+    assert ask(url, "/ipns/k51qzi5uqu5dl2hq2hm5m29sdq1lum0kb0lmyqsowicmrmxzxywwgxhy6ymrdv").status == 400
     assert ask(url, "/pins").status == 400 and ask(url, "/").status == 404
     wrong = ask(url, "/car")
     assert (wrong.status, wrong.error) == (405, "METHOD_NOT_ALLOWED")
@@ -167,6 +167,13 @@ def cids(url: str, root: CID, scope: str) -> list[CID]:
     reader = read_car(answer.body)
     assert reader.roots == (root,)
     return [cid for cid, _ in reader]
+
+
+def cut_short(url: str, root: CID) -> list[CID]:
+    """The blocks of a tree that cannot be sent to its end: the answer is broken off (finding P5)."""
+    with pytest.raises(http.client.IncompleteRead) as caught:
+        ask(url, f"/ipfs/{root}?format=car")
+    return [cid for cid, _ in read_car(caught.value.partial)]
 
 
 def test_cars_of_each_scope(url: str) -> None:
@@ -201,7 +208,7 @@ def test_a_damaged_store_is_not_passed_on(cloud: SimCloud) -> None:
     store.faults.instead = {leaf: b"other"}
     with serve(lambda: serving.app(store)) as url:
         assert ask(url, f"/ipfs/{leaf}?format=raw").status == 404
-        assert leaf not in cids(url, TREE.cid, "all")
+        assert leaf not in cut_short(url, TREE.cid)
         store.faults.offline = True
         answer = ask(url, f"/ipfs/{leaf}?format=raw")
         assert answer.status == 503 and answer.error == "ProviderUnavailable"
@@ -313,7 +320,7 @@ def test_a_wrong_token_is_explained(url: str) -> None:
 
 def test_limits_of_a_served_tree(cloud: SimCloud) -> None:
     with serve(lambda: serving.app(SimProvider(cloud), limits=Limits(blocks=3))) as url:
-        assert len(cids(url, TREE.cid, "all")) == 3
+        assert len(cut_short(url, TREE.cid)) == 3
 
 
 def test_opening(tmp_path: Path) -> None:
