@@ -63,6 +63,7 @@ class SeaweedFS:
             _program(), "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3",
             f"-s3.config={config}", f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}",
             f"-s3.port={s3}", "-volume.max=8", "-master.volumeSizeLimitMB=64",
+            "-s3.port.iceberg=0", "-s3.port.lance=0",
         ]  # fmt: skip
         self.url = f"http://127.0.0.1:{s3}"
         self._process: subprocess.Popen[bytes] | None = None
