@@ -24,6 +24,9 @@ RANK_ROOT: Final = 0
 RANK_ADMIN: Final = 1
 RANK_SUCCESSOR: Final = 2
 
+#: How far an admin's epoch may be numbered beyond all of the roots'; a ring has no room for so many of theirs.
+MAX_LEAP: Final = 1 << 16
+
 _ROLES: Final[dict[Role, int]] = {"reader": 0, "writer": 1, "admin": 2}
 
 
@@ -150,9 +153,13 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
     epochs = [st.body for st in statements if isinstance(st.body, Epoch)]
     # An epoch is public and may come without the revoke that it knew of: what it says of others' absence is believed,
     # or a key learned from its slot could be passed on to those whom it was made against.
-    # Not about roots: an admin would lock out the only ones that can end what it does.
-    asked = out | {one for body in epochs for one in body.not_ if one not in facts.root_ids}
-    seals, holders = _sealing(epochs, asked, facts)
+    # Not about roots: an admin would lock out the only ones that can end what it does. Nor from an admin about admins, whom
+    # it cannot revoke: every later epoch repeats what is believed, also a root's, and then it would last. A root's
+    # revoke of an admin brings a root's epoch that says the same.
+    asked = out | {one for body in epochs for one in body.not_ if _may_name(body, one, facts)}
+    # Else an admin could use up the numbers, and a root that gives on its key would make that last.
+    reach = MAX_LEAP + max((body.epoch for body in epochs if body.by in facts.roots), default=0)
+    seals, holders = _sealing(epochs, asked, facts, reach)
     by_id = _by_id(eks)
     sealing = next((ek for ek in by_id.get(seals[1], ()) if ek.epoch == seals[0]), None) if seals else None
     revoked = out | {one for one, family in families.items() if family in out}
@@ -171,7 +178,7 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
         seals=seals,
         holders=holders,
         names=names_of(statements),
-        next_epoch=1 + max([0, *(body.epoch for body in epochs)]),
+        next_epoch=1 + max((body.epoch for body in epochs if body.epoch <= reach), default=0),
         sealing=sealing,
         reason=_reason(sealing, seals, plain),
         eks=by_id,
@@ -367,10 +374,10 @@ def _left(claims: Iterable[Statement], families: Mapping[str, str]) -> frozenset
 
 
 def _sealing(
-    epochs: Iterable[Epoch], asked: frozenset[str], facts: Facts
+    epochs: Iterable[Epoch], asked: frozenset[str], facts: Facts, reach: int
 ) -> tuple[tuple[int, str] | None, frozenset[str]]:
-    """The greatest (epoch, EK id) of which every epoch that names it serves all roots and knows every revocation, and
-    who was given it."""
+    """The greatest (epoch, EK id) up to the number `reach` of which every epoch that names it serves all roots and knows
+    every revocation, and who was given it."""
     naming: defaultdict[str, list[Epoch]] = defaultdict(list)
     for body in epochs:
         naming[body.ek].append(body)
@@ -379,12 +386,18 @@ def _sealing(
         for bodies in naming.values()
         if all(asked.issubset(body.not_) and facts.root_ids.issubset(body.for_) for body in bodies)
         for body in bodies
+        if body.epoch <= reach
     ]
     if not fit:
         return None, frozenset()
     seals = max(fit)
     given = (body.for_ for body in naming[seals[1]] if body.epoch == seals[0])
     return seals, frozenset(one for ids in given for one in ids)
+
+
+def _may_name(body: Epoch, member: str, facts: Facts) -> bool:
+    """Whether an epoch is believed that calls this id revoked: where its signer could have revoked it."""
+    return member not in facts.root_ids and (body.by in facts.roots or member not in facts.admin_ids)
 
 
 def _by_id(eks: Iterable[EpochKey]) -> dict[str, tuple[EpochKey, ...]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 
 from ipfsmem.errors import MembershipError, OpenError
-from ipfsmem.seal.objects import EpochKey, epoch_key
+from ipfsmem.seal.authority import MAX_LEAP
+from ipfsmem.seal.objects import MAX_EPOCH, EpochKey, epoch_key
 from ipfsmem.seal.ring import Ring, parse_keyring, slot_text
 from ipfsmem.seal.ring_ops import enrol, give_key, revoke, rotate, successor
 from ipfsmem.seal.statements import Statement
@@ -323,10 +325,55 @@ def test_a_successor_goes_with_the_enrolment_that_it_names() -> None:
 def test_an_admin_cannot_shut_out_a_root() -> None:
     """What an epoch says in `not` is believed, but about a root nothing is: it could revoke nobody any more."""
     base = _base(LAPTOP)
-    against = says_epoch(ADMIN, _key(9, 9), [LAPTOP], [ROOT, RECOVERY, OTHER], roots=[ADMIN])
+    against = says_epoch(ADMIN, _key(9, 9), [OTHER], [ROOT, RECOVERY, LAPTOP], roots=[ADMIN])
     met = base.add([against], [_key(9, 9)])
-    assert against in met.statements and met.view.asked == {OTHER.id}
+    assert against in met.statements and met.view.asked == {LAPTOP.id}
     assert met.view.sealing is None
     gone = revoke(met, ROOT.signer, ADMIN.id, at=hlc(6), counters={}, ek=ek(1), box=fixed_box)
     assert gone.view.sealing is not None and gone.view.asked == {ADMIN.id}
     assert OTHER.opens(gone.serialise()) == gone
+
+
+def test_an_admin_cannot_shut_out_another_for_ever() -> None:
+    """Found by the attackers' machine: a root that unlocked before it heard of the rogue repeated the rogue's `not` in an
+    epoch of its own, and the second wallet was out for good, without a revoke by anybody."""
+    base = _base(LAPTOP)
+    key = _key(base.view.next_epoch, 9)
+    slots = [fixed_box(slot_text(key, VAULT), one.box) for one in (ROOT, RECOVERY, ADMIN)]
+    met = base.add([_epoch(ADMIN, key, [ADMIN], [OTHER.id], slots)]).open_slots([ROOT.box_secret])
+    assert met.view.sealing == key and OTHER.id not in met.view.asked
+    unlocked = give_key(met, ROOT.signer, ek(1), box=fixed_box)
+    assert OTHER.opens(unlocked.serialise()) == unlocked
+    gone = revoke(unlocked, ROOT.signer, ADMIN.id, at=hlc(6), counters={}, ek=ek(2), box=fixed_box)
+    assert gone.view.asked == {ADMIN.id}
+    assert OTHER.opens(gone.serialise()) == gone
+    assert rotate(gone, OTHER.signer, ek(3), box=fixed_box).view.sealing is not None
+
+
+@pytest.mark.parametrize("number", [MAX_EPOCH, MAX_EPOCH - 1, 1 << 31])
+def test_an_admin_cannot_use_up_the_numbers_of_epochs(number: int) -> None:
+    """Found by the attackers' machine: a root that unlocked gave a rogue's last-numbered key on in an epoch of its own, and
+    after that nobody could revoke anybody, the rogue included, for ever."""
+    base = _base(LAPTOP)
+    key = _key(number, 9)
+    slots = [fixed_box(slot_text(key, VAULT), one.box) for one in (ROOT, RECOVERY, ADMIN)]
+    met = base.add([_epoch(ADMIN, key, [ADMIN], slots=slots)]).open_slots([ROOT.box_secret])
+    assert met.view.seals == base.view.seals and met.view.next_epoch == base.view.next_epoch
+    # Nor by calling a key that is known by that number.
+    first = epoch_key(1, ek(0), VAULT)
+    named = says_epoch(ADMIN, msgspec.structs.replace(first, epoch=number), [LAPTOP])
+    assert met.add([named]).view.seals == base.view.seals
+    unlocked = give_key(met, ROOT.signer, ek(1), box=fixed_box)
+    turned = rotate(unlocked, ROOT.signer, ek(2), box=fixed_box)
+    assert turned.view.sealing == _key(base.view.next_epoch, 2)
+    gone = revoke(turned, ROOT.signer, ADMIN.id, at=hlc(6), counters={}, ek=ek(3), box=fixed_box)
+    assert gone.view.sealing == _key(base.view.next_epoch + 1, 3)
+
+
+def test_a_root_s_own_epochs_reach_as_far_as_an_admin_s_may() -> None:
+    """Up to 65,536 beyond what roots said an admin's number counts, and the roots' own always."""
+    base = _base(LAPTOP)
+    near, far = _key(1 + MAX_LEAP, 8), _key(2 + MAX_LEAP, 9)
+    met = base.add([_epoch(ADMIN, near, [ADMIN]), _epoch(ADMIN, far, [ADMIN])], [near, far])
+    assert met.view.seals == (near.epoch, near.id) and met.view.next_epoch == far.epoch
+    assert met.add([_epoch(ROOT, _key(2, 2), [ADMIN])]).view.seals == (far.epoch, far.id)
