@@ -23,7 +23,7 @@ from ipfsmem.errors import IpfsmemError, LimitError, MembershipError, OpenError
 from ipfsmem.seal.objects import MAX_EPOCH, RING_BODY, EpochKey, Sealer, epoch_key
 from ipfsmem.seal.ring import MAX_RING, Ring, Shown, parse_keyring, slot_text
 from ipfsmem.seal.ring_ops import enrol, give_key, repeat_revokes, revoke, rotate, successor
-from ipfsmem.seal.statements import Member, Role, Statement, envelope
+from ipfsmem.seal.statements import Member, Revoke, Role, Statement, envelope
 from tests.effort import cases
 from tests.ring_lab import (
     OWNER,
@@ -188,7 +188,7 @@ class Vale:
         roots = {root.hex() for root in before.view.roots}
         for one in before.statements:
             body = one.body
-            if body.by in roots and hasattr(body, "sign") and body.t != "epoch":
+            if body.by in roots and isinstance(body, Member | Revoke):
                 assert bytes.fromhex(body.sign) in after.view.keys_of[body.id]
 
     # -- the attacker ----------------------------------------------------------------------------------------------
@@ -203,14 +203,14 @@ class Vale:
                     self.pool[one.hash] = one
             return
         data = self.file(random)
-        for one in {who, *random.sample(range(len(OWNERS)), random.randint(0, 3))}:
-            before = self.rings[one]
+        for reader in {who, *random.sample(range(len(OWNERS)), random.randint(0, 3))}:
+            before = self.rings[reader]
             try:
-                after = self.read(one, data)
+                after = self.read(reader, data)
             except IpfsmemError:
                 # Bad ones are refused whole: our ring stays.
                 continue
-            self.became(one, before, after)
+            self.became(reader, before, after)
         try:
             keyring = parse_keyring(data, VAULT)
             try:
@@ -410,8 +410,8 @@ class Vale:
         assert not {one.id for one in self.bad} & (ring.view.members.keys() - ring.view.asked)
         # Nothing that was said comes back, and everybody who is in reads the same.
         late = ring
-        for one in (*self.sent, *self.rings):
-            late = late.join(one)
+        for again in shown:
+            late = late.join(again)
         assert late == ring
         people = {one.id: one for one in (*OWNERS, *SPARE, newcomer)}
         for member, person in ring.view.members.items():

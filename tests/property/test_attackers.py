@@ -1,0 +1,414 @@
+"""Honest devices and somebody who publishes whatever it likes beside them: a provider without keys, a member that lies, or
+one that was revoked and goes on.
+
+Every honest device is a real memory at the simulated provider. The liar has a real member's keys: it publishes states with
+values of any form, under anybody's dots and at any place, trees that no rule makes, roots put together from other roots, records
+of its own name for anything. The provider replays records and lists, and damages, hides and invents blocks and pins. What a
+writer may do by design (delete and overwrite what it was shown) the liar leaves alone here, so every honest text must live.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipfsmem import canonical
+from ipfsmem.causal import tree as prefix_tree
+from ipfsmem.causal.value import FORGOTTEN, Entry, Loc, Value, sign_value
+from ipfsmem.content.cid import CID, DAG_PB, ipns_name, raw_cid
+from ipfsmem.content.dagpb import Link, decode_node
+from ipfsmem.content.tree import build_tree
+from ipfsmem.content.unixfs import directory
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.memory import Memory
+from ipfsmem.replica.store import Frame
+from ipfsmem.sync import ipns
+from ipfsmem.sync.names import pin_name
+from ipfsmem.sync.provider import Pin
+from ipfsmem.testing.simulator import Faults
+from tests.device_lab import ROOT, Forger, Lab, all_texts, replaced, same
+from tests.effort import cases
+
+HONEST = ("a", "b")
+#: Calls and blocks that one sync may cost here, where a memory has a handful of entries: measured, with room to spare.
+MOST_CALLS, MOST_BLOCKS = 150, 1_500
+
+
+class Town:
+    """Two honest devices, a liar, and the provider between them."""
+
+    def __init__(self, folder: Path, liar: str) -> None:
+        self.lab = Lab(folder)
+        self.liar = liar
+        self.count = 0
+        self.wanted: set[str] = set()
+        self.writers: dict[str, str] = {}
+        a, b, self.m = self.lab.three()
+        self.memories = {"a": a, "b": b}
+        self.m.write("shared", "the liar's own")
+        self.lab.settle(a, b, self.m)
+        if liar == "revoked":
+            a.unlock(ROOT)
+            asyncio.run(a.revoke(self.m.device))
+            a._root = None
+            self.lab.settle(a, b)
+        self.forger = Forger(self.m)
+
+    def fresh(self) -> int:
+        self.count += 1
+        return self.count
+
+    # -- honest work -----------------------------------------------------------------------------------------------
+
+    def write(self, who: str, random: Random) -> None:
+        """A text under a key of its own: nobody else replaces it, so it is there for ever."""
+        text = f"text {self.fresh()}"
+        if random.random() < 0.3:
+            self.memories[who].note(text)
+        self.memories[who].write(f"{who}-{self.count}", text)
+        self.wanted.add(text)
+        self.writers[text] = who
+
+    def sync(self, who: str, random: Random) -> None:
+        memory, provider = self.memories[who], self.lab.provider(who)
+        before, wire = len(provider.calls), len(provider.wire)
+        try:
+            self.lab.sync(memory)
+        except IpfsmemError:
+            # Only what the provider does can stop a sync; what members publish is left out.
+            assert not _is_honest(provider.faults), "an honest provider, and a sync failed"
+        assert len(provider.calls) - before <= MOST_CALLS
+        asked = [one for one in provider.wire[wire:] if one.call in ("get_blocks", "read_stored", "get_dag")]
+        assert sum(one.sent.count(b"\n") + 1 for one in asked) <= MOST_BLOCKS
+        self.check(memory)
+
+    def unlock(self, who: str, random: Random) -> None:
+        """A sync with the wallet at hand, which makes a new key now and then."""
+        memory = self.memories[who]
+        memory.unlock(ROOT)
+        try:
+            self.sync(who, random)
+            if random.random() < 0.3:
+                asyncio.run(memory.rotate())
+        except IpfsmemError:
+            assert not _is_honest(self.lab.provider(who).faults), "an honest provider, and a rotation failed"
+        finally:
+            memory._root = None
+
+    def check(self, memory: Memory) -> None:
+        assert memory.mode == "encrypted-ipfs"
+        assert not memory.replica.config.public
+        ring = memory.replica.ring
+        assert ring is not None and not ring.plain
+        who = next(name for name, one in self.memories.items() if one is memory)
+        own = {text for text in self.wanted if self.writers[text] == who}
+        assert not own - all_texts(memory), f"{who} lost {sorted(own - all_texts(memory))}"
+
+    # -- the liar --------------------------------------------------------------------------------------------------
+
+    def meet(self, random: Random) -> None:
+        """The liar syncs like anybody, and knows what others published."""
+        try:
+            self.lab.sync(self.m)
+        except IpfsmemError:
+            return
+
+    def forge(self, random: Random) -> None:
+        """A state of any values, and a tree that perhaps no rule makes."""
+        replica = self.m.replica
+        me = replica.device.id
+        with replica.reading():
+            frame = replica.store.frame
+            here = {f"m/{key}": dict(entry) for key, entry in replica.store.memories()}
+        changes: dict[str, Entry] = {}
+        blocks: list[tuple[bytes, bytes]] = []
+        ctx = {me: frame.ctx.get(me, 0) + random.choice([0, 1, 5])}
+        for _ in range(random.randint(1, 3)):
+            name = random.choice([*here, "m/new", f"m/{random.choice('ab')}-{self.count + 1}"])
+            entry = dict(here.get(name, {}))
+            for under, value, block in self.values(name, entry, ctx[me], random):
+                entry[under] = value
+                blocks += [block] if block else []
+            if entry:
+                changes[name] = entry
+        others = [one for one in frame.ctx if one != me]
+        lies = {}
+        if others and random.random() < 0.2:
+            other = random.choice(others)
+            ctx[other] = frame.ctx[other] + random.choice([1, 1000])
+            lies[other] = self.forger.seen(other, ctx[other])
+        kept = (dict(here), frame)
+        limits = prefix_tree.MAX_ENTRIES, prefix_tree.MAX_BYTES
+        try:
+            self.forger.put(changes, ctx=ctx, seen=lies, blocks=blocks)
+            if random.random() < 0.2:
+                prefix_tree.MAX_ENTRIES = random.choice([1, 2])
+            self.forger.publish()
+        except IpfsmemError:
+            pass
+        finally:
+            prefix_tree.MAX_ENTRIES, prefix_tree.MAX_BYTES = limits
+            if random.random() < 0.8:
+                # It goes on from the truth, or nobody would listen again.
+                state = {name: kept[0].get(name, {}) for name in changes}
+                with replica.transaction():
+                    replica.store.apply(
+                        state,
+                        Frame(
+                            {**frame.ctx, me: ctx[me]},
+                            {one: pair for one, pair in replica.store.frame.seen.items() if one not in lies},
+                            frame.hlc,
+                        ),
+                        (),
+                    )
+
+    def values(
+        self, name: str, entry: Entry, n: int, random: Random
+    ) -> list[tuple[str, Value, tuple[bytes, bytes] | None]]:
+        me = self.m.replica.device.id
+        text = f"lie {self.fresh()}"
+        own = f"{me}-{max(1, n)}"
+        known = [under for under in entry if under[:16] != me]
+        how = random.choice(
+            ["well", "beyond", "theirs", "place", "again", "clock", "forget", "garbage", "base"]
+        )
+        h = random.choice(["0" * 16, "f" * 16, "019d8aee00000000"])
+        if how == "theirs" and known:
+            # The same write at another place, under another signature, or of other contents.
+            under = random.choice(known)
+            value = entry[under]
+            signer, vault = self.m.replica.device.signer, self.forger.vault
+            other = random.choice(
+                [
+                    replaced(value, loc=Loc(value.loc.ek if value.loc else "", "ab" * 32, 5)),
+                    replaced(value, loc=self.elsewhere(random)),
+                    replaced(value, s=canonical.b64(random.randbytes(64))),
+                    replaced(value, body="cd" * 32),
+                    replaced(value, of="foreign"),
+                    sign_value(signer, name, under, replaced(value, body="cd" * 32), vault),
+                ]
+            )
+            return [(under, other, None)]
+        made, block = self.forger.value(name, own, text, h=h)
+        signer, vault = self.m.replica.device.signer, self.forger.vault
+        if how == "beyond":
+            under = f"{me}-{n + random.choice([1, 2**40])}"
+            return [(under, sign_value(signer, name, under, replaced(made, s=""), vault), block)]
+        if how == "again" and known:
+            # Somebody's number with its own signature, or a body that is another's.
+            under = random.choice(known)
+            return [(under, sign_value(signer, name, under, replaced(made, s=""), vault), block)]
+        if how == "place":
+            wrong = random.choice(
+                [Loc("00" * 8, "ab" * 32, 3), Loc("", "ab" * 32, 1024 * 1024), self.elsewhere(random)]
+            )
+            return [(own, replaced(made, loc=wrong), None)]
+        if how == "forget":
+            wish = Value(b=(), body=None, h=h, kind=FORGOTTEN)
+            return [(own, sign_value(signer, name, own, wish, vault), None)]
+        if how == "garbage":
+            bad = random.choice(
+                [
+                    replaced(made, kind="dead"),
+                    replaced(made, h="x"),
+                    replaced(made, b=("zz",)),
+                    replaced(made, of=me),
+                    replaced(made, s="AA"),
+                    replaced(made, body=None),
+                ]
+            )
+            return [(own, bad, block)]
+        if how == "base":
+            hashes = tuple(sorted({value.body[:32] for value in entry.values() if value.body}))[:4]
+            return [
+                (
+                    own,
+                    sign_value(signer, name, own, replaced(made, b=hashes, base=made.loc, s=""), vault),
+                    block,
+                )
+            ]
+        return [(own, made, block)]
+
+    def elsewhere(self, random: Random) -> Loc:
+        """The place of some other object of this vault."""
+        with self.m.replica.reading():
+            places = [
+                value.loc for _, one in self.m.replica.store.memories() for value in one.values() if value.loc
+            ]
+        return random.choice(places) if places else Loc("", "ab" * 32, 1)
+
+    def graft(self, random: Random) -> None:
+        """A root put together from other roots and noise, named by the liar's own record, and pinned."""
+        cloud = self.lab.cloud
+        roots = [pin.cid for pin in cloud.pins if pin.cid in cloud.blocks and pin.cid.codec == DAG_PB]
+        one, two = random.choice(roots), random.choice(roots)
+        links = {link.name: link for link in decode_node(cloud.blocks[one]).links}
+        other = {link.name: link for link in decode_node(cloud.blocks[two]).links}
+        for name in sorted({*links, *other}):
+            how = random.random()
+            if how < 0.2 and name in other:
+                links[name] = other[name]
+            elif how < 0.3:
+                links.pop(name, None)
+            elif how < 0.4:
+                noise = random.choice([b"", b"{}", random.randbytes(200), b"[" * 5000, b"IPM1" + bytes(100)])
+                cid = raw_cid(sha256(noise).digest())
+                cloud.blocks[cid] = noise
+                links[name] = Link(name, cid, len(noise))
+        if random.random() < 0.15:
+            # A ring of the genesis alone, as a sealed vault or a plain one.
+            ring = self.memories["a"].replica.ring
+            assert ring is not None
+            shown = canonical.decode(ring.serialise(), "a ring")
+            genesis = [item for item in shown["open"] if b'"t":"genesis"' in canonical.unb64(item["k"], "it")]
+            tag = random.choice([shown["vault"], ROOT.tag(plain=True).hex()])
+            data = canonical.encode({"body": {"eks": [], "st": []}, "open": genesis, "v": 1, "vault": tag})
+            made = build_tree({"keyring.json": data})
+            cloud.blocks |= dict(made.blocks)
+            root = made.cid
+        else:
+            folder = directory(links.values())
+            cloud.blocks |= dict(folder.blocks)
+            root = folder.cid
+        self.name(root, random)
+
+    def name(self, root: CID, random: Random) -> None:
+        cloud, device = self.lab.cloud, self.m.replica.device
+        if random.random() < 0.6:
+            cloud.pins.append(
+                Pin(
+                    root,
+                    pin_name(ROOT.head_public),
+                    cloud.handle(),
+                    self.lab.clock.ms + random.choice([0, 10**9]),
+                )
+            )
+        if self.liar == "none":
+            return
+        name = ipns_name(device.sign_public)
+        records = cloud.names.setdefault(name, [])
+        sequence = ipns.parse_record(records[-1]).sequence + random.choice([1, 1, 2**40]) if records else 1
+        other = ipns_name(self.memories["a"].replica.device.sign_public)
+        block = random.choice(sorted(cloud.blocks, key=str))
+        value = random.choice([*[f"/ipfs/{root}"] * 4, f"/ipns/{name}", f"/ipns/{other}", f"/ipfs/{block}"])
+        records.append(
+            ipns.make_record(
+                device.sign_seed,
+                value,
+                sequence=min(sequence, 2**63),
+                validity=(self.lab.clock.ms + 10**10) * 10**6,
+            )
+        )
+
+    # -- the provider ----------------------------------------------------------------------------------------------
+
+    def lie(self, random: Random) -> None:
+        """The provider shows some device something else from now on."""
+        cloud = self.lab.cloud
+        faults = self.lab.provider(random.choice(HONEST)).faults = Faults()
+        blocks = sorted(cloud.blocks, key=str)
+        some = random.sample(blocks, random.randint(0, min(6, len(blocks))))
+        for cid in some:
+            how = random.randrange(4)
+            if how == 0:
+                faults.drop.add(cid)
+            elif how == 1:
+                faults.flip[cid] = random.randrange(4096)
+            elif how == 2:
+                faults.cut[cid] = random.randrange(64)
+            else:
+                faults.instead[cid] = cloud.blocks[random.choice(blocks)]
+        faults.old_record = {
+            name: random.randrange(-1, len(records))
+            for name, records in cloud.names.items()
+            if random.random() < 0.4
+        }
+        faults.has = random.choice(["truth", "truth", "all", "none"])
+        faults.reorder = random.random() < 0.3
+        if random.random() < 0.4:
+            invented = [Pin(random.choice(blocks), pin_name(ROOT.head_public), "x", 1) for _ in range(20)]
+            faults.pins = random.choice([[], cloud.pins[: random.randint(0, len(cloud.pins))], invented])
+
+    def mend(self, random: Random) -> None:
+        for who in HONEST:
+            self.lab.provider(who).faults = Faults()
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        self.mend(Random(0))
+        honest = [self.memories[who] for who in HONEST]
+        for memory in honest:
+            memory.unlock(ROOT)
+        self.lab.settle(*honest, rounds=16)
+        for who in HONEST:
+            self.write(who, Random(1))
+        self.lab.settle(*honest, rounds=16)
+        for memory in honest:
+            self.check(memory)
+            assert not self.wanted - all_texts(memory)
+        same(*honest)
+        fresh = self.lab.restore("fresh")
+        assert not self.wanted - all_texts(fresh)
+        assert fresh.mode == "encrypted-ipfs" and not fresh.replica.config.public
+        if self.liar == "writer":
+            # Whoever should be revoked can be.
+            report = asyncio.run(honest[0].revoke(self.m.device))
+            assert report.root is not None
+            assert honest[0].replica.ring is not None
+            assert self.m.device not in honest[0].replica.ring.view.members
+            self.lab.settle(*honest, rounds=16)
+            assert not self.wanted - all_texts(honest[1])
+
+
+def _is_honest(faults: Faults) -> bool:
+    return vars(faults) == vars(Faults())
+
+
+ACTIONS: dict[str, Callable[[Town, Random], None]] = {
+    "write a": lambda town, random: town.write("a", random),
+    "write b": lambda town, random: town.write("b", random),
+    "sync a": lambda town, random: town.sync("a", random),
+    "sync b": lambda town, random: town.sync("b", random),
+    "unlock a": lambda town, random: town.unlock("a", random),
+    "meet": lambda town, random: town.meet(random),
+    "forge": lambda town, random: town.forge(random),
+    "graft": lambda town, random: town.graft(random),
+    "lie": lambda town, random: town.lie(random),
+    "mend": lambda town, random: town.mend(random),
+}
+#: What who holds only the provider can do.
+WITHOUT_KEYS = [name for name in ACTIONS if name not in ("meet", "forge")]
+
+
+def play(folder: Path, liar: str, plan: list[tuple[str, int]]) -> None:
+    town = Town(folder, liar)
+    try:
+        for what, number in plan:
+            if liar == "none" and what not in WITHOUT_KEYS:
+                continue
+            ACTIONS[what](town, Random(number))
+        town.end()
+    finally:
+        town.lab.close()
+
+
+@settings(deadline=None, max_examples=cases(6, 200))
+@given(
+    st.sampled_from(["none", "writer", "revoked"]),
+    st.lists(st.tuples(st.sampled_from(sorted(ACTIONS)), st.integers(0, 2**32 - 1)), min_size=4, max_size=24),
+)
+def test_nothing_honest_is_lost_whatever_a_liar_publishes(liar: str, plan: list[tuple[str, int]]) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="attackers-"))
+    try:
+        play(folder, liar, plan)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
