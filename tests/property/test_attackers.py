@@ -39,7 +39,7 @@ from tests.effort import cases
 
 HONEST = ("a", "b")
 #: Calls and blocks that one sync may cost here, where a memory has a handful of entries: measured, with room to spare.
-MOST_CALLS, MOST_BLOCKS = 150, 1_500
+MOST_CALLS, MOST_BLOCKS = 150, 300
 
 
 class Town:

@@ -150,7 +150,9 @@ class Vale:
             elif what == "rotate":
                 ring = rotate(ring, owner.signer, ek(self.fresh()), box=fixed_box)
             elif what == "revoke":
-                pool = sorted(ring.view.members)
+                # Mostly somebody of the attacker's: what it does then, knowing a lot, is what matters.
+                bad = sorted({one.id for one in self.bad} & ring.view.members.keys())
+                pool = bad if bad and other % 3 else sorted(ring.view.members)
                 target = pool[other % len(pool)]
                 ring = self.revoke(ring, owner, target)
             elif what == "unlock":
@@ -252,7 +254,8 @@ class Vale:
                 person=self.person(random),
             )
         if what == "epoch":
-            return self.epoch(by, everybody, random)
+            admins = [one for one in self.held if one.kind == "wallet"]
+            return self.epoch(random.choice(admins or [by]), everybody, random)
         return says_genesis(by, random.choice([one for one in everybody if one.key != by.key]))
 
     def epoch(self, by: Party, everybody: list[Party], random: Random) -> Statement:
@@ -274,7 +277,8 @@ class Vale:
                 [],
             ]
         )
-        gone = random.choice([[], sorted(view.asked), [one.id for one in self.some(random, everybody, 3)]])
+        against = random.choice([everybody, [WALLET, ROOT, *DEVICES]])
+        gone = random.choice([[], sorted(view.asked), [one.id for one in self.some(random, against, 3)]])
         gone = sorted({*gone, *(sorted(view.asked) if random.random() < 0.7 else [])})
         given = [one for one in given if one.id not in gone or random.random() < 0.02]
         boxes = {one.box for one in (*given, *(random.choice([[ROOT, RECOVERY], [], self.bad])))}
