@@ -280,7 +280,8 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
         opener = cast("Callable[[str, Mapping[str, Any]], Provider]", point.load())
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"provider {point.name} cannot be loaded: {error}") from error
-    return opener(rest, settings or {})
+    # What one provider may cost while it is silent is bounded over all its connections (Http of the providers' package).
+    return opener(rest, {**(settings or {}), "silence": {}})
 
 
 def lasting_spec(spec: str) -> str:

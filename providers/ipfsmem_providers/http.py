@@ -53,7 +53,7 @@ from ipfsmem_providers import addresses, http_errors
 from ipfsmem_providers.http_answer import ANSWER_MAX, ERROR_MAX, Answer, Stream
 from ipfsmem_providers.http_body import Body
 from ipfsmem_providers.http_errors import Redactor
-from ipfsmem_providers.http_policy import Outages, RateLimiter, Retry, Timeouts, Timing, retry_after
+from ipfsmem_providers.http_policy import Outages, RateLimiter, Retry, Silence, Timeouts, Timing, retry_after
 from ipfsmem_providers.http_stall import Budget, Outgoing, Progress
 
 __all__ = ["ANSWER_MAX", "CONCURRENCY", "Answer", "Http", "Progress", "Stream", "Unconnected", "urls_of"]
@@ -74,6 +74,10 @@ class Unconnected(ProviderUnavailable):
 
 class _Silent(Unconnected):
     """Nobody so much as refused: the time to connect ran out."""
+
+
+class _Stalled(ProviderUnavailable):
+    """A request was taken, and then nothing moved for as long as is waited."""
 
 
 class Http:
@@ -113,6 +117,7 @@ class Http:
         rate = settings.get("per_minute") or per_minute
         self._limiter = RateLimiter(float(rate), timing=self.timing) if rate else None
         self._outages = Outages(self.timing)
+        self._silence = Silence(self.timing, settings.get("silence"))
         self._auth = dict(auth or {})
         self.redact = Redactor(secrets)
         self.redact.add_headers(self._auth)
@@ -202,12 +207,16 @@ class Http:
             raise _Silent(self.redact(f"{self.service}: {target.host} took no connection a moment ago"))
         failures = 0
         while True:
-            budget = Budget(self._timeouts, stall, total)
+            wait = self._silence.allowed(self._timeouts.stall) if stall is None else stall
+            budget = Budget(self._timeouts, wait, total)
             outcome = await self._attempt(call, budget, what)
             if isinstance(outcome, Stream) or outcome.error.permanent or outcome.heard:
                 self._outages.answered(origin)
             if isinstance(outcome, Stream):
                 break
+            if isinstance(outcome.error, _Stalled):
+                self._outages.stalled(origin)  # also when the silent one is a host that this one sent us to
+                raise outcome.error
             failures += 2 if outcome.silent else 1
             pause = self._retry.wait(failures, outcome.after, self.timing.random())
             may = call.replayable and (repeat or outcome.nothing_done)
@@ -250,8 +259,9 @@ class Http:
         if self._progress is not None:
             self._progress(direction, size)
 
-    def failed(self, error: Exception, url: URL) -> ProviderError:
-        """What aiohttp or the system raised, as ours. Raise it outside `except`: their own errors hold headers."""
+    def failed(self, error: Exception, url: URL, budget: Budget | None = None) -> ProviderError:
+        """What aiohttp or the system raised, as ours; waited for within `budget`. Raise it outside `except`:
+        their own errors hold headers."""
         blocked = _blocked(error)
         if blocked is not None:
             return addresses.refused(blocked.host, blocked.address)
@@ -260,7 +270,12 @@ class Http:
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return _Silent(self.redact(f"{self.service}: no connection to {url.host} in time"))
         if isinstance(error, TimeoutError):
-            return self.unavailable(f"{self.service}: {url.host} made no progress in time")
+            text = self.redact(f"{self.service}: {url.host} made no progress in time")
+            if budget is None or not budget.stalled:
+                return ProviderUnavailable(text)
+            self._silence.add(budget.stalled)
+            self._outages.stalled(_origin(url))
+            return _Stalled(text)
         kind = Unconnected if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
         return kind(self.redact(f"{self.service}: no connection to {url.host}: {_words(error)}"))
 
@@ -325,7 +340,7 @@ class Http:
                 )
             problem = None
         except (aiohttp.ClientError, OSError) as error:
-            problem = self.failed(error, url)
+            problem = self.failed(error, url, budget)
         except (ValueError, TypeError) as error:
             # An address that somebody's redirect named, and that no request can be made of.
             shown = self.redact(f"{str(url)[:_SHOWN]}: {error}"[: 2 * _SHOWN])

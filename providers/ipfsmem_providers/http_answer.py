@@ -107,7 +107,7 @@ class Stream:
                     piece = await self.response.content.readany()
                 problem = None
             except (aiohttp.ClientError, OSError) as error:
-                problem = self._http.failed(error, self.response.url)
+                problem = self._http.failed(error, self.response.url, self._budget)
             if problem is not None:
                 raise problem
             if not piece:

@@ -63,6 +63,10 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
 ONCE = Retry(attempts=1)
 #: How long a host that was silent to every attempt to connect is left alone, in seconds.
 REST = 60.0
+#: The same for one that took a request and fell silent: each try costs a whole wait, and a sync makes many calls.
+REST_AFTER_STALL = 300.0
+#: Seconds that are waited for anything of a provider that has used up its wait.
+LITTLE = 5.0
 
 
 class Outages:
@@ -90,9 +94,35 @@ class Outages:
         now = self._timing.now()
         self._until[service] = max(self._until.get(service, now), now + REST if silent else now)
 
+    def stalled(self, service: Hashable) -> None:
+        """It took a request and then nothing moved for as long as is waited."""
+        self._until[service] = self._timing.now() + REST_AFTER_STALL
+
     def answered(self, service: Hashable) -> None:
         """It is back."""
         self._until.pop(service, None)
+
+
+class Silence:
+    """The one bound for all that a provider may cost while it is silent, over all its hosts: when one of them has used it
+    up, the others get a little each, until they have been left alone for a while. `kept` is shared by the sessions of one provider.
+    """
+
+    def __init__(self, timing: Timing, kept: dict[str, float] | None = None) -> None:
+        self._timing = timing
+        self._kept = kept if kept is not None else {}
+
+    def allowed(self, stall: float) -> float:
+        """Seconds without progress that may be waited now, of `stall` in all."""
+        if self._kept.get("until", 0.0) <= self._timing.now():
+            return stall
+        return max(min(LITTLE, stall), stall - self._kept.get("spent", 0.0))
+
+    def add(self, seconds: float) -> None:
+        """So long was waited for nothing."""
+        now = self._timing.now()
+        spent = self._kept.get("spent", 0.0) if self._kept.get("until", 0.0) > now else 0.0
+        self._kept["spent"], self._kept["until"] = spent + seconds, now + REST_AFTER_STALL
 
 
 def retry_after(header: str | None, wall: float) -> float | None:

@@ -31,6 +31,11 @@ class Budget:
         self._running: asyncio.Timeout | None = None
         self._began = 0.0
 
+    @property
+    def stalled(self) -> float:
+        """Seconds that were waited in vain; 0 when something may still come."""
+        return self._stall if self._left <= 0 else 0.0
+
     def moved(self, size: int) -> None:
         """So many bytes passed. Enough of them start the count anew."""
         self._since += size

@@ -602,3 +602,47 @@ def test_a_host_that_is_silent_is_left_alone_for_a_while(work: Clockwork) -> Non
             assert http.requests == 3
 
         run(http, body())
+
+
+def test_p4_one_that_accepts_and_never_answers_costs_one_wait(work: Clockwork) -> None:
+    """Finding P4: it held a sync for 665 s, a minute for each try of each call. Now it is left alone after the first."""
+
+    async def talk(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(30)
+
+    kept: dict[str, float] = {}
+    with rude(talk) as one, rude(talk) as two:
+        first = Http("service", trusted=[one], timeouts=QUICK, settings={"silence": kept})
+        second = Http(
+            "service", trusted=[two], timeouts=Timeouts(stall=8, connect=0.3), settings={"silence": kept}
+        )
+
+        async def ask() -> list[float]:
+            loop, took = asyncio.get_running_loop(), []
+            for http, url in [(first, one)] * 10 + [(second, two)] * 10:
+                began = loop.time()
+                with pytest.raises(ProviderUnavailable):
+                    await http.request("GET", url)
+                took.append(loop.time() - began)
+            await first.close()
+            await second.close()
+            return took
+
+        took = asyncio.run(ask())
+    assert took[0] >= 0.25 and max(took[1:10]) < 0.05
+    assert sum(took) < 0.5 + 8.5 and max(took[11:]) < 0.05
+    assert first.requests == second.requests == 1
+
+
+def test_p4_a_second_host_of_a_silent_provider_gets_a_little() -> None:
+    from ipfsmem_providers.http_policy import LITTLE, REST_AFTER_STALL, Silence, Timing
+
+    now = [1000.0]
+    kept: dict[str, float] = {}
+    timing = Timing(now=lambda: now[0])
+    silence, other = Silence(timing, kept), Silence(timing, kept)
+    assert silence.allowed(60) == 60 and other.allowed(60) == 60
+    silence.add(60)
+    assert other.allowed(60) == LITTLE and other.allowed(2) == 2
+    now[0] += REST_AFTER_STALL
+    assert other.allowed(60) == 60
