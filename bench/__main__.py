@@ -24,6 +24,7 @@ CASES = {
     "writes": local.writes,
     "publish": syncing.publish,
     "exchange": syncing.exchange,
+    "presence": syncing.presence,
     "backup": backup.backup,
     "latency": latency.latency,
     "network": network.network,

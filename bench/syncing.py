@@ -189,6 +189,71 @@ def exchange(ctx: Context) -> None:
         b.close()
 
 
+def presence(ctx: Context) -> None:
+    """What it costs to see that what was published is still there: of an idle sync, and of the one that is a day later."""
+    from ipfsmem.memory import Memory
+    from ipfsmem.replica.replica import World
+    from ipfsmem.sync import placing
+
+    stick, passed = ctx.fresh("presence"), [0]
+    world = World(lambda: time.time_ns() // 1_000_000 + passed[0])
+    memory = Memory.create(
+        NAMESPACE,
+        "encrypted-ipfs",
+        provider=str(stick),
+        unlock=unlock(),
+        unprotected_keys=True,
+        home=ctx.fresh("present"),
+        world=world,
+    )
+    spent = [0.0]
+    real = placing.keep_present
+
+    async def timed(*args: Any, **options: Any) -> Any:
+        began = time.perf_counter()
+        try:
+            return await real(*args, **options)
+        finally:
+            spent[0] += time.perf_counter() - began
+
+    def measured(step: int, runs: int) -> tuple[float, float]:
+        whole, part = [], []
+        for _ in range(runs):
+            passed[0] += step
+            spent[0] = 0.0
+            began = time.perf_counter()
+            asyncio.run(memory.sync())
+            whole.append(time.perf_counter() - began)
+            part.append(spent[0])
+        return middle(whole), middle(part)
+
+    placing.keep_present = timed
+    try:
+        memory.import_(ctx.folder)
+        asyncio.run(memory.sync())
+        asyncio.run(memory.sync())
+        idle, part = measured(1_000, 21)
+        later, more = measured(86_400_000, 3)
+    finally:
+        placing.keep_present = real
+        memory.close()
+    ctx.add("idle sync", idle, runs=21, note="in process; nothing here and nothing there is new")
+    ctx.add(
+        "idle sync: looking whether all is there",
+        part,
+        runs=21,
+        budget_seconds=idle / 10,
+        note="the folder's listing; the budget is a tenth of the idle sync",
+    )
+    ctx.add("idle sync, a day later", later, runs=3)
+    ctx.add(
+        "idle sync, a day later: looking whether all is there",
+        more,
+        runs=3,
+        note="all structure and a sixth of all texts are read, once a day",
+    )
+
+
 def _sync(memory: Memory, way: Counting) -> tuple[SyncReport, float, float]:
     way.reset()
     started = time.perf_counter()

@@ -8,6 +8,7 @@ not speak, and for conversion at the edge.
 from __future__ import annotations
 
 import base64
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipfsmem.content.limits import IDENTITY_MAX
@@ -41,6 +42,12 @@ _B32_DIGITS = bytes(
 )
 
 
+@functools.lru_cache(maxsize=1 << 14)
+def _base32(data: bytes) -> str:
+    """The same CIDs are written again and again: lists of roots, rows, messages."""
+    return "b" + base64.b32encode(data).decode("ascii").rstrip("=").lower()
+
+
 class CID(NamedTuple):
     """One content identifier. Two are equal when version, codec and multihash are."""
 
@@ -65,7 +72,7 @@ class CID(NamedTuple):
             return _b58encode(self.multihash)
         if self.codec == LIBP2P_KEY:
             return "k" + _b36encode(self.encode())
-        return "b" + base64.b32encode(self.encode()).decode("ascii").rstrip("=").lower()
+        return _base32(self.encode())
 
     def __repr__(self) -> str:
         return f"CID({str(self)!r})"

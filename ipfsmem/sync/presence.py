@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ipfsmem.canonical import read_json
-from ipfsmem.content.cid import CID, parse_cid, raw_cid
+from ipfsmem.content.cid import CID, DAG_PB, parse_cid, raw_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
 from ipfsmem.replica.folders import objects_not_here
+from ipfsmem.replica.many import rows_where
 from ipfsmem.replica.replica import Replica
 from ipfsmem.sync.live import Live, live_set
 from ipfsmem.sync.provider import MAX_BATCH, Provider, lister, raw_reader
@@ -185,7 +186,7 @@ class Checker:
             await self._read_part(now)
         if read_all:
             known.structure_at = known.objects_at = known.round_at = now
-        known.at, known.total = now, self.live.total
+        known.at, known.total = now, self._count()
         if len(self._absent) <= _NAMED:  # what is missing is asked for again by its name
             known.root, known.rings = str(self._root), rings
         return True
@@ -234,13 +235,29 @@ class Checker:
         before = [parse_cid(self._known.root)] if self._known.root else []
         new = set(new_blocks(self._replica.db, self._root, before))
         new.update(cid for ring in self._rings for cid in new_blocks(self._replica.db, ring, before))
-        objects = set(self.live.objects) & new
+        objects = self._objects_among(new)
         if self._provider.capabilities.has:
-            await self._ask(new)
+            if len(objects) > _SAMPLE:
+                await self._ask(objects)
             await self._read([*(new - objects), *self._ordered(objects)[:_SAMPLE]])
         else:
             structure = self._ordered(new - objects)[:_FEW] if self._answered == self._root else []
             await self._read([*structure, *self._ordered(objects)[:_FEW]])
+
+    def _objects_among(self, blocks: Collection[CID]) -> set[CID]:
+        """Those of these blocks that are texts or segments; without walking the whole tree."""
+        by_name = {cid.digest.hex()[:40]: cid for cid in blocks if cid.codec != DAG_PB}
+        rows = rows_where(self._replica.db, "SELECT name, digest FROM objects WHERE name IN ({})", by_name)
+        return {by_name[name] for name, digest in rows if by_name[name].digest == digest}
+
+    def _count(self) -> int:
+        """How many blocks live, as far as that is known without a walk."""
+        if self._live is not None:
+            return self._live.total
+        (count,) = self._replica.db.connection.execute(
+            "SELECT (SELECT count(*) FROM objects) + (SELECT count(*) FROM nodes) + (SELECT count(*) FROM folders)"
+        ).fetchone()
+        return int(count) + 3 + 2 * len(self._rings)
 
     async def _read_structure(self) -> None:
         if self._answered != self._root:

@@ -108,19 +108,17 @@ class Unpinning(Protocol):
         """As `unpin` of each."""
 
 
-@runtime_checkable
 class Listing(Protocol):
     """What a provider with the capability `listing` offers beside the contract."""
 
     async def listing(self) -> dict[str, int]:
-        """What is stored: blocks, pins and names, under any names, each with a number that changes with its content.
+        """What is stored: blocks and pins, under any names, each with a number that changes with its content.
 
         Cheap, and as short as the provider can keep it: once per sync. What is gone from it, or has another number, may
         have taken blocks or pins along; what was added took nothing away. It is a hint like `has`.
         """
 
 
-@runtime_checkable
 class Raw(Protocol):
     """What a provider with the capability `raw` offers beside the contract."""
 
@@ -216,12 +214,12 @@ def same_root(ours: CID, answered: CID, provider: Provider) -> CID:
 
 def lister(provider: Provider) -> Listing | None:
     """The provider as one that lists what it stores; None when it cannot."""
-    return provider if provider.capabilities.listing and isinstance(provider, Listing) else None
+    return cast("Listing", provider) if provider.capabilities.listing else None
 
 
 def raw_reader(provider: Provider) -> Raw | None:
     """The provider as one whose own store can be read; None when it cannot."""
-    return provider if provider.capabilities.raw and isinstance(provider, Raw) else None
+    return cast("Raw", provider) if provider.capabilities.raw else None
 
 
 def unsupported(provider: Provider, what: str) -> ProviderRefused:

@@ -125,6 +125,8 @@ def _rings(run: Run) -> list[CID]:
 
 def _refuse_holes(run: Run, provider: Provider, root: CID, checker: Checker, missing: Sequence[CID]) -> None:
     """Structure that is neither there nor here: raises MissingError."""
+    if not missing:
+        return
     structure = set(checker.live.structure)
     here = blocks_here(run.replica.db, [cid.digest for cid in missing if cid in structure])
     holes = [cid for cid in missing if cid in structure and cid.digest not in here]

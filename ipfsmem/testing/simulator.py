@@ -213,12 +213,11 @@ class SimProvider:
         return found
 
     async def listing(self) -> dict[str, int]:
-        """What is stored: blocks, pins, and the newest record of each name; with the capability `listing`."""
+        """What is stored: blocks and pins; with the capability `listing`."""
         number = await self._enter("listing", self._capabilities.listing)
         cloud = self.cloud
         found = {str(cid): len(data) for cid, data in cloud.blocks.items() if cid not in self.faults.drop}
         found |= {f"{pin.cid} {pin.name}": 1 for pin in cloud.pins}
-        found |= {name: len(records) for name, records in cloud.names.items()}
         self._leave(number, "listing", [], [name.encode() for name in found])
         return found
 

@@ -131,7 +131,10 @@ class DirectoryProvider:
         return await self.get_blocks(cids)
 
     async def listing(self) -> dict[str, int]:
-        """Packs, pins and records by name and size; nothing is opened. A pack that is to go, or lost blocks, counts as changed."""
+        """Packs and pins by name and size; nothing is opened. A pack that is to go, or lost blocks, counts as changed.
+
+        Records come and go with each publish, and are read by their names.
+        """
         return await self._run(self._listing)
 
     def get_dag(self, root: CID) -> AsyncIterator[Block]:
@@ -240,10 +243,8 @@ class DirectoryProvider:
         return Roots(frozenset(self._pins.roots()), frozenset(named))
 
     def _listing(self) -> dict[str, int]:
-        found = self._packs.listing()
-        for folder in (self._pins.folder, self._names):
-            found |= {f"{folder.name}/{name}": size for name, size in sizes_in(folder).items()}
-        return found
+        pins = {f"pins/{name}": size for name, size in sizes_in(self._pins.folder).items()}
+        return self._packs.listing() | pins
 
     def _put_name(self, name: str, offered: ipns.Record) -> None:
         make_folder(self._names)

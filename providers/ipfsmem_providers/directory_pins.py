@@ -11,6 +11,7 @@ one of them took away; neither can lose one. Nothing here knows blocks.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -43,9 +44,10 @@ class _PinFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _List(NamedTuple):
-    """What a list holds: the time of each (CID, name); whether it is as it was written."""
+    """What a list holds: the time of each (CID, name), and its pins by name; whether it is as it was written."""
 
     pins: dict[tuple[str, str], int]
+    by_name: dict[str, list[Pin]]
     intact: bool
 
 
@@ -85,11 +87,9 @@ class Pins:
                     found[pin.cid] = pin
         for file in files:
             if _is_list(file):
-                for (cid, listed), created in self._list(file).pins.items():
-                    if listed == name:
-                        root = parse_cid(cid)
-                        if root not in found or created < found[root].created:
-                            found[root] = Pin(root, name, handle_of(root, name), created)
+                for pin in self._list(file).by_name.get(name, ()):
+                    if pin.cid not in found or pin.created < found[pin.cid].created:
+                        found[pin.cid] = pin
         return sorted(found.values(), key=lambda pin: (-pin.created, pin.handle))
 
     def remove(self, pins: Iterable[Pin]) -> None:
@@ -123,7 +123,7 @@ class Pins:
                         f"{self.folder / file} is damaged, so it is not known what is pinned; nothing was removed",
                         hint="Sync all devices, so that each pins its root again, and remove that file.",
                     )
-                found.update(parse_cid(cid) for cid, _ in known.pins)
+                found.update(pin.cid for pins in known.by_name.values() for pin in pins)
         return found
 
     def _merge(self) -> None:
@@ -164,7 +164,7 @@ class Pins:
         data = b"\n".join(sorted(_line(cid, name, at) for (cid, name), at in pins.items())) + b"\n"
         file = hashlib.sha256(data).hexdigest() + LIST
         write_file(self.folder, file, data)
-        self._lists[file] = _List(pins, True)
+        self._lists[file] = _list_of(pins, intact=True)
         return file
 
     def _in_lists(self, files: Iterable[str], key: tuple[str, str]) -> Iterable[int]:
@@ -180,13 +180,13 @@ class Pins:
         if known is None:
             data = read_file(self.folder / file, 2 * _LIST_MAX)
             if data is None:
-                return _List({}, file not in sizes_in(self.folder))
+                return _list_of({}, intact=file not in sizes_in(self.folder))
             pins = {}
             for line in data.splitlines():
                 pin = _parsed(line)
                 if pin is not None:
                     pins[pin.cid, pin.name] = pin.created
-            known = _List(pins, hashlib.sha256(data).hexdigest() == file[:64])
+            known = _list_of(pins, intact=hashlib.sha256(data).hexdigest() == file[:64])
             if known.intact:
                 self._lists[file] = known
         return known
@@ -199,6 +199,14 @@ class Pins:
         # A pin stands under its own name only: no file speaks for another root.
         root = parse_cid(read.cid)
         return Pin(root, read.name, handle, read.created) if handle == handle_of(root, read.name) else None
+
+
+def _list_of(pins: dict[tuple[str, str], int], *, intact: bool) -> _List:
+    by_name: dict[str, list[Pin]] = {}
+    for (cid, name), created in pins.items():
+        handle = f"{cid}.{_tag(name)}{ONE}"
+        by_name.setdefault(name, []).append(Pin(parse_cid(cid), name, handle, created))
+    return _List(pins, by_name, intact)
 
 
 def handle_of(root: CID, name: str) -> str:
@@ -218,6 +226,7 @@ def _parsed(data: bytes) -> _PinFile | None:
         return None
 
 
+@functools.lru_cache(maxsize=1024)
 def _tag(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
