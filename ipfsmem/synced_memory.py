@@ -17,6 +17,7 @@ import msgspec
 from ipfsmem import config as configuration
 from ipfsmem.bundle.program_events import MAX_SPEC, MOVED, FurtherVault, Move, moved_data
 from ipfsmem.causal.clock import next_hlc
+from ipfsmem.config import Keep
 from ipfsmem.errors import (
     ConfigError,
     IpfsmemError,
@@ -317,6 +318,10 @@ class SyncedMemory(LocalMemory):
         """
         rules = Rules(dry_run, keep_roots, keep_days, drop_guarded)
         return await collect(self.replica, self._channels(), rules, progress)
+
+    def collect_by_itself(self, keep: Keep | None) -> None:
+        """Let superseded roots go once a day, with a sync, and keep what `keep` says; None: only `gc` lets go."""
+        self.replica.save_config(msgspec.structs.replace(self.replica.config, collect=keep))
 
     async def check_providers(
         self, *, repair: bool = False, full: bool = False, progress: Progress = no_progress

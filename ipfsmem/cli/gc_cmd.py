@@ -23,12 +23,18 @@ if TYPE_CHECKING:
     is_flag=True,
     help="A mass delete was right: the root before it may go like any other.",
 )
+@click.option(
+    "--daily/--by-hand",
+    default=None,
+    help="From now on also by itself, once a day with a sync, keeping what is given here; or only by this command.",
+)
 @provider_option("Where")
 @retention_options("Keep the newest N.")
 def command(
     here: Here,
     dry_run: bool,
     drop_guarded: bool,
+    daily: bool | None,
     provider: tuple[str, ...],
     keep_roots: int,
     keep_days: int,
@@ -40,7 +46,11 @@ def command(
     """
     from msgspec import to_builtins
 
+    from ipfsmem.config import Keep
+
     with here.memory(provider=provider) as memory, Meter(silent=here.json) as meter:
+        if daily is not None and not dry_run:
+            memory.collect_by_itself(Keep(keep_roots, keep_days) if daily else None)
         done = asyncio.run(
             memory.gc(
                 dry_run=dry_run,

@@ -21,6 +21,8 @@ from ipfsmem.replica.disk import storage_errors
 from ipfsmem.replica.lock import directory_lock
 
 SCHEMA_VERSION = 1
+#: Pages that are given back in one transaction: two megabytes.
+_PAGES = 512
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE blocks (digest BLOB PRIMARY KEY, data BLOB NOT NULL);
@@ -190,6 +192,7 @@ class Database:
 
     def _prepare(self) -> None:
         run = self.connection.execute
+        run("PRAGMA auto_vacuum=INCREMENTAL")  # counts while there is no table yet; see give_back
         run("PRAGMA journal_mode=WAL")
         run("PRAGMA synchronous=FULL")
         # On macOS only this reaches the disk itself; elsewhere it says nothing.
@@ -240,6 +243,17 @@ class Database:
             except BaseException:
                 self._roll_back()
                 raise
+
+    def give_back(self) -> None:
+        """Give the room of deleted rows back to the disk, a little in each transaction: nobody waits long for one."""
+        while self.connection.execute("PRAGMA freelist_count").fetchone()[0]:
+            with self.transaction():
+                before = self.connection.execute("PRAGMA freelist_count").fetchone()[0]
+                self.connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
+                after = self.connection.execute("PRAGMA freelist_count").fetchone()[0]
+            if after >= before:  # a file that was made without it
+                return
+        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _roll_back(self) -> None:
         # SQLite has done so already when the disk is full or broken; the first error is the one to tell.

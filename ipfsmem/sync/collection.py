@@ -14,8 +14,11 @@ from ipfsmem.sync.names import Names, pin_name
 from ipfsmem.sync.provider import MAX_BATCH, Collecting, Provider, Unpinning
 from ipfsmem.sync.publish import waiting_root
 from ipfsmem.sync.report import SyncReport
-from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
+from ipfsmem.sync.retention import DAY_MS, KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
 from ipfsmem.sync.run import Run
+
+#: Row in `meta`: when old roots went by themselves last, milliseconds.
+_COLLECTED = "collected"
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -98,6 +101,32 @@ def superseded(replica: Replica) -> int:
         return 0
     names = Names(replica, (), SyncReport()).roots()
     return sum(not verdict.keep for verdict in _judge_known(replica, names, set(), Rules(), set()))
+
+
+async def collect_when_due(run: Run) -> None:
+    """Once a day, where a person said that old roots are to go by themselves. What fails is tried again a day later."""
+    keep, now = run.replica.config.collect, run.replica.world.now()
+    if keep is None:
+        return
+    last = int(run.replica.db.get_meta(_COLLECTED) or b"0")
+    if now - DAY_MS < last <= now:
+        return
+    with run.replica.transaction():
+        run.replica.db.set_meta(_COLLECTED, str(now).encode())
+    try:
+        done = await collect_roots(run, Rules(keep_roots=keep.roots, keep_days=keep.days))
+    except ProviderError as error:
+        run.report.failed("superseded roots could not be let go of", error)
+        return
+    gone = {
+        verdict.root
+        for found in (*done.providers.values(), done.here)
+        for verdict in found
+        if not verdict.keep
+    }
+    if gone:
+        what = "1 superseded root" if len(gone) == 1 else f"{len(gone):,} superseded roots"
+        run.report.say("collected", f"{what} went by the rules that were set: ipfsmem gc --by-hand ends that")
 
 
 def _judge_known(
@@ -186,6 +215,7 @@ async def collect_roots(run: Run, rules: Rules) -> Collection:
             _forget_guards(run.replica, rules.drop_guarded)
     freed: dict[str, int] = {}
     if not rules.dry_run:
+        run.replica.db.give_back()
         for provider in run.providers:
             if isinstance(provider, Collecting) and provider.name not in problems:
                 try:

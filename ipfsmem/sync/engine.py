@@ -33,7 +33,7 @@ from ipfsmem.replica.others import settle_persons
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
-from ipfsmem.sync.collection import Collection, Rules, collect_roots
+from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
 from ipfsmem.sync.discovery import discover, discover_older, find_copies, weigh
 from ipfsmem.sync.forwarding import waiting, words_of_move
 from ipfsmem.sync.guards import bring_out_guards
@@ -183,6 +183,7 @@ async def _bring_out(run: Run, layout: Layout) -> None:
     await bring_out_guards(run)
     others = sorted(member_names(replica) - {ipns_name(replica.device.sign_public)})
     await run.names.help_out(others, without=run.without)
+    await collect_when_due(run)
 
 
 async def move(

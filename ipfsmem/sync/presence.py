@@ -138,6 +138,8 @@ class Checker:
         self._live: Live | None = None
         self._absent: dict[CID, None] = {}
         self._present: set[CID] = set()
+        #: Whether this look is one of those that go beyond what is new.
+        self.thorough = False
         #: Read there in this sync already.
         self._served = set(served)
 
@@ -169,6 +171,7 @@ class Checker:
         fresh = known.root != str(self._root) or known.rings != rings
         lost = [raw_cid(digest) for digest in sorted(objects_not_here(self._replica.db))]
         known.listing = listing
+        self.thorough = every or read_all or structure_due or bool(known.missing)
         if not (every or read_all or structure_due or rolling_due or fresh or known.missing or lost):
             return False
         await self._look_at_missing(lost)

@@ -77,7 +77,8 @@ async def keep_present(
             missing = checker.missing
             if by_hand:  # what a person asked for takes nothing from what goes by itself
                 known.sent = 0
-        await _list_again(run, provider, answered)
+        if checker.thorough:
+            await _list_again(run, provider, answered)
     if looked:
         note_missing(known, missing, replica.world.now())
         known.stopped = known.stopped and bool(missing)

@@ -1,0 +1,110 @@
+"""Finding L17: what a sync costs does not grow with the past, old roots go by themselves once somebody said so, and the
+database gives room back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from ipfsmem_providers import directory_pins
+
+from ipfsmem.config import Keep
+from ipfsmem.replica.database import Database
+from tests.device_lab import kinds
+from tests.folder_lab import FolderLab
+
+COMMITS = 260
+
+
+def test_l17_a_sync_reads_and_sends_as_much_after_hundreds_of_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = FolderLab(tmp_path)
+    first = lab.create("first")
+    lab.sync(first)
+    a = lab.restore("a")  # without the root key: with it every list is looked at each time
+    for n in range(40):
+        a.write(f"k{n}", f"text {n}")
+    lab.sync(a)
+    reads: list[Path] = []
+    real = directory_pins.read_file
+
+    def read_file(path: Path, limit: int) -> bytes | None:
+        reads.append(path)
+        return real(path, limit)
+
+    monkeypatch.setattr(directory_pins, "read_file", read_file)
+    sent, read = [], []
+    for n in range(COMMITS):
+        lab.clock.advance(60)
+        a.write(f"k{n % 40}", f"edit {n:04}")
+        reads.clear()
+        sent.append(lab.sync(a).bytes_sent)
+        read.append(len(reads))
+    assert sum(sent[-20:]) <= 1.3 * sum(sent[20:40])
+    # A look at the list, once an hour, reads each file of pins once; every other sync reads none.
+    assert sorted(read)[COMMITS * 3 // 4] <= 2 and max(read) <= 2 * directory_pins.MAX_FILES
+    listing = asyncio.run(lab.provider("x").listing())  # type: ignore[attr-defined]
+    assert len(listing) <= 256
+    lab.close()
+
+
+def test_l17_old_roots_go_by_themselves_when_somebody_said_so_once(tmp_path: Path) -> None:
+    lab = FolderLab(tmp_path)
+    a = lab.create("a")
+    lab.sync(a)
+    said = set()
+    for n in range(40):
+        lab.clock.advance(2 * 86_400)
+        a.write("k", f"edit {n}")
+        said |= kinds(lab.sync(a))
+    assert len(a.log()) > 40 and "collected" not in said
+    a.collect_by_itself(Keep(3, 10))
+    lab.clock.advance(2 * 86_400)
+    assert "collected" in kinds(lab.sync(a))
+    assert len(a.log()) <= 8
+    for n in range(10):
+        a.write("k", f"more {n}")
+        lab.sync(a)
+    assert len(a.log()) >= 10, "once a day, not with every sync"
+    a.collect_by_itself(None)
+    before = len(a.log())
+    for _ in range(3):
+        lab.clock.advance(5 * 86_400)
+        assert "collected" not in kinds(lab.sync(a))
+    assert len(a.log()) == before
+    assert a.read("k") is not None and lab.restore("d").read("k") is not None
+    lab.close()
+
+
+def test_l17_the_database_gives_room_back_a_little_at_a_time(tmp_path: Path) -> None:
+    db = Database(tmp_path)
+    with db.transaction():
+        db.add_blocks((n.to_bytes(32, "big"), bytes(4_000)) for n in range(8_000))
+    with db.transaction():
+        db.connection.execute("DELETE FROM blocks WHERE digest > ?", ((100).to_bytes(32, "big"),))
+    db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = (tmp_path / "state.db").stat().st_size
+    longest, last = 0.0, [time.monotonic()]
+    real = db.transaction
+
+    import contextlib
+    from collections.abc import Iterator
+
+    @contextlib.contextmanager
+    def transaction() -> Iterator[None]:
+        nonlocal longest
+        began = time.monotonic()
+        with real():
+            yield
+        longest = max(longest, time.monotonic() - began)
+        last[0] = began
+
+    db.transaction = transaction  # type: ignore[method-assign]
+    db.give_back()
+    assert (tmp_path / "state.db").stat().st_size < before / 10
+    assert longest < 2.0
+    assert db.connection.execute("PRAGMA freelist_count").fetchone() == (0,)
+    db.close()
