@@ -347,7 +347,8 @@ def test_requests_for_one_change_and_for_a_new_device(node: Node, asked: list[st
         assert two.read("note_7").file.body == "changed"  # type: ignore[union-attr]
         fetch = Counter(asked)
         assert change["dag/import"] == 2 and fetch["dag/export"] == 1
-        assert change["refs/local"] == fetch["refs/local"] == 0
+        # A device that publishes there for the first time looks once at what the node has.
+        assert change["refs/local"] == 0 and fetch["refs/local"] <= 1
         counts.append((change.total(), fetch.total()))
     assert counts[0] == counts[1]
     assert counts[0][0] <= 32 and counts[0][1] <= 54

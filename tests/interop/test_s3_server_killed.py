@@ -24,8 +24,8 @@ from tests.unit.providers.services_lab import Account, account
 
 pytestmark = pytest.mark.interop
 WALLET = Unlock(RawKeySigner(b"\x2a" * 32))
-#: More than what lies in buffers between three processes.
-MANY = {f"large{n}": trees.chacha20(f"s3 killed {n}", 250_000).hex() for n in range(60)}
+#: More than what lies in buffers between three processes, also after half of it was compressed away.
+MANY = {f"large{n}": trees.chacha20(f"s3 killed {n}", 250_000).hex() for n in range(120)}
 
 
 @pytest.fixture(scope="module")

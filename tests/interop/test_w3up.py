@@ -891,7 +891,7 @@ def test_what_one_change_and_a_first_fetch_cost(server: Server, space: Space, tm
     stored = sum(space.blobs().values())
     for turn in range(3):
         cost = spent(functools.partial(change, f"text {turn}"))
-        assert (cost["puts"], cost["receipts"]) == (2, 2)
+        assert cost["puts"] == 2 and cost["receipts"] <= 4  # each upload, and what is looked for after it
         assert cost["rpc"] <= 13
         assert cost["gets"] == 1  # the service's own look at the index
     cost = spent(fetch)
