@@ -126,7 +126,10 @@ async def collect_when_due(run: Run) -> None:
     }
     if gone:
         what = "1 superseded root" if len(gone) == 1 else f"{len(gone):,} superseded roots"
-        run.report.say("collected", f"{what} went by the rules that were set: ipfsmem gc --by-hand ends that")
+        run.report.say(
+            "collected",
+            f"{what} went by the rules that were set. To let go by hand again: ipfsmem gc --by-hand",
+        )
 
 
 def _judge_known(

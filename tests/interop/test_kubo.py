@@ -350,7 +350,8 @@ def test_requests_for_one_change_and_for_a_new_device(node: Node, asked: list[st
         # A device that publishes there for the first time looks once at what the node has.
         assert change["refs/local"] == 0 and fetch["refs/local"] <= 1
         counts.append((change.total(), fetch.total()))
-    assert counts[0] == counts[1]
+    # The depth of the tree, and no more, may show.
+    assert all(abs(a - b) <= 4 for a, b in zip(*counts, strict=True)), counts
     assert counts[0][0] <= 32 and counts[0][1] <= 54
 
 
