@@ -126,10 +126,10 @@ def test_killed_while_it_takes_an_upload_and_while_it_gives_a_tree(
         sync(b)
     assert b.status().unpublished and own["mine"] == b.files()["mine"]
     again(s3)
-    # The gateway in between may have had the whole tree by then: it is back whole, or not begun.
+    # Either it is not begun, or what was read by then is here and the rest is asked for later.
     try:
         with device(tmp_path / "c", at, progress=after("received", 5_000_000, s3.kill)) as early:
-            assert {*kept} <= set(early.files())
+            assert set(early.files()) <= {*kept, "mine"}
     except ProviderUnavailable:
         assert not list((tmp_path / "c").iterdir())
     again(s3)

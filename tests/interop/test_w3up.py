@@ -893,7 +893,9 @@ def test_what_one_change_and_a_first_fetch_cost(server: Server, space: Space, tm
         cost = spent(functools.partial(change, f"text {turn}"))
         assert cost["puts"] == 2 and cost["receipts"] <= 4  # each upload, and what is looked for after it
         assert cost["rpc"] <= 16
-        assert cost["gets"] == 1  # the service's own look at the index
+        assert (
+            cost["gets"] <= 4
+        )  # the service's own look at the index, and what is looked for after an upload
     cost = spent(fetch)
     assert cost["get_bytes"] <= stored * 1.02 + 3 * 40_000
     assert cost["gets"] <= 9
