@@ -34,7 +34,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.opening import Unlock
 from ipfsmem.seal.signers import RawKeySigner
 from ipfsmem.sync.probe import Step, probe
-from ipfsmem.sync.provider import Block, Pin, Provider, unsupported
+from ipfsmem.sync.provider import Block, Pin, Provider, lister, raw_reader, unsupported
 from tests.interop.kubo_lab import QUICK, Node
 from tests.interop.test_kubo import node, started  # noqa: F401
 from tests.interop.test_network_peers import go  # noqa: F401
@@ -73,6 +73,16 @@ class Parts:
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         return await self._at("get_blocks", self.capabilities.blocks).get_blocks(cids)
+
+    async def listing(self) -> dict[str, int]:
+        lists = lister(self._at("listing", self.capabilities.listing))
+        assert lists is not None
+        return await lists.listing()
+
+    async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        raw = raw_reader(self._at("read_stored", self.capabilities.raw))
+        assert raw is not None
+        return await raw.read_stored(cids)
 
     def get_dag(self, root: CID) -> AsyncIterator[Block]:
         return self._at("get_dag", self.capabilities.dag).get_dag(root)
