@@ -476,13 +476,14 @@ class LocalMemory:
         return self._everything().without_copies()
 
     def export(self, *, partial: bool = False) -> bytes:
-        """The whole memory as a `memory/0.1` blob, which holds no conflict copies.
+        """The whole memory as a `memory/0.1` blob, which holds no conflict copies. Texts of others that nobody promoted go
+        along as theirs, and come in as theirs elsewhere.
 
         Raises IncompleteError, naming them, when something is left out; `partial` agrees to that (see `left_out`).
         """
         found = self._everything()
         found.without_copies().refuse(partial)
-        return write_blob(found.files, found.events, self.index())
+        return write_blob(found.files, found.events, self.index(), found.others())
 
     def export_car(self, out: BinaryIO, root: str | None = None) -> CID:
         """Write a published root (None: the last one) with all its blocks as a CAR; its CID. Sealed as it was published.

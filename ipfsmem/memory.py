@@ -388,13 +388,14 @@ class Memory(SyncedMemory):
     ) -> Memory:
         """A new memory of its own with everything in this one, conflicts too; its last event says where it came from.
 
-        Raises IncompleteError, and makes nothing, when something is not on this device and `partial` is not given.
+        What is others' word here is so there, and all of a bundle that was opened to be read. Raises IncompleteError, and
+        makes nothing, when something is not on this device and `partial` is not given.
         """
         found = self._everything()
         found.without_missing().refuse(partial)
         where = home if home is not None else self.replica.folder.parent if self.replica.folder else None
         other = Memory.create(namespace, mode, home=where, world=self.replica.world, **options)
-        import_files(other._memories, other._timeline, found.blob())
+        import_files(other._memories, other._timeline, found.blob(), foreign=bool(self.replica.read_only))
         root = self.replica.db.get_meta("root")
         lineage = {"from": self.namespace, **({"root": root.decode()} if root else {})}
         other.note("forked", **lineage)

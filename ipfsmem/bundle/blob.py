@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
 from typing import Any, NoReturn
 
 import msgspec
 
 from ipfsmem.bundle import timeline
 from ipfsmem.bundle.header import MAX_HEADER
-from ipfsmem.bundle.keys import INDEX_FILE, file_name, key_of_foreign_name, split_conflict_name
+from ipfsmem.bundle.keys import (
+    INDEX_FILE,
+    conflict_file_name,
+    file_name,
+    key_of_foreign_name,
+    split_conflict_name,
+)
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
 from ipfsmem.bundle.timeline import Event
 from ipfsmem.canonical import check_depth
@@ -28,8 +35,10 @@ VERSION = "memory/0.1"
 class Blob(msgspec.Struct, frozen=True):
     """What was read: file texts by key, events as a set, the index as it was written (never an input).
 
-    `more` are further texts for a key, conflict copies among them: an importer keeps them as siblings. The texts in
-    `more` of a key in `forgotten` stand behind a forget. `problems` name what was left out and why, in the order met.
+    `more` are further texts for a key, conflict copies among them: an importer keeps them as siblings. `others` are texts
+    by key that were not the word of who exported them (format section 5.2): they come in as others' word. The texts in
+    `more` and `others` of a key in `forgotten` stand behind a forget. `problems` name what was left out and why, in the
+    order met.
     """
 
     files: dict[str, bytes]
@@ -38,12 +47,14 @@ class Blob(msgspec.Struct, frozen=True):
     more: tuple[tuple[str, bytes], ...] = ()
     problems: tuple[str, ...] = ()
     forgotten: frozenset[str] = frozenset()
+    others: tuple[tuple[str, bytes], ...] = ()
 
 
 class _Wire(msgspec.Struct):
     version: Any = VERSION
     index: Any = ""
     files: Any = None
+    others: Any = None
     timeline: list[msgspec.Raw] | None = None
 
 
@@ -60,22 +71,12 @@ def read_blob(data: bytes) -> Blob:
     if wire.version != VERSION:
         raise FormatError(f"this is a blob of version {ascii(wire.version)[:60]}, not {VERSION!a}")
     index = wire.index.get("text", "") if isinstance(wire.index, dict) else wire.index
-    if wire.files is not None and not isinstance(wire.files, dict):
-        raise FormatError("the files of a blob are not an object of names and texts")
     files: dict[str, bytes] = {}
     renamed: list[tuple[str, bytes]] = []
     problems: list[str] = []
     copies: list[tuple[str, bytes]] = []
-    for name, text in (wire.files or {}).items():
-        if name == INDEX_FILE:
-            continue
-        copy = split_conflict_name(name)
-        try:
-            key, origin, body = _file(name if copy is None else file_name(copy[0]), text)
-        except FormatError as error:
-            problems.append(f"{ascii(name)[:120]} was left out: {error}")
-            continue
-        if copy is not None:
+    for key, body, origin, copy in _texts(wire.files, "files", problems):
+        if copy:
             copies.append((key, body))
         elif origin is None:
             files[key] = body
@@ -85,28 +86,73 @@ def read_blob(data: bytes) -> Blob:
     for key, body in (*renamed, *copies):
         if files.setdefault(key, body) != body:
             more.append((key, body))
+    others = tuple((key, body) for key, body, _, _ in _texts(wire.others, "texts of others", problems))
     events = timeline.union(_event(raw) for raw in wire.timeline or ())
-    return Blob(files, events, index if isinstance(index, str) else "", tuple(more), tuple(problems))
+    index = index if isinstance(index, str) else ""
+    return Blob(files, events, index, tuple(more), tuple(problems), others=others)
 
 
-def write_blob(files: Mapping[str, bytes], events: Iterable[Event], index: str) -> bytes:
-    """The one form of a blob: `files` by key, written under `<key>.md` sorted by name, and the set of events.
+def write_blob(
+    files: Mapping[str, bytes],
+    events: Iterable[Event],
+    index: str,
+    others: Iterable[tuple[str, bytes]] = (),
+) -> bytes:
+    """The one form of a blob: `files` by key, written under `<key>.md` sorted by name, and the set of events; texts of
+    `others`, if there are any, under the names of conflict copies.
 
     Raises KeyNameError for a bad key, FormatError for a file that is not UTF-8 or a bad event.
     """
-    texts: dict[str, str] = {}
-    for key, body in files.items():
-        try:
-            texts[file_name(key)] = str(body, "utf-8")
-        except UnicodeDecodeError:
-            raise FormatError(f"{file_name(key)} is not UTF-8") from None
-    names = dict(sorted(texts.items()))
+    names = dict(sorted((file_name(key), _text(file_name(key), body)) for key, body in files.items()))
+    copies = dict(sorted((file, _text(file, body)) for file, body in name_others(others).items()))
     lines = b",".join(timeline.event_line(event) for event in timeline.union(events))
     try:
         head = b'{"version":"%b","index":%b,"files":%b' % (VERSION.encode(), _encode(index), _encode(names))
     except UnicodeEncodeError:
         raise FormatError("the index is not Unicode text") from None
+    if copies:
+        head += b',"others":' + _encode(copies)
     return head + b',"timeline":[' + lines + b"]}"
+
+
+def name_others(texts: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
+    """The names under which texts of others leave a memory: those of conflict copies (format section 1.1).
+
+    Of two texts that would have one name, which takes somebody's effort, the second has that of more of its hash in front.
+    """
+    named: dict[str, bytes] = {}
+    for key, body in texts:
+        digest = sha256(body).hexdigest()
+        for start in range(0, len(digest), 8):
+            file = conflict_file_name(key, digest[start : start + 8])
+            if named.setdefault(file, body) == body:
+                break
+    return named
+
+
+def _text(name: str, body: bytes) -> str:
+    try:
+        return str(body, "utf-8")
+    except UnicodeDecodeError:
+        raise FormatError(f"{name} is not UTF-8") from None
+
+
+def _texts(found: Any, what: str, problems: list[str]) -> Iterator[tuple[str, bytes, str | None, bool]]:
+    """(key, bytes, foreign name if it differs, whether it has the name of a conflict copy) of each text that can be
+    read; `problems` grows. Raises FormatError when it is no object.
+    """
+    if found is not None and not isinstance(found, dict):
+        raise FormatError(f"the {what} of a blob are not an object of names and texts")
+    for name, text in (found or {}).items():
+        if name == INDEX_FILE:
+            continue
+        copy = split_conflict_name(name)
+        try:
+            key, origin, body = _file(name if copy is None else file_name(copy[0]), text)
+        except FormatError as error:
+            problems.append(f"{ascii(name)[:120]} was left out: {error}")
+            continue
+        yield key, body, origin, copy is not None
 
 
 def _file(name: str, text: Any) -> tuple[str, str | None, bytes]:
@@ -153,7 +199,7 @@ def _decoded(data: bytes) -> _Wire:
         raise FormatError(f"blob is not valid JSON: {fault}") from None
     if not isinstance(value, _Object):
         raise FormatError("blob is not a JSON object")
-    for found in (value, value.get("files")):
+    for found in (value, value.get("files"), value.get("others")):
         if isinstance(found, _Object) and found.twice is not None:
             raise FormatError(f"the name {ascii(found.twice)[:120]} stands twice in the blob")
     if wire is not None:
@@ -163,7 +209,9 @@ def _decoded(data: bytes) -> _Wire:
     if events is not None and not isinstance(events, list):
         raise FormatError("the timeline of a blob is not a list")
     raws = [msgspec.Raw(json.dumps(e, separators=(",", ":")).encode()) for e in events or ()]
-    return _Wire(value.get("version", VERSION), value.get("index", ""), value.get("files"), raws)
+    return _Wire(
+        value.get("version", VERSION), value.get("index", ""), value.get("files"), value.get("others"), raws
+    )
 
 
 class _Object(dict[str, Any]):

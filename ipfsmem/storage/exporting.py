@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ipfsmem.bundle.blob import Blob
+from ipfsmem.bundle.blob import Blob, name_others
 from ipfsmem.bundle.keys import INDEX_FILE
 from ipfsmem.bundle.timeline import day_of, event_line
+from ipfsmem.causal.value import MAX_DOTS
 from ipfsmem.errors import IncompleteError, StorageError
 from ipfsmem.replica.disk import make_directory, new_name, storage_errors
 from ipfsmem.replica.events import Timeline
 from ipfsmem.storage.memories import Memories
-from ipfsmem.storage.readings import Unsettled
+from ipfsmem.storage.readings import Copy, Reading, Unsettled
 
+#: Where texts of others stand in an exported folder (format section 1.5).
+OTHERS = "others"
 #: So many names are told; the rest is counted.
 _NAMED = 10
 
@@ -64,7 +68,7 @@ def _counted(names: Sequence[str], one: str, many: str) -> str:
 class Everything(msgspec.Struct, frozen=True):
     """All that one scope of a memory holds, as of one moment."""
 
-    #: What is shown, by key.
+    #: What is shown and the exporter's own word, by key.
     files: dict[str, bytes]
     unsettled: list[Unsettled]
     events: list[dict[str, Any]]
@@ -72,43 +76,61 @@ class Everything(msgspec.Struct, frozen=True):
     segments: int
 
     def without_copies(self) -> LeftOut:
-        """What a blob leaves out."""
-        copies = tuple(file for item in self.unsettled for file in item.files)
-        return LeftOut(copies, self.not_fetched, self.segments)
+        """What a blob leaves out: it has no place for what stands beside or behind something, but for texts of others."""
+        return self._without(lambda item, copy: item.forgotten or _is_own(copy.reading))
 
     def without_hidden(self) -> LeftOut:
         """What a folder leaves out: it has no place for what stands behind a forget."""
-        copies = tuple(
-            copy.file
-            for item in self.unsettled
-            for copy in item.copies
-            if item.forgotten or copy.reading is None
-        )
-        return LeftOut(copies, self.not_fetched, self.segments)
+        return self._without(lambda item, copy: item.forgotten)
 
     def without_missing(self) -> LeftOut:
-        """What is left out where every text has its place."""
-        copies = tuple(copy.file for item in self.unsettled for copy in item.copies if copy.reading is None)
-        return LeftOut(copies, self.not_fetched, self.segments)
+        """What is left out where every text has its place, but for those of one key beyond what a device may hold there."""
+        kept = self.blob()
+        texts = Counter([*kept.files, *(key for key, _ in (*kept.more, *kept.others)), *kept.forgotten])
+        return self._without(lambda item, copy: texts[item.key] > MAX_DOTS)
+
+    def _without(self, left: Callable[[Unsettled, Copy], bool]) -> LeftOut:
+        copies = [(item, copy) for item in self.unsettled for copy in item.copies]
+        files = tuple(copy.file for item, copy in copies if copy.reading is None or left(item, copy))
+        return LeftOut(files, self.not_fetched, self.segments)
+
+    def others(self) -> list[tuple[str, bytes]]:
+        """The texts of others that nobody promoted, by key; not those behind a forget."""
+        return [
+            (item.key, reading.data)
+            for item in self.unsettled
+            if not item.forgotten
+            for reading in (item.shown, *(copy.reading for copy in item.copies))
+            if reading is not None and not reading.own
+        ]
 
     def texts(self) -> dict[str, bytes]:
-        """The plain files by name, conflict copies among them."""
+        """The plain files by name, conflict copies among them; texts of others in a folder of their own, which no agent
+        takes for a part of the memory."""
         found = {f"{key}.md": data for key, data in self.files.items()}
         for item in self.unsettled:
             if not item.forgotten:
-                found.update({c.file: c.reading.data for c in item.copies if c.reading is not None})
-        return found
+                own = (copy for copy in item.copies if _is_own(copy.reading))
+                found.update({copy.file: copy.reading.data for copy in own if copy.reading is not None})
+        return found | {f"{OTHERS}/{file}": data for file, data in name_others(self.others()).items()}
 
     def blob(self) -> Blob:
-        """Every text and event, for an import: what is beside or behind something stays there."""
-        more = [
-            (item.key, copy.reading.data)
-            for item in self.unsettled
-            for copy in item.copies
-            if copy.reading is not None
-        ]
+        """Every text and event, for an import: what is beside or behind something stays there, and whose it is."""
+        more, hidden = [], []
+        for item in self.unsettled:
+            for copy in item.copies:
+                if copy.reading is not None and copy.reading.own:
+                    more.append((item.key, copy.reading.data))
+                elif copy.reading is not None and item.forgotten:
+                    hidden.append((item.key, copy.reading.data))
         forgotten = frozenset(item.key for item in self.unsettled if item.forgotten)
-        return Blob(self.files, self.events, "", tuple(more), forgotten=forgotten)
+        others = (*self.others(), *hidden)
+        return Blob(self.files, self.events, "", tuple(more), forgotten=forgotten, others=others)
+
+
+def _is_own(reading: Reading | None) -> bool:
+    """Whether a text is here, and the reader's own word."""
+    return reading is not None and reading.own
 
 
 def everything(memories: Memories, timeline: Timeline) -> Everything:
@@ -117,9 +139,9 @@ def everything(memories: Memories, timeline: Timeline) -> Everything:
     with memories.replica.reading():
         files, not_fetched = {}, []
         for _, view in memories.views():
-            if view.data is not None:
+            if view.data is not None and view.own:
                 files[view.key] = view.data
-            elif view.not_fetched:
+            elif view.data is None and view.not_fetched:
                 not_fetched.append(view.key)
         missing = sum(
             store.body(segment.entry, value) is None

@@ -24,6 +24,7 @@ from ipfsmem.replica.disk import read_file, storage_errors
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.many import no_collection
 from ipfsmem.replica.writing import Writing, writing
+from ipfsmem.storage.exporting import OTHERS
 from ipfsmem.storage.memories import Memories, check_body
 
 Strategy = Literal["merge", "replace"]
@@ -57,7 +58,8 @@ def import_files(
 ) -> Imported:
     """Import in one transaction: all of it is there afterwards, or nothing.
 
-    `foreign`: the texts are others' word, of another vault or a chat export (format section 5.2).
+    `foreign`: the texts are others' word, of another vault or a chat export (format section 5.2). Those that are others' in
+    the blob are so in any case.
     """
     if strategy not in ("merge", "replace"):
         raise UsageError(f"there is no import strategy {strategy!r}", hint="merge or replace.")
@@ -71,20 +73,26 @@ def import_files(
     done: Counter[str] = Counter()
     problems = list(blob.problems)
     with writing(memories.replica) as change, no_collection():
+        for (
+            key
+        ) in blob.forgotten:  # before the texts behind it: one text too many is left out, and none comes back
+            change.forget(memories.name(key), ())
         # A second text for one key stands beside the first, whatever the strategy: nobody was shown the first.
-        texts = [(key, data, strategy == "replace") for key, data in blob.files.items()]
-        for key, data, replace in (*texts, *((key, data, False) for key, data in blob.more)):
+        of, replace = FOREIGN if foreign else "", strategy == "replace"
+        texts = [(key, data, replace, of) for key, data in blob.files.items()]
+        texts += [(key, data, False, of) for key, data in blob.more]
+        # Own ones first: a text that is own and others' at once is own.
+        texts += [(key, data, False, FOREIGN) for key, data in blob.others]
+        for key, data, replaces, whose in texts:
             try:
                 check_body(key, data)
-                done[_take(memories, change, key, data, replace, FOREIGN if foreign else "")] += 1
+                done[_take(memories, change, key, data, replaces, whose)] += 1
             except IpfsmemError as error:
                 problems.append(f"{key} was left out: {error}")
-        for key in blob.forgotten:
-            change.forget(memories.name(key), ())
         if prune:
             if len(problems) > len(blob.problems):
                 raise FormatError(f"what could not be taken in would be forgotten: {problems[-1]}")
-            named = {*blob.files, *(key for key, _ in blob.more)}
+            named = {*blob.files, *(key for key, _ in (*blob.more, *blob.others))}
             for entry, view in list(memories.views()):
                 if view.key not in named and view.data is not None and entry:
                     change.forget(memories.name(view.key), view.dots)
@@ -173,17 +181,18 @@ def _files(base: Path) -> list[tuple[str, str]]:
 
 def collect_files(texts: list[tuple[str, bytes]], lines: list[bytes], problems: list[str]) -> Blob:
     """A bundle out of (file name, text) pairs and the texts of timeline files; MEMORY.md is left out, conflict copies are
-    further texts of their key. `problems` grows."""
+    further texts of their key, and those in the folder for it are others' word. `problems` grows."""
     files: dict[str, bytes] = {}
     more: list[tuple[str, bytes]] = []
+    others: list[tuple[str, bytes]] = []
     renamed: list[tuple[str, bytes]] = []
     copies: list[tuple[str, bytes]] = []
     for name, data in texts:
         if name == INDEX_FILE:
             continue
-        copy = split_conflict_name(name)
+        copy = split_conflict_name(name.removeprefix(f"{OTHERS}/"))
         if copy is not None:
-            copies.append((copy[0], data))
+            (copies if "/" not in name else others).append((copy[0], data))
             continue
         try:
             key, origin = key_of_foreign_name(name)
@@ -197,4 +206,4 @@ def collect_files(texts: list[tuple[str, bytes]], lines: list[bytes], problems: 
         if files.setdefault(key, data) != data:
             more.append((key, data))
     events = union(*(parse_lines(text) for text in lines))
-    return Blob(files, events, "", tuple(more), tuple(problems))
+    return Blob(files, events, "", tuple(more), tuple(problems), others=tuple(others))

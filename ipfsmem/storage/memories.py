@@ -192,8 +192,12 @@ class Memories:
                     data = self.replica.store.body(name, entry[copy.dot])
                     if data is None:
                         raise _not_fetched(key, (copy.dot,))
-                    return _copy_reading(view, copy, entry, data)
+                    return self._copy_reading(key, copy, entry, data)
         raise NotFoundError(f"{key} has no conflict copy {file}", hint="List them with: ipfsmem conflicts.")
+
+    def _copy_reading(self, key: str, copy: Conflict, entry: Entry, data: bytes) -> Reading:
+        own = any(self.is_own(dot, entry[dot].of) for dot in copy.dots)
+        return Reading(key, data, copy.dots, device=copy.dot[:16], hlc=entry[copy.dot].h, own=own)
 
     def views(self) -> Iterator[tuple[Entry, KeyView]]:
         """All entries of memories with their views (inside `reading`)."""
@@ -326,7 +330,7 @@ class Memories:
             if not view.own and set(copy.dots) <= set(view.dots):
                 continue  # shown already
             data = self.replica.store.body(self.name(view.key), entry[copy.dot])
-            reading = None if data is None else _copy_reading(view, copy, entry, data)
+            reading = None if data is None else self._copy_reading(view.key, copy, entry, data)
             copies.append(Copy(copy.file, copy.dots, reading))
         dots = (*view.dots, *view.unheeded)
         return Unsettled(view.key, _reading(view, entry), tuple(copies), dots, view.forgotten)
@@ -655,11 +659,6 @@ def _reading(view: KeyView, entry: Entry) -> Reading | None:
         entry[view.dot].h,
         view.own,
     )
-
-
-def _copy_reading(view: KeyView, copy: Conflict, entry: Entry, data: bytes) -> Reading:
-    own = copy not in view.others
-    return Reading(view.key, data, copy.dots, device=copy.dot[:16], hlc=entry[copy.dot].h, own=own)
 
 
 def _head(data: bytes | None) -> MemoryFile:

@@ -21,7 +21,7 @@ EXPORTS = [
 
 
 def rewrite(blob):
-    return write_blob(blob.files, blob.events, blob.index)
+    return write_blob(blob.files, blob.events, blob.index, blob.others)
 
 
 @pytest.mark.parametrize("case", VECTORS["read"], ids=lambda c: c["about"])
@@ -29,6 +29,7 @@ def test_read(case):
     blob = read_blob(case["blob"].encode())
     assert {key: text.decode() for key, text in blob.files.items()} == case["files"]
     assert [[key, text.decode()] for key, text in blob.more] == case["more"]
+    assert [[key, text.decode()] for key, text in blob.others] == case.get("others", [])
     assert blob.index == case["index"]
     assert len(blob.problems) == case["problems"]
     assert rewrite(blob).decode() == case["written"]

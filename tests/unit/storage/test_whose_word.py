@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ipfsmem.errors import NotFoundError
-from ipfsmem.memory import Memory
+from ipfsmem.errors import IncompleteError, NotFoundError
+from ipfsmem.memory import Memory, Mode
 from ipfsmem.replica.collect import collect
 from ipfsmem.replica.writing import writing
 from ipfsmem.seal import ring_ops
 from ipfsmem.storage.memories import Memories
 from ipfsmem.sync.fork import adopt_orphans
-from tests.device_lab import ROOT, Lab, body
+from tests.device_lab import ROOT, Lab, all_texts, body, texts
 
 TEXT = b"---\nname: Role\n---\n\nlikes tea\n"
 
@@ -266,3 +267,119 @@ def test_a_revoked_strangers_text_signed_anew_by_an_admin_stays_others(lab: Lab)
     lab.sync(a)
     c = lab.restore("c")
     assert not c.read("role").own
+
+
+# -- out of one memory and into another ------------------------------------------------------------------------------
+
+
+def _mixed(lab: Lab) -> Memory:
+    """A device that holds an own text, one of others, one of others beside an own one, one of others that was promoted, and
+    one behind a forget."""
+    a, b = two(lab)
+    b.write("role", "of b", name="Role of b")
+    b.write("plan", "plan of b")
+    b.write("gone", "gone of b")
+    b.write("good", "good of b")
+    lab.settle(a, b)
+    a.promote("good")
+    a.write("tone", "of a")
+    a.write("plan", "plan of a")
+    a.forget("gone")
+    b.write("gone", "gone of b, again")
+    lab.settle(a, b)
+    assert all_texts(a) == {"of a", "of b", "plan of a", "plan of b", "good of b", "gone of b, again"}
+    return a
+
+
+def _whose(memory: Memory) -> dict[str, set[str]]:
+    """The texts that are this reader's own, and those that are not."""
+    found: dict[str, set[str]] = {"own": set(), "others": set()}
+    with memory.replica.reading():
+        for key, entry in memory.replica.store.memories():
+            for dot, value in entry.items():
+                data = memory.replica.store.body(f"m/{key}", value)
+                if data is not None:
+                    own = memory._memories.is_own(dot, value.of)
+                    found["own" if own else "others"].add(data.decode().partition("\n---\n\n")[2].strip())
+    return found
+
+
+@pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
+def test_a_fork_does_not_make_others_texts_its_own(lab: Lab, tmp_path: Path, mode: Mode) -> None:
+    """Each text is in the fork what it was: own or others', shown, beside it or behind the forget."""
+    a = _mixed(lab)
+    more = {} if mode == "local" else {"unprotected_keys": True, "recovery": False}
+    with a.fork("copy", mode=mode, home=tmp_path / "f", **more) as copy:
+        assert _whose(copy) == _whose(a)
+        assert copy.index() == a.index() and "Role of b" not in copy.index()
+        assert copy.files() == a.files() and texts(copy) == texts(a)
+        assert [(i.key, i.forgotten) for i in copy.conflicts()] == [
+            (i.key, i.forgotten) for i in a.conflicts()
+        ]
+
+
+def test_an_export_says_which_texts_are_others_and_an_import_believes_it(lab: Lab, tmp_path: Path) -> None:
+    """As a blob and as a folder: what others wrote comes in as others', also where a text of the key stands already; who
+    knows nothing of that finds none of it among the memories."""
+    a = _mixed(lab)
+    with pytest.raises(IncompleteError, match="1 conflict copy"):
+        a.export()  # the one behind the forget
+    exported = a.export(partial=True)
+    assert json.loads(exported)["files"].keys() == {"good.md", "plan.md", "tone.md"}
+    a.export_folder(tmp_path / "out", partial=True)
+    assert {p.name for p in (tmp_path / "out").glob("*.md")} == {"MEMORY.md", "good.md", "plan.md", "tone.md"}
+    for source in (exported, tmp_path / "out"):
+        with Memory.create("z", "local", home=tmp_path / str(type(source))) as z:
+            z.write("role", "of z")
+            done = z.import_(source)
+            assert (done.added, done.kept_beside, done.problems) == (3, 2, ())
+            assert _whose(z) == {
+                "own": {"of z", "of a", "plan of a", "good of b"},
+                "others": {"of b", "plan of b"},
+            }
+            assert z.import_(source).unchanged == 5
+            # Who replaces all with it makes nobody else's text the one that is shown.
+            z.import_(source, strategy="replace")
+            assert body(z, "role") == "of z"
+
+
+def test_a_fork_of_a_bundle_that_was_opened_to_be_read_is_others_word(lab: Lab, tmp_path: Path) -> None:
+    blob = tmp_path / "blob.json"
+    blob.write_text(json.dumps({"files": {"role.md": "---\nname: R\n---\n\nof a stranger"}}), "utf-8")
+    (tmp_path / "there").mkdir()
+    provider = str(tmp_path / "there")
+    with Memory.create(
+        "p", "ipfs", home=tmp_path / "p", provider=provider, public_ok=True, recovery=False
+    ) as p:
+        p.import_(blob)
+        root = asyncio.run(p.sync()).root
+    assert root is not None
+    with Memory.load(manifest_uri=root, provider=provider) as opened:
+        assert opened.files().keys() == {"role"}
+        with opened.fork("copy", home=tmp_path / "f") as copy:
+            assert _whose(copy) == {"own": set(), "others": {"of a stranger"}}
+
+
+def test_a_fork_names_what_it_has_no_room_for(lab: Lab, tmp_path: Path) -> None:
+    """Five texts of one key, of two devices: a new memory is one device, which may hold four. Nothing is made, or with
+    consent the fifth stays out; behind a forget it does not come back."""
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    for memory in (a, b):
+        for n in range(3):
+            memory._memories.restore("tone", f"{memory.device} {n}".encode(), seen=())
+    lab.settle(a, b)
+    assert len(a.conflicts()[0].copies) == 5
+    with pytest.raises(IncompleteError, match="5 conflict copies"):
+        a.fork("copy", home=tmp_path / "f")
+    assert not (tmp_path / "f").exists()
+    with a.fork("copy", home=tmp_path / "f", partial=True) as copy:
+        assert len(copy.conflicts()[0].copies) == 3
+    for memory in (a, b):
+        reading = memory.read("tone")
+        memory.forget("tone", seen=reading)
+    lab.settle(a, b)
+    with a.fork("again", home=tmp_path / "f", partial=True) as copy:
+        assert copy.files() == {} and copy.conflicts()[0].forgotten
