@@ -115,7 +115,9 @@ class Memory(SyncedMemory):
         world = world or World()
         if mode == "none":
             replica = create_replica(None, NamespaceConfig("none", label or "none"), world, passphrase=None)
-            return cls(namespace, replica)
+            memory = cls(namespace, replica)
+            memory._opened.home = Path(home).expanduser() if home is not None else None
+            return memory
         folder = configuration.namespace_folder(configuration.home(home, known), namespace)
         here = configuration_file(folder)
         if here or mode is None:
@@ -207,7 +209,7 @@ class Memory(SyncedMemory):
         folder = configuration.namespace_folder(configuration.home(home, known), namespace)
         claim_folder(folder)
         plain_folder = _plain_folder(mode, memory_dir)
-        channels = Channels()
+        channels = Channels(folder.parent)
         opened = channels.open(each_of(provider))
         root: RootKeys | None = None
         vault: VaultConfig | None = None
@@ -250,12 +252,12 @@ class Memory(SyncedMemory):
         return memory
 
     @staticmethod
-    async def reach(provider: Where) -> None:
+    async def reach(provider: Where, *, home: str | Path | None = None) -> None:
         """Open providers and ask each for something, so that a mistyped one shows before a memory is made there.
 
         Raises ConfigError, ProviderError. Whether uploads are taken only an upload shows: `test_provider`.
         """
-        channels = Channels()
+        channels = Channels(configuration.home(home))
         try:
             await reach(channels.open(each_of(provider)))
         finally:
@@ -306,7 +308,7 @@ class Memory(SyncedMemory):
         plain_folder = _plain_folder(mode, memory_dir)
         if isinstance(unlock, Unlock):
             unlock = _named(unlock, folder)
-        channels = Channels()
+        channels = Channels(folder.parent)
         opened = channels.open(each_of(provider))
         paper: list_[Paper] = []
         scratch = create_replica(None, NamespaceConfig("none", "scratch"), world, passphrase=None)
@@ -358,7 +360,7 @@ class Memory(SyncedMemory):
         """
         world = world or World()
         given = provider or configuration.settings().provider
-        channels = Channels()
+        channels = Channels(configuration.home(None))
         try:
             foreign = await read_foreign(source, channels.open(each_of(given)), now_ms=world.now())
         finally:

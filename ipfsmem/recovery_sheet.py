@@ -177,14 +177,24 @@ def _given(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> dict[str,
     kind = spec.partition(":")[0]
     prefix = _PREFIX.get(kind, kind.upper() + "_")
     ours = kind in NEEDS or kind in settings_of
-    given = {name.upper(): str(value) for name, value in settings_of.get(kind, {}).items()}
+    given = {name.upper(): _text(value) for name, value in settings_of.get(kind, {}).items()}
     return given | {n: v for n, v in os.environ.items() if ours and n.startswith(prefix) and v}
+
+
+def _text(value: object) -> str:
+    """A setting as the environment has it: a table of tokens by address as pairs."""
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={each}" for key, each in value.items())
+    return str(value)
 
 
 def shown_spec(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> str:
     """A provider's spec as others may see it: without its secrets."""
     given = _given(spec, settings_of)
-    return without_secrets(spec, [value for name, value in given.items() if _SECRET.search(name)])
+    secrets = [value for name, value in given.items() if _SECRET.search(name)]
+    # One setting may hold the tokens of several addresses, each behind its own (docs/PROVIDERS.md).
+    parts = [pair.partition("=")[2] for value in secrets for pair in value.split()]
+    return without_secrets(spec, [*secrets, *parts])
 
 
 def without_secrets(spec: str, secrets: Iterable[str]) -> str:

@@ -97,7 +97,7 @@ class SyncedMemory(LocalMemory):
         super().__init__(namespace, replica)
         self._root: RootKeys | None = None
         self._background: Background | None = None
-        self._opened = Channels()
+        self._opened = Channels(replica.folder.parent if replica.folder else None)
 
     def unlock(self, unlock: Unlock | RootKeys | None = None) -> None:
         """Hold the wallet's or recovery root until `close`: for enrolling, rotating, revoking, moving the anchor.
@@ -335,7 +335,7 @@ class SyncedMemory(LocalMemory):
 
     async def test_provider(self, provider: str | Provider) -> list_[Step]:
         """Try a provider out, really: upload, listing, reading back, names, unpin. It is shown nothing of the memory."""
-        channels = Channels()
+        channels = Channels(self._opened.home)
         (opened,) = channels.open([provider])
         try:
             return await probe(opened, now_ms=self.replica.world.now(), random=self.replica.world.random)

@@ -116,7 +116,9 @@ def command(
         "unprotected_keys": unprotected_keys,
     }
     if where and not wallet.named and chosen != "local":
-        _reach(where)  # before a wallet is made; with one that exists the look for its memory does the same
+        _reach(
+            here, where
+        )  # before a wallet is made; with one that exists the look for its memory does the same
     unlock, keystore = (
         (None, None) if chosen == "local" else _unlock(here, new_wallet, no_wallet, wallet, passphrase)
     )
@@ -268,12 +270,12 @@ def _unlock(
     return wallet.unlock_with(signer), path
 
 
-def _reach(where: tuple[str, ...] | str) -> None:
+def _reach(here: Here, where: tuple[str, ...] | str) -> None:
     """Open the providers and ask them for something. Raises ConfigError, ProviderError; nothing was made then."""
     from ipfsmem.memory import Memory
 
     with nothing_made():
-        asyncio.run(Memory.reach(where))
+        asyncio.run(Memory.reach(where, home=here.home))
 
 
 def _find(

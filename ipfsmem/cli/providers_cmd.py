@@ -97,7 +97,7 @@ def test_command(here: Here, spec: str) -> None:
     """
     from ipfsmem.memory import Memory
 
-    with Memory.load(mode="none") as memory:
+    with Memory.load(mode="none", home=here.home) as memory:
         steps = asyncio.run(memory.test_provider(spec))
     failed = [step for step in steps if step.outcome == "failed"]
     if here.json:

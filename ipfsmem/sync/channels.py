@@ -6,13 +6,15 @@ It opens and closes; it never calls anything else of a provider, and chooses non
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ipfsmem import config as configuration
 from ipfsmem.errors import ConfigError
+from ipfsmem.replica.namespaces import namespaces
 from ipfsmem.sync.provider import Provider, open_provider
 from ipfsmem.sync.unready import Unready
 
@@ -29,8 +31,10 @@ class _Own(msgspec.Struct, frozen=True):
 class Channels:
     """What was opened here so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path | None = None) -> None:
+        """`home`: where the memories of this device lie, whose providers count as in use beside those opened here."""
         self._own: list[_Own] = []
+        self.home = home
 
     def open(self, given: Iterable[str | Provider], *, standing: bool = False) -> list[Provider]:
         """Providers for specs, with the settings of their kinds from the settings file; an open one stands for itself.
@@ -42,22 +46,33 @@ class Channels:
         if not any(isinstance(one, str) for one in each):
             return [one for one in each if not isinstance(one, str)]
         known = configuration.settings()
+        specs = [one for one in each if isinstance(one, str)]
         return [
-            self._open(one, known.of_provider(one), standing) if isinstance(one, str) else one for one in each
+            self._open(one, known.of_provider(one), specs, standing) if isinstance(one, str) else one
+            for one in each
         ]
 
-    def _open(self, spec: str, settings: Mapping[str, Any], standing: bool) -> Provider:
+    def _open(self, spec: str, settings: Mapping[str, Any], given: Sequence[str], standing: bool) -> Provider:
         for own in self._own:
             if own.spec == spec and own.settings == settings:
                 return own.provider
         try:
-            made = open_provider(spec, settings)
+            # A token belongs to one of them, so each is told of the others.
+            made = open_provider(spec, {**settings, "beside": lambda: self._beside(spec, given)})
         except ConfigError as error:
             if not standing:
                 raise
             return Unready(spec, error)
         self._own.append(_Own(spec, settings, made))
         return made
+
+    def _beside(self, spec: str, given: Sequence[str]) -> tuple[str, ...]:
+        """The specs of the same kind that are in use: here, and by the memories of this device."""
+        kind = spec.partition(":")[0]
+        known = {*given, *(own.spec for own in self._own)}
+        if self.home is not None:
+            known.update(one for config in namespaces(self.home).values() for one in config.providers)
+        return tuple(sorted(one for one in known if one.partition(":")[0] == kind))
 
     async def aclose(self) -> None:
         """Close what was opened here. May be called again."""

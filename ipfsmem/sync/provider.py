@@ -256,8 +256,8 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
     """Open the provider that `spec` names: `<kind>`, `<kind>:<rest>`, or the path of a folder.
 
     `directory:/media/stick`, `pinata`, `kubo:http://127.0.0.1:5001`. `<kind>` is an entry point of the group
-    `ipfsmem.providers`: a callable that takes `rest` ("" when absent) and `settings` (tokens, URLs; by name). A
-    text with a path separator at its start, or of an existing folder, is a folder. No network is touched. Raises
+    `ipfsmem.providers`: a callable that takes `rest` ("" when absent) and `settings` (tokens, URLs; by name;
+    `beside`, a function that tells the specs of this kind in use, as a token is for one address only). A text with a path separator at its start, or of an existing folder, is a folder. No network is touched. Raises
     ConfigError when the kind is unknown, its package cannot be loaded, or the settings do not do.
     """
     from importlib.metadata import entry_points  # 20 ms that local work need not pay

@@ -24,9 +24,10 @@ from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers.foreign_layout import with_files
 from ipfsmem_providers.gateway_client import GatewayClient, base_of
-from ipfsmem_providers.http import Http, urls_of
+from ipfsmem_providers.http import Http, origin_of, urls_of
 from ipfsmem_providers.http_errors import joined
 from ipfsmem_providers.http_policy import Retry
+from ipfsmem_providers.provider_tokens import others_of
 from ipfsmem_providers.routing_client import RoutingClient
 
 #: A gateway that fails is not the last one, so it is not waited for long.
@@ -233,6 +234,13 @@ def _with_token(given: list[str], settings: Mapping[str, Any], concurrency: int)
     header = str(settings.get("gateway_token_header") or "Authorization")
     named = str(settings.get("gateway_token_for") or "")
     owner = urls_of(named, "gateway")[0] if named else given[0]
+    others = [list_of for rest in others_of(settings, "gateway") if (list_of := _list_of(rest, settings))]
+    firsts = {origin_of(urls[0]) for urls in others} | {origin_of(owner)}
+    if not named and len(firsts) > 1:
+        raise ConfigError(
+            "gateway_token is one token, and there are several lists of gateways; it was sent to none of them",
+            hint="Say whose it is: gateway_token_for, under [providers.gateway] in the settings file.",
+        )
     member = Http(
         "gateway",
         trusted=[owner],
@@ -242,11 +250,21 @@ def _with_token(given: list[str], settings: Mapping[str, Any], concurrency: int)
         concurrency=concurrency,
     )
     if not any(member.is_trusted(url) for url in given):
+        if any(member.is_trusted(url) for urls in others for url in urls):
+            return None
         raise ConfigError(
             f"gateway_token_for names {member.redact(owner)}, which is not one of the gateways",
             hint="Name it in the list too: gateway:https://its.example,https://another.example",
         )
     return member
+
+
+def _list_of(rest: str, settings: Mapping[str, Any]) -> list[str]:
+    """The gateways of another spec; none for what cannot be read, of which whoever opens it hears."""
+    try:
+        return urls_of(rest or settings.get("gateways") or "", "gateway")
+    except ConfigError:
+        return []
 
 
 def _last(gateway: GatewayClient) -> bool:

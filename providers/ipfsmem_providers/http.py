@@ -56,7 +56,18 @@ from ipfsmem_providers.http_errors import Redactor
 from ipfsmem_providers.http_policy import Outages, RateLimiter, Retry, Silence, Timeouts, Timing, retry_after
 from ipfsmem_providers.http_stall import Budget, Outgoing, Progress
 
-__all__ = ["ANSWER_MAX", "CONCURRENCY", "Answer", "Http", "Progress", "Stream", "Unconnected", "urls_of"]
+__all__ = [
+    "ANSWER_MAX",
+    "CONCURRENCY",
+    "Answer",
+    "Http",
+    "Origin",
+    "Progress",
+    "Stream",
+    "Unconnected",
+    "origin_of",
+    "urls_of",
+]
 
 #: Connections to one host at once.
 CONCURRENCY: Final = 16
@@ -138,7 +149,7 @@ class Http:
 
     def is_trusted(self, url: str | URL) -> bool:
         """Whether a URL has an origin that gets credentials."""
-        return _origin(url) in self._origins
+        return origin_of(url) in self._origins
 
     async def request(
         self,
@@ -202,7 +213,7 @@ class Http:
             send.setdefault("Content-Type", "application/json")
         call = _Call(method.upper(), target, send, body, redirects, max_bytes, whole, frozenset(allow))
         repeat = call.method in _REPEATABLE if idempotent is None else idempotent
-        origin = _origin(target)
+        origin = origin_of(target)
         if self._outages.rests(origin):
             raise _Silent(self.redact(f"{self.service}: {target.host} took no connection a moment ago"))
         failures = 0
@@ -274,7 +285,7 @@ class Http:
             if budget is None or not budget.stalled:
                 return ProviderUnavailable(text)
             self._silence.add(budget.stalled)
-            self._outages.stalled(_origin(url))
+            self._outages.stalled(origin_of(url))
             return _Stalled(text)
         kind = Unconnected if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
         return kind(self.redact(f"{self.service}: no connection to {url.host}: {_words(error)}"))
@@ -376,7 +387,7 @@ class Http:
         if url.scheme == "https" and target.scheme != "https":
             raise ProviderRefused(f"{self.service} redirects from https to {shown}")
         kept = dict(headers)
-        if _origin(target) != _origin(url):
+        if origin_of(target) != origin_of(url):
             kept = {name: value for name, value in kept.items() if name.lower() in _HARMLESS}
         return target, kept
 
@@ -416,8 +427,8 @@ class Http:
             pass
         raise ProviderRefused(self.redact(f"{self.service}: {url} is no http URL"))
 
-    def _configured(self, url: str) -> _Origin:
-        origin = _origin(url)
+    def _configured(self, url: str) -> Origin:
+        origin = origin_of(url)
         if origin is None:
             raise ConfigError(self.redact(f"{self.service}: {url!r} is not an http or https URL"))
         return origin
@@ -431,10 +442,11 @@ async def _until_the_end(session: aiohttp.ClientSession) -> AsyncGenerator[None,
 
 
 #: Scheme, host, port.
-_Origin: TypeAlias = tuple[str, str, int]
+Origin: TypeAlias = tuple[str, str, int]
 
 
-def _origin(url: str | URL) -> _Origin | None:
+def origin_of(url: str | URL) -> Origin | None:
+    """Scheme, host and port of an http(s) URL; None for anything else."""
     try:
         parsed = URL(url)
         if parsed.scheme in ("http", "https") and parsed.host and parsed.port:

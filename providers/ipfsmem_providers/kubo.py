@@ -1,7 +1,8 @@
 """The `kubo` provider: the user's own IPFS node, through its RPC.
 
     kubo:http://127.0.0.1:5001   the RPC's URL (or its multiaddr); this one when nothing is said
-    KUBO_RPC_AUTH    what the node's API.Authorizations asks for: bearer:<token> or basic:<user>:<password>
+    KUBO_RPC_AUTH    what the node's API.Authorizations asks for: bearer:<token> or basic:<user>:<password>;
+                     of several nodes each its own (provider_tokens.py)
     KUBO_NETWORK=on  let the node fetch blocks that it lacks from the network; off by default, so that a missing block
                      is known at once
     KUBO_PATIENCE    seconds for the network: to pin, to fetch, to put and get names; 60
@@ -29,8 +30,9 @@ from ipfsmem_providers.http_body import Multipart, SpooledCar
 from ipfsmem_providers.kubo_blocks import Blocks
 from ipfsmem_providers.kubo_names import Alias, Names
 from ipfsmem_providers.kubo_pins import Pins
-from ipfsmem_providers.kubo_rpc import CommandFailed, KuboRpc, node_authorization
+from ipfsmem_providers.kubo_rpc import CommandFailed, KuboRpc, node_authorization, rpc_url
 from ipfsmem_providers.provider_settings import choice, seconds, setting
+from ipfsmem_providers.provider_tokens import token_for
 
 _CAPABILITIES: Final = Capabilities(
     has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True, raw=True
@@ -57,8 +59,15 @@ class KuboProvider:
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
         """`rest` is the RPC's URL. No network is touched. ConfigError for settings that cannot do."""
         settings = settings or {}
+
+        def url_of(rest: str) -> str:
+            return rpc_url(rest or setting(settings, "KUBO_RPC_URL"))[0]
+
+        given = token_for(
+            settings, "KUBO_RPC_AUTH", url_of(rest), kind="kubo", url_of=url_of, url_setting="KUBO_RPC_URL"
+        )
         url = rest or setting(settings, "KUBO_RPC_URL")
-        self._rpc = KuboRpc(url, node_authorization(setting(settings, "KUBO_RPC_AUTH")), settings)
+        self._rpc = KuboRpc(url, node_authorization(given), settings)
         self._network = choice(settings, "KUBO_NETWORK", ("off", "on")) == "on"
         self._patience = seconds(settings, "KUBO_PATIENCE", 60.0)
         self._pins = Pins(self._rpc, self._patience)

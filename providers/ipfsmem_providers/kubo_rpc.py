@@ -60,7 +60,7 @@ class KuboRpc:
 
     def __init__(self, url: str, authorization: str = "", settings: Mapping[str, Any] | None = None) -> None:
         """`url` with or without `/api/v0`, or a multiaddr; `authorization` as `node_authorization` gives it."""
-        self.url, inside = _url_of(url)
+        self.url, inside = rpc_url(url)
         authorization = authorization or inside
         self.http = Http(
             "kubo",
@@ -194,7 +194,7 @@ def _basic(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _url_of(given: str) -> tuple[str, str]:
+def rpc_url(given: str) -> tuple[str, str]:
     """The base URL, and an Authorization header for a user and password in it."""
     text = given.strip() or DEFAULT_URL
     match = _MULTIADDR.fullmatch(text)

@@ -1,7 +1,7 @@
 """The `peer` provider: another ipfsmem that serves its blocks (`ipfsmem serve`).
 
-`peer:http://127.0.0.1:8787` (PEER_URL when nothing is said), with its token in PEER_TOKEN; settings of the same names in
-lower case win over the environment. Everything the contract knows; reading works without a token. The other side is
+`peer:http://127.0.0.1:8787` (PEER_URL when nothing is said), with its token in PEER_TOKEN (provider_tokens.py: each
+peer gets its own); settings of the same names in lower case win over the environment. Everything the contract knows; reading works without a token. The other side is
 ipfsmem/http/blocks.py, whose heading lists the calls.
 """
 
@@ -31,6 +31,7 @@ from ipfsmem_providers.gateway_client import RECORD_TYPE, GatewayClient
 from ipfsmem_providers.http import Http, urls_of
 from ipfsmem_providers.http_body import SpooledCar
 from ipfsmem_providers.provider_settings import setting
+from ipfsmem_providers.provider_tokens import token_for
 
 _CAPABILITIES: Final = Capabilities(
     has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True, raw=True
@@ -75,11 +76,19 @@ class PeerProvider:
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
         """`rest` is its URL. No network is touched. ConfigError without a URL."""
         settings = settings or {}
-        spec = rest or setting(settings, "PEER_URL")
-        if not spec:
-            raise ConfigError("the peer provider needs a URL", hint="For instance peer:http://127.0.0.1:8787")
-        self._url = urls_of([spec], "peer")[0]
-        token = setting(settings, "PEER_TOKEN")
+
+        def url_of(rest: str) -> str:
+            spec = rest or setting(settings, "PEER_URL")
+            if not spec:
+                raise ConfigError(
+                    "the peer provider needs a URL", hint="For instance peer:http://127.0.0.1:8787"
+                )
+            return urls_of([spec], "peer")[0]
+
+        self._url = url_of(rest)
+        token = token_for(
+            settings, "PEER_TOKEN", self._url, kind="peer", url_of=url_of, url_setting="PEER_URL"
+        )
         self._http = Http(
             "peer",
             trusted=[self._url],

@@ -40,6 +40,7 @@ from ipfsmem_providers.own_gateway import OwnGateway
 from ipfsmem_providers.pinata_api import ONE_REQUEST, Api, File, NoCars
 from ipfsmem_providers.pinata_legacy import Legacy
 from ipfsmem_providers.provider_settings import choice, needed, seconds, setting
+from ipfsmem_providers.provider_tokens import token_for
 from ipfsmem_providers.waiting import Waiting
 
 #: Keyvalue under which our root stands beside the one that Pinata made.
@@ -79,11 +80,19 @@ class PinataProvider:
         )
         self._api = Api(self._http, api, uploads.removesuffix("/v3"))
         self._legacy = Legacy(self._api, api)
-        gateway = rest.strip() or setting(settings, "PINATA_GATEWAY")
-        token = setting(settings, "PINATA_GATEWAY_TOKEN")
+
+        def url_of(rest: str) -> str:
+            gateway = rest.strip() or setting(settings, "PINATA_GATEWAY")
+            return f"https://{gateway}" if gateway and "://" not in gateway else gateway
+
+        gateway = url_of(rest)
+        token = token_for(
+            settings, "PINATA_GATEWAY_TOKEN", gateway, kind="pinata", url_of=url_of,
+            url_setting="PINATA_GATEWAY",
+        )  # fmt: skip
         self._reader = OwnGateway(
             "pinata",
-            f"https://{gateway}" if gateway and "://" not in gateway else gateway,
+            gateway,
             settings.get("gateways") or (),
             headers={_TOKEN_HEADER: token} if token else None,
             settings={key: value for key, value in settings.items() if key != "per_minute"},

@@ -1,7 +1,7 @@
 """The `pinning_service` provider: any service that speaks the Pinning Service API 1.0.0.
 
     pinning_service:<endpoint>   such as https://api.example.com/psa (PINNING_SERVICE_URL when nothing is said)
-    PINNING_SERVICE_TOKEN      the access token
+    PINNING_SERVICE_TOKEN      the access token; of several services each its own (provider_tokens.py)
     PINNING_SERVICE_ORIGINS    addresses (/ip4/.../p2p/...) of a node that holds the blocks, with commas
     PINNING_SERVICE_PATIENCE   seconds to wait for a pin to be made; 5
     PINNING_SERVICE_GATEWAY    trustless gateways to read from, with commas
@@ -22,8 +22,9 @@ from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderRefused
 from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers.gateways import Gateways
-from ipfsmem_providers.http import Http, urls_of
-from ipfsmem_providers.provider_settings import needed, seconds, setting
+from ipfsmem_providers.http import Http, origin_of, urls_of
+from ipfsmem_providers.provider_settings import seconds, setting
+from ipfsmem_providers.provider_tokens import shown, token_for
 from ipfsmem_providers.psa_client import (
     FAILED,
     ORIGINS_MAX,
@@ -46,11 +47,23 @@ class PinningServiceProvider:
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
         """`rest` is the endpoint. No network is touched. ConfigError for settings that cannot do."""
         settings = settings or {}
-        given = rest or setting(settings, "PINNING_SERVICE_URL")
-        if not given:
-            raise ConfigError("the pinning service has no endpoint", hint=_HINT)
-        endpoint = urls_of([given], "pinning service")[0].removesuffix("/pins").rstrip("/")
-        token = needed(settings, "PINNING_SERVICE_TOKEN", _HINT)
+
+        def url_of(rest: str) -> str:
+            given = rest or setting(settings, "PINNING_SERVICE_URL")
+            if not given:
+                raise ConfigError("the pinning service has no endpoint", hint=_HINT)
+            return urls_of([given], "pinning service")[0].removesuffix("/pins").rstrip("/")
+
+        endpoint = url_of(rest)
+        origin = origin_of(endpoint)
+        token = token_for(
+            settings, "PINNING_SERVICE_TOKEN", endpoint, kind="pinning_service", url_of=url_of,
+            url_setting="PINNING_SERVICE_URL",
+        )  # fmt: skip
+        if not token or origin is None:
+            raise ConfigError(
+                f"PINNING_SERVICE_TOKEN is not set for {shown(origin) if origin else endpoint}", hint=_HINT
+            )
         self._origins = _origins(setting(settings, "PINNING_SERVICE_ORIGINS"))
         self._patience = seconds(settings, "PINNING_SERVICE_PATIENCE", 5.0)
         self._http = Http(

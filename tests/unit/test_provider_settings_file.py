@@ -81,7 +81,9 @@ def test_every_way_of_opening_passes_them_on(
     given: list[tuple[str, dict[str, Any]]] = []
 
     def opener(spec: str, settings: Mapping[str, Any] | None = None) -> SimProvider:
-        given.append((spec, dict(settings or {})))
+        chosen = dict(settings or {})
+        assert callable(chosen.pop("beside"))  # not chosen by anybody: what else is in use
+        given.append((spec, chosen))
         return SimProvider()
 
     monkeypatch.setattr(channels, "open_provider", opener)

@@ -212,8 +212,13 @@ def test_a_public_memory_tells_no_path_of_this_device(tmp_path: Path) -> None:
     assert [*c.replica.config.providers] == [homes.q] and c.moved() is None
 
 
-def test_a_token_in_an_address_is_in_no_event(homes: Homes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PEER_TOKEN", "a-secret-token")
+@pytest.mark.parametrize(
+    "given", ["a-secret-token", "https://other.example=of-another https://host.example=a-secret-token"]
+)
+def test_a_token_in_an_address_is_in_no_event(
+    homes: Homes, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.setenv("PEER_TOKEN", given)
     a, _ = homes.pair()
     for spec in (
         "peer:https://user:pass@host.example/x?token=a-secret-token",
