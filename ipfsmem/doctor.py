@@ -24,6 +24,7 @@ from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import located
 from ipfsmem.seal.vault_file import is_protected
 from ipfsmem.storage.memories import Memories
+from ipfsmem.sync.revoked import way_back
 
 Level = Literal["ok", "warn", "error"]
 #: A clock that is this far behind what this device has written already dates its writes wrongly, milliseconds.
@@ -210,6 +211,9 @@ def _ring(replica: Replica) -> Iterator[Finding]:
         return
     if ring is None:
         yield Finding("error", "ring", "this memory has no key ring", "Run: ipfsmem sync with the wallet.")
+        return
+    if ring.view.is_out(replica.device.id):
+        yield Finding("error", "revoked", f"this device ({replica.device.id}) was revoked", way_back(replica))
         return
     if replica.device.id not in ring.view.members:
         yield Finding(

@@ -20,7 +20,7 @@ from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.bundle.program_events import check_kind
 from ipfsmem.causal.clock import hlc_ms, put_right
 from ipfsmem.causal.entries import entry_place, memory_name
-from ipfsmem.causal.value import decode_entry, split_dot
+from ipfsmem.causal.value import decode_entry
 from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.doctor import Finding, examine, passphrase_protected
@@ -46,6 +46,7 @@ from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car
 from ipfsmem.sync.names import oldest_put, what_is_forgotten
 from ipfsmem.sync.presence import Presence, described
 from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.revoked import words_of_revoked
 from ipfsmem.sync.unready import Unready
 from ipfsmem.versions import History, find_text, history, read_past
 
@@ -250,7 +251,7 @@ class LocalMemory:
     def is_revoked(self) -> bool:
         """Whether this device was revoked, as far as it knows."""
         ring = self.replica.ring
-        return ring is not None and self.device in ring.view.revoked
+        return ring is not None and ring.view.is_out(self.device)
 
     def _let_go_when_revoked(self) -> None:
         """A revoked device's folders are nobody's working copies any more; their files stay (format section 6)."""
@@ -260,22 +261,7 @@ class LocalMemory:
                     self._files.detach(facts.path)
 
     def _revoked_notices(self) -> list_[str]:
-        if not self.is_revoked():
-            return []
-        with self.replica.reading():
-            mine = self.replica.store.frame.seen.get(self.device)
-            known = mine.n if mine else 0
-            never = sorted(
-                entry_place(name)
-                for name, entry in self.replica.store.entries()
-                if any(dot[:16] == self.device and split_dot(dot)[1] > known for dot in entry)
-            )
-        if not never:
-            return ["this device was revoked: what it writes is taken by no other device"]
-        return [
-            f"this device was revoked, and these were never published: {', '.join(never)}. They go along with: ipfsmem export "
-            "--out FILE"
-        ]
+        return [words_of_revoked(self.replica)] if self.is_revoked() else []
 
     def _late_notices(self) -> list_[str]:
         late = self.late_values()

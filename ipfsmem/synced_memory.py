@@ -58,6 +58,7 @@ from ipfsmem.sync.provider import Capabilities, Provider, lasting_spec
 from ipfsmem.sync.publish import Layout
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
+from ipfsmem.sync.revoked import words_of_revoke
 from ipfsmem.sync.salvage import Found, Salvaged
 from ipfsmem.sync.unready import Unready
 from ipfsmem.vaults import further_vaults, keep_name
@@ -150,10 +151,13 @@ class SyncedMemory(LocalMemory):
         """End a device's membership, with all ids that it went on under, and seal under a new key from now on.
 
         Joins first and publishes in the same step. Needs `unlock`. What the device already holds it keeps. The report
-        says who is out (`revoked`).
+        says what was done (`revoked`). Raises UsageError for this device itself, MembershipError for a root and for
+        whom this root may not revoke, ProviderError: then nothing was done, or the hint says what waits.
         """
         root = self._unlocked()
+        self._refuse_itself(member)
         await self.sync(progress=progress)
+        self._refuse_itself(member)
         with self.replica.transaction():
             ring = self.replica.ring
             assert ring is not None
@@ -161,12 +165,29 @@ class SyncedMemory(LocalMemory):
             ek = None if ring.plain else self.replica.world.random(32)
             at = next_hlc(frame.hlc, self.replica.world.now())
             family = ring.view.ids_of(ring.view.family_of(member))
-            labels = dict.fromkeys(p.label for one in family if (p := ring.view.members.get(one)))
+            labels = [p.label for one in family if (p := ring.view.members.get(one))]
             self.replica.set_ring(ring_ops.revoke(ring, root.admin, member, at=at, counters=frame.ctx, ek=ek))
-        report = await self.sync(progress=progress)
-        who = f"{', '.join(labels) or 'it'} ({', '.join(family)})"
-        report.say("revoked", f"{who} is out: what it writes from now on is refused" + _new_key(ring.plain))
+        report = await self._brought_out("the revoke", progress)
+        report.say("revoked", words_of_revoke(labels, family, plain=ring.plain))
         return report
+
+    def _refuse_itself(self, member: str) -> None:
+        """A device that revokes itself would make the key that seals from then on, and go on knowing it."""
+        ring = self.replica.ring
+        if ring is not None and ring.view.family_of(member) == ring.view.family_of(self.device):
+            raise UsageError(
+                f"{member} is this device, and a device does not revoke itself: it would know the new key",
+                hint=f"On another device of this memory: ipfsmem keys revoke {ring.view.family_of(member)} --wallet FILE "
+                "(in Python: unlock(), then revoke()).",
+            )
+
+    async def _brought_out(self, what: str, progress: Progress) -> SyncReport:
+        """Publish what was just said in the ring. A failure says that it is said here and waits."""
+        try:
+            return await self.sync(progress=progress)
+        except ProviderError as error:
+            error.hint = f"{what[:1].upper()}{what[1:]} is made on this device and not published yet. Publish it with: ipfsmem sync"
+            raise
 
     async def rotate(self, *, progress: Progress = no_progress) -> SyncReport:
         """Seal under a new key from now on. Needs `unlock`; bodies keep the key that they were sealed under."""
@@ -176,7 +197,7 @@ class SyncedMemory(LocalMemory):
             ring = self.replica.ring
             assert ring is not None
             self.replica.set_ring(ring_ops.rotate(ring, root.admin, self.replica.world.random(32)))
-        return await self.sync(progress=progress)
+        return await self._brought_out("the new key", progress)
 
     async def new_words(self, *, progress: Progress = no_progress) -> NewWords:
         """Make 24 new recovery words beside those that work already, and publish what lets them in. Needs a root.
@@ -660,10 +681,6 @@ class SyncedMemory(LocalMemory):
         opened = self._opened.open(each_of(provider), standing=standing)
         if opened:
             self._providers = opened
-
-
-def _new_key(plain: bool) -> str:
-    return "" if plain else ", and what others write from now on it cannot read"
 
 
 def each_of(provider: Where) -> list[str | Provider]:

@@ -116,14 +116,13 @@ class Authority(msgspec.Struct, frozen=True):
         """All ids of a family, the enrolled one among them, sorted."""
         return tuple(sorted({family, *(one for one, its in self.families.items() if its == family)}))
 
+    def is_out(self, member: str) -> bool:
+        """Whether this id was revoked, as far as the ring says: also one that has only the public part of it learns that."""
+        return member in self.revoked or self.family_of(member) in self.asked
+
     def given_up(self, member: str) -> bool:
         """Whether nobody will write under this id any more: it has a successor, is out, or has no key in the ring."""
-        return (
-            member in self.left
-            or member not in self.keys_of
-            or member in self.revoked
-            or self.family_of(member) in self.asked
-        )
+        return member in self.left or member not in self.keys_of or self.is_out(member)
 
     def anchors(self) -> tuple[bytes, ...]:
         """The anchor keys of all members, sorted: where a new device looks for newer rings (format section 7)."""

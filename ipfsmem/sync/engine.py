@@ -65,6 +65,7 @@ from ipfsmem.sync.publish import (
 )
 from ipfsmem.sync.repair import check_one
 from ipfsmem.sync.report import UNLOCK, Progress, SyncReport, no_progress
+from ipfsmem.sync.revoked import way_back, words_of_revoked
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.salvage import Found, Salvaged, look, take
 
@@ -328,8 +329,10 @@ def _administer(run: Run, root: RootKeys) -> None:
         if not ring.plain:
             ring = ring_ops.give_key(ring, root.admin, replica.world.random(32))
         if replica.device.id not in ring.view.members:
-            if replica.device.id in ring.view.revoked:
-                raise MembershipError(f"this device ({replica.device.id}) was revoked")
+            if ring.view.is_out(replica.device.id):
+                raise MembershipError(
+                    f"this device ({replica.device.id}) was revoked, for good", hint=way_back(replica)
+                )
             if any(person.box == replica.device.box_public for person in ring.view.members.values()):
                 # Another copy of this device goes on with the old one; what it opened stays in the ring.
                 replica.set_device(replica.device.with_box(replica.world.random))
@@ -403,6 +406,9 @@ async def publish(run: Run, layout: Layout) -> None:
     ring = replica.ring
     if ring is None:
         raise NoVaultError(f"no memory of this wallet was found at {run.where}")
+    if ring.view.is_out(replica.device.id):
+        _blocked(run, "revoked", words_of_revoked(replica))
+        return
     if not ring.view.may_write(replica.device.id):
         _blocked(
             run,

@@ -40,11 +40,17 @@ def unavailable(folder: Path, error: OSError) -> ProviderUnavailable:
     if error.errno in _FULL:
         return ProviderUnavailable(f"no space left in folder {folder} ({reason})", hint="Free space there.")
     if error.errno in _DENIED:
-        return ProviderUnavailable(f"no permission in folder {folder} ({reason}: {error.filename})")
+        return ProviderUnavailable(
+            f"no permission in folder {folder} ({reason}: {error.filename})",
+            hint="Let this user write there, or name another folder.",
+        )
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises on some dead mounts
         return gone(folder)
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
-        return ProviderUnavailable(f"{error.filename} is in the way in folder {folder}: it is not a folder")
+        return ProviderUnavailable(
+            f"{error.filename} is in the way in folder {folder}: it is not a folder",
+            hint="Move it away, or name another folder.",
+        )
     return ProviderUnavailable(f"folder {folder} does not work: {reason} ({error.filename})")
 
 

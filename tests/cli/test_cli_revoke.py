@@ -1,0 +1,143 @@
+"""`ipfsmem keys revoke`: what it says, whom it refuses, and the way of a revoked device and its texts. Finding U11."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli_lab import KEY, Cli
+
+
+@pytest.fixture
+def revoked(sealed: Cli, second: Cli) -> tuple[Cli, Cli]:
+    """The second device wrote something, and was revoked by the first before it published that."""
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    second.ok("sync")
+    second.ok("write", "own", "--body", "never sent")
+    sealed.ok("keys", "revoke", "second", key=KEY)
+    return sealed, second
+
+
+def test_u11_a_revoke_says_what_it_did(sealed: Cli, second: Cli) -> None:
+    sealed.ok("sync")
+    said = sealed.ok("keys", "revoke", "second", "--json", key=KEY).json
+    (told,) = [one["text"] for one in said["notices"] if one["kind"] == "revoked"]
+    assert re.match(r"second \([0-9a-f]{16}\) is out: no device takes what it writes from now on", told)
+    assert "cannot read what is written" in told and "before their next sync it may still read" in told
+    assert "change tokens and passwords" in told and "the provider stays" in told
+
+
+def test_u11_what_a_revoke_says_of_others_is_true(
+    sealed: Cli, second: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has not synced yet writes under the old key; with its next sync it goes on under the new one."""
+    third = Cli(tmp_path / "third", monkeypatch)
+    third.ok("init", "--unprotected-keys", "--label", "third", key=KEY)
+    sealed.ok("sync")
+    before = third.ok("keys", "list", "--json").json["seals"]["ek"]
+    sealed.ok("keys", "revoke", "second", key=KEY)
+    assert third.ok("keys", "list", "--json").json["seals"]["ek"] == before
+    third.ok("sync")
+    assert (
+        third.ok("keys", "list", "--json").json["seals"]["ek"]
+        == sealed.ok("keys", "list", "--json").json["seals"]["ek"]
+        != before
+    )
+
+
+@pytest.mark.parametrize("how", ["label", "id"])
+def test_u11_a_device_does_not_revoke_itself(sealed: Cli, second: Cli, how: str) -> None:
+    """It would make the key that keeps it out. From another device it works, as the hint says."""
+    (me,) = (m["id"] for m in sealed.ok("keys", "list", "--json").json["members"] if m["this_device"])
+    before = sealed.ok("status", "--json").json["root"]
+    refused = sealed.fails(2, "keys", "revoke", "first" if how == "label" else me, key=KEY)
+    assert sealed.ok("status", "--json").json["root"] == before
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    hint = re.search(
+        r"On another device of this memory: ipfsmem (keys revoke \w+) --wallet FILE", refused.err
+    )
+    assert hint, refused
+    second.ok(*shlex.split(hint[1]), key=KEY)
+    assert sealed("sync").code == 27
+
+
+def test_u11_a_root_is_not_revoked(sealed: Cli) -> None:
+    for label in ("wallet", "recovery words"):
+        sealed.fails(26, "keys", "revoke", label, key=KEY)
+
+
+def test_u11_a_revoked_device_learns_it_with_its_next_sync(revoked: tuple[Cli, Cli]) -> None:
+    """It cannot open the ring any more; what the new key's statement says in the open is enough (format section 4)."""
+    _, second = revoked
+    said = second("sync")
+    assert said.code == 27 and "was revoked: no other device takes what it writes" in said.out
+    assert "Never published from here: own." in said.out and "keys unlock" not in said.out
+    told = second.ok("status", "--json").json["notices"]
+    assert len([text for text in told if "was revoked" in text]) == 1
+    found = second("doctor", "--json")
+    assert found.code == 1
+    assert [f["code"] for f in found.json["findings"] if f["level"] == "error"] == ["revoked"]
+    for command in ("unlock", "rotate"):
+        refused = second.fails(26, "keys", command, key=KEY)
+        assert "was revoked, for good" in refused.err and "ipfsmem export --dir DIR" in refused.err
+
+
+def test_u11_the_texts_of_a_revoked_device_come_along_as_it_is_told(
+    revoked: tuple[Cli, Cli], tmp_path: Path
+) -> None:
+    """Every step of the advice, as printed, in the order in which it stands there."""
+    first, second = revoked
+    advice = second("sync").out
+    out, moved = tmp_path / "taken along", tmp_path / "moved away"
+    steps = re.findall(r"ipfsmem ((?:export|init|import)[^;.,)\n]*)", advice)
+    assert [step.split()[0] for step in steps] == ["export", "init", "import"], advice
+    folder = re.search(r"move (\S+) away", advice)
+    assert folder and Path(folder[1]) == second.home / "default"
+
+    def run(step: str, **extra: str) -> None:
+        words = [str(out) if word == "DIR" else word for word in shlex.split(step)]
+        if "--wallet" in words:  # the wallet of these tests comes through a pipe
+            words = [*words[: words.index("--wallet")], "--unprotected-keys"]
+        second.ok(*words, **extra)
+
+    run(steps[0])
+    shutil.move(folder[1], moved)
+    run(steps[1], key=KEY)
+    run(steps[2])
+    second.ok("sync")
+    first.ok("sync")
+    assert first.ok("read", "own", "--body").out == "never sent\n"
+    assert first.ok("conflicts", "--json").json == []
+    assert (
+        second.ok("keys", "list", "--json").json["seals"] == first.ok("keys", "list", "--json").json["seals"]
+    )
+
+
+def test_u11_a_revoke_that_could_not_be_published_says_so(
+    sealed: Cli, second: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half done is no success; the hint does the other half."""
+    from ipfsmem_providers.directory import DirectoryProvider
+
+    from ipfsmem.errors import ProviderUnavailable
+
+    sealed.ok("sync")
+    syncs = []
+
+    async def gone(self: DirectoryProvider, *given: object, **more: object) -> object:
+        syncs.append(given)
+        raise ProviderUnavailable("the stick was pulled out")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectoryProvider, "put_car", gone)
+        refused = sealed.fails(41, "keys", "revoke", "second", key=KEY)
+    assert syncs and "Publish it with: ipfsmem sync" in refused.err
+    second.ok("sync")
+    sealed.ok("sync")
+    assert second("sync").code == 27
