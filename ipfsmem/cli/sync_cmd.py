@@ -219,6 +219,11 @@ def paragraph(report: SyncReport) -> str:
         said.append(
             f"Published {report.root}: sent {count(report.blocks_sent, 'block')} ({size(report.bytes_sent)})."
         )
+    elif report.blocks_sent:
+        said.append(
+            f"Sent {count(report.blocks_sent, 'block')} ({size(report.bytes_sent)}) that a provider lacked: the root is "
+            f"{report.root}."
+        )
     elif report.adopted:
         said.append(f"Nothing to publish: another device's root says the same, {report.root}.")
     elif report.root:

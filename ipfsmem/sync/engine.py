@@ -8,6 +8,7 @@ and the whole is simply run again. One sync at a time for a memory; writes go on
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Iterable, Sequence
@@ -53,7 +54,7 @@ from ipfsmem.sync.moving import Moved, move_roots
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, half_spent, member_names, pin_name, target
 from ipfsmem.sync.placing import bring_out_anchors, move_former, place
 from ipfsmem.sync.presence import Presence
-from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.provider import Provider, Settling
 from ipfsmem.sync.publish import (
     Layout,
     Prepared,
@@ -89,6 +90,7 @@ async def sync(
         if root is not None:
             _administer(run, root)
         await _bring_out(run, layout)
+    await _settle(run)
     run.report.seconds = round(time.monotonic() - started, 3)
     return run.report
 
@@ -131,6 +133,7 @@ async def bring_back(
                     "the memory is back and can be used, but other devices do not know this one yet: nothing was taken "
                     f"at {run.where} ({why}). The next sync tries again: ipfsmem sync",
                 )
+    await _settle(run)
     run.report.seconds = round(time.monotonic() - started, 3)
     return run.report
 
@@ -158,6 +161,7 @@ async def salvage(
             with replica.transaction():
                 done = take(replica, found, picked)
             await _bring_out(run, layout)
+    await _settle(run)
     run.report.seconds = round(time.monotonic() - started, 3)
     return found, done, run.report
 
@@ -187,6 +191,15 @@ async def _bring_out(run: Run, layout: Layout) -> None:
     await collect_when_due(run)
 
 
+async def _settle(run: Run) -> None:
+    """What providers began for this sync and its calls did not wait for; other syncs need not wait for that."""
+    settling = [provider for provider in run.providers if isinstance(provider, Settling)]
+    told = await asyncio.gather(*(provider.settle() for provider in settling))
+    for provider, failures in zip(settling, told, strict=True):
+        for failure in failures:
+            run.report.say("channel-down", f"{provider.name} has what it was given, but {failure}")
+
+
 async def move(
     replica: Replica,
     providers: Sequence[Provider],
@@ -210,7 +223,9 @@ async def move(
             _administer(run, root)
         await bring_out_anchors(run)
         await publish(run, layout)
-        return await move_roots(run, target, keep_roots=keep_roots, keep_days=keep_days)
+        moved = await move_roots(run, target, keep_roots=keep_roots, keep_days=keep_days)
+    await _settle(run)
+    return moved
 
 
 async def collect(

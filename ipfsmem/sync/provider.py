@@ -108,6 +108,17 @@ class Unpinning(Protocol):
         """As `unpin` of each."""
 
 
+@runtime_checkable
+class Settling(Protocol):
+    """What a provider may offer beside the contract: some of its calls return before all that they began is done."""
+
+    async def settle(self) -> list[str]:
+        """Wait for that, within a bound of the provider's own; what did not come about, in words for people.
+
+        Once, at the end of a sync. Never fails. What the calls promised holds without it; a sync that began nothing waits for nothing.
+        """
+
+
 class Listing(Protocol):
     """What a provider with the capability `listing` offers beside the contract."""
 

@@ -3,8 +3,8 @@
     kubo:http://127.0.0.1:5001   the RPC's URL (or its multiaddr); this one when nothing is said
     KUBO_RPC_AUTH    what the node's API.Authorizations asks for: bearer:<token> or basic:<user>:<password>;
                      of several nodes each its own (provider_tokens.py)
-    KUBO_NETWORK=on  let the node fetch blocks that it lacks from the network; off by default, so that a missing block
-                     is known at once
+    KUBO_NETWORK=on  let the node look in the network for blocks and names that it lacks; off by default, so that what
+                     is missing is known at once
     KUBO_PATIENCE    seconds for the network: to pin, to fetch, to put and get names; 60
     KUBO_ALIAS       name of a key of the node whose IPNS name follows the newest root, for people
 
@@ -22,13 +22,14 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.content.car import CarParser
-from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.cid import CID
 from ipfsmem.content.limits import OWN
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderRefused
 from ipfsmem.sync.provider import Block, Capabilities, Pin
+from ipfsmem_providers.afterwards import BOUND, Afterwards
 from ipfsmem_providers.http_body import Multipart, SpooledCar
 from ipfsmem_providers.kubo_blocks import Blocks
-from ipfsmem_providers.kubo_names import Alias, Names
+from ipfsmem_providers.kubo_names import Alias, Names, Network
 from ipfsmem_providers.kubo_pins import Pins
 from ipfsmem_providers.kubo_rpc import CommandFailed, KuboRpc, node_authorization, rpc_url
 from ipfsmem_providers.provider_settings import choice, seconds, setting
@@ -40,17 +41,12 @@ _CAPABILITIES: Final = Capabilities(
 _IMPORT_MAX: Final = 1024 * 1024
 
 
-class _Link(msgspec.Struct):
-    text: str = msgspec.field(name="/", default="")
-
-
-class _Root(msgspec.Struct):
-    cid: _Link = msgspec.field(name="Cid")
-    error: str = msgspec.field(name="PinErrorMsg", default="")
+class _Stats(msgspec.Struct):
+    blocks: int = msgspec.field(name="BlockCount")
 
 
 class _Import(msgspec.Struct):
-    root: _Root | None = msgspec.field(name="Root", default=None)
+    stats: _Stats | None = msgspec.field(name="Stats", default=None)
 
 
 class KuboProvider:
@@ -73,7 +69,11 @@ class KuboProvider:
         self._pins = Pins(self._rpc, self._patience)
         self._name = f"kubo:{self._rpc.http.redact(self._rpc.url)}"
         self._blocks = Blocks(self._rpc, self._name, self._patience)
-        self._names = Names(self._rpc, self._pins, self._blocks.get, self.put_car, self._patience)
+        self._afterwards = Afterwards(min(BOUND, self._patience))
+        self._heard = Network(self._rpc, self._patience, ask=self._network)
+        self._names = Names(
+            self._rpc, self._pins, self._blocks.get, self.put_car, self._heard, self._afterwards
+        )
         alias = setting(settings, "KUBO_ALIAS")
         self._alias = Alias(self._rpc, alias, self._patience) if alias else None
 
@@ -141,7 +141,7 @@ class KuboProvider:
         """Pin a root, and list it under a name."""
         made = await self._pins.add(root, name, self._now())
         if self._alias is not None:
-            await self._alias.point(root)
+            self._afterwards.begin("the alias", self._alias.point(root))
         return made
 
     async def pins(self, name: str) -> list[Pin]:
@@ -153,15 +153,21 @@ class KuboProvider:
         await self._pins.drop(pin)
 
     async def put_name(self, name: str, record: bytes) -> None:
-        """Keep a record at the node; since Kubo 0.40 the node puts it into the network too."""
+        """Keep a record at the node; since Kubo 0.40 the node puts it into the network too, afterwards."""
         await self._names.put(name, record, self._now())
 
     async def get_name(self, name: str) -> bytes | None:
-        """The greatest record that the node keeps; since Kubo 0.40 also of those in the network."""
+        """The greatest record that the node has; with KUBO_NETWORK=on and Kubo 0.40 also of those in the network."""
         return await self._names.get(name)
 
+    async def settle(self) -> list[str]:
+        """Wait until the network has what it was given, at most 20 seconds."""
+        return await self._afterwards.settle()
+
     async def close(self) -> None:
-        """Close connections."""
+        """Close connections. The network gets nothing more."""
+        await self._afterwards.end()
+        await self._heard.end()
         await self._rpc.close()
 
     # -- parts -----------------------------------------------------------------------------------------------------
@@ -170,33 +176,17 @@ class KuboProvider:
         return int(self._rpc.http.timing.wall() * 1000)
 
     async def _send(self, root: CID, car: SpooledCar, name: str) -> CID:
-        if await self._rpc.is_js():
-            # It reads the whole tree for each pin, so there is one, with its name at once.
-            before = await self._pins.text_of(root)
-            [line async for line in self._lines_of_import(root, car, pin="false")]
-            await self._pins.name_at_once(root, before or "", name, self._now())
-            return root
-        pinned = await self._pins.text_of(root) is not None
-        answered: list[CID] = []
-        async for line in self._lines_of_import(root, car, pin="true"):
-            if line.root is None:
-                continue
-            if line.root.error:
-                # Most often a block that was there when `has` was asked and was collected since.
-                raise self._rpc.http.unavailable(f"{self._name} did not pin {root}: {line.root.error}")
-            try:
-                answered.append(parse_cid(line.root.cid.text))
-            except FormatError as error:
-                raise ProviderRefused(f"{self._name} answered a root that is no CID: {error}") from None
-        if not answered:  # the root comes last, so without it the import was not finished
-            raise self._rpc.http.unavailable(f"{self._name} ended the import without naming a root")
-        if not pinned:
-            self._pins.imported(root)
-        return root if root in answered else answered[0]
+        """Import, then pin with the name at once: an import that pins takes away the names that a root had."""
+        js = await self._rpc.is_js()
+        done = [line.stats async for line in self._lines_of_import(root, car) if line.stats is not None]
+        if not done and not js:  # the numbers come last, so without them the import was not finished
+            raise self._rpc.http.unavailable(f"{self._name} ended the import without saying what it took")
+        await self._pins.name_at_once(root, name, self._now())
+        return root
 
-    def _lines_of_import(self, root: CID, car: SpooledCar, pin: str) -> AsyncIterator[_Import]:
+    def _lines_of_import(self, root: CID, car: SpooledCar) -> AsyncIterator[_Import]:
         form = Multipart().file("file", f"{root}.car", car, car.content_type)
-        params = {"pin-roots": pin, "stats": "false", "allow-big-block": "true"}
+        params = {"pin-roots": "false", "stats": "true", "allow-big-block": "true"}
         return self._rpc.lines(
             "dag/import", _Import, params, body=form, what="import a CAR", max_bytes=_IMPORT_MAX
         )

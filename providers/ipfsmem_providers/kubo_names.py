@@ -1,12 +1,15 @@
 """IPNS records that we signed, at a Kubo node: kept as pinned blocks, and put into the network where the node can.
 
 Keeping them works on any node and lasts longer than the 48 hours of the network; `name/put` and `name/get` are there
-since Kubo 0.40. No key of ours ever reaches the node. The alias is another thing: a name of the node's own key that
-follows the newest root, for people who want an address to look at.
+since Kubo 0.40. Both ask the DHT first, which takes seconds to a minute, so a record counts as put when the node keeps
+it, and the network is told of it afterwards. It is asked for records only where the user wants the network asked for
+blocks too: within a bound, and about one name again after a while only. No key of ours ever reaches the node. The alias
+is another thing: a name of the node's own key that follows the newest root, for people who want an address to look at.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable
@@ -25,10 +28,17 @@ from ipfsmem.errors import (
 )
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block, Pin
+from ipfsmem_providers.afterwards import Afterwards
 from ipfsmem_providers.http_body import Multipart
 from ipfsmem_providers.kubo_pins import Pins
 from ipfsmem_providers.kubo_rpc import CommandFailed, KuboRpc
+from ipfsmem_providers.per_loop import PerLoop
 
+#: Seconds that the network may take for records, over all names that are asked for within a minute: those of one sync.
+LOOK: Final = 20.0
+_ONE_SYNC: Final = 60.0
+#: Seconds after which the network is asked about the same name again.
+_LOOK_AGAIN: Final = 600.0
 _NETWORK_VERSION: Final = (0, 40)
 _GREATER: Final = "existing ipns record has sequence"
 #: Records kept of one name are few; more were put there by somebody else and are not read.
@@ -56,18 +66,21 @@ class _Keys(msgspec.Struct):
 class Names:
     """Records at one node."""
 
-    def __init__(self, rpc: KuboRpc, pins: Pins, read: Read, write: Write, patience: float) -> None:
-        """`read` and `write` move blocks; `patience`: seconds for the network's answer."""
+    def __init__(
+        self, rpc: KuboRpc, pins: Pins, read: Read, write: Write, network: Network, afterwards: Afterwards
+    ) -> None:
+        """`read` and `write` move blocks."""
         self._rpc = rpc
         self._pins = pins
         self._read = read
         self._write = write
-        self._patience = patience
+        self._network = network
+        self._afterwards = afterwards
         #: Records of a name that were read: what a CID stands for never changes.
         self._verified: dict[tuple[str, CID], ipns.Record] = {}
 
     async def put(self, name: str, record: bytes, now: int) -> None:
-        """Keep a record unless a greater one is kept, and offer it to the network."""
+        """Keep a record unless a greater one is kept. The network hears of it afterwards."""
         try:
             name = ipns.canonical_name(name)
             offered = ipns.verify_record(name, record)
@@ -93,19 +106,18 @@ class Names:
                 if pin.cid != cid:
                     await self._pins.drop(pin)
         if await self._rpc.at_least(*_NETWORK_VERSION):
-            await self._put_network(name, record)
+            self._afterwards.begin(f"the network and the name {name[:16]}…", self._network.put(name, record))
 
     async def get(self, name: str) -> bytes | None:
-        """The greatest record that is kept, or that the network has."""
+        """The greatest record that the node has, or that is heard of in the network in time."""
         try:
             name = ipns.canonical_name(name)
         except FormatError as error:
             raise ProviderRefused(str(error)) from error
         records = list((await self._kept(name)).values())
         if await self._rpc.at_least(*_NETWORK_VERSION):
-            heard = await self._get_network(name)
-            if heard is not None:
-                records.append(heard)
+            heard = (await self._network.kept(name), await self._network.look(name))
+            records += [record for record in heard if record is not None]
         best = ipns.select(records)
         return best.encoded if best else None
 
@@ -124,7 +136,22 @@ class Names:
             self._verified[name, pin.cid] = found[pin]
         return found
 
-    async def _put_network(self, name: str, record: bytes) -> None:
+
+class Network:
+    """The records that other nodes have, through this node."""
+
+    def __init__(self, rpc: KuboRpc, patience: float, *, ask: bool) -> None:
+        """`patience`: seconds for one answer; `ask`: whether records are looked for there too."""
+        self._rpc = rpc
+        self._patience = patience
+        self._ask = ask
+        self._now = rpc.http.timing.now
+        self._began = -_ONE_SYNC
+        self._looked: dict[str, float] = {}
+        self._looking: PerLoop[dict[str, asyncio.Task[ipns.Record | None]]] = PerLoop(dict)
+
+    async def put(self, name: str, record: bytes) -> None:
+        """Offer a record. Raises ProviderError."""
         form = Multipart().file("file", "record", record, "application/vnd.ipfs.ipns-record")
         params = {"arg": name, "allow-offline": "true", "timeout": f"{max(1, int(self._patience))}s"}
         try:
@@ -134,12 +161,47 @@ class Names:
             if _GREATER not in error.words:
                 raise
 
-    async def _get_network(self, name: str) -> ipns.Record | None:
-        params = {"arg": name, "timeout": f"{max(1, int(self._patience))}s"}
+    async def kept(self, name: str) -> ipns.Record | None:
+        """What the node itself has of the network's records: it answers at once."""
+        return await self._get(name, {"offline": "true"})
+
+    async def look(self, name: str) -> ipns.Record | None:
+        """What is heard of a name in time. A look that takes longer goes on, and the next call has what it brought."""
+        if not self._ask:
+            return None
+        looking = self._looking()
+        task = looking.get(name)
+        if task is None:
+            if self._now() - self._looked.get(name, -_LOOK_AGAIN) < _LOOK_AGAIN:
+                return None
+            if len(self._looked) > _REMEMBERED:
+                self._looked.clear()
+            self._looked[name] = self._now()
+            wait = {"timeout": f"{max(1, int(self._patience))}s"}
+            task = looking[name] = asyncio.get_running_loop().create_task(self._get(name, wait))
+        if self._now() - self._began >= _ONE_SYNC:
+            self._began = self._now()
+        left = min(LOOK, self._patience) - (self._now() - self._began)
+        done, _ = await asyncio.wait([task], timeout=max(0.0, left))
+        if not done:
+            return None
+        looking.pop(name, None)
+        return None if task.cancelled() else task.result()
+
+    async def end(self) -> None:
+        """Look no further."""
+        looking = self._looking()
+        for task in looking.values():
+            task.cancel()
+        await asyncio.gather(*looking.values(), return_exceptions=True)
+        looking.clear()
+
+    async def _get(self, name: str, how: dict[str, str]) -> ipns.Record | None:
         try:
             answer = await self._rpc.call(
-                "name/get", params, what="get a name", max_bytes=ipns.MAX_RECORD, stall=self._patience + 30
-            )
+                "name/get", {"arg": name, **how}, what="get a name", max_bytes=ipns.MAX_RECORD,
+                stall=self._patience + 30,
+            )  # fmt: skip
             return ipns.verify_record(name, answer.body)
         except (ProviderError, FormatError, LimitError, SealError) as error:
             _log.debug("kubo: no record of %s in the network: %s", name, error)
@@ -156,20 +218,17 @@ class Alias:
         self._patience = patience
 
     async def point(self, root: CID) -> None:
-        """Move the alias. That it does not move is told in the log only: nothing depends on it."""
-        try:
-            keys = (await self._rpc.call("key/list", what="list keys")).decode(_Keys).keys
-            if self._key not in {key.name for key in keys}:
-                await self._rpc.call(
-                    "key/gen", {"arg": self._key, "type": "ed25519"}, what="make a key", repeat=False
-                )
-            params = {
-                "arg": f"/ipfs/{root}", "key": self._key, "resolve": "false", "allow-offline": "true",
-                "lifetime": "48h", "ttl": "5m", "timeout": f"{max(1, int(self._patience))}s",
-            }  # fmt: skip
-            await self._rpc.call("name/publish", params, what="move the alias", stall=self._patience + 30)
-        except ProviderError as error:
-            _log.warning("kubo: the alias %s does not point at %s: %s", self._key, root, error)
+        """Move the alias. Raises ProviderError; nothing depends on it."""
+        keys = (await self._rpc.call("key/list", what="list keys")).decode(_Keys).keys
+        if self._key not in {key.name for key in keys}:
+            await self._rpc.call(
+                "key/gen", {"arg": self._key, "type": "ed25519"}, what="make a key", repeat=False
+            )
+        params = {
+            "arg": f"/ipfs/{root}", "key": self._key, "resolve": "false", "allow-offline": "true",
+            "lifetime": "48h", "ttl": "5m", "timeout": f"{max(1, int(self._patience))}s",
+        }  # fmt: skip
+        await self._rpc.call("name/publish", params, what="move the alias", stall=self._patience + 30)
 
 
 def _label(name: str) -> str:

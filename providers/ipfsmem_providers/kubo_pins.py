@@ -2,8 +2,8 @@
 
 A pin's name is a list of entries, `<name>@<milliseconds>`, with commas between, so that one root can stand under
 several names and each knows when it was made. Whatever else is in a pin's name is left as it is, and a pin that
-somebody else named exactly so counts, without a time. js-ipfs keeps the same text in a pin's metadata. Nothing here
-moves blocks.
+somebody else named exactly so counts, without a time. A pin that had no name when ours was added keeps an empty entry
+in front, so that it stays when ours goes. js-ipfs keeps the same text in a pin's metadata. Nothing here moves blocks.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _NAME_MAX: Final = 255
 _LIST_MAX: Final = 256 * 1024 * 1024
 #: Attempts to give a pin its name while others do the same.
 _TRIES: Final = 3
+#: Since this version of Kubo a second `pin/add` gives a pin another name.
+_RENAMES: Final = (0, 35)
 _META: Final = "ipfsmem"
 _ENTRY: Final = re.compile(r"([^@,]*)@(\d{1,15})")
 _PLAIN: Final = " !\"#$&'()*+-./:;<=>?[\\]^_`{|}~"
@@ -47,29 +49,28 @@ class Pins:
         """`patience`: seconds that a pin may take."""
         self._rpc = rpc
         self._patience = patience
-        self._fresh: set[CID] = set()  #: imported just now and not pinned before, so without a name
 
     async def text_of(self, root: CID) -> str | None:
-        """The entries of a pinned root, None when it is not pinned. Kubo does not tell them here: "" is unknown."""
+        """The entries of a pinned root, None when it is not pinned."""
+        params = {"arg": str(root), "type": "recursive", "names": "true"}
         try:
-            answer = await self._rpc.call(
-                "pin/ls", {"arg": str(root), "type": "recursive"}, what="look at a pin"
-            )
+            answer = await self._rpc.call("pin/ls", params, what="look at a pin")
         except CommandFailed as error:
             if error.absent:
                 return None
             raise
-        return "".join(map(_text, (answer.decode(_Line).keys or {}).values()))
+        told = "".join(map(_text, (answer.decode(_Line).keys or {}).values()))
+        if told or await self._rpc.is_js():
+            return told
+        return (await self._all()).get(
+            root
+        )  # before 0.37 a question for one pin was answered without its name
 
-    async def name_at_once(self, root: CID, before: str, name: str, now: int) -> None:
-        """Pin a root of `before` entries under one name more; `add` sees afterwards whether that came about."""
-        await self._set(root, before if _time(before, name) is not None else _more(root, before, name, now))
-
-    def imported(self, root: CID) -> None:
-        """Say that a root was pinned just now by an import, without a name."""
-        if len(self._fresh) > 1000:
-            self._fresh.clear()
-        self._fresh.add(root)
+    async def name_at_once(self, root: CID, name: str, now: int) -> None:
+        """Pin a root under one name more; `add` sees afterwards whether that came about."""
+        before = await self.text_of(root)
+        if before is None or _time(before, name) is None:
+            await self._set(root, _more(root, before, name, now))
 
     async def add(self, root: CID, name: str, now: int) -> Pin:
         """The pin of a root under a name, made at `now` (milliseconds) if there is none."""
@@ -85,28 +86,31 @@ class Pins:
 
     async def _add(self, root: CID, name: str, now: int) -> tuple[Pin, dict[CID, str]]:
         """The pin, and what the node lists under that name."""
-        before = ""
-        if root in self._fresh:
-            self._fresh.discard(root)
-        else:
-            known, listed = await self._find(root, name)
-            if known is not None:
-                return known, listed
-            before = (await self._all()).get(root, "")
-        text = _more(root, before, name, now)
-        await self._set(root, text)
+        known, listed = await self._find(root, name)
+        if known is not None:
+            return known, listed
+        before = await self.text_of(root)
+        await self._set(root, _more(root, before, name, now))
         made, listed = await self._find(root, name)
         for _ in range(_TRIES):
-            if made is not None or await self.text_of(root) is None:
+            before = "" if made is not None else await self.text_of(root)
+            if made is not None or before is None:
                 break
-            # Older nodes keep the first name, js-ipfs the first metadata.
-            await self._remove(root)
+            # Older nodes keep the first name, js-ipfs the first metadata; or somebody else named it at the same moment.
+            text = before if _time(before, name) is not None else _more(root, before, name, now)
+            if not await self._rpc.at_least(*_RENAMES):
+                await self._remove(root)
             await self._set(root, text)
             made, listed = await self._find(root, name)
         if made is None and not await self._rpc.is_js() and not await self._rpc.at_least(0, 29):
             raise ProviderRefused(
                 f"{await self._rpc.version()} does not keep the names of pins",
                 hint="Pins have names since Kubo 0.29. Update the node.",
+            )
+        if made is None and before == "":
+            raise ProviderRefused(
+                f"the node at {self._rpc.http.redact(self._rpc.url)} pins {root} and does not tell the pin's name",
+                hint="IPFS Cluster's proxy is such a node. Name the RPC of a Kubo itself, as kubo:http://127.0.0.1:5001.",
             )
         if made is None:
             raise self._rpc.http.unavailable(
@@ -133,7 +137,6 @@ class Pins:
             return
         wanted = _quoted(pin.name)
         rest = [entry for entry in _split(text) if entry != pin.name and _name(entry) != wanted]
-        self._fresh.discard(pin.cid)
         if not rest:
             await self._remove(pin.cid)
             return
@@ -196,8 +199,9 @@ def _join(entries: list[str]) -> str:
     return ",".join(entries)
 
 
-def _more(root: CID, before: str, name: str, now: int) -> str:
-    text = _join([*_split(before), f"{_quoted(name)}@{now}"])
+def _more(root: CID, before: str | None, name: str, now: int) -> str:
+    kept = [] if before is None else _split(before) or [""]
+    text = _join([*kept, f"{_quoted(name)}@{now}"])
     if len(text.encode()) > _NAME_MAX:
         raise ProviderRefused(f"{root} has so many names at this node that {name!r} finds no room")
     return text

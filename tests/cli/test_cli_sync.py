@@ -25,6 +25,21 @@ def test_two_devices_end_on_one_root(sealed: Cli, second: Cli) -> None:
     assert "Nothing to publish" in sealed.ok("sync").out
 
 
+def test_p7_what_goes_out_after_an_outage_is_said(sealed: Cli, tmp_path: Path) -> None:
+    """Finding P7: a provider that was away gets what it missed, and the sync does not say "Nothing to publish"."""
+    other = tmp_path / "other"
+    other.mkdir()
+    sealed.ok("providers", "add", str(other))
+    sealed.ok("sync")
+    shutil.rmtree(other)
+    sealed.ok("write", "tone", "--body", "direct")
+    assert "Published bafy" in sealed.ok("sync").out
+    other.mkdir()
+    out = sealed.ok("sync").out
+    assert "that a provider lacked" in out and "Nothing to publish" not in out
+    assert "Nothing to publish" in sealed.ok("sync").out
+
+
 def test_status_says_what_waits(sealed: Cli) -> None:
     assert "nothing waits" in sealed.ok("status").out
     sealed.ok("write", "tone", "--body", "direct")

@@ -1,13 +1,16 @@
 """A stand-in for today's Kubo, as far as the `kubo` provider speaks to it; the real program cannot be installed by a test.
 
-It follows Kubo's documentation and source: one name a pin, a second `pin/add` renames it, `pin/ls` with an argument
-tells no names, `name` filters by a part, errors are 500 with JSON, `name/put` refuses what is not greater. Older
-versions lack what they lacked. Nothing is a node here: no network, no collection.
+It follows Kubo's documentation and source, clause by clause as docs/PROVIDERS.md lists them: one name a pin, a second
+`pin/add` renames it, an import that pins takes the name away, `name` filters by a part, errors are 500 with JSON,
+`name/put` refuses what is not greater, and `name/get` and `name/put` ask the network first, which takes as long as a
+test says. Older versions lack what they lacked. Nothing is a node here: no collection, and the network is a dictionary.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from typing import Any
 
 from aiohttp import web
@@ -20,6 +23,8 @@ from ipfsmem.sync import ipns
 from ipfsmem.testing import SimCloud
 from tests.servers.faults import Faults
 
+_BLOCK_MAX = 2 << 20
+
 
 class FakeKubo:
     """What the node holds; `app()` serves it. `requests` lists commands in order."""
@@ -30,7 +35,10 @@ class FakeKubo:
         self.authorization = authorization
         self.cloud = SimCloud()
         self.pins: dict[CID, str] = {}
-        self.records: dict[str, bytes] = {}
+        self.records: dict[str, bytes] = {}  #: in the node's own store
+        self.network: dict[str, bytes] = {}  #: in the DHT
+        self.delay = 0.0  #: seconds that a question to the DHT, or a put, takes
+        self.nameless = False  #: as IPFS Cluster's proxy: takes names of pins and tells none
         self.keys = ["self"]
         self.published: list[tuple[str, str]] = []
         self.requests: list[str] = []
@@ -70,13 +78,21 @@ class FakeKubo:
 
     async def _dag_import(self, request: web.Request) -> web.StreamResponse:
         reader = read_car(await _file(request))
-        self.cloud.blocks.update(reader)
-        lines = []
-        for root in reader.roots:
+        blocks = dict(reader)
+        if request.query.get("allow-big-block") != "true" and any(
+            len(b) > _BLOCK_MAX for b in blocks.values()
+        ):
+            raise _Failed("produced block is over 2MiB: big blocks can't be exchanged with other peers")
+        self.cloud.blocks.update(blocks)
+        lines: list[dict[str, Any]] = []
+        for root in reader.roots if request.query.get("pin-roots", "true") == "true" else ():
             problem = self._missing(root)
             if not problem:
-                self.pins.setdefault(root, "")
+                self.pins[root] = "" if self.number >= (0, 35) else self.pins.get(root, "")
             lines.append({"Root": {"Cid": {"/": str(root)}, "PinErrorMsg": problem}})
+        if request.query.get("stats") == "true":
+            size = sum(map(len, blocks.values()))
+            lines.append({"Stats": {"BlockCount": len(blocks), "BlockBytesCount": size}})
         return web.Response(text="".join(json.dumps(line) + "\n" for line in lines))
 
     async def _dag_export(self, request: web.Request) -> web.StreamResponse:
@@ -119,9 +135,12 @@ class FakeKubo:
             root = self._argument(request)
             if root not in self.pins:
                 raise _Failed(f"path '/ipfs/{root}' is not pinned")
-            return web.json_response({"Keys": {str(root): {"Type": "recursive", "Name": ""}}})
+            told = request.query.get("names") == "true" and self.number >= (0, 37) and not self.nameless
+            return web.json_response(
+                {"Keys": {str(root): {"Type": "recursive", "Name": self.pins[root] if told else ""}}}
+            )
         part = request.query.get("name", "")
-        named = bool(part) or request.query.get("names") == "true"
+        named = (bool(part) or request.query.get("names") == "true") and not self.nameless
         rows = [
             {"Cid": str(root), "Type": "recursive", **({"Name": name} if named and name else {})}
             for root, name in self.pins.items()
@@ -131,11 +150,17 @@ class FakeKubo:
 
     async def _name_put(self, request: web.Request) -> web.StreamResponse:
         name, record = request.query["arg"], await _file(request)
+        if not record:
+            raise _Failed("record is empty")
+        if len(record) > ipns.MAX_RECORD:
+            raise _Failed(
+                f"record exceeds maximum size of {ipns.MAX_RECORD} bytes, use --force to skip size check"
+            )
         try:
             offered = ipns.verify_record(name, record)
         except SignatureError:
             raise _Failed("record validation failed: signature verification failed") from None
-        known = self.records.get(name)
+        known = await self._routed(request, name)
         if known is not None and known != record:
             sequence = ipns.parse_record(known).sequence
             if sequence >= offered.sequence:
@@ -144,13 +169,34 @@ class FakeKubo:
                     "use 'ipfs name put --force' to skip this check"
                 )
         self.records[name] = record
+        if request.query.get("offline") != "true":
+            await self._asks(request)
+            self.network[name] = record
         return web.json_response({"Name": name, "Value": offered.value})
 
     async def _name_get(self, request: web.Request) -> web.StreamResponse:
-        record = self.records.get(request.query["arg"])
+        record = await self._routed(request, request.query["arg"])
         if record is None:
             raise _Failed("routing: not found")
         return web.Response(body=record, content_type="application/vnd.ipfs.ipns-record")
+
+    async def _routed(self, request: web.Request, name: str) -> bytes | None:
+        """The best record: the node's own store's, and that of the network unless it is told to stay offline."""
+        found = [self.records.get(name)]
+        if request.query.get("offline") != "true":
+            await self._asks(request)
+            found.append(self.network.get(name))
+        there = [ipns.parse_record(record) for record in found if record is not None]
+        best = max(there, key=ipns.order, default=None)
+        return best.encoded if best is not None else None
+
+    async def _asks(self, request: web.Request) -> None:
+        """The network takes its time, up to the `timeout` of the request."""
+        match = re.fullmatch(r"(\d+)s", request.query.get("timeout", ""))
+        most = float(match[1]) if match else self.delay
+        await asyncio.sleep(min(self.delay, most))
+        if self.delay > most:
+            raise _Failed("context deadline exceeded")
 
     async def _key_list(self, request: web.Request) -> web.StreamResponse:
         return web.json_response({"Keys": [{"Name": name, "Id": f"k51{name}"} for name in self.keys]})
@@ -160,6 +206,7 @@ class FakeKubo:
         return web.json_response({"Name": request.query["arg"], "Id": "k51"})
 
     async def _name_publish(self, request: web.Request) -> web.StreamResponse:
+        await self._asks(request)
         self.published.append((request.query["key"], request.query["arg"]))
         return web.json_response({"Name": "k51", "Value": request.query["arg"]})
 
