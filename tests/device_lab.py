@@ -27,7 +27,7 @@ from ipfsmem.storage.layouts import SealedLayout
 from ipfsmem.storage.memories import Memories
 from ipfsmem.sync.ipns import parse_record
 from ipfsmem.sync.names import DEVICE_LIFE_MS, Names, pin_name
-from ipfsmem.sync.publish import prepare, send
+from ipfsmem.sync.publish import new_blocks, prepare, send
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
@@ -336,7 +336,13 @@ class Forger:
         await names.read(name)
         with replica.transaction():
             ready = prepare(replica, SealedLayout(), [], [])
-        await send(replica, provider, ready.root, (), pin_name(ROOT.head_public))
+        await send(
+            replica,
+            provider,
+            ready.root,
+            list(new_blocks(replica.db, ready.root, ())),
+            pin_name(ROOT.head_public),
+        )
         names.sign(device.sign_seed, device.sign_public, f"/ipfs/{ready.root}", DEVICE_LIFE_MS)
         await names.put([name])
         commit = ready.commit.commit

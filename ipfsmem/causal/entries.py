@@ -81,7 +81,7 @@ def card_entry(scope: str) -> str:
 
 def parse_entry(name: str) -> EntryName:
     """What an entry is called. Raises FormatError for what is no name of an entry."""
-    found = _parse(name.split("/"))
+    found = _parse(name)
     if found is None:
         raise FormatError(f"{name!r} is not the name of an entry")
     return found
@@ -96,19 +96,19 @@ def check_entry_name(name: str) -> str:
 
 def memory_name(name: str) -> MemoryName | None:
     """Scope and key of a memory's entry name, None for any other entry."""
-    found = _parse(name.split("/")) if name[:1] == _MEMORY else None
+    found = _parse(name) if name[:1] == _MEMORY else None
     return found if isinstance(found, MemoryName) else None
 
 
 def segment_name(name: str) -> SegmentName | None:
     """The parts of a segment's entry name, None for any other entry."""
-    found = _parse(name.split("/")) if name[:1] == _SEGMENT else None
+    found = _parse(name) if name[:1] == _SEGMENT else None
     return found if isinstance(found, SegmentName) else None
 
 
 def card_name(name: str) -> CardName | None:
     """The scope of a card's entry name, None for any other entry."""
-    found = _parse(name.split("/")) if name[:1] == _CARD else None
+    found = _parse(name) if name[:1] == _CARD else None
     return found if isinstance(found, CardName) else None
 
 
@@ -126,7 +126,9 @@ def entry_place(name: str) -> str:
     return f"{found.scope}/{place}" if found.scope else place
 
 
-def _parse(parts: list[str]) -> EntryName | None:
+@lru_cache(maxsize=1024)  # one write looks at its name several times
+def _parse(name: str) -> EntryName | None:
+    parts = name.split("/")
     first, count = parts[0], len(parts)
     if first == _MEMORY and count in (2, 3):
         scope = parts[1] if count == 3 else ""

@@ -330,6 +330,10 @@ class Database:
         self._bad.add(digest)
         return False
 
+    def is_damaged(self, digest: bytes) -> bool:
+        """Whether the row of a block was found not to hold what its digest says."""
+        return digest in self._bad
+
     def has_block(self, digest: bytes) -> bool:
         """Whether a block is here (its bytes are looked at when it is read)."""
         if digest in self._bad:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from ipfsmem.content.cid import CID
 from ipfsmem.replica.database import Database
 
 T = TypeVar("T")
@@ -39,7 +40,18 @@ def rows_where(db: Database, query: str, keys: Iterable[object]) -> list[tuple[A
 
 def blocks_here(db: Database, digests: Iterable[bytes]) -> set[bytes]:
     """Those of these blocks that this device keeps."""
-    return {row[0] for row in rows_where(db, "SELECT digest FROM blocks WHERE digest IN ({})", digests)}
+    return {
+        digest
+        for (digest,) in rows_where(db, "SELECT digest FROM blocks WHERE digest IN ({})", digests)
+        if not db.is_damaged(digest)
+    }
+
+
+def not_here(db: Database, cids: Iterable[CID]) -> list[CID]:
+    """Those of these blocks that this device does not keep, in their order; one that was found damaged is not kept."""
+    wanted = list(cids)
+    here = blocks_here(db, [cid.digest for cid in wanted])
+    return [cid for cid in wanted if cid.digest not in here]
 
 
 def read_blocks(db: Database, digests: Iterable[bytes]) -> dict[bytes, bytes]:

@@ -20,7 +20,7 @@ from ipfsmem.causal.view import in_view_order
 from ipfsmem.causal.whose import replaced_of
 from ipfsmem.errors import MembershipError, UsageError
 from ipfsmem.replica.many import mapped
-from ipfsmem.replica.others import keep_own, known_of, note_others, with_kept
+from ipfsmem.replica.others import any_others, keep_own, known_of, note_others, with_kept
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.scopes import open_scope
 from ipfsmem.replica.store import Frame
@@ -49,6 +49,8 @@ class Writing:
         self._scopes: set[str] = set()
         self._blocks: list[tuple[bytes, bytes]] = []
         self._bodies: dict[str | None, bytes] = {}
+        #: Whether a new text may be one of others that this device holds.
+        self._others = any_others(replica)
         mine = frame.seen.get(replica.device.id)
         self._published = mine.n if mine else 0
 
@@ -113,8 +115,12 @@ class Writing:
 
     def _of(self, entry: Entry, body: bytes, replaces: Sequence[str]) -> str:
         """Whose word a new text is, as far as this device can know."""
+        if not entry and not self._others:
+            return ""
         mine, digest = self._replica.is_mine, sha256(body).hexdigest()
-        return replaced_of(entry, replaces, digest, mine) or known_of(self._replica, entry, digest)
+        return replaced_of(entry, replaces, digest, mine) or (
+            known_of(self._replica, entry, digest) if self._others else ""
+        )
 
     def again(self, name: str, value: Value) -> str:
         """Write a text of the past beside what is there, with its clock and bases; its body must be at hand."""
@@ -198,6 +204,7 @@ class Writing:
             self._changes = dict(zip(self._changes, signed, strict=True))
             note_unscanned(self._replica, [name for name, entry in self._changes.items() if entry])
         note_others(self._replica, self._changes)
+        self._others = self._others or any_others(self._replica)
         keep_own(self._replica, self._before, self._changes)
         self._store.apply(self._changes, frame, self._blocks)
         self._changes, self._before, self._blocks, self._bodies = {}, {}, [], {}

@@ -13,6 +13,7 @@ from ipfsmem.errors import (
     MissingError,
     ProviderError,
 )
+from ipfsmem.replica.many import not_here
 from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
 from ipfsmem.sync.mending import mend
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
@@ -104,11 +105,12 @@ async def place_at(run: Run, provider: Provider, root: CID) -> CID:
         pinned = [pin for pin in await provider.pins(name) if pin.cid == root]
         sent = Sent(0, 0, root, pinned[0].handle) if pinned else None
     if sent is None:
-        known = _whole_there(run, provider)
-        await _fetch_tree(run, root, known)
+        known = _whole_there(run, provider) if can.partial_car else []
+        wanted = await _fetch_tree(run, root, known)
         others = root in run.heads or run.report.heads_joined > 0
+        ask = others or not known
         served = run.fetcher.served.get(provider.name, ())
-        sent = await send(run.replica, provider, root, known, name, others=others, served=served)
+        sent = await send(run.replica, provider, root, wanted, name, ask=ask, others=others, served=served)
     run.report.blocks_sent += sent.blocks
     run.report.bytes_sent += sent.bytes
     with run.replica.transaction():
@@ -131,18 +133,19 @@ def _whole_there(run: Run, provider: Provider) -> list[CID]:
     return [parse_cid(text) for (text,) in rows.fetchall()]
 
 
-async def _fetch_tree(run: Run, root: CID, known: Sequence[CID]) -> None:
-    """Fetch from wherever it can be had what this device lacks of a root that another one made."""
+async def _fetch_tree(run: Run, root: CID, known: Sequence[CID]) -> list[CID]:
+    """What a root has beside the trees of `known`. What this device lacks of it is fetched from wherever it can be had."""
     db = run.replica.db
     while True:
-        missing = [cid for cid in new_blocks(db, root, known) if not db.has_block(cid.digest)]
+        wanted = list(new_blocks(db, root, known))
+        missing = not_here(db, wanted)
         if not missing:
-            return
+            return wanted
         found, _ = await run.fetcher.some(missing)
         with run.replica.transaction():
             run.fetcher.keep()
         if not found:
-            return
+            return wanted
 
 
 async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> None:

@@ -8,7 +8,7 @@ and nothing is pinned or named of which a block is neither here nor there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,7 +21,7 @@ from ipfsmem.content.reader import Reader
 from ipfsmem.errors import MissingError
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.folders import add_file, add_folder, hold_what_came, let_go
-from ipfsmem.replica.many import read_blocks
+from ipfsmem.replica.many import not_here, read_blocks
 from ipfsmem.replica.replica import STRAY, Replica
 from ipfsmem.replica.store import Frame, located
 from ipfsmem.replica.writing import LOCAL_BODIES, seal_entry, sign_entry
@@ -316,30 +316,30 @@ async def send(
     replica: Replica,
     provider: Provider,
     root: CID,
-    known: Iterable[CID],
+    wanted: Sequence[CID],
     name: str,
     *,
+    ask: bool = True,
     others: bool = False,
     served: Collection[CID] = (),
 ) -> Sent:
-    """Send what the provider lacks of `root` and pin it under `name`. `known` are roots whose blocks it has.
+    """Send what the provider lacks of `root` and pin it under `name`. `wanted` are the blocks that may be lacking there.
 
-    `others`: another device made the root, or had a part in it: most of it will be there, so it is asked first, and an
-    object that can be had nowhere now keeps nothing back. `served`: blocks that the provider served a moment ago. Raises MissingError, with nothing pinned, when another
-    block is neither here nor there.
+    `ask`: some of it may be there, so the provider is asked first, as for many blocks in any case. `others`: another
+    device made the root, or had a part in it: an object that can be had nowhere now keeps nothing back. `served`: blocks
+    that the provider served a moment ago. Raises MissingError, with nothing pinned, when another block is neither here
+    nor there.
     """
     db = replica.db
     can = provider.capabilities
-    known = list(known) if can.partial_car else []
-    wanted = list(new_blocks(db, root, known))
     reused: set[CID] = set()
-    if can.has and can.partial_car and (others or not known or len(wanted) > _FEW):
+    if can.has and can.partial_car and (ask or len(wanted) > _FEW):
         reused.update(cid for cid in wanted if cid in served)
         asked = [cid for cid in wanted if cid not in reused]
         for start in range(0, len(asked), MAX_BATCH):
             reused |= await provider.has(asked[start : start + MAX_BATCH])
         wanted = [cid for cid in wanted if cid not in reused]
-    absent = [cid for cid in wanted if not db.has_block(cid.digest)]
+    absent = not_here(db, wanted)
     if absent:
         if not others or not set(absent).isdisjoint(live_set(db, root).structure):
             raise _incomplete(provider, root, absent)

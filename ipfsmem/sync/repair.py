@@ -30,7 +30,7 @@ from ipfsmem.sync.presence import (
     store,
 )
 from ipfsmem.sync.provider import Block, Provider
-from ipfsmem.sync.publish import leave_out, send
+from ipfsmem.sync.publish import leave_out, new_blocks, send
 from ipfsmem.sync.run import Run
 
 #: Blocks sent together.
@@ -229,7 +229,9 @@ async def _send_tree(
         for pin in await provider.pins(pin_name(run.anchor)):
             if pin.cid == root:
                 await provider.unpin(pin)
-    sent = await send(run.replica, provider, root, (), pin_name(run.anchor))
+    sent = await send(
+        run.replica, provider, root, list(new_blocks(run.replica.db, root, ())), pin_name(run.anchor)
+    )
     known.sent += sent.bytes
     run.report.blocks_sent += sent.blocks
     run.report.bytes_sent += sent.bytes
