@@ -64,14 +64,19 @@ class Directory:
             raise LinkError(errno.ELOOP, "it is a link, or no folder", path)
         return Directory(path, None, known)
 
-    def make(self, name: str) -> Directory:
+    def make(self, name: str, mode: int = 0o700) -> Directory:
         """`sub`, made when there is none."""
         try:
             return self.sub(name)
         except FileNotFoundError:
             with contextlib.suppress(FileExistsError):
-                os.mkdir(self._name(name), 0o700, dir_fd=self._fd)
+                os.mkdir(self._name(name), mode, dir_fd=self._fd)
             return self.sub(name)
+
+    def again(self) -> Directory:
+        """The same folder, open once more."""
+        fd = None if self._fd is None else os.dup(self._fd)
+        return Directory(self.path, fd, os.stat(self.path) if fd is None else os.fstat(fd))  # noqa: PTH116
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[Iterator[os.DirEntry[str]]]:
@@ -160,7 +165,7 @@ class Directory:
         try:
             flush(self._fd)
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # some shares cannot
                 raise
 
     def close(self) -> None:

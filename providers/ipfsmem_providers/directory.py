@@ -28,15 +28,7 @@ from ipfsmem.errors import ConfigError, FormatError, ProviderRefused, SealError
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers.directory_collect import Collector, Roots
-from ipfsmem_providers.directory_files import (
-    disk_errors,
-    gone,
-    make_folder,
-    names_in,
-    read_file,
-    sizes_in,
-    write_file,
-)
+from ipfsmem_providers.directory_files import Folder, disk_errors, gone
 from ipfsmem_providers.directory_packs import Packs, PackWriter
 from ipfsmem_providers.directory_pins import Pins
 
@@ -81,10 +73,10 @@ class DirectoryProvider:
             self._folder = Path(path).expanduser().absolute()
         except (RuntimeError, ValueError) as error:
             raise ConfigError(f"{path!r} is not a folder's path: {error}") from None
-        self._packs = Packs(self._folder / "packs")
+        self._packs = Packs(Folder(self._folder, "packs"))
         self._clock = clock
-        self._pins = Pins(self._folder / "pins", lambda: clock() // 1_000_000)
-        self._names = self._folder / "names"
+        self._pins = Pins(Folder(self._folder, "pins"), lambda: clock() // 1_000_000)
+        self._names = Folder(self._folder, "names")
         self._used = False
         if (settings or {}).get("create"):
             with disk_errors(self._folder):
@@ -204,11 +196,12 @@ class DirectoryProvider:
         with disk_errors(self._folder):
             if not self._folder.is_dir():
                 raise gone(self._folder)
-            if self._packs.folder.is_dir():
-                self._used = True
-            elif self._used:  # a mount point without its mount looks like an empty folder
-                raise gone(self._packs.folder)
-            return work(*args)
+            with self._packs.folder.kept(), self._pins.folder.kept(), self._names.kept():
+                if self._packs.folder.is_there():
+                    self._used = True
+                elif self._used:  # a mount point without its mount looks like an empty folder
+                    raise gone(self._packs.folder.path)
+                return work(*args)
 
     def _new_pack(self, root: CID) -> PackWriter:
         return PackWriter(self._packs.folder, root)
@@ -233,8 +226,8 @@ class DirectoryProvider:
     def _roots(self) -> Roots:
         """Every root that a pin or a name record keeps, whoever put it there."""
         named: set[CID] = set()
-        for file in names_in(self._names):
-            data = read_file(self._names / file, ipns.MAX_RECORD) if file.endswith(".ipns-record") else None
+        for file in self._names.names():
+            data = self._names.read(file, ipns.MAX_RECORD) if file.endswith(".ipns-record") else None
             if data is not None:
                 with contextlib.suppress(FormatError, SealError):
                     leads = ipns.split_value(ipns.verify_record(file.partition(".")[0], data).value)
@@ -243,14 +236,14 @@ class DirectoryProvider:
         return Roots(frozenset(self._pins.roots()), frozenset(named))
 
     def _listing(self) -> dict[str, int]:
-        pins = {f"pins/{name}": size for name, size in sizes_in(self._pins.folder).items()}
+        pins = {f"pins/{name}": size for name, size in self._pins.folder.sizes().items()}
         return self._packs.listing() | pins
 
     def _put_name(self, name: str, offered: ipns.Record) -> None:
-        make_folder(self._names)
+        self._names.make()
         best = self._best(name)
         if best is None or ipns.order(best) < ipns.order(offered):
-            write_file(self._names, f"{name}.{_tag(offered.encoded)}.ipns-record", offered.encoded)
+            self._names.write(f"{name}.{_tag(offered.encoded)}.ipns-record", offered.encoded)
         # Only what is less than something that is there is removed, so whoever else puts a record now, the greatest
         # stays.
         records = self._records(name)
@@ -258,16 +251,16 @@ class DirectoryProvider:
         for file, record in records.items():
             if best is not None and ipns.order(record) < ipns.order(best):
                 with contextlib.suppress(OSError):
-                    (self._names / file).unlink()
+                    self._names.unlink(file)
 
     def _best(self, name: str) -> ipns.Record | None:
         return ipns.select(self._records(name).values())
 
     def _records(self, name: str) -> dict[str, ipns.Record]:
         found = {}
-        for file in names_in(self._names):
+        for file in self._names.names():
             if file.startswith(f"{name}.") and file.endswith(".ipns-record"):
-                data = read_file(self._names / file, ipns.MAX_RECORD)
+                data = self._names.read(file, ipns.MAX_RECORD)
                 if data is not None:
                     with contextlib.suppress(FormatError, SealError):
                         found[file] = ipns.verify_record(name, data)

@@ -12,17 +12,16 @@ few; two devices at it at the same time do the same work twice.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import msgspec
 
 from ipfsmem.canonical import read_json
-from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW
+from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW, SHA2_256
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem_providers.directory_files import TEMPORARY, flush_folder, read_file, write_file
+from ipfsmem_providers.directory_files import TEMPORARY
 from ipfsmem_providers.directory_index import scan
 from ipfsmem_providers.directory_lost import LOST
 from ipfsmem_providers.directory_packs import GOING, MERGE_BYTES, Packs
@@ -74,8 +73,8 @@ class Collector:
         marked = [(name, size) for name, size in useless if name not in broken]
         for name, _ in marked:
             mark = msgspec.json.encode(_Mark(self._now))
-            write_file(self._packs.folder, f"{name[:64]}{GOING}", mark, flush=False)
-        flush_folder(self._packs.folder)
+            self._packs.folder.write(f"{name[:64]}{GOING}", mark, flush=False)
+        self._packs.folder.flush()
         return max(0, sum(size for _, size in marked) - kept)
 
     def remove(self, read: Callable[[], Roots]) -> int:
@@ -100,14 +99,14 @@ class Collector:
             if name not in broken and self._take_away(name, lambda: self._is_needed(name, roots, read)):  # noqa: B023
                 freed += packs.get(name, 0)
         self._packs.sweep(self._packs.names(), (self._now - DAY_MS) / 1000)
-        flush_folder(self._packs.folder)
+        self._packs.folder.flush()
         return max(0, freed - kept)
 
     def _due(self) -> list[str]:
         found = []
         for name in sorted(self._packs.going()):
             with contextlib.suppress(msgspec.DecodeError):
-                data = read_file(self._packs.folder / f"{name[:64]}{GOING}", _MARK_MAX)
+                data = self._packs.folder.read(f"{name[:64]}{GOING}", _MARK_MAX)
                 if data is not None and self._now - read_json(data, type=_Mark).since >= DAY_MS:
                     found.append(name)
         return found
@@ -116,8 +115,9 @@ class Collector:
         """Digests of everything in the trees of the roots. ProviderRefused where a folder of a tree is missing."""
         live: set[bytes] = set()
         level = {cid.multihash[2:]: cid for cid in roots.pinned}
-        here = self._packs.get([cid.multihash[2:] for cid in roots.named])
-        level |= {cid.multihash[2:]: cid for cid in roots.named if cid.multihash[2:] in here}
+        # Anybody can leave a record here, of any CID: what is not named by SHA-256 is nothing that is kept here.
+        named = {cid.digest: cid for cid in roots.named if cid.hash_code == SHA2_256}
+        level |= {digest: named[digest] for digest in self._packs.get(named)}
         while level:
             live.update(level)
             nodes = []
@@ -157,7 +157,7 @@ class Collector:
         return bool(places) and (dead * _WORTH >= total > 0 or all(p.digest not in live for p in places))
 
     def _age(self, name: str) -> int:
-        return self._now - (self._packs.folder / name).stat().st_mtime_ns // 1_000_000
+        return self._now - self._packs.folder.lstat(name).st_mtime_ns // 1_000_000
 
     def _rescue(
         self, leaving: list[tuple[str, int]], staying: list[tuple[str, int]], live: set[bytes]
@@ -172,7 +172,7 @@ class Collector:
             mine = needed & self._digests(name, size)
             if not mine:
                 continue
-            with contextlib.suppress(FormatError), (self._packs.folder / name).open("rb") as file:
+            with contextlib.suppress(FormatError), self._packs.folder.file(name, buffered=True) as file:
                 for section in scan(file):
                     if section.sound and section.digest in mine:
                         mine.discard(section.digest)
@@ -205,7 +205,7 @@ class Collector:
             return 0
         name = self._packs.write_merged(blocks)
         self._packs.forget(name)
-        return (self._packs.folder / name).stat().st_size
+        return self._packs.folder.lstat(name).st_size
 
     def _is_needed(self, name: str, known: Roots, read: Callable[[], Roots]) -> bool:
         """Whether a root that came since `known` was read needs a block of a pack that is out of sight."""
@@ -223,21 +223,21 @@ class Collector:
     def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
         """Remove a marked pack, unless somebody has written it anew just now, or has pinned what it holds."""
         folder = self._packs.folder
-        aside = folder / f"{TEMPORARY}{name}"
+        aside = f"{TEMPORARY}{name}"
         try:
-            os.replace(folder / name, aside)  # noqa: PTH105 - whoever writes it from now on writes another file
+            folder.replace(name, aside)  # whoever writes it from now on writes another file
         except FileNotFoundError:
             taken = False
         else:
-            taken = self._now - aside.stat().st_mtime_ns // 1_000_000 >= DAY_MS and not is_needed()
+            taken = self._now - folder.lstat(aside).st_mtime_ns // 1_000_000 >= DAY_MS and not is_needed()
             if taken:
-                aside.unlink()
+                folder.unlink(aside)
             else:
-                os.replace(aside, folder / name)  # noqa: PTH105
-        left = [GOING, LOST, ".idx"] if taken or not (folder / name).exists() else [GOING]
+                folder.replace(aside, name)
+        left = [GOING, LOST, ".idx"] if taken or name not in folder.names() else [GOING]
         for ending in left:
             with contextlib.suppress(OSError):
-                (folder / f"{name[:64]}{ending}").unlink()
+                folder.unlink(f"{name[:64]}{ending}")
         self._packs.forget(name)
         return taken
 

@@ -1,8 +1,10 @@
 """Files in a shared folder: written whole or not at all, and disk errors told in words.
 
 The folder may be a stick, a network share, or kept in step by some sync program, and other devices use it at the same
-moment. So every file is written beside its place, flushed and renamed. This module knows nothing of blocks or pins,
-and never follows a link that somebody left in the folder.
+moment. So every file is written beside its place, flushed and renamed. What somebody else put there is never trusted:
+`packs`, `pins` and `names` are used through open folders and single names, so that no link, in whatever moment it
+appears, leads anything elsewhere; only regular files are read, and a pipe is not waited for. The path of the shared
+folder itself is its user's, links on it are followed. This module knows nothing of blocks or pins.
 """
 
 from __future__ import annotations
@@ -12,17 +14,19 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.replica.directory import Directory, LinkError, open_directory
 
 TEMPORARY: Final = ".new-"
 _FULL: Final = frozenset((errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)))
 _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
-_BINARY: Final = getattr(os, "O_BINARY", 0)
-_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+#: What stands under a name that is no file: a link, a folder, a pipe, a socket or a device.
+_NO_FILE: Final = frozenset((errno.ELOOP, errno.EMLINK, errno.EISDIR, errno.ENXIO, errno.ENODEV))
 
 
 @contextlib.contextmanager
@@ -46,6 +50,11 @@ def unavailable(folder: Path, error: OSError) -> ProviderUnavailable:
         )
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises on some dead mounts
         return gone(folder)
+    if isinstance(error, LinkError) or error.errno == errno.ELOOP:
+        return ProviderUnavailable(
+            f"{error.filename} is in the way in folder {folder}: it is a link, or no folder, and links are not followed",
+            hint="Put a folder in its place, or name the folder that it leads to as the provider.",
+        )
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
         return ProviderUnavailable(
             f"{error.filename} is in the way in folder {folder}: it is not a folder",
@@ -62,14 +71,186 @@ def gone(folder: Path) -> ProviderUnavailable:
     )
 
 
+class Folder:
+    """`packs`, `pins` or `names` in a shared folder. Raises OSErrors; a folder that is not there is an empty one to who
+    reads. It is opened for each thing that is done in it, and not held: a stick must come out."""
+
+    def __init__(self, parent: Path, name: str) -> None:
+        self.parent = parent
+        self.path = parent / name
+        self._name = name
+        self._thread = threading.local()
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def beside(self, name: str) -> Folder:
+        """Another one in the same shared folder."""
+        return Folder(self.parent, name)
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """What this thread does until the end is done in one and the same open folder."""
+        if getattr(self._thread, "keeps", False):
+            yield
+            return
+        self._thread.keeps = True
+        try:
+            yield
+        finally:
+            opened, self._thread.opened = getattr(self._thread, "opened", None), None
+            self._thread.keeps = False
+            if opened is not None:
+                opened.close()
+
+    @contextlib.contextmanager
+    def opened(self, *, make: bool = False) -> Iterator[Directory]:
+        """It, open. Raises FileNotFoundError, unless it may be made; LinkError when it is a link or no folder."""
+        inside: Directory | None = getattr(self._thread, "opened", None)
+        if inside is not None:
+            yield inside
+            return
+        inside = self._open(make)
+        if getattr(self._thread, "keeps", False):
+            self._thread.opened = inside
+            yield inside
+            return
+        try:
+            yield inside
+        finally:
+            inside.close()
+
+    def _open(self, make: bool) -> Directory:
+        shared = open_directory(str(self.parent))
+        try:
+            try:
+                return shared.sub(self._name)
+            except FileNotFoundError:
+                if not make:
+                    raise
+            made = shared.make(self._name, 0o777)  # less the umask: other people's devices use it on a share
+            shared.sync()
+            return made
+        finally:
+            shared.close()
+
+    def is_there(self) -> bool:
+        """Whether there is such a folder."""
+        try:
+            with self.opened():
+                return True
+        except FileNotFoundError:
+            return False
+
+    def make(self) -> None:
+        """Make it when it is missing; its name is flushed too."""
+        with self.opened(make=True):
+            pass
+
+    def names(self) -> list[str]:
+        """Names of the regular files in it, links left out."""
+        with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
+            return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+        return []
+
+    def sizes(self, wanted: Callable[[str], bool] = bool) -> dict[str, int]:
+        """The regular files in it whose names are `wanted`, and their sizes in bytes."""
+        found = {}
+        with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    if wanted(entry.name) and entry.is_file(follow_symlinks=False):
+                        found[entry.name] = entry.stat(follow_symlinks=False).st_size
+        return found
+
+    def lstat(self, name: str) -> os.stat_result:
+        """What stands under a name; of a link the link. Raises FileNotFoundError."""
+        with self.opened() as inside:
+            return inside.lstat(name)
+
+    def file(self, name: str, *, buffered: bool = False) -> BinaryIO:
+        """A regular file, to be read. Raises FileNotFoundError when there is none, or something that is no file."""
+        with self.opened() as inside:
+            try:
+                fd = inside.open(name, os.O_RDONLY)
+            except OSError as error:
+                if error.errno in _NO_FILE or (os.name == "nt" and isinstance(error, PermissionError)):
+                    raise FileNotFoundError(errno.ENOENT, "no file", str(self.path / name)) from None
+                raise
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise FileNotFoundError(errno.ENOENT, "no file", str(self.path / name))
+        return os.fdopen(fd, "rb") if buffered else os.fdopen(fd, "rb", buffering=0)
+
+    def read(self, name: str, limit: int) -> bytes | None:
+        """All of a regular file of at most `limit` bytes; None when it is absent, larger, or something else."""
+        try:
+            file = self.file(name)
+        except FileNotFoundError:
+            return None
+        with file:
+            data = bytearray()
+            while piece := file.read(limit + 1 - len(data)):
+                data += piece
+        return bytes(data) if len(data) <= limit else None
+
+    def write(self, name: str, data: bytes, *, flush: bool = True) -> None:
+        """Write a small file whole, making this folder when it is missing.
+
+        Durably, unless `flush` is off: a cache need not wait for a slow medium.
+        """
+        file = NewFile(self)
+        try:
+            file.write(data)
+            file.place(name, flush=flush)
+        except BaseException:
+            file.drop()
+            raise
+        if flush:
+            self.flush()
+
+    def unlink(self, name: str) -> None:
+        """Remove a file, or a link. Raises FileNotFoundError."""
+        with self.opened() as inside:
+            inside.unlink(name)
+
+    def replace(self, name: str, new: str) -> None:
+        """Rename a file, over whatever has the new name."""
+        with self.opened() as inside:
+            inside.replace(name, inside, new)
+
+    def flush(self) -> None:
+        """Make renames in it durable, where the system has a way to."""
+        with contextlib.suppress(FileNotFoundError), self.opened() as inside:
+            inside.sync()
+
+    def sweep(self, oldest: float) -> None:
+        """Remove files in the making that a crash left behind: those last changed before `oldest` (seconds, 1970)."""
+        for name in self.names():
+            if name.startswith(TEMPORARY):
+                self.unlink_old(name, oldest)
+
+    def unlink_old(self, name: str, oldest: float) -> None:
+        """Remove a file that was last changed before `oldest`. Never fails."""
+        with contextlib.suppress(OSError):
+            if self.lstat(name).st_mtime < oldest:
+                self.unlink(name)
+
+
 class NewFile:
     """A file in the making: write, then `place` it under its name, or `drop` it. Nobody sees it before."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._path = folder / f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
-        # Mode 0666 less the umask: other people's devices read it on a share.
-        self._fd = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _BINARY, 0o666)
+    def __init__(self, folder: Folder) -> None:
+        """In `folder`, which is made when it is missing, and stays open: the file appears where it was begun."""
+        with folder.opened(make=True) as inside:
+            self._folder: Directory | None = inside.again()
+        self._name = f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
+        try:
+            # Mode 0666 less the umask: other people's devices read it on a share.
+            self._fd = self._folder.open(self._name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        except BaseException:
+            self._folder.close()
+            raise
 
     def write(self, data: bytes | bytearray) -> None:
         """Append all of `data`."""
@@ -82,106 +263,23 @@ class NewFile:
         if flush:
             os.fsync(self._fd)
         self._close()
-        os.replace(self._path, self._folder / name)  # noqa: PTH105 - hot enough, and str or Path alike
+        if self._folder is not None:
+            self._folder.replace(self._name, self._folder, name)
+            self._folder.close()
+            self._folder = None
 
     def drop(self) -> None:
         """Forget the file. Never fails: a leftover is cleaned up by a later compaction."""
         with contextlib.suppress(OSError):
             self._close()
-        with contextlib.suppress(OSError):
-            self._path.unlink()
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            with contextlib.suppress(OSError):
+                folder.unlink(self._name)
+            with contextlib.suppress(OSError):
+                folder.close()
 
     def _close(self) -> None:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
-
-
-def write_file(folder: Path, name: str, data: bytes, *, flush: bool = True) -> None:
-    """Write a small file whole, making `folder` (but not its parent) when it is missing.
-
-    Durably, unless `flush` is off: a cache need not wait for a slow medium.
-    """
-    make_folder(folder)
-    file = NewFile(folder)
-    try:
-        file.write(data)
-        file.place(name, flush=flush)
-    except BaseException:
-        file.drop()
-        raise
-    if flush:
-        flush_folder(folder)
-
-
-def make_folder(folder: Path) -> None:
-    """Make one folder in a folder that exists; its name is flushed too."""
-    if folder.is_dir():
-        return
-    folder.mkdir(exist_ok=True)
-    flush_folder(folder.parent)
-
-
-def flush_folder(folder: Path) -> None:
-    """Make renames in `folder` durable, where the system has a way to."""
-    if os.name == "nt":
-        return
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # some shares cannot flush folders
-            raise
-    finally:
-        os.close(fd)
-
-
-def sweep(folder: Path, oldest: float) -> None:
-    """Remove files in the making that a crash left behind: those last changed before `oldest` (seconds, 1970)."""
-    for name in names_in(folder):
-        if name.startswith(TEMPORARY):
-            with contextlib.suppress(OSError):
-                if (folder / name).stat().st_mtime < oldest:
-                    (folder / name).unlink()
-
-
-def read_file(path: Path, limit: int) -> bytes | None:
-    """All of a regular file of at most `limit` bytes; None when it is absent, larger, or something else."""
-    try:
-        fd = os.open(path, os.O_RDONLY | _BINARY | _NO_LINK)
-    except (FileNotFoundError, IsADirectoryError):
-        return None
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a pipe
-            return None
-        raise
-    with os.fdopen(fd, "rb", buffering=0) as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return None
-        data = bytearray()
-        while piece := file.read(limit + 1 - len(data)):
-            data += piece
-        return bytes(data) if len(data) <= limit else None
-
-
-def names_in(folder: Path) -> list[str]:
-    """Names of the regular files in `folder`, links left out; empty when there is no such folder."""
-    try:
-        with os.scandir(folder) as entries:
-            return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-    except FileNotFoundError:
-        return []
-
-
-def sizes_in(folder: Path) -> dict[str, int]:
-    """The regular files in `folder` and their sizes in bytes; empty when there is no such folder."""
-    found = {}
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                with contextlib.suppress(FileNotFoundError):
-                    if entry.is_file(follow_symlinks=False):
-                        found[entry.name] = entry.stat(follow_symlinks=False).st_size
-    except FileNotFoundError:
-        pass
-    return found

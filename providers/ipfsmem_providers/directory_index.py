@@ -4,22 +4,21 @@
 CRC-32 of all else (32 bit) | records, sorted: SHA-256 digest (32) | offset of the block's bytes (64 bit) | their
 length (32 bit). Big-endian. "ipmidx1-" at the start says that the pack was damaged when it was made. An index is a cache that anybody may have damaged or forged: it is made again from the
 pack when it does not fit, and whoever reads a block through it checks the block. It never decides what is stored.
+A sparse file can claim any size at no cost, so what is read of one at once is bounded.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 import struct
 import zlib
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from ipfsmem.content.cid import SHA2_256, read_cid
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, LimitError
+from ipfsmem_providers.directory_files import Folder
 
 _MAGIC: Final = b"ipmidx1\n"
 _MAGIC_DAMAGED: Final = b"ipmidx1-"
@@ -28,6 +27,10 @@ _RECORD: Final = struct.Struct(">32sQI")
 _SIZE: Final = _RECORD.size
 #: Indexes up to this size are read whole and checked when they are opened; larger ones are read where asked.
 _SMALL: Final = 1 << 20
+#: So much of a large one is read at once, in bytes: whole records.
+_PIECE: Final = _SIZE * 8192
+#: Larger ones are not kept in memory, in bytes.
+_KEPT: Final = _PIECE * 128
 #: Bytes that a block takes in a pack at least: its length and a CID with a SHA-256.
 _LEAST: Final = 35
 _HEADER_MAX: Final = 1 << 20
@@ -55,7 +58,8 @@ class Section(NamedTuple):
 class Index:
     """Digest to place, for one pack."""
 
-    def __init__(self, path: Path | None, head: bytes, body: bytes | None) -> None:
+    def __init__(self, folder: Folder | None, name: str, head: bytes, body: bytes | None) -> None:
+        """The index `name` in `folder`; without a folder it is in memory only."""
         fields = _HEAD.unpack(head)
         #: Whether the pack had blocks that are not named here, because they were not sound.
         self.damaged: bool = fields[0] == _MAGIC_DAMAGED
@@ -63,7 +67,8 @@ class Index:
         self._fan = (0, *fields[3:259])
         self._head_crc = zlib.crc32(head[:-4])
         self._crc: int = fields[259]
-        self._path = path
+        self._folder = folder
+        self._name = name
         self._body = body
 
     def find(self, wanted: Collection[bytes]) -> list[Place]:
@@ -71,10 +76,10 @@ class Index:
         if self._body is None and len(wanted) * 64 > self.count:
             self._load()
         body = self._body
+        if len(wanted) > self.count:
+            return [place for place in self.places() if place.digest in wanted]
         if body is None:
             return self._find_on_disk(wanted)
-        if len(wanted) > self.count:
-            return [Place(*record) for record in _RECORD.iter_unpack(body) if record[0] in wanted]
         found = []
         fan = self._fan
         for digest in wanted:
@@ -87,34 +92,64 @@ class Index:
         return found
 
     def places(self) -> Iterator[Place]:
-        """All of it; reads the whole index."""
-        if self._body is None:
-            self._load()
-        if self._body is None:
-            raise FileNotFoundError("the index changed while it was read")
-        return (Place(*record) for record in _RECORD.iter_unpack(self._body))
+        """All of it; reads the whole index. Raises FileNotFoundError when it is not what was opened."""
+        for piece in self._pieces():
+            yield from map(Place._make, _RECORD.iter_unpack(piece))
 
     def intact(self) -> bool:
-        """Whether the index is as it was written; reads all of it."""
-        if self._body is None:
-            self._load()
-        return self._body is not None and zlib.crc32(self._body, self._head_crc) == self._crc
+        """Whether the index is as it was written; reads all of it, or as much as shows that it is not."""
+        crc, before = self._head_crc, b""
+        try:
+            for piece in self._pieces():
+                # Each digest stands once, in order; holes of a sparse file end it here.
+                first, last = piece[:32], piece[-_SIZE:][:32]
+                if (before and first <= before) or (len(piece) > _SIZE and last <= first):
+                    return False
+                crc, before = zlib.crc32(piece, crc), last
+        except FileNotFoundError:
+            return False
+        return crc == self._crc
+
+    def _pieces(self) -> Iterator[bytes]:
+        """The records, whole ones at a time."""
+        self._load()
+        if self._body is not None:
+            yield self._body
+            return
+        if self._folder is None:
+            return
+        left = self.count * _SIZE
+        with self._folder.file(self._name, buffered=True) as file:
+            file.seek(_HEAD.size)
+            while left:
+                piece = file.read(min(left, _PIECE))
+                if not piece or len(piece) % _SIZE:
+                    raise FileNotFoundError("the index changed while it was read")
+                left -= len(piece)
+                yield piece
 
     def _load(self) -> None:
-        if self._path is not None:
-            with self._path.open("rb", buffering=0) as file:
+        """Keep the records in memory, unless there are too many."""
+        size = self.count * _SIZE
+        if self._body is None and self._folder is not None and size <= _KEPT:
+            with self._folder.file(self._name) as file:
                 file.seek(_HEAD.size)
-                body = file.read(self.count * _SIZE)
-            if len(body) == self.count * _SIZE:
-                self._body = body
+                body = file.read(size)
+            if len(body) != size:
+                raise FileNotFoundError("the index changed while it was read")
+            self._body = body
 
     def _find_on_disk(self, wanted: Collection[bytes]) -> list[Place]:
-        found = []
-        if self._path is None:
-            return []
-        with self._path.open("rb", buffering=0) as file:
+        found: list[Place] = []
+        if self._folder is None:
+            return found
+        with self._folder.file(self._name) as file:
             for digest in wanted:
                 start, end = self._fan[digest[0]], self._fan[digest[0] + 1]
+                while (end - start) * _SIZE > _PIECE:
+                    middle = (start + end) // 2
+                    file.seek(_HEAD.size + middle * _SIZE)
+                    start, end = (middle, end) if file.read(32) <= digest else (start, middle)
                 if start == end:
                     continue
                 file.seek(_HEAD.size + start * _SIZE)
@@ -144,21 +179,13 @@ def encode_index(places: Iterable[Place], pack_size: int, *, damaged: bool = Fal
 
 def decode_index(data: bytes) -> Index:
     """An index that was just made, in memory only."""
-    return Index(None, data[: _HEAD.size], data[_HEAD.size :])
+    return Index(None, "", data[: _HEAD.size], data[_HEAD.size :])
 
 
-def _opened(path: Path) -> BinaryIO:
-    """A file opened to be read, not waiting for one that is a pipe, and not through a link."""
-    extra = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    return os.fdopen(os.open(path, os.O_RDONLY | extra), "rb", buffering=0)
-
-
-def open_index(path: Path, pack_size: int) -> Index | None:
+def open_index(folder: Folder, name: str, pack_size: int) -> Index | None:
     """The index in a file, or None when there is none or it does not belong to a pack of `pack_size` bytes."""
     try:
-        with _opened(path) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return None
+        with folder.file(name) as file:
             data = file.read(_HEAD.size + _SMALL)
             size = file.seek(0, 2)
     except OSError:
@@ -173,7 +200,7 @@ def open_index(path: Path, pack_size: int) -> Index | None:
     if fan[-1] != count or fan != sorted(fan) or count * _LEAST > pack_size:
         return None
     whole = len(data) == size
-    index = Index(path, data[: _HEAD.size], data[_HEAD.size :] if whole else None)
+    index = Index(folder, name, data[: _HEAD.size], data[_HEAD.size :] if whole else None)
     return index if not whole or index.intact() else None
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 from ipfsmem.content.cid import CID, SHA2_256, parse_cid
 from ipfsmem.errors import FormatError
-from ipfsmem_providers.directory_files import read_file, write_file
+from ipfsmem_providers.directory_files import Folder
 
 LOST: Final = ".lost"
 #: More blocks of one pack than this are not noted: the pack is gone for good, and a note is read at every publish.
@@ -25,19 +24,19 @@ _FILE_MAX: Final = MOST * 128
 class Lost:
     """The notes of one folder. Methods block; what cannot be read is no note, what cannot be written is let be."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._read: dict[str, tuple[tuple[int, int, int], dict[bytes, CID]]] = {}
 
     def of(self, stem: str) -> dict[bytes, CID]:
         """What a pack lost, by digest. Looks at the file's times only when it was read before."""
-        path = self._folder / f"{stem}{LOST}"
+        name = f"{stem}{LOST}"
         try:
-            status = path.lstat()
+            status = self._folder.lstat(name)
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
             known = self._read.get(stem)
             if known is None or known[0] != stamp:
-                known = (stamp, _parse(read_file(path, _FILE_MAX) or b""))
+                known = (stamp, _parse(self._folder.read(name, _FILE_MAX) or b""))
                 self._read[stem] = known
         except OSError:
             self._read.pop(stem, None)
@@ -49,9 +48,9 @@ class Lost:
         lines = sorted(map(str, cids))[:MOST]
         with contextlib.suppress(OSError):  # a folder that cannot be written can still be read
             if lines:
-                write_file(self._folder, f"{stem}{LOST}", "".join(f"{line}\n" for line in lines).encode())
+                self._folder.write(f"{stem}{LOST}", "".join(f"{line}\n" for line in lines).encode())
             else:
-                (self._folder / f"{stem}{LOST}").unlink(missing_ok=True)
+                self._folder.unlink(f"{stem}{LOST}")
 
 
 def _parse(data: bytes) -> dict[bytes, CID]:

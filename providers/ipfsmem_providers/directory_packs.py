@@ -18,22 +18,13 @@ import logging
 import os
 import time
 from collections.abc import Collection
-from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from ipfsmem.content.car import header
 from ipfsmem.content.cid import CID, decode_cid, raw_cid, varint
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem_providers.directory_files import (
-    NewFile,
-    flush_folder,
-    make_folder,
-    names_in,
-    sizes_in,
-    sweep,
-    write_file,
-)
+from ipfsmem_providers.directory_files import Folder, NewFile
 from ipfsmem_providers.directory_index import (
     Index,
     Place,
@@ -60,8 +51,7 @@ _HEX: Final = frozenset("0123456789abcdef")
 class PackWriter:
     """One new pack: `add` blocks, `take` what is due to be written, `finish`, or `drop`."""
 
-    def __init__(self, packs: Path, root: CID) -> None:
-        make_folder(packs)
+    def __init__(self, packs: Folder, root: CID) -> None:
         self._packs = packs
         self._file = NewFile(packs)
         self._pending: list[bytes] = [header([root])]
@@ -111,19 +101,17 @@ class PackWriter:
         stem = self._hash.hexdigest()
         # The index first: a pack is never seen without one, and an index without a pack is nothing.
         index = encode_index(self._places.values(), self._size)
-        write_file(self._packs, f"{stem}.idx", index, flush=False)
+        self._packs.write(f"{stem}.idx", index, flush=False)
         try:
             self._file.place(f"{stem}.car")
         except OSError:
             with contextlib.suppress(OSError):
-                (self._packs / f"{stem}.idx").unlink()
+                self._packs.unlink(f"{stem}.idx")
             raise
         for ending in (GOING, LOST):
-            with contextlib.suppress(OSError):
-                (
-                    self._packs / f"{stem}{ending}"
-                ).unlink()  # somebody wants just this pack again, and it is whole
-        flush_folder(self._packs)
+            with contextlib.suppress(OSError):  # somebody wants just this pack again, and it is whole
+                self._packs.unlink(f"{stem}{ending}")
+        self._packs.flush()
         return f"{stem}.car"
 
     def drop(self) -> None:
@@ -134,7 +122,7 @@ class PackWriter:
 class Packs:
     """The packs of one folder. Methods block, may run in several threads and processes, and raise OSError."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self._indexes: dict[tuple[str, int], Index] = {}
         # When a pack was changed last at the time it was looked at closely.
@@ -144,38 +132,26 @@ class Packs:
 
     def names(self) -> dict[str, int]:
         """Packs and their sizes in bytes, largest first."""
-        found = []
-        try:
-            with os.scandir(self.folder) as entries:
-                for entry in entries:
-                    name = entry.name
-                    if len(name) != 68 or not name.endswith(".car") or not _HEX.issuperset(name[:64]):
-                        continue
-                    with contextlib.suppress(FileNotFoundError):
-                        if entry.is_file(follow_symlinks=False):
-                            found.append((entry.stat(follow_symlinks=False).st_size, name))
-        except FileNotFoundError:
-            return {}
+        found = [(size, name) for name, size in self.folder.sizes(wanted=_is_pack).items()]
         return {name: size for size, name in sorted(found, reverse=True)}
 
     def listing(self) -> dict[str, int]:
         """Packs and their sizes; another size for one that lost blocks, and none for one that is marked to go."""
-        files = sizes_in(self.folder)
+        files = self.folder.sizes()
         found = {}
         for name, size in files.items():
-            ours = len(name) == 68 and name.endswith(".car") and _HEX.issuperset(name[:64])
-            if ours and f"{name[:64]}{GOING}" not in files:
+            if _is_pack(name) and f"{name[:64]}{GOING}" not in files:
                 found[name] = size + files.get(f"{name[:64]}{LOST}", 0)
         return found
 
     def going(self) -> set[str]:
         """Packs that are marked to go, by the name of the pack."""
-        return {f"{name[:64]}.car" for name in names_in(self.folder) if _is_mark(name)}
+        return {f"{name[:64]}.car" for name in self.folder.names() if _is_mark(name)}
 
     def lacking(self) -> list[CID]:
         """What packs lost to damage and no pack has: nobody can read it until somebody sends it again."""
         lost: dict[bytes, CID] = {}
-        for name in names_in(self.folder):
+        for name in self.folder.names():
             if _is_mark(name, LOST):
                 lost |= self._lost.of(name[:64])
         here = self.has(lost) if lost else set()
@@ -256,7 +232,7 @@ class Packs:
         places = sorted((place for place in places if place.length <= BLOCK_MAX), key=_offset)
         sound: dict[bytes, bytes] = {}
         sha256 = hashlib.sha256
-        with (self.folder / name).open("rb", buffering=0) as file:
+        with self.folder.file(name) as file:
             i = 0
             while i < len(places):
                 start = places[i].offset
@@ -277,7 +253,7 @@ class Packs:
         """The index of a pack; None when the pack is gone."""
         index = self._indexes.get((name, size))
         if index is None:
-            index = open_index(self.folder / f"{name[:-4]}.idx", size)
+            index = open_index(self.folder, f"{name[:-4]}.idx", size)
             if index is None:
                 try:
                     return self._rebuild(name, size)
@@ -290,7 +266,7 @@ class Packs:
         """Whether the index of a pack was found wanting just now, and made again: it was damaged itself, or the pack
         was, and may have been put right since. Looks once at each pack, and again when its file was changed."""
         with contextlib.suppress(FileNotFoundError):
-            status = (self.folder / name).stat()
+            status = self.folder.lstat(name)
             changed = (status.st_mtime_ns, status.st_ctime_ns)
             if self._checked.get((name, size)) == changed:
                 return False
@@ -306,7 +282,7 @@ class Packs:
         places: dict[bytes, Place] = {}
         bad: dict[bytes, CID] = {}
         damaged = False
-        with (self.folder / name).open("rb") as file:
+        with self.folder.file(name, buffered=True) as file:
             try:
                 for section in scan(file):
                     if section.sound:
@@ -322,14 +298,14 @@ class Packs:
         index = decode_index(data)
         self._indexes[name, size] = index
         with contextlib.suppress(OSError):  # a folder that cannot be written can still be read
-            write_file(self.folder, f"{name[:-4]}.idx", data, flush=False)
+            self.folder.write(f"{name[:-4]}.idx", data, flush=False)
         return index
 
     def _note_lost(self, name: str, size: int, bad: dict[bytes, CID], sound: Collection[bytes]) -> None:
         """Note what a pack does not hold any more: sections that are `bad`, and what it held by its index so far."""
         stem = name[:64]
         noted = self._lost.of(stem)
-        before = self._indexes.get((name, size)) or open_index(self.folder / f"{stem}.idx", size)
+        before = self._indexes.get((name, size)) or open_index(self.folder, f"{stem}.idx", size)
         with contextlib.suppress(OSError):
             if before is not None and before.intact():
                 held = {place.digest for place in before.places()}
@@ -342,7 +318,7 @@ class Packs:
         if lost:
             _log.warning(
                 "%s is damaged: %d of its blocks cannot be read, for instance %s; a device that has them sends them again",
-                self.folder / name, len(lost), next(iter(lost.values())),
+                self.folder.path / name, len(lost), next(iter(lost.values())),
             )  # fmt: skip
         self._lost.note(stem, lost.values())
 
@@ -382,7 +358,7 @@ class Packs:
         for name, size in parts:
             sections: dict[bytes, tuple[bytes, str, int, int]] = {}
             try:
-                with (self.folder / name).open("rb") as file:
+                with self.folder.file(name, buffered=True) as file:
                     for section in scan(file):
                         if not section.sound:
                             raise FormatError(f"pack {name} is damaged")
@@ -400,8 +376,8 @@ class Packs:
         for name in whole:
             if name != merged:
                 with contextlib.suppress(OSError):  # gone already, or open elsewhere on Windows
-                    (self.folder / name).unlink()
-                    (self.folder / f"{name[:-4]}.idx").unlink()
+                    self.folder.unlink(name)
+                    self.folder.unlink(f"{name[:-4]}.idx")
 
     def index(self, name: str, size: int) -> Index | None:
         """The index of a pack, made anew when it is missing; None when the pack is gone."""
@@ -414,14 +390,14 @@ class Packs:
         """
         ordered = sorted(blocks)
         writer = PackWriter(self.folder, decode_cid(blocks[ordered[0]][0]))
-        files: dict[str, int] = {}
+        files: dict[str, BinaryIO] = {}
         try:
             for digest in ordered:
                 cid, name, offset, length = blocks[digest]
                 if name not in files:
-                    files[name] = os.open(self.folder / name, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+                    files[name] = self.folder.file(name)
                 try:
-                    writer.add(decode_cid(cid), _read_at(files[name], offset, length))
+                    writer.add(decode_cid(cid), _read_at(files[name].fileno(), offset, length))
                 except ProviderRefused as error:
                     raise FileNotFoundError(f"pack {name} changed while it was merged") from error
                 if writer.due > _SPAN:
@@ -431,19 +407,21 @@ class Packs:
             writer.drop()
             raise
         finally:
-            for fd in files.values():
-                os.close(fd)
+            for file in files.values():
+                file.close()
 
     def sweep(self, packs: dict[str, int], oldest: float) -> None:
         """Remove what a crash left behind: old files in the making, and old indexes and marks whose pack is gone."""
         for kind in ("packs", "pins", "names"):
-            sweep(self.folder.with_name(kind), oldest)
-        for name in names_in(self.folder):
+            self.folder.beside(kind).sweep(oldest)
+        for name in self.folder.names():
             ours = (len(name) == 68 and name.endswith(".idx")) or _is_mark(name) or _is_mark(name, LOST)
             if ours and f"{name[:64]}.car" not in packs:
-                with contextlib.suppress(OSError):
-                    if (self.folder / name).stat().st_mtime < oldest:
-                        (self.folder / name).unlink()
+                self.folder.unlink_old(name, oldest)
+
+
+def _is_pack(name: str) -> bool:
+    return len(name) == 68 and name.endswith(".car") and _HEX.issuperset(name[:64])
 
 
 def _is_mark(name: str, ending: str = GOING) -> bool:

@@ -14,7 +14,6 @@ import contextlib
 import functools
 import hashlib
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
@@ -24,7 +23,7 @@ from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.sync.provider import Pin
-from ipfsmem_providers.directory_files import flush_folder, read_file, sizes_in, write_file
+from ipfsmem_providers.directory_files import Folder
 
 LIST: Final = ".pins"
 ONE: Final = ".json"
@@ -54,14 +53,14 @@ class _List(NamedTuple):
 class Pins:
     """The pins of one folder; `now` gives milliseconds since 1970 UTC. Methods block and raise OSError."""
 
-    def __init__(self, folder: Path, now: Callable[[], int]) -> None:
+    def __init__(self, folder: Folder, now: Callable[[], int]) -> None:
         self.folder = folder
         self._now = now
         self._lists: dict[str, _List] = {}
 
     def add(self, root: CID, name: str) -> Pin:
         """List `root` under `name`; a pin that is there keeps its time."""
-        files = sizes_in(self.folder)
+        files = self.folder.sizes()
         handle = handle_of(root, name)
         known = self._one(handle) if handle in files else None
         if known is not None:
@@ -69,7 +68,7 @@ class Pins:
         for created in self._in_lists(files, (str(root), name)):
             return Pin(root, name, handle, created)
         pin = Pin(root, name, handle, self._now())
-        write_file(self.folder, handle, _line(str(root), name, pin.created))
+        self.folder.write(handle, _line(str(root), name, pin.created))
         if len(files) >= MAX_FILES:
             with contextlib.suppress(OSError):  # the pin is safe; the rest can be done another day
                 self._merge()
@@ -77,7 +76,7 @@ class Pins:
 
     def named(self, name: str) -> list[Pin]:
         """Pins with this name, newest first. Files that are no pins are passed over."""
-        files = sizes_in(self.folder)
+        files = self.folder.sizes()
         suffix = f".{_tag(name)}{ONE}"
         found: dict[CID, Pin] = {}
         for file in files:
@@ -98,20 +97,20 @@ class Pins:
         for cid, name in gone:
             handle = handle_of(parse_cid(cid), name)  # built, not taken: a handle could be any path
             with contextlib.suppress(FileNotFoundError):
-                (self.folder / handle).unlink()
-        for file in sizes_in(self.folder):
+                self.folder.unlink(handle)
+        for file in self.folder.sizes():
             known = self._list(file) if _is_list(file) else None
             if known is not None and not gone.isdisjoint(known.pins):
                 left = {key: at for key, at in known.pins.items() if key not in gone}
                 self._put_list(left)
-                (self.folder / file).unlink(missing_ok=True)
-        if self.folder.is_dir():
-            flush_folder(self.folder)
+                with contextlib.suppress(FileNotFoundError):
+                    self.folder.unlink(file)
+        self.folder.flush()
 
     def roots(self) -> set[CID]:
         """Every root that is listed under any name. Raises ProviderRefused when a list is damaged: nobody can say then."""
         found: set[CID] = set()
-        for file in sizes_in(self.folder):
+        for file in self.folder.sizes():
             if file.endswith(ONE):
                 # A pin file that cannot be read, such as the copy that a sync program made of it, still keeps its root.
                 with contextlib.suppress(FormatError):
@@ -120,7 +119,7 @@ class Pins:
                 known = self._list(file)
                 if _is_list(file) and not known.intact:
                     raise ProviderRefused(
-                        f"{self.folder / file} is damaged, so it is not known what is pinned; nothing was removed",
+                        f"{self.folder.path / file} is damaged, so it is not known what is pinned; nothing was removed",
                         hint="Sync all devices, so that each pins its root again, and remove that file.",
                     )
                 found.update(pin.cid for pins in known.by_name.values() for pin in pins)
@@ -128,7 +127,7 @@ class Pins:
 
     def _merge(self) -> None:
         """Put the smallest files into one list; each goes when that is in its place."""
-        files = sizes_in(self.folder)
+        files = self.folder.sizes()
         ours = sorted((size, file) for file, size in files.items() if _is_list(file) or _is_one(file))
         pins: dict[tuple[str, str], int] = {}
         merged: list[str] = []
@@ -155,15 +154,16 @@ class Pins:
         stays = self._put_list(pins)
         for file in merged:
             if file != stays:
-                (self.folder / file).unlink(missing_ok=True)
-        flush_folder(self.folder)
+                with contextlib.suppress(FileNotFoundError):
+                    self.folder.unlink(file)
+        self.folder.flush()
 
     def _put_list(self, pins: dict[tuple[str, str], int]) -> str:
         if not pins:
             return ""
         data = b"\n".join(sorted(_line(cid, name, at) for (cid, name), at in pins.items())) + b"\n"
         file = hashlib.sha256(data).hexdigest() + LIST
-        write_file(self.folder, file, data)
+        self.folder.write(file, data)
         self._lists[file] = _list_of(pins, intact=True)
         return file
 
@@ -178,9 +178,9 @@ class Pins:
         """A list; read once, as its name says what is in it."""
         known = self._lists.get(file)
         if known is None:
-            data = read_file(self.folder / file, 2 * _LIST_MAX)
+            data = self.folder.read(file, 2 * _LIST_MAX)
             if data is None:
-                return _list_of({}, intact=file not in sizes_in(self.folder))
+                return _list_of({}, intact=file not in self.folder.sizes())
             pins = {}
             for line in data.splitlines():
                 pin = _parsed(line)
@@ -192,7 +192,7 @@ class Pins:
         return known
 
     def _one(self, handle: str) -> Pin | None:
-        data = read_file(self.folder / handle, _PIN_MAX)
+        data = self.folder.read(handle, _PIN_MAX)
         read = _parsed(data) if data is not None else None
         if read is None:
             return None

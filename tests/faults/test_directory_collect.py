@@ -18,6 +18,7 @@ from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.memory import Memory
+from ipfsmem.replica.directory import Directory
 from ipfsmem.replica.replica import World
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.sync.ipns import make_record
@@ -225,20 +226,20 @@ def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
     stick.collect()
     assert list((stick.folder / "packs").glob("*.going"))
     stick.later(1.1)
-    real = os.replace
+    real = directory_files.Folder.replace
     pinned: list[bool] = []
 
-    def replaced(source: Any, target: Any) -> None:
-        if not pinned and str(source).endswith(".car") and ".new-" in str(target):
+    def replaced(folder: directory_files.Folder, name: str, new: str) -> None:
+        if not pinned and name.endswith(".car") and ".new-" in new:
             pinned.append(True)
             if moment == "after":
-                real(source, target)
+                real(folder, name, new)
                 stick.pin(old)
                 return
             stick.pin(old)
-        real(source, target)
+        real(folder, name, new)
 
-    monkeypatch.setattr(directory_collect.os, "replace", replaced)
+    monkeypatch.setattr(directory_files.Folder, "replace", replaced)
     stick.collect()
     assert pinned and stick.whole(OLD) and stick.whole(NEW)
     stick.unpin(old)
@@ -315,7 +316,8 @@ def test_an_index_that_lies_is_no_proof(stick: Stick) -> None:
     stick.pin(stick.put(kept))
     stick.pin(stick.put(NEW))
     liar = max(stick.folder.glob("packs/*.car"), key=lambda p: p.stat().st_mtime_ns)
-    index = open_index(liar.with_suffix(".idx"), liar.stat().st_size)
+    packs = directory_files.Folder(stick.folder, "packs")
+    index = open_index(packs, liar.with_suffix(".idx").name, liar.stat().st_size)
     assert index is not None
     leaf = next(cid for cid, data in build_tree(kept).blocks if data == kept["keep"])
     places = [*index.places(), Place(leaf.multihash[2:], 100, 3000)]
@@ -351,7 +353,7 @@ def test_a_crash_at_any_step(stick: Stick, monkeypatch: pytest.MonkeyPatch, step
     def interrupted() -> None:
         with monkeypatch.context() as patch:
             patch.setattr(os, "replace", stops(os.replace))
-            patch.setattr(Path, "unlink", stops(Path.unlink))
+            patch.setattr(Directory, "unlink", stops(Directory.unlink))
             patch.setattr(os, "fsync", stops(os.fsync))
             patch.setattr(directory_files.NewFile, "drop", lambda self: None)
             try:

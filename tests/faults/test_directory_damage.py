@@ -22,6 +22,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.errors import ProviderError, ProviderUnavailable
+from ipfsmem.replica import directory
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block
@@ -381,6 +382,7 @@ def test_the_disk_says_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call:
 
     with monkeypatch.context() as patch:
         patch.setattr(directory_files, "os", Broken())
+        patch.setattr(directory, "os", Broken())
         for work in (
             provider.put_car(CIDS[0], BLOCKS, name="n"),
             provider.pin(CIDS[0], "n"),
@@ -401,11 +403,11 @@ def test_the_disk_says_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call:
 def test_a_truly_full_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.open
 
-    def full(path: Any, flags: int, mode: int = 0o777) -> int:
+    def full(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         if flags & os.O_CREAT:
-            real(path, flags, mode)
+            os.close(real(path, flags, mode, dir_fd=dir_fd))
             return real("/dev/full", os.O_WRONLY)
-        return real(path, flags, mode)
+        return real(path, flags, mode, dir_fd=dir_fd)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", full)
@@ -422,10 +424,10 @@ def test_a_folder_that_cannot_be_written_is_still_read(
     pack.with_suffix(".idx").unlink()
     real = os.open
 
-    def read_only(path: Any, flags: int, mode: int = 0o777) -> int:
+    def read_only(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
             raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
-        return real(path, flags, mode)
+        return real(path, flags, mode, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", read_only)
     assert has_all(tmp_path) == set(CIDS)
@@ -487,7 +489,7 @@ def test_merging_the_same_set_gives_the_same_file_and_never_removes_it(
     for name, order in (("a", BLOCKS[:6]), ("b", BLOCKS[5::-1])):
         folder = tmp_path / name
         folder.mkdir()
-        packs = directory_packs.Packs(folder / "packs")
+        packs = directory_packs.Packs(directory_files.Folder(folder, "packs"))
         for item in order:
             writer = directory_packs.PackWriter(packs.folder, item[0])
             writer.add(*item)

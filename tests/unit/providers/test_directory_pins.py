@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ipfsmem_providers import directory_files
+from ipfsmem_providers.directory_files import Folder
 from ipfsmem_providers.directory_pins import LIST, MAX_FILES, Pins
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import ProviderRefused
+from ipfsmem.replica.directory import Directory
 
 NAME = "ipfsmem-0123456789abcdef"
 
@@ -25,7 +25,7 @@ def root(n: int) -> CID:
 
 def pins_in(folder: Path, start: int = 0) -> Pins:
     clock = iter(range(start, 10**9))
-    return Pins(folder, lambda: next(clock))
+    return Pins(Folder(folder.parent, folder.name), lambda: next(clock))
 
 
 @pytest.fixture
@@ -127,8 +127,8 @@ def test_killed_at_any_step_no_pin_is_lost(
             return step
 
         with monkeypatch.context() as patch:
-            patch.setattr(directory_files.os, "replace", counted(os.replace))
-            patch.setattr(Path, "unlink", counted(Path.unlink))
+            for call in ("replace", "unlink"):
+                patch.setattr(Directory, call, counted(getattr(Directory, call)))
             try:
                 run(pins)
                 done = True

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
+import tracemalloc
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from ipfsmem_providers.directory_index import encode_index, open_index
+from ipfsmem_providers import directory_index
+from ipfsmem_providers.directory_files import Folder
+from ipfsmem_providers.directory_index import Index, Place, encode_index
 
 GOOD = encode_index([(sha256(b"x").digest(), 40, 10)], 100)
+
+
+def open_index(path: Path, pack_size: int) -> Index | None:
+    return directory_index.open_index(Folder(path.parent.parent, path.parent.name), path.name, pack_size)
 
 
 def test_s8_a_pipe_named_like_an_index_is_none(tmp_path: Path) -> None:
@@ -37,8 +44,55 @@ def test_s8_a_link_is_no_index(tmp_path: Path) -> None:
 
 def test_s8_an_index_that_claims_more_blocks_than_the_pack_has_room_for(tmp_path: Path) -> None:
     """Finding S8: a sparse file that claimed 189 GB took 1.4 GB of memory."""
-    places = [(sha256(b"%d" % n).digest(), 40, 10) for n in range(3)]
+    places = [Place(sha256(b"%d" % n).digest(), 40, 10) for n in range(3)]
     for size, opens in ((105, True), (104, False)):
         path = tmp_path / f"{size}.idx"
         path.write_bytes(encode_index(places, size))
         assert (open_index(path, size) is not None) == opens
+
+
+@pytest.mark.parametrize("bucket", ["one", "all"])
+def test_s8_a_sparse_index_beside_a_sparse_pack_takes_no_memory(tmp_path: Path, bucket: str) -> None:
+    """Finding S8, on: where the pack is as hollow as its index, the claim fits, and a look read all of it at once."""
+    count = 50_000_000  # 2.2 GB that take a page on the disk
+    pack_size = count * 35
+    fan = [count if bucket == "one" or byte == 255 else (byte + 1) * count // 256 for byte in range(256)]
+    path = tmp_path / "sparse.idx"
+    with path.open("wb") as file:
+        file.write(directory_index._HEAD.pack(b"ipmidx1\n", pack_size, count, *fan, 0))
+        file.truncate(directory_index._HEAD.size + count * 44)
+    tracemalloc.start()
+    try:
+        index = open_index(path, pack_size)
+        assert index is not None
+        assert index.find([bytes(32), b"\x01" * 32, b"\xff" * 32]) in ([], [Place(bytes(32), 0, 0)])
+        assert not index.intact()
+        assert next(index.places()) == Place(bytes(32), 0, 0)
+        assert tracemalloc.get_traced_memory()[1] < 16_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_a_large_index_finds_what_a_small_one_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    """Read in pieces, and never kept whole, it says the same."""
+    places = sorted(Place(sha256(b"%d" % n).digest(), n, 10) for n in range(900))
+    path = tmp_path / "pack.idx"
+    path.write_bytes(encode_index(places, 100_000))
+    whole = open_index(path, 100_000)
+    monkeypatch.setattr(directory_index, "_SMALL", 0)
+    monkeypatch.setattr(directory_index, "_KEPT", 0)
+    monkeypatch.setattr(directory_index, "_PIECE", 44 * piece)
+    pieces = open_index(path, 100_000)
+    assert whole is not None and pieces is not None and pieces.intact() and list(pieces.places()) == places
+    absent = [sha256(b"no %d" % n).digest() for n in range(20)]
+    wanted = {place.digest for place in places[::70]} | set(absent)
+    assert sorted(pieces.find(wanted)) == sorted(whole.find(wanted)) == places[::70]
+    every = {place.digest for place in places} | set(absent)
+    assert sorted(pieces.find(every)) == places
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    assert not pieces.intact()

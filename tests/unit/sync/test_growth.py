@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from ipfsmem_providers import directory_pins
+from ipfsmem_providers.directory_files import Folder
 
 from ipfsmem.config import Keep
 from ipfsmem.replica.database import Database
@@ -28,14 +29,15 @@ def test_l17_a_sync_reads_and_sends_as_much_after_hundreds_of_commits(
     for n in range(40):
         a.write(f"k{n}", f"text {n}")
     lab.sync(a)
-    reads: list[Path] = []
-    real = directory_pins.read_file
+    reads: list[str] = []
+    real = Folder.read
 
-    def read_file(path: Path, limit: int) -> bytes | None:
-        reads.append(path)
-        return real(path, limit)
+    def read_file(folder: Folder, name: str, limit: int) -> bytes | None:
+        if folder.path.name == "pins":
+            reads.append(name)
+        return real(folder, name, limit)
 
-    monkeypatch.setattr(directory_pins, "read_file", read_file)
+    monkeypatch.setattr(Folder, "read", read_file)
     sent, read = [], []
     for n in range(COMMITS):
         lab.clock.advance(60)

@@ -1,0 +1,214 @@
+"""A shared folder that an enemy made: whatever stands in it, nothing outside of it is read, written or removed (S8)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.directory_files import NewFile
+
+from ipfsmem.content.cid import CID, ipns_name, raw_cid
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import ProviderError
+from ipfsmem.replica import directory
+from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.sync import ipns
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes")
+
+SEED = b"\x07" * 32
+NAME = ipns_name(ed25519_public(SEED))
+RECORD = ipns.make_record(SEED, "/ipfs/bafkqaaa", 2, datetime(2036, 1, 1, tzinfo=UTC))
+OLDER = ipns.make_record(SEED, "/ipfs/bafkqaaa", 1, datetime(2036, 1, 1, tzinfo=UTC))
+TREE = build_tree({"a": b"a" * 5000, "b": b"b" * 9000})
+WEEK = 7 * 86_400
+STEM = "1" * 64
+
+
+def block(n: int) -> tuple[CID, bytes]:
+    data = b"block %d" % n * 100
+    return raw_cid(sha256(data).digest()), data
+
+
+def work(provider: DirectoryProvider) -> list[str]:
+    """Everything that a provider can be asked for; what the errors said."""
+    said: list[str] = []
+
+    async def each() -> None:
+        pins = [await attempt(provider.pin(TREE.cid, "n"))]
+        for body in (
+            provider.put_car(TREE.cid, TREE.blocks, name="n"), provider.has([TREE.cid]), provider.get_blocks([TREE.cid]),
+            provider.listing(), provider.lacking(), provider.pins("n"), provider.put_name(NAME, RECORD),
+            provider.get_name(NAME), provider.collect(),
+        ):  # fmt: skip
+            await attempt(body)
+        await attempt(provider.unpin_all([pin for pin in pins if pin is not None]))
+
+    async def attempt(body: Any) -> Any:
+        try:
+            return await asyncio.wait_for(body, 20)
+        except ProviderError as error:
+            said.append(str(error))
+            return None
+
+    asyncio.run(each())
+    return said
+
+
+def everything_of_ours(where: Path) -> None:
+    """Files in a folder elsewhere under all the names that this provider gives or takes away, a week old."""
+    where.mkdir()
+    for name in (
+        f".new-{STEM}", f"{STEM}.idx", f"{STEM}.lost", f"{STEM}.going", f"{STEM}.pins", f"{STEM}.car",
+        f"{TREE.cid}.{sha256(b'n').hexdigest()[:16]}.json", f"{NAME}.{sha256(OLDER).hexdigest()[:16]}.ipns-record",
+    ):  # fmt: skip
+        (where / name).write_bytes(OLDER if name.endswith("record") else b'{"since":1}')
+        os.utime(where / name, (time.time() - WEEK,) * 2)
+
+
+def picture(where: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in where.rglob("*") if path.is_file()
+    }
+
+
+@pytest.fixture(params=[True, False], ids=["descriptors", "paths"])
+def systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where folders are held by descriptor, and as on Windows."""
+    monkeypatch.setattr(directory, "_BY_DESCRIPTOR", request.param)
+
+
+@pytest.mark.usefixtures("systems")
+@pytest.mark.parametrize("place", ["packs", "pins", "names"])
+def test_s8_a_link_in_place_of_a_folder_leads_nowhere(tmp_path: Path, place: str) -> None:
+    """Finding S8: files were written outside, and old foreign ones there deleted."""
+    outside, stick = tmp_path / "outside", tmp_path / "stick"
+    everything_of_ours(outside)
+    before = picture(outside)
+    stick.mkdir()
+    (stick / place).symlink_to(outside, target_is_directory=True)
+    said = work(DirectoryProvider(stick))
+    assert picture(outside) == before
+    assert any(f"{stick}{os.sep}{place} is in the way" in text and "link" in text for text in said)
+    # The folder itself is named by its user, and may be a link.
+    (stick / place).unlink()
+    (tmp_path / "my-stick").symlink_to(stick, target_is_directory=True)
+    assert work(DirectoryProvider(tmp_path / "my-stick")) == []
+
+
+@pytest.mark.parametrize("place", ["packs", "pins", "names"])
+def test_s8_a_link_that_appears_between_two_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """The folder is swapped for a link while a file in it is being made: that file appears where it was begun."""
+    outside, stick = tmp_path / "outside", tmp_path / "stick"
+    everything_of_ours(outside)
+    before = picture(outside)
+    stick.mkdir()
+    provider = DirectoryProvider(stick)
+    real = NewFile.place
+
+    def swapped(file: NewFile, name: str, *, flush: bool = True) -> None:
+        if (stick / place).is_dir() and not (stick / place).is_symlink():
+            (stick / place).rename(stick / f"{place}-away")
+            (stick / place).symlink_to(outside, target_is_directory=True)
+        real(file, name, flush=flush)
+
+    monkeypatch.setattr(NewFile, "place", swapped)
+    work(provider)
+    assert (stick / f"{place}-away").is_dir() and picture(outside) == before
+
+
+def as_pipe(path: Path, outside: Path) -> None:
+    os.mkfifo(path)
+
+
+def as_folder(path: Path, outside: Path) -> None:
+    path.mkdir()
+
+
+def as_socket(path: Path, outside: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one, contextlib.chdir(path.parent):
+        one.bind(path.name)  # the path of a socket has 100 characters at most
+
+
+def as_link(path: Path, outside: Path) -> None:
+    path.symlink_to(outside / "secret")
+
+
+def as_hollow(path: Path, outside: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+@pytest.mark.usefixtures("systems")
+@pytest.mark.parametrize("make", [as_pipe, as_folder, as_socket, as_link, as_hollow])
+def test_s8_what_is_no_file_under_every_name(tmp_path: Path, make: Callable[[Path, Path], None]) -> None:
+    """Finding S8: a pipe named like an index hung `recover`. The honest rest is read and written as ever."""
+    outside, stick = tmp_path / "outside", tmp_path / "stick"
+    outside.mkdir()
+    (outside / "secret").write_bytes(b"not yours")
+    stick.mkdir()
+    provider = DirectoryProvider(stick)
+    asyncio.run(provider.put_car(TREE.cid, TREE.blocks, name="n"))
+    asyncio.run(provider.pin(TREE.cid, "kept"))
+    asyncio.run(provider.put_name(NAME, OLDER))
+    (pack,) = (stick / "packs").glob("*.car")
+    for ending in ("car", "idx", "lost", "going"):
+        make(stick / "packs" / f"{STEM}.{ending}", outside)
+    for ending in ("lost", "going"):
+        make(pack.with_suffix(f".{ending}"), outside)
+    make(stick / "packs" / f".new-{STEM}", outside)
+    make(stick / "pins" / f"{TREE.cid}.{sha256(b'n').hexdigest()[:16]}.json", outside)
+    make(stick / "names" / f"{NAME}.{'2' * 16}.ipns-record", outside)
+    began = time.monotonic()
+    work(DirectoryProvider(stick))
+    assert time.monotonic() - began < 20
+    other = DirectoryProvider(stick)
+    blocks = asyncio.run(other.get_blocks([cid for cid, _ in TREE.blocks]))
+    assert blocks == dict(TREE.blocks)
+    assert [pin.cid for pin in asyncio.run(other.pins("kept"))] == [TREE.cid]
+    assert asyncio.run(other.get_name(NAME)) == RECORD
+    assert (outside / "secret").read_bytes() == b"not yours" and len(list(outside.iterdir())) == 1
+
+
+def test_s8_a_list_of_pins_that_is_no_file_keeps_what_it_may_name(tmp_path: Path) -> None:
+    """Nobody can say what a list holds that cannot be read, so nothing is removed."""
+    provider = DirectoryProvider(tmp_path)
+    asyncio.run(provider.put_car(TREE.cid, TREE.blocks, name="n"))
+    asyncio.run(provider.pin(TREE.cid, "n"))
+    with (tmp_path / "pins" / f"{STEM}.pins").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ProviderError, match="is damaged"):
+        asyncio.run(provider.collect())
+    assert [pin.cid for pin in asyncio.run(provider.pins("n"))] == [TREE.cid]
+
+
+def test_s8_a_pack_that_claims_more_than_it_has(tmp_path: Path) -> None:
+    """A hollow pack of a terabyte with one honest block at its beginning: the block is read, the rest ends it."""
+    provider = DirectoryProvider(tmp_path)
+    asyncio.run(provider.put_car(TREE.cid, TREE.blocks, name="n"))
+    (pack,) = (tmp_path / "packs").glob("*.car")
+    hollow = pack.with_name(f"{STEM}.car")
+    shutil.copy(pack, hollow)
+    with hollow.open("r+b") as file:
+        file.truncate(1 << 40)
+    pack.unlink()
+    pack.with_suffix(".idx").unlink()
+    began = time.monotonic()
+    assert asyncio.run(DirectoryProvider(tmp_path).get_blocks([TREE.cid])) == {
+        TREE.cid: dict(TREE.blocks)[TREE.cid]
+    }
+    assert asyncio.run(DirectoryProvider(tmp_path).has([block(1)[0]])) == set()
+    assert time.monotonic() - began < 20
