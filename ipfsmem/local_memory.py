@@ -403,7 +403,11 @@ class LocalMemory:
         if self._files is not None:
             self._files.forget(key, self._memories.scope)
         self._changed()
-        self.note("forgot", key=key, **({"reason": reason} if reason else {}))
+        # Nothing is noted in a scope that is forgotten, where texts that others wrote meanwhile may still go.
+        with self.replica.reading():
+            where = {"scope": self._memories.scope} if self._memories.forgotten() else {}
+        noted = self.scope("") if where else self
+        noted.note("forgot", **where, key=key, **({"reason": reason} if reason else {}))
         if self.mode == "local":
             erase(self.replica, self._memories, key)
         return True

@@ -123,7 +123,11 @@ class Writing:
         )
 
     def again(self, name: str, value: Value) -> str:
-        """Write a text of the past beside what is there, with its clock and bases; its body must be at hand."""
+        """Write a text of the past beside what is there, with its clock and bases; its body must be at hand.
+
+        Raises what `replica.scopes.open_scope` raises.
+        """
+        self._open(name)
         return self._set(name, self.entry(name), (), msgspec.structs.replace(value, s=""))
 
     def forget(self, name: str, replaces: Sequence[str]) -> str:
