@@ -67,28 +67,6 @@ def put_right(last: str, now_ms: int) -> str | None:
     return hlc(_clamp(now_ms))
 
 
-class Clock:
-    """A clock that remembers its last value; `last` is all of its state, to be stored and given back."""
-
-    __slots__ = ("last",)
-
-    def __init__(self, last: str = ZERO) -> None:
-        _number(last)
-        self.last = last
-
-    def tick(self, now_ms: int) -> str:
-        """The clock value for a new write (see next_hlc)."""
-        self.last = next_hlc(self.last, now_ms)
-        return self.last
-
-    def observe(self, seen: str, now_ms: int) -> None:
-        """Take note of a value that another device wrote (see observed)."""
-        self.last = observed(self.last, seen, now_ms)
-
-    def __repr__(self) -> str:
-        return f"Clock({self.last!r})"
-
-
 def _number(value: str) -> int:
     if not _is_hlc(value):
         raise FormatError(f"{value!r} is not a clock value of 16 hex digits")

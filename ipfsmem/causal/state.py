@@ -1,4 +1,4 @@
-"""Join, write, delete, forget on entries and states (format section 5): a causal map of multi-value registers under one
+"""Join, write and delete on entries and states (format section 5): a causal map of multi-value registers under one
 version vector. A dot disappears only when whoever replaced or deleted it had been shown it.
 
 Pure: every function returns new values. It checks no signature, opens no object and knows nothing of trees or commits;
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from ipfsmem.causal.value import (
-    FORGOTTEN,
     MAX_BASES,
     MAX_DOTS,
     Entry,
@@ -22,7 +21,6 @@ from ipfsmem.causal.value import (
     hash32,
     same_identity,
 )
-from ipfsmem.causal.value import dot as make_dot
 from ipfsmem.errors import FormatError, LimitError
 
 #: How far each device has counted, as far as we know: device id -> n.
@@ -39,25 +37,26 @@ class Clash(msgspec.Struct, frozen=True, order=True):
     theirs: str
 
 
-class Joined(msgspec.Struct, frozen=True):
-    """One entry after a join, and the dots under which the two sides hold different writes (ours were kept)."""
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One entry in which two states differ, as each side holds it; {} where it stands in only one."""
 
-    entry: Entry
-    clashes: tuple[str, ...] = ()
+    name: str
+    mine: Entry
+    theirs: Entry
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """The entries that a join changes, as they are after it; an empty one is gone. With `clashes` nothing may be kept."""
+
+    entries: dict[str, Entry]
+    clashes: tuple[Clash, ...] = ()
 
 
 class State(msgspec.Struct, frozen=True):
-    """A whole state in memory, for small ones and for tests; large ones live in a tree."""
+    """Counters and some entries of a state: those that a rule is about."""
 
     ctx: Ctx = msgspec.field(default_factory=dict)
     entries: dict[str, Entry] = msgspec.field(default_factory=dict)
-
-
-class JoinedState(msgspec.Struct, frozen=True):
-    """Two states as one. With `clashes` it must not be kept: theirs is held back."""
-
-    state: State
-    clashes: tuple[Clash, ...] = ()
 
 
 def covers(ctx: Mapping[str, int], dot: str) -> bool:
@@ -89,13 +88,6 @@ def seen_counts(seen: Mapping[str, Seen]) -> Ctx:
     return {dev: pair.n for dev, pair in seen.items()}
 
 
-def greater_location(dot: str, mine: Value, theirs: Value) -> Value:
-    """The choice when nobody can look at objects: a location before none, then the greater text."""
-    loc = max((mine.loc, theirs.loc), key=_loc_order)
-    base = max((mine.base, theirs.base), key=_loc_order)
-    return msgspec.structs.replace(mine, loc=loc, base=base)
-
-
 def location_chooser(passes: Callable[[Loc, str], bool], epoch_of: Callable[[str], int]) -> Choose:
     """The rule of the format: the location whose object passes; when both pass, the greater (epoch, EK id).
 
@@ -121,52 +113,46 @@ def location_chooser(passes: Callable[[Loc, str], bool], epoch_of: Callable[[str
     return choose
 
 
-def join_entry(
-    mine: Entry,
-    theirs: Entry,
-    my_ctx: Mapping[str, int],
-    their_ctx: Mapping[str, int],
-    choose: Choose = greater_location,
-) -> Joined:
-    """Join one entry; a side that lacks it passes {}. An empty result means that the entry is gone.
-
-    A dot stays when both sides have it, or when the other side's ctx does not cover it (format section 5).
+def clashes_of(changes: Iterable[Change]) -> list[Clash]:
+    """Where the two sides hold different writes under one dot: in one entry, or in two, since a dot names one write of one
+    entry. Sorted.
     """
-    clashes: list[str] = []
-    entry = _join(mine, theirs, my_ctx, their_ctx, choose, clashes)
-    return Joined(entry, tuple(clashes))
-
-
-def join_states(mine: State, theirs: State, choose: Choose = greater_location) -> JoinedState:
-    """Join two whole states: the same as joining each entry that differs, and the ctx."""
-    my_ctx, their_ctx = mine.ctx, theirs.ctx
-    ours, others = mine.entries, theirs.entries
-    entries = dict(ours)
-    clashes: list[Clash] = []
+    found: list[Clash] = []
     only_mine: dict[str, str] = {}
     only_theirs: dict[str, str] = {}
-    nothing: Entry = {}
-    changed = [name for name, entry in others.items() if ours.get(name) != entry]
-    changed += [name for name in ours if name not in others]
-    for name in changed:
-        a, b = ours.get(name, nothing), others.get(name, nothing)
-        twofold: list[str] = []
-        joined = _join(a, b, my_ctx, their_ctx, choose, twofold)
-        if joined:
-            entries[name] = joined
-        else:
-            entries.pop(name, None)
-        for dot in a:
-            if dot not in b:
+    for name, mine, theirs in ((change.name, change.mine, change.theirs) for change in changes):
+        for dot, value in mine.items():
+            other = theirs.get(dot)
+            if other is None:
                 only_mine[dot] = name
-        for dot in b:
-            if dot not in a:
-                only_theirs[dot] = name
-        if twofold:
-            clashes += [Clash(dot, name, name) for dot in twofold]
-    # One dot names one write of one entry, so the same dot in two entries is two identities.
-    clashes += [Clash(dot, only_mine[dot], only_theirs[dot]) for dot in only_mine.keys() & only_theirs.keys()]
-    return JoinedState(State(join_ctx(my_ctx, their_ctx), entries), tuple(sorted(clashes)))
+            elif not same_identity(value, other):
+                found.append(Clash(dot, name, name))
+        for dot in theirs.keys() - mine.keys():
+            only_theirs[dot] = name
+    found += [Clash(dot, only_mine[dot], only_theirs[dot]) for dot in only_mine.keys() & only_theirs.keys()]
+    return sorted(found)
+
+
+def join_changes(
+    changes: Sequence[Change],
+    my_ctx: Mapping[str, int],
+    their_ctx: Mapping[str, int],
+    choose: Callable[[str], Choose],
+) -> Joined:
+    """Join two states of which `changes` are all entries that differ; the ctxs are joined by `join_ctx`.
+
+    A dot stays when both sides have it, or when the other side's ctx does not cover it (format section 5). `choose` gives the
+    choice between locations in an entry by its name.
+    """
+    clashes = clashes_of(changes)
+    if clashes:
+        return Joined({}, tuple(clashes))
+    entries: dict[str, Entry] = {}
+    for change in changes:
+        entry = _join(change.mine, change.theirs, my_ctx, their_ctx, choose(change.name))
+        if entry != change.mine:
+            entries[change.name] = entry
+    return Joined(entries)
 
 
 def _join(
@@ -175,7 +161,6 @@ def _join(
     my_ctx: Mapping[str, int],
     their_ctx: Mapping[str, int],
     choose: Choose,
-    clashes: list[str],
 ) -> Entry:
     entry: Entry = {}
     for dot, value in mine.items():
@@ -185,11 +170,8 @@ def _join(
                 entry[dot] = value
         elif other is value or other == value:
             entry[dot] = value
-        elif same_identity(value, other):
-            entry[dot] = _settle(dot, value, other, choose)
         else:
-            entry[dot] = value
-            clashes.append(dot)
+            entry[dot] = _settle(dot, value, other, choose)
     for dot, value in theirs.items():
         if dot not in mine and int(dot[17:]) > my_ctx.get(dot[:16], 0):
             entry[dot] = value
@@ -222,11 +204,6 @@ def delete(entry: Entry, replaces: Iterable[str]) -> Entry:
     return {dot: old for dot, old in entry.items() if dot not in gone}
 
 
-def forget(entry: Entry, replaces: Iterable[str], new_dot: str, h: str) -> Entry:
-    """`entry` after the user's wish to forget: a value without a text, which hides what others edit at the same time."""
-    return write(entry, replaces, new_dot, Value(b=(), body=None, h=h, kind=FORGOTTEN))
-
-
 def next_bases(
     replaced: Sequence[Value], published: Callable[[str], bool]
 ) -> tuple[tuple[str, ...], Loc | None]:
@@ -247,34 +224,16 @@ def next_bases(
     return bases, found[bases[0]] if bases else None
 
 
-def check_covered(ctx: Mapping[str, int], entries: Mapping[str, Entry]) -> None:
-    """Refuse a state with a dot beyond its ctx, or one dot in two entries. Raises FormatError."""
-    where: dict[str, str] = {}
-    for name, entry in entries.items():
-        for dot in entry:
-            if not covers(ctx, dot):
-                raise FormatError(f"dot {dot} of entry {name!r} is beyond the ctx that comes with it")
-            if where.setdefault(dot, name) != name:
-                raise FormatError(f"dot {dot} stands in {where[dot]!r} and in {name!r}")
+def check_covered(ctx: Mapping[str, int], name: str, entry: Entry, where: dict[str, str]) -> None:
+    """Refuse an entry of a state with a dot beyond the ctx that comes with it, or one that stands in another entry too.
 
-
-def state_write(
-    state: State, name: str, replaces: Iterable[str], dev: str, value: Value
-) -> tuple[State, str]:
-    """A write of device `dev` on a whole state: the new state and the new dot."""
-    n = state.ctx.get(dev, 0) + 1
-    dot = make_dot(dev, n)
-    entry = write(state.entries.get(name, {}), replaces, dot, value)
-    return State({**state.ctx, dev: n}, {**state.entries, name: entry}), dot
-
-
-def state_delete(state: State, name: str, replaces: Iterable[str]) -> State:
-    """A delete on a whole state."""
-    entry = delete(state.entries.get(name, {}), replaces)
-    entries = {other: kept for other, kept in state.entries.items() if other != name}
-    if entry:
-        entries[name] = entry
-    return State(state.ctx, entries)
+    `where` says in which entry each dot of the entries looked at before stands; it grows. Raises FormatError.
+    """
+    for dot in entry:
+        if not covers(ctx, dot):
+            raise FormatError(f"value {dot} of {name} is beyond the counters of its own commit")
+        if where.setdefault(dot, name) != name:
+            raise FormatError(f"dot {dot} stands in {where[dot]} and in {name}")
 
 
 def _note(found: dict[str, Loc | None], known: str, loc: Loc | None) -> None:
@@ -289,7 +248,3 @@ def _settle(dot: str, mine: Value, theirs: Value, choose: Choose) -> Value:
     # The signature is no part of the identity; both hold, so any fixed choice makes all devices end equal.
     s = max(mine.s, theirs.s)
     return value if value.s == s else msgspec.structs.replace(value, s=s)
-
-
-def _loc_order(loc: Loc | None) -> tuple[str, str, int]:
-    return ("", "", -1) if loc is None else (loc.ek, loc.sha, loc.size)

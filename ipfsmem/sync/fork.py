@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from ipfsmem.bundle.timeline import day_of, parse_lines
 from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.restore import adopt_fork, equivocation
-from ipfsmem.causal.state import State, seen_counts
-from ipfsmem.causal.value import MAX_DOTS, Entry, Value, same_identity
+from ipfsmem.causal.state import Change, State, clashes_of, seen_counts
+from ipfsmem.causal.value import MAX_DOTS, Entry, Value
 from ipfsmem.errors import NotFoundError
 from ipfsmem.replica.events import append_moved
 from ipfsmem.replica.others import note_others
@@ -22,7 +22,6 @@ from ipfsmem.replica.store import Frame
 from ipfsmem.replica.writing import sign_entry
 from ipfsmem.seal.ring import Ring
 from ipfsmem.sync.heads import Head
-from ipfsmem.sync.join import Change
 
 
 def forked_devices(changes: Iterable[Change], head: Head, replica: Replica) -> set[str]:
@@ -31,19 +30,8 @@ def forked_devices(changes: Iterable[Change], head: Head, replica: Replica) -> s
     A dot names one write of one entry, so the same dot in two entries is two identities as well.
     """
     store = replica.store
-    found = set(equivocation(store.frame.seen, head.ctx))
-    only_mine: set[str] = set()
-    only_theirs: set[str] = set()
-    for change in changes:
-        mine = store.entry(change.name)
-        for dot, value in mine.items():
-            other = change.theirs.get(dot)
-            if other is None:
-                only_mine.add(dot)
-            elif not same_identity(value, other):
-                found.add(dot[:16])
-        only_theirs |= change.theirs.keys() - mine.keys()
-    return found | {dot[:16] for dot in only_mine & only_theirs}
+    here = (Change(change.name, store.entry(change.name), change.theirs) for change in changes)
+    return {*equivocation(store.frame.seen, head.ctx), *(clash.dot[:16] for clash in clashes_of(here))}
 
 
 def settled(ring: Ring, device: str) -> bool:

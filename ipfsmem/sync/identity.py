@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ipfsmem.causal.entries import parse_entry
 from ipfsmem.causal.restore import Held, check_own_pairs, lines_to_move, step_back, values_to_move
-from ipfsmem.causal.state import State
+from ipfsmem.causal.state import Change, State
 from ipfsmem.causal.value import Entry, verify_seen
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.replica.identity import Device
@@ -17,7 +17,6 @@ from ipfsmem.replica.store import Frame
 from ipfsmem.replica.writing import sign_entry
 from ipfsmem.seal import ring_ops
 from ipfsmem.sync.heads import Head
-from ipfsmem.sync.join import Change
 from ipfsmem.sync.report import UNLOCK, SyncReport
 
 #: A line of the timeline that moves to a new segment, with its scope.

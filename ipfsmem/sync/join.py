@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 
-import msgspec
-
 from ipfsmem.causal.clock import ZERO, observed
 from ipfsmem.causal.entries import check_entry_name
 from ipfsmem.causal.state import (
-    covers,
+    Change,
+    Choose,
+    check_covered,
+    join_changes,
     join_ctx,
-    join_entry,
     join_seen,
     location_chooser,
     seen_counts,
@@ -33,7 +33,7 @@ from ipfsmem.causal.value import (
 )
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.content.limits import BLOCK_MAX, OWN
-from ipfsmem.errors import FormatError, LimitError, OpenError, SignatureError
+from ipfsmem.errors import LimitError, OpenError, SignatureError
 from ipfsmem.replica.many import all_hold, blocks_here, mapped, no_collection, read_blocks
 from ipfsmem.replica.others import keep_own, note_others
 from ipfsmem.replica.replica import STRAY, Replica
@@ -48,14 +48,6 @@ _TELL = 8_192
 _OPENED = 1_024
 #: Row in `meta`: "1" when some text could not be had when its value was joined, and may still be missing.
 LACKING = "lacking"
-
-
-class Change(msgspec.Struct, frozen=True, gc=False):
-    """One entry in which a head differs from us: decoded and structurally valid."""
-
-    name: str
-    mine: Entry
-    theirs: Entry
 
 
 def checked(
@@ -89,11 +81,8 @@ def _checked(
         if head.lacking:
             # Nobody can verify these now; who holds them writes them under its own dots (format section 5).
             theirs = {dot: value for dot, value in theirs.items() if dot[:16] not in head.lacking}
+        check_covered(counts, name, theirs, where)
         for dot, value in theirs.items():
-            if not covers(counts, dot):
-                raise FormatError(f"value {dot} of {name} is beyond the counters of its own commit")
-            if where.setdefault(dot, name) != name:
-                raise FormatError(f"dot {dot} stands in {where[dot]} and in {name}")
             held = mine.get(dot)
             # Another signature is no part of the identity, but one that does not hold must not come in either.
             if held is not None and held.s == value.s and same_identity(held, value):
@@ -184,35 +173,30 @@ def join(changes: list[Change], head: Head, replica: Replica, report: SyncReport
 def _join(changes: list[Change], head: Head, replica: Replica, report: SyncReport) -> bool:
     store = replica.store
     theirs_ctx = seen_counts(head.ctx)
-    joined: dict[str, Entry] = {}
-    before: dict[str, Entry] = {}
+    # The state may have moved on since the differences were read.
+    now_here = [Change(change.name, store.entry(change.name), change.theirs) for change in changes]
+    epoch_of = _epoch_of(replica)
+
+    def choose(name: str) -> Choose:
+        return location_chooser(_passes(replica, name), epoch_of)
+
+    outcome = join_changes(now_here, store.frame.ctx, theirs_ctx, choose)
+    if outcome.clashes:
+        dots = ", ".join(clash.dot for clash in outcome.clashes)
+        report.say(
+            "equivocation",
+            f"device {dots[:16]} wrote two different things under {dots}: the head {head.root} "
+            "that brought the second was not joined",
+        )
+        return False
+    joined = outcome.entries
+    before = {change.name: change.mine for change in now_here if change.name in joined}
     bodies: list[bytes] = []
     bases: list[bytes] = []
-    for change in changes:
-        # The state may have moved on since the differences were read.
-        mine = store.entry(change.name)
-        choose = location_chooser(_passes(replica, change.name), _epoch_of(replica))
-        outcome = join_entry(mine, change.theirs, store.frame.ctx, theirs_ctx, choose)
-        if outcome.clashes:
-            dots = ", ".join(outcome.clashes)
-            report.say(
-                "equivocation",
-                f"device {outcome.clashes[0][:16]} wrote two different things under {dots}: the head {head.root} "
-                "that brought the second was not joined",
-            )
-            return False
-        if outcome.entry != mine:
-            joined[change.name], before[change.name] = outcome.entry, mine
-            bodies += [
-                bytes.fromhex(value.loc.sha)
-                for dot, value in outcome.entry.items()
-                if dot not in mine and value.loc is not None
-            ]
-            bases += [
-                bytes.fromhex(value.base.sha)
-                for dot, value in outcome.entry.items()
-                if dot not in mine and value.base is not None
-            ]
+    for name, entry in joined.items():
+        new = [value for dot, value in entry.items() if dot not in before[name]]
+        bodies += [bytes.fromhex(value.loc.sha) for value in new if value.loc is not None]
+        bases += [bytes.fromhex(value.base.sha) for value in new if value.base is not None]
     _note_stray(replica, joined.values())
     here = blocks_here(replica.db, (*bodies, *bases))
     now = replica.world.now()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ipfsmem.causal.clock import hlc_ms
+from ipfsmem.causal.state import Change
 from ipfsmem.causal.tree import empty_tree
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.fetch import drive_async
@@ -43,7 +44,7 @@ from ipfsmem.sync.identity import (
     move_values,
     new_identity,
 )
-from ipfsmem.sync.join import LACKING, Change, checked, fetch_objects, join
+from ipfsmem.sync.join import LACKING, checked, fetch_objects, join
 from ipfsmem.sync.looking import hold, let_in, named_before
 from ipfsmem.sync.names import target
 from ipfsmem.sync.remote import differences

@@ -12,6 +12,7 @@ from hashlib import sha256
 
 import msgspec
 
+from ipfsmem.causal import state
 from ipfsmem.causal.entries import MemoryName, SegmentName, parse_entry, segment_name
 from ipfsmem.causal.salvage import Change, Part, rewrite, salvage, stands
 from ipfsmem.causal.state import Ctx, covers, delete, seen_counts
@@ -94,7 +95,7 @@ async def look(run: Run, heads: Sequence[Head]) -> Found:
     wanted = [item for change in changes for item in ((change.name, *taken) for taken in change.taken)]
     wanted += [(one.name, one.dot, one.value) for one in loose]
     await join.fetch_objects(
-        [join.Change(name, {}, {text: value}) for name, text, value in wanted],
+        [state.Change(name, {}, {text: value}) for name, text, value in wanted],
         run.replica,
         run.fetcher,
         run.progress,

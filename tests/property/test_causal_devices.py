@@ -16,8 +16,9 @@ from ipfsmem.causal.restore import (
     step_back,
     values_to_move,
 )
-from ipfsmem.causal.state import State, join_seen, join_states, seen_counts, state_write
+from ipfsmem.causal.state import State, join_seen, seen_counts
 from ipfsmem.causal.value import LIVE, Seen, Value
+from tests.causal_lab import join, written
 from tests.effort import cases
 
 EXAMPLES = cases(60, 1500)
@@ -64,7 +65,7 @@ class World:
         entry = device.state.entries.get(key, {})
         body = hashlib.sha256(self.fresh().encode()).hexdigest()
         value = Value(b=(), body=body, h="0" * 16, kind=LIVE)
-        device.state, _ = state_write(device.state, key, entry, device.id, value)
+        device.state, _ = written(device.state, key, entry, device.id, value)
         device.wrote[body] = frozenset(v.body for v in entry.values() if v.body)
 
     def sync(self, who: int, stale: bool, adopt: bool = False) -> None:
@@ -73,13 +74,13 @@ class World:
         for head in sorted(heads, key=lambda head: head.owner != device.id):  # the own name first
             self.look_for_own_id(device, head)
         for head in heads:
-            joined = join_states(device.state, head.state)
+            joined = join(device.state, head.state)
             forked = {clash.dot[:16] for clash in joined.clashes} | {*equivocation(device.seen, head.seen)}
             if forked and not adopt:
                 device.held += 1
                 continue
             if forked:
-                joined = join_states(*adopt_fork(device.state, head.state, forked, device.id, lambda _: True))
+                joined = join(*adopt_fork(device.state, head.state, forked, device.id, lambda _: True))
                 assert not joined.clashes
             device.state = joined.state
             device.seen = join_seen(device.seen, head.seen)

@@ -8,20 +8,12 @@ import msgspec
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ipfsmem.causal.clock import Clock
-from ipfsmem.causal.state import (
-    State,
-    check_covered,
-    forget,
-    join_states,
-    next_bases,
-    state_delete,
-    state_write,
-    write,
-)
-from ipfsmem.causal.value import LIVE, Loc, Value, dot
+from ipfsmem.causal.clock import ZERO, next_hlc
+from ipfsmem.causal.state import State, next_bases, write
+from ipfsmem.causal.value import FORGOTTEN, LIVE, Loc, Value, dot
 from ipfsmem.causal.view import KeyView, in_view_order, view_entry
 from ipfsmem.errors import LimitError
+from tests.causal_lab import covered, deleted, join, written
 from tests.effort import cases
 
 EXAMPLES = cases(60, 2000)
@@ -45,7 +37,7 @@ class World:
 
     def __init__(self) -> None:
         self.states = [State() for _ in DEVICES]
-        self.clocks = [Clock() for _ in DEVICES]
+        self.clocks = [ZERO for _ in DEVICES]
         self.known: list[set[int]] = [set() for _ in DEVICES]  # operations a device knows of
         self.tokens: dict[tuple[int, str], tuple[str, ...]] = {}
         self.operations: list[tuple[str | None, frozenset[str]]] = []  # (new dot, replaced dots)
@@ -68,6 +60,10 @@ class World:
             lines[2 * line] = b"edit %d" % len(self.operations)
         return b"\n".join(lines)
 
+    def tick(self, who: int) -> str:
+        self.clocks[who] = next_hlc(self.clocks[who], self.now)
+        return self.clocks[who]
+
     def did(self, who: int, new: str | None, replaced: tuple[str, ...]) -> None:
         self.known[who].add(len(self.operations))
         self.operations.append((new, frozenset(replaced)))
@@ -82,26 +78,24 @@ class World:
             text = self.edited(self.view(who, key).data, other)
             body = hashlib.sha256(text).hexdigest()
             b, base = next_bases(in_view_order(state.entries.get(name, {}), replaced), lambda known: True)
-            value = Value(b=b, base=base, body=body, h=self.clocks[who].tick(self.now), kind=LIVE)
+            value = Value(b=b, base=base, body=body, h=self.tick(who), kind=LIVE)
             try:
-                self.states[who], new = state_write(state, name, replaced, DEVICES[who], value)
+                self.states[who], new = written(state, name, replaced, DEVICES[who], value)
             except LimitError:
                 return
             self.texts[body] = text
             self.did(who, new, replaced)
         elif what == "delete":
             replaced = self.view(who, key).dots
-            self.states[who] = state_delete(state, name, replaced)
+            self.states[who] = deleted(state, name, replaced)
             self.did(who, None, replaced)
         elif what == "forget":
             replaced = self.view(who, key).dots
-            n = state.ctx.get(DEVICES[who], 0) + 1
-            new = dot(DEVICES[who], n)
+            wish = Value(b=(), body=None, h=self.tick(who), kind=FORGOTTEN)
             try:
-                entry = forget(state.entries.get(name, {}), replaced, new, self.clocks[who].tick(self.now))
+                self.states[who], new = written(state, name, replaced, DEVICES[who], wish)
             except LimitError:
                 return
-            self.states[who] = State({**state.ctx, DEVICES[who]: n}, {**state.entries, name: entry})
             self.did(who, new, replaced)
         elif what == "reseal":
             entries = {
@@ -110,7 +104,7 @@ class World:
             }
             self.states[who] = State(state.ctx, entries)
         elif what == "pull":
-            joined = join_states(state, self.states[other])
+            joined = join(state, self.states[other])
             assert not joined.clashes
             self.states[who] = joined.state
             self.known[who] |= self.known[other]
@@ -157,7 +151,7 @@ def test_a_text_disappears_only_when_it_was_shown_to_who_replaced_it(
         world.run(*step)
         who = step[1]
         assert dots_of(world.states[who]) == world.expected(who)
-        check_covered(world.states[who].ctx, world.states[who].entries)
+        covered(world.states[who])
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -165,15 +159,15 @@ def test_a_text_disappears_only_when_it_was_shown_to_who_replaced_it(
 def test_join_is_commutative_associative_idempotent(trace: list[tuple[str, int, int, int]]) -> None:
     a, b, c, _ = grown(trace).states
 
-    def join(x: State, y: State) -> State:
-        joined = join_states(x, y)
+    def both(x: State, y: State) -> State:
+        joined = join(x, y)
         assert not joined.clashes
         return joined.state
 
-    assert join(a, b) == join(b, a)
-    assert join(join(a, b), c) == join(a, join(b, c))
-    assert join(a, a) == a
-    assert join(a, join(a, b)) == join(a, b)
+    assert both(a, b) == both(b, a)
+    assert both(both(a, b), c) == both(a, both(b, c))
+    assert both(a, a) == a
+    assert both(a, both(a, b)) == both(a, b)
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.causal.salvage import Part, rewrite, salvage
-from ipfsmem.causal.state import State, join_states, state_delete, state_write
+from ipfsmem.causal.state import State
 from ipfsmem.causal.tree import label
 from ipfsmem.causal.value import LIVE, Entry, Value, hash32
+from tests.causal_lab import deleted, join, written
 from tests.effort import cases
 
 DEVICES = tuple(f"{n:016x}" for n in range(1, 5))
@@ -40,12 +41,12 @@ def histories(random: Random, steps: int) -> list[State]:
             value = Value(b=bases, body=body, h=f"{n:016x}", kind=LIVE)
             own = sum(dot[:16] == DEVICES[who] for dot in entry if dot not in shown)
             if own < 4:
-                states[who], _ = state_write(state, name, shown, DEVICES[who], value)
+                states[who], _ = written(state, name, shown, DEVICES[who], value)
         elif act < 0.7:
-            states[who] = state_delete(state, name, list(entry))
+            states[who] = deleted(state, name, list(entry))
         else:
             other = random.randrange(len(DEVICES))
-            states[who] = join_states(state, states[other]).state
+            states[who] = join(state, states[other]).state
     return states
 
 
@@ -84,7 +85,7 @@ def test_nothing_is_lost_and_nothing_comes_back_from_the_dead(
     states = histories(Random(seed), steps)
     base = State()
     for n in whole:
-        base = join_states(base, states[n]).state
+        base = join(base, states[n]).state
     rest = [n for n in range(4) if n not in whole]
     parts = [damaged(states[n], base, tuple(sorted(lost[n]))) for n in rest]
     after = salvaged(base, parts)
@@ -93,7 +94,7 @@ def test_nothing_is_lost_and_nothing_comes_back_from_the_dead(
 
     truth = base
     for n in rest:
-        truth = join_states(truth, states[n]).state
+        truth = join(truth, states[n]).state
     for name in NAMES:
         readable = [n for n in rest if parts[rest.index(n)].proves(name)]
         shown = join_all(base, [states[n] for n in readable])
@@ -108,7 +109,7 @@ def test_nothing_is_lost_and_nothing_comes_back_from_the_dead(
             assert live(after.entries, name) <= live(truth.entries, name), "nothing that was deleted is there"
     end = after
     for n in rest:
-        end = join_states(end, states[n]).state
+        end = join(end, states[n]).state
     for name in NAMES:
         gone = live(truth.entries, name) - live(end.entries, name)
         assert not gone, "nothing is lost when the whole heads are there again"
@@ -118,7 +119,7 @@ def test_nothing_is_lost_and_nothing_comes_back_from_the_dead(
 
 def join_all(base: State, others: list[State]) -> State:
     for other in others:
-        base = join_states(base, other).state
+        base = join(base, other).state
     return base
 
 
@@ -128,9 +129,7 @@ def replaced(body: str, entry: Entry) -> bool:
 
 def test_a_part_that_lost_everything_changes_nothing() -> None:
     """Only the commit of a head could be read: its ctx alone deletes nothing."""
-    state, _ = state_write(
-        State(), "m/tone", (), DEVICES[0], Value(b=(), body="a" * 64, h="0" * 16, kind=LIVE)
-    )
+    state, _ = written(State(), "m/tone", (), DEVICES[0], Value(b=(), body="a" * 64, h="0" * 16, kind=LIVE))
     part = Part({DEVICES[0]: 9, DEVICES[1]: 9}, {}, ("",))
     assert salvage(state.entries, state.ctx, [part]) == []
     assert msgspec.json.encode(salvaged(state, [part])) == msgspec.json.encode(state)

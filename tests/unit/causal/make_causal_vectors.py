@@ -1,5 +1,5 @@
 """Writes fixtures/vectors/{clock,values,state,merge3,view}.json. Run it only when the format changes:
-python tests/unit/causal/make_causal_vectors.py
+python -m tests.unit.causal.make_causal_vectors
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from ipfsmem.causal.clock import FAR_AHEAD_MS, next_hlc, observed, put_right
 from ipfsmem.causal.merge3 import merge_fields, merge_memory
 from ipfsmem.causal.restore import step_back, values_to_move
-from ipfsmem.causal.state import Ctx, State, join_states, next_bases
+from ipfsmem.causal.state import Ctx, State, next_bases
 from ipfsmem.causal.tree import build_tree
 from ipfsmem.causal.value import (
     FOREIGN,
@@ -36,6 +36,7 @@ from ipfsmem.causal.value import (
 from ipfsmem.causal.view import own_view, view_entry
 from ipfsmem.causal.whose import carried, is_own, replaced_of
 from ipfsmem.seal.primitives import Signer25519
+from tests.causal_lab import join
 
 HERE = Path(__file__).parent
 VECTORS = HERE.parents[2] / "fixtures" / "vectors"
@@ -265,7 +266,7 @@ def state_vectors() -> dict[str, Any]:
     for _ in range(60):
         base = random_state(rng, random_state(rng, State(), A), B)
         mine, theirs = random_state(rng, base, A), random_state(rng, random_state(rng, base, B), C)
-        joined = join_states(mine, theirs)
+        joined = join(mine, theirs)
         assert not joined.clashes
         joins.append({"mine": plain(mine), "theirs": plain(theirs), "joined": plain(joined.state)})
     d = dot(A, 1)

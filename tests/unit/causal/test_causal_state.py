@@ -17,23 +17,21 @@ from ipfsmem.causal.restore import (
     values_to_move,
 )
 from ipfsmem.causal.state import (
+    Change,
     Clash,
     State,
-    check_covered,
     covers,
     delete,
-    forget,
-    greater_location,
+    join_changes,
     join_ctx,
-    join_entry,
     join_seen,
-    join_states,
     location_chooser,
     next_bases,
     write,
 )
 from ipfsmem.causal.value import Entry, Loc, Seen, Value, dot
 from ipfsmem.errors import FormatError, LimitError
+from tests.causal_lab import covered, join
 
 VECTORS = json.loads((Path(__file__).parents[3] / "fixtures/vectors/state.json").read_text())
 A, B, C = "a" * 16, "b" * 16, "c" * 16
@@ -50,22 +48,16 @@ def text(body: str = "1", **more: Any) -> Value:
 def test_join_vectors() -> None:
     for case in VECTORS["joins"]:
         mine, theirs, joined = state_of(case["mine"]), state_of(case["theirs"]), state_of(case["joined"])
-        assert join_states(mine, theirs).state == joined
-        assert join_states(theirs, mine).state == joined
-        for name in mine.entries.keys() | theirs.entries.keys():
-            one = join_entry(mine.entries.get(name, {}), theirs.entries.get(name, {}), mine.ctx, theirs.ctx)
-            assert one.entry == joined.entries.get(name, {})
+        assert join(mine, theirs).state == joined
+        assert join(theirs, mine).state == joined
 
 
 @pytest.mark.parametrize("case", VECTORS["clashes"], ids=lambda case: case["why"])
 def test_one_dot_with_two_identities(case: Any) -> None:
     mine, theirs = state_of(case["mine"]), state_of(case["theirs"])
-    assert join_states(mine, theirs).clashes == (Clash(case["dot"], *case["entries"]),)
-    assert join_states(theirs, mine).clashes == (Clash(case["dot"], *reversed(case["entries"])),)
-    if len(set(case["entries"])) == 1:
-        joined = join_entry(mine.entries["m/k"], theirs.entries["m/k"], mine.ctx, theirs.ctx)
-        assert joined.clashes == (case["dot"],)
-        assert joined.entry == mine.entries["m/k"]
+    assert join(mine, theirs).clashes == (Clash(case["dot"], *case["entries"]),)
+    assert join(theirs, mine).clashes == (Clash(case["dot"], *reversed(case["entries"])),)
+    assert join(mine, theirs).state.entries == mine.entries
 
 
 @pytest.mark.parametrize("case", VECTORS["next_bases"], ids=lambda case: case["why"])
@@ -89,21 +81,18 @@ def test_ctx() -> None:
 
 
 def test_check_covered() -> None:
-    check_covered({A: 2}, {"m/k": {dot(A, 2): text()}})
+    covered(State({A: 2}, {"m/k": {dot(A, 2): text()}}))
     with pytest.raises(FormatError, match="beyond"):
-        check_covered({A: 1}, {"m/k": {dot(A, 2): text()}})
-    with pytest.raises(FormatError, match=r"m/k.*m/l"):
-        check_covered({A: 2}, {"m/k": {dot(A, 2): text()}, "m/l": {dot(A, 2): text()}})
+        join(State(), State({A: 1}, {"m/k": {dot(A, 2): text()}}))
+    with pytest.raises(FormatError, match=r"dot .* stands in m/[kl] and in m/[kl]"):
+        join(State(), State({A: 2}, {"m/k": {dot(A, 2): text()}, "m/l": {dot(A, 2): text()}}))
 
 
-def test_write_delete_forget() -> None:
+def test_write_and_delete() -> None:
     entry: Entry = {dot(A, 1): text("1"), dot(B, 1): text("2")}
     assert write(entry, [dot(A, 1), dot(A, 99)], dot(C, 1), text("3")).keys() == {dot(B, 1), dot(C, 1)}
     assert delete(entry, [dot(B, 1)]).keys() == {dot(A, 1)}
     assert delete(entry, entry) == {}
-    gone = forget(entry, [dot(A, 1)], dot(C, 1), "1" * 16)
-    assert gone[dot(C, 1)] == Value(b=(), body=None, h="1" * 16, kind="forgotten")
-    assert dot(B, 1) in gone
     with pytest.raises(FormatError, match="used already"):
         write(entry, [dot(A, 1)], dot(A, 1), text("3"))
 
@@ -143,11 +132,9 @@ def test_location_is_taken_only_when_its_object_passes() -> None:
     b = ("4" * 32,)
     assert choose(d, text(b=b, base=bad), text(b=b, base=good)).base == good
     assert asked[-1] == (bad, "4" * 32) or asked[-2] == (good, "4" * 32)
-    ours = {d: text(loc=bad, s="1")}
-    theirs_entry = {d: text(loc=good, s="2")}
-    joined = join_entry(ours, theirs_entry, {A: 1}, {A: 1}, choose)
-    assert joined.entry == {d: text(loc=good, s="2")} and not joined.clashes
-    assert greater_location(d, text(loc=None), text(loc=good)).loc == good
+    change = Change("m/k", {d: text(loc=bad, s="1")}, {d: text(loc=good, s="2")})
+    joined = join_changes([change], {A: 1}, {A: 1}, lambda name: choose)
+    assert joined.entries == {"m/k": {d: text(loc=good, s="2")}} and not joined.clashes
 
 
 def test_own_pairs() -> None:
@@ -169,7 +156,7 @@ def test_restore_vectors() -> None:
         assert [held.dot for held in found.memories] == move["moved_dots"]
         after = step_back(state, case["old"], move["last_common"], found, case["new"])
         assert after == state_of(move["after"])
-        check_covered(after.ctx, after.entries)
+        covered(after)
 
 
 def test_segments_go_back_and_their_lines_move() -> None:
@@ -188,10 +175,10 @@ def test_a_held_fork_can_be_joined_by_adopting_both_copies() -> None:
     d = dot(A, 2)
     mine = State({A: 2, B: 1}, {"m/k": {d: text("1"), dot(A, 1): text("0")}, "m/x": {dot(B, 1): text("5")}})
     theirs = State({A: 3, B: 1}, {"m/l": {d: text("2"), dot(A, 3): text("3")}, "m/k": {dot(A, 1): text("0")}})
-    assert join_states(mine, theirs).clashes == (Clash(d, "m/k", "m/l"),)
+    assert join(mine, theirs).clashes == (Clash(d, "m/k", "m/l"),)
     ours, others = adopt_fork(mine, theirs, [A], C, lambda dev: True)
     assert (ours.ctx, others.ctx) == ({A: 2, B: 1, C: 3}, theirs.ctx)
-    joined = join_states(ours, others)
+    joined = join(ours, others)
     assert not joined.clashes
     assert joined.state == State(
         {A: 3, B: 1, C: 3},
@@ -200,7 +187,7 @@ def test_a_held_fork_can_be_joined_by_adopting_both_copies() -> None:
             "m/l": {dot(C, 2): text("2"), dot(C, 3): text("3")},
         },  # m/x was deleted by somebody who had seen it, and its device is not forked
     )
-    check_covered(joined.state.ctx, joined.state.entries)
+    covered(joined.state)
     same = State({A: 1}, {"m/k": {dot(A, 1): text("0")}})
     assert adopt_fork(same, same, [A], C, lambda dev: True) == (same, same)
     two_bodies = State({A: 1}, {"m/k": {dot(A, 1): text("9")}})

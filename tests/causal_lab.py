@@ -1,0 +1,80 @@
+"""Whole states in memory, for laws and vectors: joined by the functions that a sync calls, on what their trees differ in.
+
+Nothing here decides what a join or a write does. Nothing here is a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ipfsmem.causal.state import Change as Change
+from ipfsmem.causal.state import (
+    Choose,
+    Clash,
+    State,
+    check_covered,
+    delete,
+    join_changes,
+    join_ctx,
+    location_chooser,
+    write,
+)
+from ipfsmem.causal.tree import Tree, build_tree, diff
+from ipfsmem.causal.value import Entry, Value, decode_entry, dot, encode_entry
+
+#: The choice where every object passes and all keys are of one epoch.
+ALL_PASS: Choose = location_chooser(lambda loc, wanted: True, lambda ek: 0)
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """Two states as one. With `clashes` it must not be kept: theirs is held back."""
+
+    state: State
+    clashes: tuple[Clash, ...] = ()
+
+
+def join(mine: State, theirs: State, choose: Choose = ALL_PASS) -> Joined:
+    """`mine` after a sync that brought `theirs`. Raises FormatError as the sync does, for what a head may not hold."""
+    where: dict[str, str] = {}
+    changes = []
+    for found in diff(tree(mine.entries), tree(theirs.entries)):
+        ours = decode_entry(found.name, found.mine) if found.mine is not None else {}
+        other = decode_entry(found.name, found.theirs) if found.theirs is not None else {}
+        check_covered(theirs.ctx, found.name, other, where)
+        changes.append(Change(found.name, ours, other))
+    joined = join_changes(changes, mine.ctx, theirs.ctx, lambda name: choose)
+    after = {
+        **mine.entries,
+        **{name: joined.entries[name] for name in theirs.entries if name in joined.entries},
+    }
+    entries = {name: entry for name, entry in {**after, **joined.entries}.items() if entry}
+    return Joined(State(join_ctx(mine.ctx, theirs.ctx), entries), joined.clashes)
+
+
+def tree(entries: Mapping[str, Entry]) -> Tree:
+    """The tree of these entries, as it is published."""
+    return build_tree({name: encode_entry(entry) for name, entry in entries.items()}).tree
+
+
+def covered(state: State) -> None:
+    """Raise FormatError where a state holds what no head may hold."""
+    where: dict[str, str] = {}
+    for name, entry in state.entries.items():
+        check_covered(state.ctx, name, entry, where)
+
+
+def written(state: State, name: str, replaces: Iterable[str], device: str, value: Value) -> tuple[State, str]:
+    """A write of `device`: the new state and the new dot. Raises LimitError."""
+    n = state.ctx.get(device, 0) + 1
+    new = dot(device, n)
+    entry = write(state.entries.get(name, {}), replaces, new, value)
+    return State({**state.ctx, device: n}, {**state.entries, name: entry}), new
+
+
+def deleted(state: State, name: str, replaces: Iterable[str]) -> State:
+    """A delete of what was shown."""
+    entry = delete(state.entries.get(name, {}), replaces)
+    entries = {other: kept for other, kept in {**state.entries, name: entry}.items() if kept}
+    return State(state.ctx, entries)
