@@ -11,17 +11,21 @@ import asyncio
 import contextlib
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import msgspec
+from nacl import bindings
 
+from ipfsmem.causal.entries import memory_entry
 from ipfsmem.causal.value import LIVE, Entry, Loc, Seen, Value, dot, sign_seen, sign_value
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.memory import Memory
 from ipfsmem.replica.replica import World
+from ipfsmem.replica.scopes import known_scopes
 from ipfsmem.replica.store import Frame
+from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.storage.layouts import SealedLayout
 from ipfsmem.storage.memories import Memories
@@ -40,6 +44,25 @@ _FILES = ("ipfsmem.json", "device.key", "state.db", "state.db-wal", "state.db-sh
 
 #: Each device's connection, for what is published behind its back.
 _CONNECTIONS: WeakKeyDictionary[Memory, SimProvider] = WeakKeyDictionary()
+
+
+@contextlib.contextmanager
+def no_chance_in_boxes():  # type: ignore[no-untyped-def]
+    """libsodium draws a key for each box that it seals, so that no CID, and no order of CIDs, is the same in two runs. Here
+    those keys come from a seed."""
+    random, drawn = SeededRandom("boxes"), bindings.crypto_box_seal
+
+    def seal(data: bytes, public: bytes) -> bytes:
+        secret = random(32)
+        mine = bindings.crypto_scalarmult_base(secret)
+        nonce = blake2b(mine + public, digest_size=24).digest()
+        return mine + bindings.crypto_box(data, nonce, public, secret)
+
+    bindings.crypto_box_seal = seal
+    try:
+        yield
+    finally:
+        bindings.crypto_box_seal = drawn
 
 
 class Lab:
@@ -215,22 +238,28 @@ def body(memory: Memory, key: str) -> str | None:
     return None if reading is None else reading.file.body.rstrip("\n")
 
 
-def texts(memory: Memory) -> dict[str, set[str]]:
-    """Every text that a device holds, siblings and hidden ones included: key -> bodies without header."""
+def text_of(data: bytes) -> str:
+    """The text of a memory file without its header."""
+    return data.decode().partition("\n---\n\n")[2].rstrip("\n")
+
+
+def texts(memory: Memory, scope: str = "") -> dict[str, set[str]]:
+    """Every text that a device holds in a scope, siblings and hidden ones included: key -> bodies without header."""
     found: dict[str, set[str]] = {}
     with memory.replica.reading():
-        for key, entry in memory.replica.store.memories():
+        for key, entry in memory.replica.store.memories(scope):
             for value in entry.values():
-                data = memory.replica.store.body(f"m/{key}", value)
+                data = memory.replica.store.body(memory_entry(key, scope), value)
                 if data is not None:
-                    text = data.decode().partition("\n---\n\n")[2].rstrip("\n")
-                    found.setdefault(key, set()).add(text)
+                    found.setdefault(key, set()).add(text_of(data))
     return found
 
 
 def all_texts(memory: Memory) -> set[str]:
-    """The same without keys."""
-    return set().union(*texts(memory).values())
+    """The same without keys, of all scopes."""
+    with memory.replica.reading():
+        scopes = ["", *known_scopes(memory.replica.store)]
+    return set().union(*(found for scope in scopes for found in texts(memory, scope).values()))
 
 
 def events(memory: Memory) -> list[str]:
@@ -238,9 +267,20 @@ def events(memory: Memory) -> list[str]:
     return sorted(event["type"] for event in memory.timeline())
 
 
-def delete(memory: Memory, key: str) -> bool:
+def delete(memory: Memory, key: str, scope: str = "") -> bool:
     """Delete what is shown, leaving nothing."""
-    return Memories(memory.replica).delete(key)
+    return Memories(memory.replica, scope).delete(key)
+
+
+def of_another(a: Memory, b: Memory) -> None:
+    """The wallet says on a's device that b's is another person's."""
+    with a.replica.transaction():
+        ring, device = a.replica.ring, b.replica.device
+        assert ring is not None
+        stated = ring_ops.device_of(device.signer, device.box_public, "b", ring.vault)
+        person = ring_ops.new_person(ring.vault, device.sign_public)
+        since = f"{int(a.replica.store.frame.hlc, 16) + 1:016x}"
+        a.replica.set_ring(ring_ops.enrol(ring, ROOT.admin, stated, "writer", since=since, person=person))
 
 
 def kinds(report: SyncReport) -> set[str]:

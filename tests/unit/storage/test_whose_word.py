@@ -13,10 +13,9 @@ from ipfsmem.errors import IncompleteError, NotFoundError
 from ipfsmem.memory import Memory, Mode
 from ipfsmem.replica.collect import collect
 from ipfsmem.replica.writing import writing
-from ipfsmem.seal import ring_ops
 from ipfsmem.storage.memories import Memories
 from ipfsmem.sync.fork import adopt_orphans
-from tests.device_lab import ROOT, Lab, all_texts, body, texts
+from tests.device_lab import ROOT, Lab, all_texts, body, of_another, text_of, texts
 
 TEXT = b"---\nname: Role\n---\n\nlikes tea\n"
 
@@ -26,17 +25,6 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     made = Lab(tmp_path)
     yield made
     made.close()
-
-
-def of_another(a: Memory, b: Memory) -> None:
-    """The wallet says on a's device that b's is another person's."""
-    with a.replica.transaction():
-        ring, device = a.replica.ring, b.replica.device
-        assert ring is not None
-        stated = ring_ops.device_of(device.signer, device.box_public, "b", ring.vault)
-        person = ring_ops.new_person(ring.vault, device.sign_public)
-        since = f"{int(a.replica.store.frame.hlc, 16) + 1:016x}"
-        a.replica.set_ring(ring_ops.enrol(ring, ROOT.admin, stated, "writer", since=since, person=person))
 
 
 def two(lab: Lab) -> tuple[Memory, Memory]:
@@ -300,7 +288,7 @@ def _whose(memory: Memory) -> dict[str, set[str]]:
                 data = memory.replica.store.body(f"m/{key}", value)
                 if data is not None:
                     own = memory._memories.is_own(dot, value.of)
-                    found["own" if own else "others"].add(data.decode().partition("\n---\n\n")[2].strip())
+                    found["own" if own else "others"].add(text_of(data))
     return found
 
 
