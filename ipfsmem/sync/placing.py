@@ -5,6 +5,7 @@ What was placed where is remembered, so that an outage is made up for at the nex
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
@@ -12,13 +13,14 @@ from ipfsmem.errors import (
     ConfigError,
     MissingError,
     ProviderError,
+    ProviderUnavailable,
 )
 from ipfsmem.replica.many import not_here
 from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
 from ipfsmem.sync.mending import mend
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
 from ipfsmem.sync.presence import can_be_checked, load
-from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.provider import Connecting, Fetching, Provider
 from ipfsmem.sync.publish import Sent, new_blocks, send
 from ipfsmem.sync.repair import keep_present
 from ipfsmem.sync.run import Run
@@ -154,12 +156,29 @@ async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> Non
     key = (provider.name, str(root))
     if db.execute("SELECT 1 FROM placed WHERE provider=? AND root=?", key).fetchone() is not None:
         return
-    pin = await provider.pin(answered, pin_name(run.anchor))
+    try:
+        pin = await provider.pin(answered, pin_name(run.anchor))
+    except ProviderUnavailable:
+        if not await _introduce(run, provider):
+            raise
+        pin = await provider.pin(answered, pin_name(run.anchor))
     with run.replica.transaction():
         db.execute(
             "INSERT OR REPLACE INTO placed VALUES (?,?,?,?,?)",
             (*key, str(answered), pin.handle, run.replica.world.now()),
         )
+
+
+async def _introduce(run: Run, provider: Provider) -> bool:
+    """Connect own nodes with those who fetch for a service, as its interface asks for: behind a router nobody else can.
+    Whether one is connected now."""
+    addresses = provider.fetchers() if isinstance(provider, Fetching) else []
+    connected = 0
+    for node in run.providers if addresses else ():
+        if isinstance(node, Connecting):
+            with contextlib.suppress(ProviderError):
+                connected += await node.connect(addresses)
+    return connected > 0
 
 
 async def _still_there(provider: Provider, root: CID) -> bool:

@@ -119,6 +119,22 @@ class Settling(Protocol):
         """
 
 
+@runtime_checkable
+class Fetching(Protocol):
+    """What a provider may offer beside the contract: it fetches what it is to pin, and says from where it can be reached."""
+
+    def fetchers(self) -> list[str]:
+        """Addresses (multiaddrs) of those who fetch what was asked for last; another's word."""
+
+
+@runtime_checkable
+class Connecting(Protocol):
+    """What a provider may offer beside the contract: a node that opens connections to other nodes."""
+
+    async def connect(self, addresses: Sequence[str]) -> int:
+        """Connect to these nodes, so that they get what they ask for from here; how many that came about with."""
+
+
 class Listing(Protocol):
     """What a provider with the capability `listing` offers beside the contract."""
 

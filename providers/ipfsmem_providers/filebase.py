@@ -8,7 +8,7 @@
     FILEBASE_ALIAS                  a label at Filebase Names that follows the newest root, for people
     FILEBASE_GATEWAY, FILEBASE_GATEWAY_TOKEN   an own gateway; by default https://ipfs.filebase.io
     FILEBASE_PATIENCE               seconds to wait for a CID or a pin (90)
-    FILEBASE_S3_URL, FILEBASE_RPC_URL, FILEBASE_API_URL   other hosts
+    FILEBASE_S3_URL, FILEBASE_RPC_URL, FILEBASE_API_URL   other hosts; documents name https://s3.filebase.io for S3 too
     gateways (a setting)            more gateways to read from, asked afterwards
 
 Settings of the same names in lower case win over the environment.
@@ -27,8 +27,6 @@ import logging
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
-
-from yarl import URL
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
@@ -65,11 +63,6 @@ class FilebaseProvider:
         if self._via == "s3":
             check_installed()
         s3 = _url(settings, "FILEBASE_S3_URL", "https://s3.filebase.com")
-        if URL(s3).host == "s3.filebase.io":
-            raise ConfigError(
-                "s3.filebase.io stores plain objects and pins nothing to IPFS",
-                hint="IPFS buckets are at https://s3.filebase.com; leave FILEBASE_S3_URL out.",
-            )
         rpc = _url(settings, "FILEBASE_RPC_URL", "https://rpc.filebase.io")
         api = _url(settings, "FILEBASE_API_URL", "https://api.filebase.io")
         patience = seconds(settings, "FILEBASE_PATIENCE", _PATIENCE)

@@ -19,6 +19,7 @@ from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.sync.provider import Pin
 from ipfsmem_providers.http import Answer, Http
 from ipfsmem_providers.http_body import SpooledCar
+from ipfsmem_providers.pages import Pages
 from ipfsmem_providers.s3_signing import Signer
 from ipfsmem_providers.waiting import Waiting
 
@@ -75,9 +76,11 @@ class Bucket:
 
     async def pins(self, name: str) -> list[Pin]:
         """The roots under a name, newest first."""
-        found = [pin async for page in self._pages(f"{PREFIX}{name}/") for pin in _pins(page, name)]
-        self._listed[name] = {pin.handle for pin in found}
-        return sorted(found, key=lambda pin: pin.created, reverse=True)
+        found = {
+            pin.handle: pin async for page in self._pages(f"{PREFIX}{name}/") for pin in _pins(page, name)
+        }
+        self._listed[name] = set(found)
+        return sorted(found.values(), key=lambda pin: pin.created, reverse=True)
 
     async def listing(self) -> dict[str, int]:
         """Every object that we put and its size in bytes."""
@@ -93,7 +96,7 @@ class Bucket:
     async def _pages(self, prefix: str) -> AsyncIterator[Element]:
         """The pages of a list of keys."""
         params = {"list-type": "2", "prefix": prefix}
-        tokens: set[str] = set()
+        pages = Pages()
         for _ in range(_PAGES_MAX):
             url = f"{self._base}?{urlencode(sorted(params.items()), quote_via=quote, safe='-_.~')}"
             answer = await self._call(
@@ -102,9 +105,9 @@ class Bucket:
             page = _page(answer)
             yield page
             token = page.findtext("{*}NextContinuationToken") or ""
-            if not token or token in tokens:
+            keys = [entry.findtext("{*}Key") for entry in page.iterfind("{*}Contents")]
+            if not token or not pages.goes_on(keys, token):
                 break
-            tokens.add(token)
             params["continuation-token"] = token
 
     async def delete(self, key: str) -> None:
@@ -125,8 +128,8 @@ class Bucket:
                 return answered
         raise self._http.unavailable(
             f"filebase stored the object {key} but gave it no CID within {waiting.waited:.0f} s: either it is still being "
-            f"imported, or {self._bucket} is no IPFS bucket (s3.filebase.com has those, s3.filebase.io stores plain "
-            "objects and pins nothing)"
+            f"imported, or {self._bucket} is no IPFS bucket and pins nothing (FILEBASE_S3_URL can name another host: "
+            "https://s3.filebase.com or https://s3.filebase.io)"
         )
 
     async def _cid(self, key: str) -> str:
@@ -158,7 +161,7 @@ class Bucket:
         if answer.status in (301, 307):
             raise ProviderRefused(
                 f"filebase sends requests for bucket {self._bucket} elsewhere{shown}",
-                hint="Object storage buckets are on s3.filebase.io and pin nothing; make an IPFS bucket.",
+                hint="Make an IPFS bucket, or name the host that has it: FILEBASE_S3_URL=https://s3.filebase.io.",
             )
         if code == "NoSuchBucket" or (answer.status == 404 and method != "HEAD"):
             raise ProviderRefused(

@@ -140,7 +140,7 @@ def retry_after(header: str | None, wall: float) -> float | None:
 
 
 class RateLimiter:
-    """A token bucket: `per_minute` requests a minute, at most `burst` at once.
+    """A token bucket: at most `burst` requests at once, and `per_minute` in any minute.
 
     Places are given out in the order of asking; several tasks may ask at the same time.
     """
@@ -150,8 +150,9 @@ class RateLimiter:
         if not per_minute > 0:
             raise UsageError(f"a rate of {per_minute} requests a minute lets nothing through")
         self._timing = timing or Timing()
-        self._gap = 60.0 / per_minute
         self._most = float(max(1, burst if burst is not None else int(per_minute / 6)))
+        # What comes at once counts too: services count the requests of a minute.
+        self._gap = 60.0 / (per_minute - self._most if self._most < per_minute else per_minute)
         self._tokens = self._most
         self._filled = self._timing.now()
 

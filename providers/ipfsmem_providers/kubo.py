@@ -16,6 +16,8 @@ work too.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -24,7 +26,7 @@ import msgspec
 from ipfsmem.content.car import CarParser
 from ipfsmem.content.cid import CID
 from ipfsmem.content.limits import OWN
-from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderRefused
+from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
 from ipfsmem.sync.provider import Block, Capabilities, Pin
 from ipfsmem_providers.afterwards import BOUND, Afterwards
 from ipfsmem_providers.http_body import Multipart, SpooledCar
@@ -39,6 +41,9 @@ _CAPABILITIES: Final = Capabilities(
     has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True, raw=True
 )
 _IMPORT_MAX: Final = 1024 * 1024
+#: Seconds that a connection to another node may take.
+_CALL: Final = 10
+_log = logging.getLogger("ipfsmem.providers")
 
 
 class _Stats(msgspec.Struct):
@@ -159,6 +164,20 @@ class KuboProvider:
     async def get_name(self, name: str) -> bytes | None:
         """The greatest record that the node has; with KUBO_NETWORK=on and Kubo 0.40 also of those in the network."""
         return await self._names.get(name)
+
+    async def connect(self, addresses: Sequence[str]) -> int:
+        """Have the node call other nodes, side by side, ten seconds at most; how many answered."""
+
+        async def call(address: str) -> bool:
+            params = {"arg": address, "timeout": f"{_CALL}s"}
+            try:
+                await self._rpc.call("swarm/connect", params, what="connect", repeat=False, stall=_CALL + 5)
+            except ProviderError as error:
+                _log.debug("kubo: no connection to %s: %s", address, error)
+                return False
+            return True
+
+        return sum(await asyncio.gather(*map(call, addresses)))
 
     async def settle(self) -> list[str]:
         """Wait until the network has what it was given, at most 20 seconds."""

@@ -17,6 +17,7 @@ import msgspec
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem_providers.http import Answer, Http
 from ipfsmem_providers.http_body import Body, Multipart
+from ipfsmem_providers.pages import Pages
 
 #: Where Pinata's own client switches to TUS, in bytes; a single request may have 100 MB.
 ONE_REQUEST: Final = 94_371_840
@@ -94,7 +95,7 @@ class Api:
         """Entries of the public file list, newest first. A filter that the service ignores lets more through."""
         params = {"order": "DESC", "limit": str(_PAGE), **filters}
         seen: set[str] = set()
-        tokens: set[str] = set()
+        pages = Pages()
         for _ in range(_PAGES_MAX):
             answer = await self.call(
                 "GET", self._files, params=params, what="list files", scope=READ, max_bytes=_ANSWER_MAX
@@ -105,9 +106,8 @@ class Api:
                     seen.add(file.id)
                     yield file
             token = page.next_page_token
-            if not token or token in tokens:
+            if not token or not pages.goes_on((file.id for file in page.files or ()), token):
                 return
-            tokens.add(token)
             params["pageToken"] = token
 
     async def file(self, file_id: str) -> File | None:

@@ -12,10 +12,14 @@ from urllib.parse import quote
 import msgspec
 
 from ipfsmem_providers.http_body import Body, Multipart
+from ipfsmem_providers.http_policy import RateLimiter
+from ipfsmem_providers.pages import Pages
 from ipfsmem_providers.pinata_api import Api
 
 _PAGE: Final = 1_000
 _PAGES_MAX: Final = 1_000
+#: Requests a minute below `/data/`, in every plan (docs.pinata.cloud, "Limits").
+_LISTS_PER_MINUTE: Final = 30
 _ANSWER_MAX: Final = 16 * 1024 * 1024
 
 
@@ -32,6 +36,11 @@ class Row(msgspec.Struct):
     date_pinned: str | None = None
     metadata: Metadata | None = None
     number_of_files: int | None = None
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """What tells it from others in a list."""
+        return self.ipfs_pin_hash, self.date_pinned
 
     @property
     def name(self) -> str:
@@ -61,6 +70,7 @@ class Legacy:
     def __init__(self, api: Api, base: str) -> None:
         self._api = api
         self._base = base
+        self._lists = RateLimiter(_LISTS_PER_MINUTE, timing=api.http.timing)
 
     async def upload(self, parts: Iterable[tuple[str, Body]], name: str, keyvalues: dict[str, str]) -> Pinned:
         """Upload a folder (parts named `folder/path`) or one file; the root that it answers."""
@@ -78,7 +88,9 @@ class Legacy:
     async def rows(self, **filters: str) -> AsyncIterator[Row]:
         """Pins; filters as in the query (`metadata[name]`, `hashContains`)."""
         seen = 0
+        pages, known = Pages(), set[tuple[str, str | None]]()
         for _ in range(_PAGES_MAX):
+            await self._lists.wait()
             answer = await self._api.call(
                 "GET", f"{self._base}/data/pinList", max_bytes=_ANSWER_MAX,
                 params={"status": "pinned", "pageLimit": str(_PAGE), "pageOffset": str(seen), **filters},
@@ -86,9 +98,11 @@ class Legacy:
             )  # fmt: skip
             rows = answer.decode(_Rows).rows
             for row in rows:
-                yield row
+                if row.key not in known:
+                    known.add(row.key)
+                    yield row
             seen += len(rows)
-            if len(rows) < _PAGE:
+            if len(rows) < _PAGE or not pages.goes_on(row.key for row in rows):
                 return
 
     async def pin(self, cid: str, name: str) -> None:

@@ -9,18 +9,23 @@
 Settings of the same names in lower case win over the environment. This API cannot upload: the service fetches what it
 is to pin from the network. So it goes together with a provider that holds the blocks where the network finds them,
 such as `kubo` with its addresses as origins: what is published there is pinned here too, and stays when that node is
-gone. That can take hours: until the service says that it has everything, `pin` says ProviderUnavailable and the next
+gone. The service says which of its nodes fetch (`delegates`), and the node beside it is told to connect to them. That can take hours: until the service says that it has everything, `pin` says ProviderUnavailable and the next
 sync looks again, so no older root is given up for one that is only asked for. A request that failed is asked for anew.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from ipaddress import ip_address
 from typing import Any, Final
+
+from yarl import URL
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderRefused
 from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem_providers.addresses import is_public
 from ipfsmem_providers.gateways import Gateways
 from ipfsmem_providers.http import Http, origin_of, urls_of
 from ipfsmem_providers.provider_settings import seconds, setting
@@ -38,6 +43,8 @@ from ipfsmem_providers.psa_client import (
 from ipfsmem_providers.waiting import Waiting
 
 _LISTED: Final = (QUEUED, PINNING, PINNED)
+_MULTIADDR: Final = re.compile(r"/(ip4|ip6|dns|dns4|dns6|dnsaddr)/([^/\s]+)(?:/[^\s]*)?/p2p/[A-Za-z0-9]+")
+_ADDRESS_MAX: Final = 300
 _HINT: Final = "For instance pinning_service:https://api.example.com/psa, with PINNING_SERVICE_TOKEN."
 
 
@@ -78,6 +85,9 @@ class PinningServiceProvider:
         reads = self._gateway is not None
         self._capabilities = Capabilities(put=False, pin=True, list=True, unpin=True, blocks=reads, dag=reads)
         self._name = f"pinning_service:{self._http.redact(endpoint)}"
+        #: A service on the internet does not choose addresses of this network for our node to call.
+        self._own_network = not is_public(URL(endpoint).host or "") and _is_address(URL(endpoint).host or "")
+        self._delegates: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -125,6 +135,7 @@ class PinningServiceProvider:
             request = min(there, key=_age)
         else:
             request = await self._ask(root, name, failed)
+        self._delegates = request.delegates
         request = await self._wait(request)
         if request.status == FAILED:
             why = f": {request.why}" if request.why else ""
@@ -132,6 +143,10 @@ class PinningServiceProvider:
         if request.status != PINNED:
             raise self._http.unavailable(f"{self._name} is still fetching {root} ({request.status})")
         return Pin(root, name, request.id, request.created)
+
+    def fetchers(self) -> list[str]:
+        """Those of the service's delegates that a node can be told to call: with a peer, and at a public address."""
+        return [one for one in self._delegates if _can_be_called(one, own_network=self._own_network)]
 
     async def pins(self, name: str) -> list[Pin]:
         """Roots under this name, newest first; those that the service has yet to fetch too."""
@@ -181,6 +196,21 @@ class PinningServiceProvider:
 def _age(request: Request) -> tuple[int, int, str]:
     """What is furthest first, then the oldest: devices that ask at once agree on one."""
     return -STATUSES.index(request.status), request.created, request.id
+
+
+def _can_be_called(address: str, *, own_network: bool) -> bool:
+    match = _MULTIADDR.fullmatch(address)
+    if match is None or len(address) > _ADDRESS_MAX:
+        return False
+    return own_network or match[1] not in ("ip4", "ip6") or is_public(match[2])
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return True
 
 
 def _origins(text: str) -> list[str]:

@@ -28,6 +28,8 @@ STATUSES: Final = (QUEUED, PINNING, PINNED, FAILED)
 #: Longest name and most origins that the specification allows.
 NAME_MAX: Final = 255
 ORIGINS_MAX: Final = 20
+#: Addresses of a service that are used; the specification allows so many.
+DELEGATES_MAX: Final = 20
 _PAGE: Final = 1_000
 _PAGES_MAX: Final = 1_000
 _LIST_MAX: Final = 16 * 1024 * 1024
@@ -42,6 +44,7 @@ class Request(msgspec.Struct, frozen=True):
     name: str
     created: int  #: milliseconds since 1970 UTC; 0 when it does not say
     why: str = ""  #: the service's words, mostly about a failure
+    delegates: tuple[str, ...] = ()  #: addresses of its nodes that fetch this
 
 
 class _PinObject(msgspec.Struct):
@@ -55,6 +58,7 @@ class _Status(msgspec.Struct):
     status: str = QUEUED
     created: str | None = None
     info: Any = None
+    delegates: Any = None
 
 
 class _Results(msgspec.Struct):
@@ -178,9 +182,11 @@ def _request(row: _Status) -> Request | None:
         cid = parse_cid(row.pin.cid)
     except FormatError:
         return None
+    given = row.delegates if isinstance(row.delegates, list) else []
     return Request(
-        row.requestid, row.status.lower(), cid, row.pin.name or "", milliseconds(row.created), _why(row.info)
-    )
+        row.requestid, row.status.lower(), cid, row.pin.name or "", milliseconds(row.created), _why(row.info),
+        tuple(one for one in given[:DELEGATES_MAX] if isinstance(one, str)),
+    )  # fmt: skip
 
 
 def _why(info: Any) -> str:

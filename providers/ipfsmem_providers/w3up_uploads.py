@@ -21,6 +21,7 @@ import msgspec
 from ipfsmem.content.car import header
 from ipfsmem.content.cid import CID, IDENTITY, RAW
 from ipfsmem.errors import ProviderRefused
+from ipfsmem_providers.pages import Pages
 from ipfsmem_providers.per_loop import PerLoop
 from ipfsmem_providers.ucan import CAR_CODEC, DAG_CBOR
 from ipfsmem_providers.w3up_rpc import Service
@@ -158,7 +159,7 @@ class Uploads:
     async def refresh(self) -> dict[CID, Upload]:
         """Read the whole list: a request for each thousand uploads, and more where shards are listed apart."""
         rows: list[Mapping[str, Any]] = []
-        cursor = None
+        pages, cursor = Pages(), None
         began, writes = self._service.now(), self._writes
         while True:
             details = {"size": _PAGE, **({"cursor": cursor} if cursor else {})}
@@ -166,8 +167,9 @@ class Uploads:
             page = answer.receipt.ok if isinstance(answer.receipt.ok, dict) else {}
             results = [row for row in page.get("results") or () if isinstance(row, dict)]
             rows += results
-            before, cursor = cursor, page.get("cursor")
-            if not results or not isinstance(cursor, str) or cursor == before:
+            cursor = page.get("cursor")
+            new = results and pages.goes_on(str(row.get("root")) for row in results)
+            if not new or not isinstance(cursor, str):
                 break
             if len(rows) > _MOST:
                 raise ProviderRefused(f"the space {self._service.space} lists more than {_MOST} uploads")
@@ -240,6 +242,7 @@ class Uploads:
         """Shards of uploads on services that list them by themselves."""
         found: dict[CID, list[CID]] = {root: [] for root in roots}
         left: dict[CID, str | None] = dict.fromkeys(roots)
+        pages = {root: Pages() for root in roots}
         while left:
             calls = [
                 ("upload/shard/list", {"root": root, "size": _PAGE, **({"cursor": cursor} if cursor else {})})
@@ -247,15 +250,16 @@ class Uploads:
             ]
             answers = await self._service.invoke(calls, what="list shards", allow={"gone"})
             following: dict[CID, str | None] = {}
-            for (root, cursor), answer in zip(left.items(), answers, strict=True):
+            for root, answer in zip(left, answers, strict=True):
                 page = answer.receipt.ok if isinstance(answer.receipt.ok, dict) else {}
                 links = [link for link in page.get("results") or () if isinstance(link, CID)]
                 found[root] += links
                 after = page.get("cursor")
-                if links and isinstance(after, str) and after != cursor and len(found[root]) < _MOST:
+                new = links and pages[root].goes_on(links)
+                if new and isinstance(after, str) and len(found[root]) < _MOST:
                     following[root] = after
             left = following
-        return found
+        return {root: list(dict.fromkeys(links)) for root, links in found.items()}
 
 
 def _upload(row: Mapping[str, Any], links: Any) -> Upload:

@@ -184,8 +184,9 @@ def test_an_alias_of_the_nodes_own_key(node: Node) -> None:
     async def body() -> None:
         provider = node.open(kubo_alias="ipfsmem-test-alias")
         await provider.put_car(TREE.cid, TREE.blocks, name="n")
-        await provider.pin(TREE.cid, "n")
-        await provider.pin(TREE.cid, "n")
+        for _ in range(2):
+            await provider.pin(TREE.cid, "n")
+            assert await provider.settle() == []
         names = [key["Name"] for key in node.rpc("key/list")["Keys"]]
         assert "ipfsmem-test-alias" in names
 

@@ -42,6 +42,8 @@ class FakeKubo:
         self.keys = ["self"]
         self.published: list[tuple[str, str]] = []
         self.requests: list[str] = []
+        self.connected: list[str] = []
+        self.unreachable: set[str] = set()
         self.faults = Faults()
 
     def app(self) -> web.Application:
@@ -197,6 +199,14 @@ class FakeKubo:
         await asyncio.sleep(min(self.delay, most))
         if self.delay > most:
             raise _Failed("context deadline exceeded")
+
+    async def _swarm_connect(self, request: web.Request) -> web.StreamResponse:
+        address = request.query["arg"]
+        peer = address.rpartition("/p2p/")[2] if "/p2p/" in address else ""
+        if not peer or address in self.unreachable:
+            raise _Failed(f"failed to dial {peer}: all dials failed")
+        self.connected.append(address)
+        return web.json_response({"Strings": [f"connect {peer} success"]})
 
     async def _key_list(self, request: web.Request) -> web.StreamResponse:
         return web.json_response({"Keys": [{"Name": name, "Id": f"k51{name}"} for name in self.keys]})

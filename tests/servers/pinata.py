@@ -9,6 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import time
+from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -54,6 +57,11 @@ class Pinata:
         self.network_blocks: dict[CID, bytes] = {}  #: what pin_by_cid finds
         self.ignores_filters = False
         self.page = 1000  #: the most that a page has
+        self.now: Callable[[], float] = time.monotonic
+        #: Requests a minute: of the plan (None: not looked at), and below `/data/`, which has a limit of its own in each.
+        self.per_minute: int | None = None
+        self.data_per_minute = 30
+        self._asked: dict[str, deque[float]] = {"": deque(), "/data/": deque()}
         self._ticks = 0
 
     def app(self) -> web.Application:
@@ -83,6 +91,7 @@ class Pinata:
 
     def _check(self, request: web.Request, kind: str) -> None:
         self.seen.append(f"{request.method} {request.path}")
+        self._count(request.path)
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if token not in (V3_KEY, LEGACY_KEY, BARE_KEY):
             raise _error(401, "INVALID_CREDENTIALS", "Invalid or missing token")
@@ -90,6 +99,23 @@ class Pinata:
             raise _error(
                 403, "NO_SCOPES_FOUND", "This key does not have the required scopes associated with it"
             )
+
+    def _count(self, path: str) -> None:
+        """Refuse what comes faster than the service's documents allow."""
+        limits = {"": self.per_minute, "/data/": self.data_per_minute}
+        for part, limit in limits.items():
+            asked = self._asked[part]
+            while asked and asked[0] <= self.now() - 60:
+                asked.popleft()
+            if limit is None or not path.startswith(part):
+                continue
+            if len(asked) >= limit:
+                wait = max(1, round(asked[0] + 60 - self.now() + 0.5))
+                text = json.dumps({"error": {"reason": "RATE_LIMITED", "details": "Too many requests"}})
+                raise web.HTTPTooManyRequests(
+                    text=text, content_type="application/json", headers={"Retry-After": str(wait)}
+                )
+            asked.append(self.now())
 
     async def test_authentication(self, request: web.Request) -> web.Response:
         self._check(request, "")  # true for a key without any scope

@@ -64,7 +64,7 @@ def account(kind: str, upstream: str = "") -> Iterator[Account]:
     with serve(server.app) as url:
         made = Account(kind, server, url)
         if kind.startswith("pinata"):
-            server.paid = kind != "pinata-free"
+            server.paid, server.now = kind != "pinata-free", made.work.timing.now
             legacy = kind == "pinata-legacy"
             made.settings |= {
                 "pinata_jwt": pinata.LEGACY_KEY if legacy else pinata.V3_KEY, "pinata_api_url": url,

@@ -46,7 +46,7 @@ def test_retry_after(header: str | None, expected: float | None) -> None:
 
 def test_a_bucket_gives_places_in_order() -> None:
     work = Clockwork()
-    limiter = RateLimiter(60, burst=3, timing=work.timing)
+    limiter = RateLimiter(63, burst=3, timing=work.timing)
 
     async def body() -> list[float]:
         waits = [await limiter.wait() for _ in range(5)]
@@ -56,9 +56,26 @@ def test_a_bucket_gives_places_in_order() -> None:
     assert asyncio.run(body()) == [0, 0, 0, 1, 1, 0, 0, 1]
 
 
+@pytest.mark.parametrize("rate", [1, 5, 7, 30, 60, 250, 500])
+def test_no_minute_has_more_than_a_service_allows(rate: int) -> None:
+    """Services count the requests of a minute, those of a burst too."""
+    work = Clockwork()
+    limiter = RateLimiter(rate, timing=work.timing)
+
+    async def body() -> list[float]:
+        times = []
+        for _ in range(3 * rate):
+            await limiter.wait()
+            times.append(work.timing.now())
+        return times
+
+    times = asyncio.run(body())
+    assert all(after - before > 59.999 for before, after in zip(times, times[rate:], strict=False))
+
+
 def test_a_bucket_can_be_told_to_pause() -> None:
     work = Clockwork()
-    limiter = RateLimiter(60, burst=10, timing=work.timing)
+    limiter = RateLimiter(70, burst=10, timing=work.timing)
 
     async def body() -> float:
         limiter.pause(30)

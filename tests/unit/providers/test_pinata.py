@@ -311,6 +311,34 @@ def test_a_list_that_never_ends_is_left(at: Account) -> None:
     assert at.server.faults.hits == 2
 
 
+def test_p7_lists_of_the_legacy_api_keep_to_thirty_a_minute() -> None:
+    """Finding P7: what is below `/data/` has a limit of its own in every plan. No request is refused for coming too soon."""
+    with account("pinata-legacy") as at:
+
+        async def body() -> None:
+            provider = at.open(per_minute=500)
+            for _ in range(100):
+                await provider.pins(NAME)
+
+        asyncio.run(body())
+        assert len(at.server.seen) == 100
+        assert 2.5 * 60 <= sum(at.work.pauses) <= 4 * 60
+
+
+def test_the_pace_of_the_free_plan_is_kept(at: Account) -> None:
+    at.server.per_minute = 60
+    made = at.settings.pop("per_minute")
+
+    async def body() -> None:
+        provider = at.open()
+        for _ in range(150):
+            await provider.pins(NAME)
+
+    asyncio.run(body())
+    at.settings["per_minute"] = made
+    assert len(at.server.seen) == 150
+
+
 def test_pin_lists_that_lie(at: Account) -> None:
     rows = (
         '{"data":{"files":[{"id":"1","cid":"not a cid","name":"%s"},{"id":"2","cid":"pending","name":"%s"},'

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
+from ipfsmem_providers import psa_client
 from ipfsmem_providers.http_policy import Retry, Timing
+from ipfsmem_providers.kubo import KuboProvider
 from ipfsmem_providers.pinning_service import PinningServiceProvider
 from ipfsmem_providers.psa_client import PinningClient, milliseconds
 
@@ -20,10 +23,14 @@ from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.http import psa
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.seal.signers import RawKeySigner
 from ipfsmem.sync.provider import Pin, Provider, open_provider
 from ipfsmem.testing import MockClock, SimCloud, SimProvider
 from tests.servers.clockwork import Clockwork
 from tests.servers.faults import Faults
+from tests.servers.kubo import FakeKubo
 from tests.servers.threaded import serve
 
 TOKEN = "a token of the service"
@@ -184,6 +191,61 @@ def test_origins_go_along(url: str, cloud: SimCloud) -> None:
         assert answer.json()["pin"]["origins"] == [origin, f"{origin}9"]
 
     asyncio.run(body())
+
+
+PEER = "12D3KooWJTvXP56hmqJbfk1513pT1CPEo9m365MHyDXNj2Y1tjAx"
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+def test_p7_the_node_beside_it_calls_those_who_fetch(tmp_path: Path, reachable: bool) -> None:
+    """Finding P7: `delegates`. The service has the tree when our node has called one of its own, in the same sync."""
+    one, two = f"/ip4/203.0.113.7/tcp/4001/p2p/{PEER}", f"/ip4/127.0.0.1/tcp/4001/p2p/{PEER}"
+    kubo, cloud = FakeKubo(), SimCloud()
+    kubo.unreachable = {one} if reachable else {one, two}
+
+    class Fetches(SimProvider):
+        async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+            if kubo.connected:  # its node asks ours for what it lacks
+                cloud.blocks.update(kubo.cloud.blocks)
+            return await super().get_blocks(cids)
+
+    unlock = Unlock(RawKeySigner(bytes(31) + b"\x22"))
+    with (
+        serve(kubo.app) as node,
+        serve(lambda: psa.app(Fetches(cloud), token=TOKEN, delegates=[psa.NOWHERE, one, two])) as url,
+        Memory.load(
+            "m", "encrypted-ipfs", provider=[KuboProvider(node, {"kubo_patience": "2"}), opened(url)], unlock=unlock,
+            unprotected_keys=True, home=tmp_path, create=True,
+        ) as memory,
+    ):  # fmt: skip
+        memory.write("note", "text")
+        report = asyncio.run(memory.sync())
+        listed = {pin.cid for pin in cloud.pins}
+    down = [notice for notice in report.notices if notice.kind == "provider-down"]
+    assert kubo.connected == ([two] * len(kubo.connected) if reachable else [])
+    assert (bool(listed), bool(down)) == (reachable, not reachable)
+
+
+def test_p7_delegates_are_another_s_word() -> None:
+    """A service on the internet has our node call no address of our network, and nothing that is no peer."""
+    bad = ["", "x", "/ip4/10.0.0.1/tcp/22", f"/ip4/10.0.0.1/tcp/22/p2p/{PEER}", f"/ip6/::1/tcp/1/p2p/{PEER}", 7, None,
+           f"/ip4/169.254.169.254/tcp/80/p2p/{PEER}", f"/dns4/a b/tcp/1/p2p/{PEER}", "/dns4/x/" + "y" * 400 + f"/p2p/{PEER}"]  # fmt: skip
+    good = [f"/dns4/node.example/tcp/4001/p2p/{PEER}", f"/ip4/8.8.8.8/udp/4001/quic-v1/p2p/{PEER}"]
+    row = {
+        "requestid": "r",
+        "status": "queued",
+        "created": "2026-11-01T00:00:00Z",
+        "pin": {"cid": str(TREE.cid)},
+    }
+    for delegates in ([*bad, *good], "text", None, {}):
+        found = msgspec.json.decode(
+            msgspec.json.encode(row | {"delegates": delegates}), type=psa_client._Status
+        )
+        request = psa_client._request(found)
+        assert request is not None
+        service = opened("https://pinning.example/psa")
+        service._delegates = request.delegates
+        assert service.fetchers() == (good if isinstance(delegates, list) else [])
 
 
 # -- lists -----------------------------------------------------------------------------------------------------------
