@@ -116,6 +116,11 @@ RECOVERY = Party(
 OWNER = new_person(VAULT, ROOT.signer.public)
 
 
+def enrolled(ring: Ring, by: Party, who: Party, role: Role = "writer", n: int = 5) -> Ring:
+    """The ring after an enrolment at moment `n`."""
+    return enrol(ring, by.signer, who.device, role, since=hlc(n), box=fixed_box)
+
+
 def new_ring(*devices: Party, plain: bool = False) -> Ring:
     """A vault with recovery words and these devices, enrolled by the wallet as writers."""
     ring = create(ROOT_KEYS, RECOVERY_KEYS, None, ek=None if plain else ek(0), since=hlc(0), box=fixed_box)

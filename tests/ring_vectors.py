@@ -13,7 +13,7 @@ from typing import Any
 from ipfsmem import canonical
 from ipfsmem.seal.objects import RING_BODY, Sealer, epoch_key
 from ipfsmem.seal.ring import Ring, parse_keyring
-from ipfsmem.seal.ring_ops import create, enrol, repeat_revokes, request, revoke, rotate, successor
+from ipfsmem.seal.ring_ops import create, repeat_revokes, request, revoke, rotate, successor
 from ipfsmem.seal.statements import Statement, envelope
 from tests.ring_lab import (
     PLAIN,
@@ -25,6 +25,7 @@ from tests.ring_lab import (
     Party,
     ek,
     ek_of,
+    enrolled,
     enrolment_of,
     fixed_box,
     hlc,
@@ -45,10 +46,6 @@ ADMIN, OTHER = second_wallet("second wallet"), second_wallet("third wallet")
 PARTIES = [ROOT, RECOVERY, LAPTOP, PHONE, GUEST, RESTORED, AGAIN, ADMIN, OTHER]
 
 
-def _enrol(ring: Ring, by: Party, who: Party, role: Any, n: int) -> Ring:
-    return enrol(ring, by.signer, who.device, role, since=hlc(n), box=fixed_box)
-
-
 def _revoke(ring: Ring, by: Party, who: Party, n: int, key: int) -> Ring:
     return revoke(ring, by.signer, who.id, at=hlc(n), counters={who.id: n}, ek=ek(key), box=fixed_box)
 
@@ -59,9 +56,9 @@ def rings() -> dict[str, Ring]:
     first = made["new vault: wallet, recovery words, laptop"] = create(
         ROOT_KEYS, RECOVERY_KEYS, LAPTOP.device, ek=ek(1), since=hlc(1), box=fixed_box
     )
-    admin = made["second wallet as admin, by the wallet"] = _enrol(first, ROOT, ADMIN, "admin", 2)
-    phone = made["phone as writer, by the second wallet"] = _enrol(admin, ADMIN, PHONE, "writer", 3)
-    guest = made["guest as reader, by the recovery words"] = _enrol(admin, RECOVERY, GUEST, "reader", 4)
+    admin = made["second wallet as admin, by the wallet"] = enrolled(first, ROOT, ADMIN, "admin", 2)
+    phone = made["phone as writer, by the second wallet"] = enrolled(admin, ADMIN, PHONE, "writer", 3)
+    guest = made["guest as reader, by the recovery words"] = enrolled(admin, RECOVERY, GUEST, "reader", 4)
     both = made["both enrolments joined"] = phone.join(guest)
     restored = made["laptop names its successor"] = successor(
         both, LAPTOP.signer, RESTORED.signer, LAPTOP.id, since=hlc(5), label="laptop restored"

@@ -29,7 +29,7 @@ import asyncio
 import hashlib
 import tempfile
 import time
-from typing import IO, Final
+from typing import IO, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -58,6 +58,8 @@ from ipfsmem.http.gateway_request import (
 from ipfsmem.http.guard import LOCAL_HOSTS, error, guard, has_token, json, need_token
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import MAX_BATCH, Collecting, Mending, Pin, Provider, Unpinning, lister
+
+T = TypeVar("T")
 
 #: Largest CAR that is taken, in bytes.
 CAR_MAX: Final = 1024 * 1024 * 1024
@@ -302,11 +304,8 @@ class _Blocks:
 
     async def pin(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
-        try:
-            wish = read_json(await request.read(), type=_PinWish)
-        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-            raise UsageError(f"a pin is asked for with cid and name: {problem}") from None
-        return json(_shown(await self._store.pin(parse_cid(wish.cid), wish.name)))
+        asked = await _asked(request, _PinWish, "a pin is asked for with cid and name")
+        return json(_shown(await self._store.pin(parse_cid(asked.cid), asked.name)))
 
     async def unpin(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
@@ -316,11 +315,8 @@ class _Blocks:
 
     async def unpin_all(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
-        try:
-            wish = read_json(await request.read(), type=_Unpin)
-        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-            raise UsageError(f"pins are taken away by a list of cid, name and handle: {problem}") from None
-        pins = [Pin(parse_cid(one.cid), one.name, one.handle, 0) for one in wish.pins]
+        asked = await _asked(request, _Unpin, "pins are taken away by a list of cid, name and handle")
+        pins = [Pin(parse_cid(one.cid), one.name, one.handle, 0) for one in asked.pins]
         if isinstance(self._store, Unpinning):
             await self._store.unpin_all(pins)
         else:
@@ -402,6 +398,14 @@ def _name(request: web.Request) -> str:
     if not name:
         raise UsageError("pins are asked for by their name")
     return name
+
+
+async def _asked(request: web.Request, type_: type[T], rule: str) -> T:
+    """The body of a request. Raises UsageError, which names the `rule`."""
+    try:
+        return read_json(await request.read(), type=type_)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise UsageError(f"{rule}: {problem}") from None
 
 
 def _shown(pin: Pin) -> dict[str, str | int]:

@@ -23,7 +23,7 @@ from ipfsmem.bundle.keys import INDEX_FILE, is_key
 from ipfsmem.errors import StorageError
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.writing import writing
+from ipfsmem.replica.writing import Writing, writing
 from ipfsmem.storage.memories import Memories
 from ipfsmem.storage.plain_folder import PlainFolder, Stat
 from ipfsmem.storage.renders import Copies, Copy, Looks, Renders
@@ -118,16 +118,7 @@ class WorkingCopy:
             return False
         before = self._state()
         with writing(self._replica) as change:
-            scan = Scan(
-                self._replica,
-                self._memories,
-                self._timeline,
-                self.folder,
-                self.copy,
-                change,
-                self._problems,
-                believe=believe,
-            )
+            scan = self._scanner(change, believe=believe)
             plain = [file for file in changed if found[file] is not None]
             if believe:
                 self._resume(head)
@@ -220,15 +211,7 @@ class WorkingCopy:
             shown = self._memories.view(key).dots
         before = self._state()
         with writing(self._replica) as change:
-            scan = Scan(
-                self._replica,
-                self._memories,
-                self._timeline,
-                self.folder,
-                self.copy,
-                change,
-                self._problems,
-            )
+            scan = self._scanner(change)
             waiting, recent = scan.returned(changed)
             if recent > MOST_RETURNS:
                 return None
@@ -266,15 +249,7 @@ class WorkingCopy:
                 if not self._is_ready():
                     return
                 with writing(self._replica) as change:
-                    Scan(
-                        self._replica,
-                        self._memories,
-                        self._timeline,
-                        self.folder,
-                        self.copy,
-                        change,
-                        self._problems,
-                    ).forgotten(key)
+                    self._scanner(change).forgotten(key)
             except StorageError as error:
                 self._say("disk", f"the plain files could not be brought up to date: {error}")
 
@@ -332,6 +307,19 @@ class WorkingCopy:
                 self._say("disk", f"the plain files could not be brought up to date: {error}")
                 return False
 
+    def _scanner(self, change: Writing, *, believe: bool = False) -> Scan:
+        """What looks at files on behalf of one transaction."""
+        return Scan(
+            self._replica,
+            self._memories,
+            self._timeline,
+            self.folder,
+            self.copy,
+            change,
+            self._problems,
+            believe=believe,
+        )
+
     def _state(self) -> bytes:
         """Changes with every change of the state."""
         run = self._replica.db.connection
@@ -371,15 +359,7 @@ class WorkingCopy:
             self._leave_alone(found)
             head = git_head(self.folder.path)
             with writing(self._replica) as change:
-                scan = Scan(
-                    self._replica,
-                    self._memories,
-                    self._timeline,
-                    self.folder,
-                    self.copy,
-                    change,
-                    self._problems,
-                )
+                scan = self._scanner(change)
                 differing = scan.differing([file for file, stat in found.items() if stat is not None])
                 scan.put_back(differing)
                 self._resume(head)
@@ -394,15 +374,7 @@ class WorkingCopy:
             if not self._is_ready():
                 raise StorageError(self._standing.get("folder", f"{self.folder.path} is not there"))
             with writing(self._replica) as change:
-                scan = Scan(
-                    self._replica,
-                    self._memories,
-                    self._timeline,
-                    self.folder,
-                    self.copy,
-                    change,
-                    self._problems,
-                )
+                scan = self._scanner(change)
                 return scan.bring_out()
 
     def claim(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from ipfsmem.errors import MembershipError, OpenError
 from ipfsmem.seal.objects import epoch_key
 from ipfsmem.seal.ring import Ring, parse_keyring
-from ipfsmem.seal.ring_ops import create, enrol, give_key, repeat_revokes, revoke, rotate, successor
+from ipfsmem.seal.ring_ops import create, give_key, repeat_revokes, revoke, rotate, successor
 from tests.ring_lab import (
     RECOVERY,
     RECOVERY_KEYS,
@@ -19,6 +19,7 @@ from tests.ring_lab import (
     VAULT,
     Party,
     ek,
+    enrolled,
     enrolment_of,
     fixed_box,
     hlc,
@@ -34,10 +35,6 @@ LAPTOP, PHONE, TABLET = party("laptop"), party("phone"), party("tablet")
 A, B, D = second_wallet("admin A"), second_wallet("admin B"), second_wallet("admin D")
 
 
-def _enrol(ring: Ring, by: Party, who: Party, role: str = "writer") -> Ring:
-    return enrol(ring, by.signer, who.device, role, since=hlc(5), box=fixed_box)  # type: ignore[arg-type]
-
-
 def _revoke(ring: Ring, by: Party, who: Party, key: int, **counters: int) -> Ring:
     known = {who.id: counters.get("n", 0)}
     return revoke(ring, by.signer, who.id, at=hlc(6), counters=known, ek=ek(key), box=fixed_box)
@@ -46,13 +43,13 @@ def _revoke(ring: Ring, by: Party, who: Party, key: int, **counters: int) -> Rin
 def _with_admins(*devices: Party) -> Ring:
     ring = new_ring(*devices)
     for one in (A, B, D):
-        ring = _enrol(ring, ROOT, one, "admin")
+        ring = enrolled(ring, ROOT, one, "admin")
     return ring
 
 
 def test_trace_20_two_enrolments_at_once_and_two_rotations_at_once() -> None:
     base = new_ring(LAPTOP)
-    one, two = _enrol(base, ROOT, PHONE), _enrol(base, ROOT, TABLET)
+    one, two = enrolled(base, ROOT, PHONE), enrolled(base, ROOT, TABLET)
     both = one.join(two)
     assert both == two.join(one)
     assert {PHONE.id, TABLET.id} <= both.view.members.keys()
@@ -121,7 +118,7 @@ def test_trace_23_a_revoke_counts_for_ever() -> None:
 
 
 def test_trace_34_a_key_in_eks_only_opens() -> None:
-    ring = _enrol(new_ring(LAPTOP), ROOT, PHONE, "reader")
+    ring = enrolled(new_ring(LAPTOP), ROOT, PHONE, "reader")
     planted = epoch_key(4_000_000_000, b"\x77" * 32, VAULT)
     after = ring.join(ring.add((), [planted]))
     # No epoch names it: it is no part of the ring.
@@ -137,9 +134,9 @@ def test_trace_34_a_key_in_eks_only_opens() -> None:
 
 def test_trace_36_a_device_that_cannot_open_the_new_epoch_stops() -> None:
     base = new_ring(LAPTOP, PHONE)
-    enrolled = _enrol(base, ROOT, TABLET)
+    with_tablet = enrolled(base, ROOT, TABLET)
     rotated = _revoke(base, ROOT, PHONE, 1)
-    tablet = TABLET.opens(enrolled.serialise())
+    tablet = TABLET.opens(with_tablet.serialise())
     assert tablet.view.sealing is not None
     keyring = parse_keyring(rotated.serialise(), VAULT)
     with pytest.raises(OpenError):
@@ -150,7 +147,7 @@ def test_trace_36_a_device_that_cannot_open_the_new_epoch_stops() -> None:
     with pytest.raises(MembershipError):
         warned.serialise()
     # One unlock by an admin that sees both brings it back in.
-    met = give_key(enrolled.join(rotated), ROOT.signer, ek(9), box=fixed_box)
+    met = give_key(with_tablet.join(rotated), ROOT.signer, ek(9), box=fixed_box)
     back = warned.join(TABLET.opens(met.serialise()))
     assert back.view.sealing == met.view.sealing == rotated.view.sealing
     assert back.serialise() == met.serialise()
@@ -162,7 +159,7 @@ def test_trace_39_the_recovery_words_are_a_root_with_an_anchor() -> None:
     found = RECOVERY.opens(ring.serialise())
     assert found == ring
     # With the words alone a new device comes in, and a stolen one goes.
-    after = _revoke(_enrol(found, RECOVERY, PHONE), RECOVERY, LAPTOP, 1)
+    after = _revoke(enrolled(found, RECOVERY, PHONE), RECOVERY, LAPTOP, 1)
     assert after.view.may_write(PHONE.id)
     assert LAPTOP.id in after.view.revoked
     assert ROOT.opens(after.serialise()) == after

@@ -28,7 +28,7 @@ from ipfsmem.seal import ring_ops, statements
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.objects import RING_BODY, EpochKey, Sealer, epoch_key
 from ipfsmem.seal.ring import MAX_RING, Ring, parse_keyring
-from ipfsmem.seal.ring_ops import create, enrol, give_key, repeat_revokes, revoke, rotate, successor
+from ipfsmem.seal.ring_ops import create, give_key, repeat_revokes, revoke, rotate, successor
 from ipfsmem.seal.statements import Member, Statement, envelope, make, member_id, open_envelope
 from ipfsmem.seal.words import from_words
 from ipfsmem.sync.names import pin_name
@@ -44,6 +44,7 @@ from tests.ring_lab import (
     Party,
     ek,
     ek_of,
+    enrolled,
     enrolment_of,
     fixed_box,
     hlc,
@@ -74,10 +75,6 @@ def _ring(memory: Memory) -> Ring:
 def _set(memory: Memory, ring: Ring) -> None:
     with memory.replica.transaction():
         memory.replica.set_ring(ring)
-
-
-def _enrol(ring: Ring, by: Party, who: Party, role: statements.Role = "writer") -> Ring:
-    return enrol(ring, by.signer, who.device, role, since=hlc(5), box=fixed_box)
 
 
 def _revoke(ring: Ring, by: Party, who: Party, key: int) -> Ring:
@@ -189,7 +186,7 @@ def test_trace_e03_what_was_said_in_another_vault() -> None:
         ),
         other,
     )  # fmt: skip
-    ring = _enrol(new_ring(), ROOT, admin, "admin")
+    ring = enrolled(new_ring(), ROOT, admin, "admin")
     with pytest.raises(SignatureError):
         parse_keyring(_carrying(ring, [said]), VAULT).unlock(ROOT.box_secret)
 
@@ -339,9 +336,9 @@ def test_trace_e09_the_same_box_key_makes_no_family() -> None:
     v, admin = PHONE, second_wallet("admin")
     heir = party("phone restored", box_of=v)
     m = party("m", box_of=v)
-    ring = _enrol(new_ring(v), ROOT, admin, "admin")
+    ring = enrolled(new_ring(v), ROOT, admin, "admin")
     with pytest.raises(MembershipError, match="box key"):
-        _enrol(ring, admin, m)
+        enrolled(ring, admin, m)
     ring = ring.add([says_member(admin, m)])  # what an admin that lies can do all the same
     ring = successor(ring, v.signer, heir.signer, v.id, since=hlc(7))
     mine = next(st.body for st in ring.statements if isinstance(st.body, Member) and st.body.heir_of)
@@ -472,8 +469,8 @@ def test_trace_e13_the_public_part_tells_who_is_an_admin() -> None:
     """Finding S5: D, enrolled before W2 became admin, sees only the public part after W2 revoked X: D stops sealing."""
     w2, x, d = second_wallet("W2"), PHONE, TABLET
     base = new_ring(x)
-    mine = _enrol(base, ROOT, d)
-    gone = _revoke(_enrol(base, ROOT, w2, "admin"), w2, x, 1)
+    mine = enrolled(base, ROOT, d)
+    gone = _revoke(enrolled(base, ROOT, w2, "admin"), w2, x, 1)
     with pytest.raises(IpfsmemError):
         parse_keyring(gone.serialise()).unlock(d.box_secret, mine.keys)
     after = mine.learn(parse_keyring(gone.serialise()))
@@ -506,13 +503,13 @@ def test_trace_e13_on_devices(lab: Lab, by_words: bool) -> None:
 
 def test_trace_e14_words_that_sign_against_themselves() -> None:
     """Revoked words sign an epoch with themselves in `not`, given to all: that key never seals."""
-    ring = _revoke(_enrol(new_ring(LAPTOP), ROOT, WORDS, "admin"), ROOT, WORDS, 1)
+    ring = _revoke(enrolled(new_ring(LAPTOP), ROOT, WORDS, "admin"), ROOT, WORDS, 1)
     key = ek_of(9, 9)
     for gone in ([WORDS], []):
         said = says_epoch(WORDS, key, [LAPTOP], gone, old=ring.view.names)
         assert ring.add([said], [key]) == ring
     # Before the revoke is known neither: it is dropped for what it says of its signer.
-    before = _enrol(new_ring(LAPTOP), ROOT, WORDS, "admin")
+    before = enrolled(new_ring(LAPTOP), ROOT, WORDS, "admin")
     assert before.add([says_epoch(WORDS, key, [LAPTOP], [WORDS])], [key]) == before
 
 
@@ -586,7 +583,7 @@ def test_trace_e16_words_revoke_a_laptop_and_are_revoked(lab: Lab, seen: bool) -
 def test_trace_e17_one_root_revokes_words_on_two_devices() -> None:
     """With keep {a,b} and {a,c}; in all orders only a counts everywhere, and b and c can be enrolled again."""
     a, b, c = party("a"), party("b"), party("c")
-    base = _enrol(new_ring(), ROOT, WORDS, "admin")
+    base = enrolled(new_ring(), ROOT, WORDS, "admin")
     said = {one: says_member(WORDS, one) for one in (a, b, c)}
     parts = [
         base.add([said[a], said[b], says_revoked(ROOT, WORDS, keep=[said[a].hash, said[b].hash], at=1)]),
@@ -600,7 +597,7 @@ def test_trace_e17_one_root_revokes_words_on_two_devices() -> None:
     assert a.id in first.view.members and not {b.id, c.id} & first.view.members.keys()
     first = rotate(first, ROOT.signer, ek(1), box=fixed_box)
     for one in (b, c):
-        first = _enrol(first, ROOT, one)
+        first = enrolled(first, ROOT, one)
         assert one.id in first.view.members
 
 
@@ -608,7 +605,7 @@ def test_trace_e18_two_floods_of_one_rogue() -> None:
     """A rogue admin fills A and B with different floods of 400 KB; each refuses the other; the root revokes at A: B joins A;
     the rogue's number 2^32-1 is free again."""
     rogue = second_wallet("rogue")
-    base = _enrol(new_ring(LAPTOP), ROOT, rogue, "admin")
+    base = enrolled(new_ring(LAPTOP), ROOT, rogue, "admin")
     last = ek_of(2**32 - 1, 8)
     floods = [[says_member(rogue, party(f"{side} {n}")) for n in range(400)] for side in ("left", "right")]
     a, b = base.add(floods[0]), base.add(floods[1])
@@ -639,7 +636,7 @@ def test_trace_e19_a_thousand_revokes(capsys: pytest.CaptureFixture[str]) -> Non
         )
     assert len(ring.view.out) == 1_000
     assert all(ring.view.sign_key(one.id) == one.signer.public for one in people)
-    one_more = _revoke(_enrol(ring, ROOT, PHONE), ROOT, PHONE, 1_001)
+    one_more = _revoke(enrolled(ring, ROOT, PHONE), ROOT, PHONE, 1_001)
     assert len(one_more.serialise()) < MAX_RING and PHONE.id in one_more.view.out
 
     crowd = [party(f"crowd {n}") for n in range(62)]

@@ -31,6 +31,7 @@ from tests.ring_lab import (
     VAULT,
     Party,
     ek,
+    enrolled,
     enrolment_of,
     fixed_box,
     hlc,
@@ -45,10 +46,6 @@ from tests.ring_lab import (
 
 LAPTOP, PHONE, GUEST = party("laptop"), party("phone"), party("guest")
 ADMIN = second_wallet("admin")
-
-
-def _enrol(ring: Ring, by: Party, who: Party, role: str = "writer") -> Ring:
-    return enrol(ring, by.signer, who.device, role, since=hlc(5), box=fixed_box)  # type: ignore[arg-type]
 
 
 def _revoke(ring: Ring, by: Party, who: str) -> Ring:
@@ -82,7 +79,7 @@ def test_without_recovery_words_there_is_one_root() -> None:
 
 @pytest.mark.parametrize(("role", "writes"), [("admin", True), ("writer", True), ("reader", False)])
 def test_enrol(role: str, writes: bool) -> None:
-    ring = _enrol(new_ring(LAPTOP), ROOT, PHONE, role)
+    ring = enrolled(new_ring(LAPTOP), ROOT, PHONE, role)
     assert PHONE.id in ring.view.members
     assert ring.view.may_write(PHONE.id) == writes
     assert ring.view.may_administer(PHONE.id) == (role == "admin")
@@ -93,18 +90,18 @@ def test_enrol(role: str, writes: bool) -> None:
 
 
 def test_a_second_wallet_brings_its_anchor_and_its_powers() -> None:
-    ring = _enrol(new_ring(LAPTOP), ROOT, ADMIN, "admin")
+    ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
     assert ADMIN.head in ring.view.anchors()
-    grown = _enrol(ring, ADMIN, PHONE)
+    grown = enrolled(ring, ADMIN, PHONE)
     assert grown.view.members[PHONE.id].rank == 1
     assert _revoke(grown, ADMIN, LAPTOP.id).view.revoked == {LAPTOP.id}
 
 
 @pytest.mark.parametrize("by", [LAPTOP, GUEST, PHONE])
 def test_who_is_no_admin_can_do_nothing(by: Party) -> None:
-    ring = _enrol(new_ring(LAPTOP), ROOT, GUEST, "reader")
+    ring = enrolled(new_ring(LAPTOP), ROOT, GUEST, "reader")
     for act in (
-        lambda: _enrol(ring, by, party("x")),
+        lambda: enrolled(ring, by, party("x")),
         lambda: rotate(ring, by.signer, ek(1)),
         lambda: _revoke(ring, by, LAPTOP.id),
         lambda: give_key(ring, by.signer, ek(1)),
@@ -115,9 +112,9 @@ def test_who_is_no_admin_can_do_nothing(by: Party) -> None:
 
 def test_what_an_admin_cannot_do() -> None:
     other = second_wallet("other")
-    ring = _enrol(_enrol(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ROOT, other, "admin")
+    ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ROOT, other, "admin")
     with pytest.raises(MembershipError):
-        _enrol(ring, ADMIN, PHONE, "admin")
+        enrolled(ring, ADMIN, PHONE, "admin")
     for target in (other.id, ADMIN.id, ROOT.id, RECOVERY.id, "00" * 8):
         with pytest.raises(MembershipError):
             _revoke(ring, ADMIN, target)
@@ -129,16 +126,16 @@ def test_what_an_admin_cannot_do() -> None:
 
 
 def test_a_revoked_admin_can_do_nothing_more() -> None:
-    ring = _revoke(_enrol(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ROOT, ADMIN.id)
+    ring = _revoke(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ROOT, ADMIN.id)
     with pytest.raises(MembershipError):
-        _enrol(ring, ADMIN, PHONE)
+        enrolled(ring, ADMIN, PHONE)
     assert ADMIN.head not in ring.view.anchors()
 
 
 def test_a_revoked_id_never_comes_back() -> None:
     ring = _revoke(new_ring(LAPTOP, PHONE), ROOT, PHONE.id)
     with pytest.raises(MembershipError, match="for ever"):
-        _enrol(ring, ROOT, PHONE)
+        enrolled(ring, ROOT, PHONE)
     assert PHONE.id not in ring.add([says_member(ROOT, PHONE, "writer", since=99)]).view.members
     assert ring.view.sign_key(PHONE.id) == PHONE.device.sign
     assert ring.view.cutoffs == {PHONE.id: 8}
@@ -148,12 +145,12 @@ def test_no_two_members_share_a_box_key() -> None:
     ring = new_ring(LAPTOP)
     twin = party("twin", box_of=LAPTOP)
     with pytest.raises(MembershipError, match="box key"):
-        _enrol(ring, ROOT, twin)
+        enrolled(ring, ROOT, twin)
     # Not even a successor may be enrolled with it: who revokes the laptop would leave its box key in the ring.
     heir = successor(ring, LAPTOP.signer, twin.signer, LAPTOP.id, since=hlc(8))
     assert heir.view.members[twin.id].role == "writer"
     with pytest.raises(MembershipError, match="box key"):
-        _enrol(heir, ROOT, twin, "admin")
+        enrolled(heir, ROOT, twin, "admin")
     assert heir.view.ids_of(LAPTOP.id) == tuple(sorted([LAPTOP.id, twin.id]))
 
 
@@ -183,7 +180,7 @@ def test_revoke_asks_for_the_right_key() -> None:
 
 
 def test_successor() -> None:
-    ring = _enrol(new_ring(LAPTOP), ROOT, GUEST, "reader")
+    ring = enrolled(new_ring(LAPTOP), ROOT, GUEST, "reader")
     heir = party("heir", box_of=LAPTOP)
     after = successor(ring, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(8))
     person = after.view.members[heir.id]
@@ -256,8 +253,8 @@ def test_keys_of_successors_outlive_the_revoke_of_their_family() -> None:
 
 def test_s6_what_a_revoked_admin_said_stands_only_where_every_root_says_so() -> None:
     """Finding S6: words that were revoked cannot revoke anybody, whoever carries it."""
-    ring = _enrol(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
-    ring = _enrol(_revoke(ring, ADMIN, GUEST.id), ADMIN, PHONE)
+    ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
+    ring = enrolled(_revoke(ring, ADMIN, GUEST.id), ADMIN, PHONE)
     gone = _revoke(ring, ROOT, ADMIN.id)
     # By default its enrolments of members and its revokes stand, its epochs do not.
     assert PHONE.id in gone.view.members and gone.view.out == {ADMIN.id, GUEST.id}
@@ -270,7 +267,7 @@ def test_s6_what_a_revoked_admin_said_stands_only_where_every_root_says_so() -> 
 
 
 def test_a_root_repeats_the_revokes_of_admins() -> None:
-    ring = _enrol(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
+    ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     said = revoke(ring, ADMIN.signer, GUEST.id, at=hlc(6), counters={GUEST.id: 8}, ek=ek(6), box=fixed_box)
     assert repeat_revokes(said, ADMIN.signer, at=hlc(7)) is said
     own = repeat_revokes(said, ROOT.signer, at=hlc(7))
@@ -282,7 +279,7 @@ def test_a_root_repeats_the_revokes_of_admins() -> None:
 
 
 def test_what_does_not_fit_into_a_revoke_its_root_says_itself() -> None:
-    ring = _enrol(new_ring(), ROOT, ADMIN, "admin")
+    ring = enrolled(new_ring(), ROOT, ADMIN, "admin")
     others = [party(f"other {n}") for n in range(280)]
     ring = ring.add([says_member(ADMIN, one) for one in others])
     ring = rotate(
@@ -297,7 +294,7 @@ def test_what_does_not_fit_into_a_revoke_its_root_says_itself() -> None:
 
 def test_an_unlock_gives_the_key_to_whom_it_was_not_given() -> None:
     base = new_ring(LAPTOP)
-    phone = _enrol(base, ROOT, PHONE)
+    phone = enrolled(base, ROOT, PHONE)
     rotated = rotate(base, ROOT.signer, ek(1), box=fixed_box)
     met = rotated.join(phone)
     assert [one.id for one in lacking_key(met.view)] == [PHONE.id]
@@ -309,12 +306,12 @@ def test_an_unlock_gives_the_key_to_whom_it_was_not_given() -> None:
 
 def test_an_admin_that_lacks_the_key_makes_a_new_one() -> None:
     base = new_ring(LAPTOP)
-    admin = _enrol(base, ROOT, ADMIN, "admin")
+    admin = enrolled(base, ROOT, ADMIN, "admin")
     rotated = rotate(base, ROOT.signer, ek(1), box=fixed_box)
     mine = ADMIN.opens(admin.serialise()).learn(parse_keyring(rotated.serialise()))
     assert mine.view.sealing is None
     with pytest.raises(MembershipError):
-        _enrol(mine, ADMIN, PHONE)
+        enrolled(mine, ADMIN, PHONE)
     made = give_key(mine, ADMIN.signer, ek(2), box=fixed_box)
     assert made.view.sealing == epoch_key(3, ek(2), VAULT)
 
@@ -368,7 +365,7 @@ def _answer(device: Device) -> Ring:
 
 def test_a_revoke_by_an_admin_of_whom_a_root_then_makes_an_admin() -> None:
     """The root's word stands: the revoke does not count while its target is an admin, on every device alike."""
-    ring = _enrol(new_ring(LAPTOP), ROOT, ADMIN, "admin")
+    ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
     gone = ring.add([says_revoked(ADMIN, LAPTOP)])
     assert gone.view.revoked == {LAPTOP.id}
     raised = gone.add([says_member(ROOT, LAPTOP, "admin", since=50)])
