@@ -30,12 +30,16 @@ specific class with a message that says what happened and to what. Nothing here 
      │  └ SecretsError
      └ ProviderError               a provider, gateway or peer
         ├ ProviderUnavailable
+        │  └ UnreadError
         ├ ProviderRefused
         ├ NoVaultError
         └ MissingError
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 
 class IpfsmemError(Exception):
@@ -223,6 +227,8 @@ class ProviderError(IpfsmemError):
     exit_code = 40
     #: True when trying the same again cannot help.
     permanent = True
+    #: Blocks by CID that were read before it failed (ipfsmem.sync.provider, `get_blocks`).
+    blocks: Mapping[Any, bytes] = {}
 
 
 class ProviderUnavailable(ProviderError):
@@ -231,6 +237,13 @@ class ProviderUnavailable(ProviderError):
     exit_code = 41
     permanent = False
     hint = "Your memory is safe on this device; the next sync sends what is waiting."
+
+
+class UnreadError(ProviderUnavailable):
+    """Something that stands at a provider could not be read now, so newer texts may be missing"""
+
+    exit_code = 45
+    hint = "What could be read is here. Sync again when the provider answers: ipfsmem sync."
 
 
 class ProviderRefused(ProviderError):

@@ -202,7 +202,10 @@ class _Search:
                         return _pinned(keyring, self._root.head_public)
                 down = next((error for error in failed.values() if isinstance(error, ProviderError)), None)
                 if down is not None:
-                    raise down
+                    failures.append(
+                        down
+                    )  # another provider may have an older root, which names the vault as well
+                    break
                 refused |= failed
                 shown = [pin for pin in pins if pin.cid in keyrings]
                 await learn(self._names, self._fetcher, shown, self._root.head_public)

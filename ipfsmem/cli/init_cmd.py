@@ -161,6 +161,7 @@ def command(
             )
             if failure is not None:
                 raise failure
+            end_restored(report)
             return
         if restored:
             said = f"This wallet has a memory there. It is back: {count(status.memories, 'memory')}, {count(status.events, 'event')}."
@@ -189,6 +190,7 @@ def command(
         tell_of_vaults(memory.unlisted, memory.vaults() if restored else [])
         if failure is not None:
             raise failure
+        end_restored(report)
         click.echo(style("Next: ipfsmem write KEY --body TEXT", dim=True), err=True)
 
 
@@ -336,6 +338,12 @@ def publish_restored(memory: Memory, here: Here, yes_public: bool) -> SyncReport
         return memory.restored
     with Meter(silent=here.json) as meter:
         return asyncio.run(memory.sync(public_ok=True, progress=meter))
+
+
+def end_restored(report: SyncReport | None) -> None:
+    """End with the code of what was out of reach while a memory was brought back: nobody looks a second time by themselves."""
+    if report is not None and report.unread:
+        click.get_current_context().exit(report.exit_code)
 
 
 def _not_public() -> None:

@@ -11,6 +11,7 @@ import click
 from ipfsmem.cli.here import Here, Whole, ours, provider_option, root_option
 from ipfsmem.cli.init_cmd import (
     device_passphrase,
+    end_restored,
     nothing_made,
     publish_restored,
     tell_of_vaults,
@@ -93,10 +94,16 @@ def command(
         status, vaults = memory.status(), memory.vaults()
     if here.json:
         here.emit({"status": status, "sync": report, "vaults": vaults})
+        end_restored(report)
         return
     there = f"{count(status.memories, 'memory')}, {count(status.events, 'event')}."
-    whole = memory.restored is None or not memory.restored.damaged
-    back = f"It is back: {there}" if whole else f"A part is back: {there} For more: ipfsmem salvage"
+    first = memory.restored
+    if first is not None and first.damaged:
+        back = f"A part is back: {there} For more: ipfsmem salvage"
+    elif first is not None and first.unread:
+        back = f"It is back, but newer texts may be missing: {there} For those: ipfsmem sync"
+    else:
+        back = f"It is back: {there}"
     click.echo(style(back, bold=True))
     facts(
         [
@@ -112,3 +119,4 @@ def command(
     if report is not None and report.notices:
         tell(report)
     tell_of_vaults(memory.unlisted, vaults)
+    end_restored(report)

@@ -62,7 +62,8 @@ def command(
     and publishes what still waits before it ends.
 
     The exit code is 27 when this device may not or cannot publish, and 44 when something that lives is missing at a provider
-    after what could be sent again was: what others published is joined all the same.
+    after what could be sent again was: what others published is joined all the same. It is 45 when newer texts may be
+    missing here, because a provider that has them did not answer.
 
     Mode ipfs publishes in the clear: the first sync asks whether that is meant, and what looks like a secret stops it.
     """

@@ -92,18 +92,18 @@ async def _follow_all(run: Run, todo: list[str], asked: set[str]) -> None:
 
 async def _open_pins(run: Run) -> None:
     """Every root that a list shows, many at a time, newest first: a device that was off for months has its newest head
-    among old ones. What nobody can give now does not hide the others; raises when all are so."""
+    among old ones. What nobody can give now does not hide the others; raises when all are so, and when nobody says what
+    there is."""
     failure: ProviderError | None = None
     run.pins_read = True
+    told = any(provider.capabilities.names for provider in run.providers)
     for provider in run.providers:
         if not provider.capabilities.list:
             continue
-        try:
-            pins = await provider.pins(pin_name(run.anchor))
-        except ProviderError as error:
-            run.report.say("channel-down", f"the pin list of {provider.name} could not be read: {error}")
+        roots = await _listed(run, provider)
+        if roots is None:
             continue
-        roots = list(dict.fromkeys(pin.cid for pin in sorted(pins, key=lambda pin: -pin.created)))
+        told = True
         if len(roots) > MAX_PINS:
             run.report.say(
                 "pins",
@@ -112,11 +112,29 @@ async def _open_pins(run: Run) -> None:
             )
         fresh = [root for root in roots[:MAX_PINS] if _is_news(run, root, False)]
         failed = await _open_listed(run, fresh)
+        run.unread_now.note_listed(roots, failed)
         _tell_of_pins(run, provider, failed)
         down = (error for error in failed.values() if isinstance(error, ProviderError))
         failure = failure or next(down, None)
+    if failure is None and (run.fresh or not told):
+        failure = next(iter(run.unread_now.silent.values()), None)
     if failure is not None and not run.heads:
         raise failure
+
+
+async def _listed(run: Run, provider: Provider) -> list[CID] | None:
+    """The roots of a provider's pin list, newest first; None when it cannot be read now, which is said."""
+    try:
+        pins = await provider.pins(pin_name(run.anchor))
+    except ProviderError as error:
+        if not provider.capabilities.names:
+            run.unread_now.silent[provider.name] = error
+        run.report.say(
+            "channel-down",
+            f"the pin list of {provider.name} could not be read: {error}. What only it shows comes with a later sync",
+        )
+        return None
+    return list(dict.fromkeys(pin.cid for pin in sorted(pins, key=lambda pin: -pin.created)))
 
 
 async def look_at_lists(run: Run) -> None:
@@ -127,15 +145,13 @@ async def look_at_lists(run: Run) -> None:
         can = provider.capabilities
         if not (can.names and can.list and looks.is_due(provider.name)):
             continue
-        try:
-            pins = await provider.pins(pin_name(run.anchor))
-        except ProviderError as error:
-            run.report.say("channel-down", f"the pin list of {provider.name} could not be read: {error}")
+        roots = await _listed(run, provider)
+        if roots is None:
             continue
-        roots = list(dict.fromkeys(pin.cid for pin in sorted(pins, key=lambda pin: -pin.created)))
         news = [root for root in looks.unseen(provider.name, roots) if _is_news(run, root, False)]
         run.listed.update(news)
         failed = await _open_listed(run, news)
+        run.unread_now.note_listed(roots, failed)
         _tell_of_pins(run, provider, failed)
         in_part = [root for root in news if root in run.heads and run.heads[root].lacking]
         part = MembershipError("joined in part")
@@ -167,7 +183,10 @@ def _tell_of_pins(run: Run, provider: Provider, failed: dict[CID, IpfsmemError])
         source = f"pin list of {provider.name}"
         if issubclass(sort, ProviderError):
             what = "a root" if len(roots) == 1 else f"{len(roots)} roots"
-            run.report.say("channel-down", f"{what} of the {source} could not be read: {error}")
+            run.report.say(
+                "channel-down",
+                f"{what} of the {source} could not be read, so newer texts may be missing: {error}; the next sync tries again",
+            )
         elif len(roots) == 1:
             _refuse(run, root, source, error)
         else:
@@ -209,12 +228,19 @@ async def _resolve(run: Run, names: list[str], asked: set[str]) -> dict[str, CID
 
 
 async def _open_named(run: Run, leads: dict[str, CID], *, anchor: bool) -> None:
-    """Verify the roots that names lead to; `anchor` when only a root can sign those names."""
+    """Verify the roots that names lead to; `anchor` when only a root can sign those names.
+
+    What an outage hides stops the sync where it may be a ring or this device's own past; another device's head is put off.
+    """
+    own = ipns_name(run.replica.device.sign_public)
     sources = {root: name for name, root in reversed(leads.items())}
     fresh = [root for root in dict.fromkeys(leads.values()) if _is_news(run, root, anchor)]
     for root, error in (await _open_roots(run, fresh, anchor=anchor)).items():
         if isinstance(error, ProviderError):
-            raise error
+            if anchor or sources[root] == own:
+                raise error
+            run.put_off(root, error)
+            continue
         if isinstance(error, NotFoundError | BlockError):
             run.unread.add(root)
         _refuse(run, root, sources[root], error)

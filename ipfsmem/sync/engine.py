@@ -106,7 +106,7 @@ async def bring_back(
 ) -> SyncReport:
     """The first sync of a memory that is being restored: pull, join, enrol this device, publish.
 
-    Raises DamagedError when heads stand there and none could be joined whole: that is no memory that is back, unless
+    Raises UnreadError when newer heads stand there than could be read now, DamagedError when heads stand there and none could be joined whole: that is no memory that is back, unless
     `damaged_ok` says that what can be read is to be salvaged afterwards. Being able to read is enough. What no provider takes now stands on this device, signed, and goes out with a later
     sync, which needs no root for it; a notice says so. `layout` None: nobody has agreed yet that anything is published.
     """
@@ -114,6 +114,8 @@ async def bring_back(
     run = Run(replica, providers, root, progress)
     async with run.alone():
         await _pull(run)
+        if not damaged_ok:
+            run.unread_now.refuse(run.heads, run.where)
         if not damaged_ok and (parts := _nothing_whole(run)):
             raise DamagedError(
                 f"no head of this memory could be read whole at {run.where}: at least {parts} parts cannot be read. "
@@ -168,7 +170,7 @@ async def salvage(
 
 def _nothing_whole(run: Run) -> int:
     """How many heads stand there of which a part cannot be read, when none could be joined whole; else 0."""
-    return 0 if run.heads else len(run.damaged) + len(run.unread)
+    return 0 if run.heads else len(run.damaged) + len(run.unread) + len(run.unread_now.roots)
 
 
 def _first_of(report: SyncReport, *kinds: str) -> str:
@@ -291,6 +293,8 @@ async def _pull(run: Run) -> None:
         run.names.keep()
         settle_persons(run.replica)
         say_what_was_refused(run)
+    run.unread_now.settle({*run.opened, *run.headless, *joined_before(run.replica)})
+    run.report.unread = len(run.unread_now.roots) + (len(run.unread_now.silent) if run.fresh else 0)
     _tell_of_move(run)
     run.report.blocks_received = run.fetcher.blocks
     run.report.bytes_received = run.fetcher.bytes

@@ -151,21 +151,18 @@ class Fetcher:
         """From the first provider that has it; one that is down is passed over while another one answers for all."""
         found: dict[CID, bytes] = {}
         failure: ProviderError | None = None
-        answered = False
         for provider in self._providers:
             left = [cid for cid in wanted if cid not in found]
             if not left or not provider.capabilities.blocks:
                 continue
             try:
-                given = await provider.get_blocks(left)
+                given: Mapping[CID, bytes] = await provider.get_blocks(left)
             except ProviderError as error:
-                failure = error
-                continue
-            answered = True
+                failure, given = error, error.blocks
             for cid, data in given.items():
                 if self._take(provider, cid, data):
                     found[cid] = data
-        return found, None if answered and len(found) == len(wanted) else failure
+        return found, failure if len(found) < len(wanted) else None
 
     def forget_since(self, count: int) -> None:
         """Let go of what was fetched after there were `count` blocks: it belonged to a head that was refused."""

@@ -108,8 +108,10 @@ async def _join_head(run: Run, head: Head) -> bool:
     before = len(run.fetcher.fetched)
     try:
         changes = await _changes(run, head)
-    except ProviderError:
-        raise
+    except ProviderError as error:
+        run.put_off(head.root, error)
+        run.heads.pop(head.root, None)
+        return False
     except IpfsmemError as error:
         run.fetcher.forget_since(before)
         _drop(run, head, error)

@@ -26,7 +26,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast, runtime_checkable
 import msgspec
 
 from ipfsmem.content.cid import CID
-from ipfsmem.errors import ConfigError, ProviderRefused
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
 
 ENTRY_POINTS: Final = "ipfsmem.providers"
 #: Group of what reads single files from web servers: a callable that takes settings.
@@ -185,7 +185,8 @@ class Provider(Protocol):
         """The blocks it can serve of `cids` (at most MAX_BATCH), unchecked by contract; missing ones are left out.
 
         Called in batches while a tree is walked. Every caller verifies each block. A block that is not there is no
-        error; ProviderUnavailable means that nothing can be said.
+        error. When of one block nothing can be said, now, that is ProviderUnavailable, with what was read (`partly`):
+        what an outage hides is not thereby gone.
         """
 
     def get_dag(self, root: CID) -> AsyncIterator[Block]:
@@ -237,6 +238,12 @@ def same_root(ours: CID, answered: CID, provider: Provider) -> CID:
             hint="Nothing points at the other root. Report it to the provider, or use another provider.",
         )
     return answered
+
+
+def partly(error: ProviderError, found: Mapping[CID, bytes]) -> ProviderError:
+    """The error of a read that failed before its end, with the blocks that it brought until then."""
+    error.blocks = dict(found)
+    return error
 
 
 def lister(provider: Provider) -> Listing | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ipfsmem.errors import MissingError, NotPublishedError, ProviderError
+from ipfsmem.errors import MissingError, NotPublishedError, ProviderError, UnreadError
 
 #: What a person does where a notice asks for the wallet.
 UNLOCK: Final = "ipfsmem keys unlock --wallet FILE, or with --mnemonic or --words"
@@ -48,6 +48,9 @@ class SyncReport(msgspec.Struct):
     bytes_sent: int = 0
     #: Blocks that live and are missing at providers, after what could be sent again was.
     missing: int = 0
+    #: Roots that are known of and could not be read because a provider was down, and at the first sync of a restored memory
+    #: also providers that did not say what they have: newer texts may be missing.
+    unread: int = 0
     #: Why nothing could be published: `not-a-writer`, `cannot-publish`; empty when it could, or nothing waited.
     blocked: str = ""
     #: True when this device took a new id because its state had been restored or copied.
@@ -60,7 +63,9 @@ class SyncReport(msgspec.Struct):
         """What a command that synced ends with: 0 when all that was asked was done, else the code of what was not."""
         if self.blocked:
             return NotPublishedError.exit_code
-        return MissingError.exit_code if self.missing else 0
+        if self.missing:
+            return MissingError.exit_code
+        return UnreadError.exit_code if self.unread else 0
 
     def say(self, kind: str, text: str) -> None:
         """Add a notice, once."""

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 
 from ipfsmem.content.cid import CID
-from ipfsmem.errors import IpfsmemError, NotFoundError
+from ipfsmem.errors import IpfsmemError, NotFoundError, ProviderError
 from ipfsmem.replica.lock import directory_lock_async
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal.derive import RootKeys
@@ -20,6 +20,7 @@ from ipfsmem.sync.heads import Head
 from ipfsmem.sync.names import Names
 from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.report import Progress, SyncReport
+from ipfsmem.sync.unread import Unread
 
 
 class Run:
@@ -52,6 +53,8 @@ class Run:
         self.opened: set[CID] = set()
         #: Roots that a name leads to and that cannot be opened, for parts of them are not there.
         self.unread: set[CID] = set()
+        #: What stands somewhere and could not be read in this sync, for a provider was down.
+        self.unread_now = Unread()
         #: Whether the pin lists were read in this sync.
         self.pins_read = False
         #: Roots with a ring alone that an anchor names, and those that no anchor has named (yet).
@@ -75,6 +78,17 @@ class Run:
         self.guards: set[str] = set()
         #: Why nothing may be published in this sync; empty when it may.
         self.unsure = ""
+
+    def put_off(self, root: CID, error: ProviderError) -> None:
+        """A head that is known of cannot be read now. One provider of several holds nothing up: it is read by a later sync.
+        Raises the error where that provider is all there is, and on a device that has nothing yet."""
+        if self.fresh or sum(provider.capabilities.blocks for provider in self.providers) < 2:
+            raise error
+        self.unread_now.note(root, error)
+        self.report.say(
+            "channel-down",
+            f"root {root} could not be read, so newer texts may be missing: {error}; the next sync tries again",
+        )
 
     def why(self, error: IpfsmemError) -> str:
         """What a refused block adds to an error that it caused."""

@@ -26,7 +26,7 @@ from ipfsmem.errors import (
     SealError,
 )
 from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem.sync.provider import Block, Capabilities, Pin, partly, unsupported
 from ipfsmem.testing.clock import MockClock, SeededRandom
 
 #: Everything that a provider can do.
@@ -95,6 +95,7 @@ class Faults:
         self.reorder = False  #: pin lists, blocks and trees come in another order
         self.end_dag_after: int | None = None  #: trees end after so many blocks
         self.other_root: CID | None = None  #: what `put_car` answers
+        self.serve: int | None = None  #: so many more blocks are served, then it is down: offline
         self.reset_after: int | None = None  #: `put_car` fails when it has stored so many blocks
         self.old_record: dict[str, int] = {}  #: which of the records of a name is served: 0 the first ever
         self.pins: list[Pin] | None = None  #: a pin list of the past, or an invented one
@@ -202,14 +203,20 @@ class SimProvider:
         found = {cid: data for cid in cids if (data := self._serve(cid)) is not None}
         if self.faults.reorder:
             found = {cid: found[cid] for cid in self._random.shuffled(found)}
-        self._leave(number, "get_blocks", [cid.encode() for cid in cids], found.values())
+        sent, ends = self._cut_off(list(found.items()))
+        self._leave(number, "get_blocks", [cid.encode() for cid in cids], [data for _, data in sent])
+        if ends is not None:
+            raise partly(ends, dict(sent))
         return found
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """As `get_blocks`: everything here is its own."""
         number = await self._enter("read_stored", self._capabilities.raw)
         found = {cid: data for cid in cids if (data := self._serve(cid)) is not None}
-        self._leave(number, "read_stored", [cid.encode() for cid in cids], found.values())
+        sent, ends = self._cut_off(list(found.items()))
+        self._leave(number, "read_stored", [cid.encode() for cid in cids], [data for _, data in sent])
+        if ends is not None:
+            raise partly(ends, dict(sent))
         return found
 
     async def listing(self) -> dict[str, int]:
@@ -228,10 +235,12 @@ class SimProvider:
         if self.faults.reorder:
             order = self._random.shuffled(order)
         served = [(cid, data) for cid in order if (data := self._serve(cid)) is not None]
-        served = served[: self.faults.end_dag_after]
+        served, ends = self._cut_off(served[: self.faults.end_dag_after])
         self._leave(number, "get_dag", [root.encode()], [data for _, data in served])
         for block in served:
             yield block
+        if ends is not None:
+            raise ends
 
     async def pin(self, root: CID, name: str) -> Pin:
         """List a root under a name."""
@@ -292,6 +301,15 @@ class SimProvider:
     async def close(self) -> None:
         """Later calls fail as a bug of the caller."""
         self.closed = True
+
+    def _cut_off(self, blocks: list[Block]) -> tuple[list[Block], ProviderError | None]:
+        """What still gets out of these, and the end of the connection when that is not all."""
+        most = self.faults.serve
+        if most is None or len(blocks) <= most:
+            self.faults.serve = None if most is None else most - len(blocks)
+            return blocks, None
+        self.faults.offline, self.faults.serve = True, 0
+        return blocks[:most], _lost("connection reset")
 
     def _serve(self, cid: CID) -> bytes | None:
         faults = self.faults

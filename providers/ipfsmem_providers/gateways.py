@@ -21,7 +21,7 @@ from ipfsmem.errors import (
     SealError,
 )
 from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem.sync.provider import Block, Capabilities, Pin, partly, unsupported
 from ipfsmem_providers.foreign_layout import with_files
 from ipfsmem_providers.gateway_client import GatewayClient, base_of
 from ipfsmem_providers.http import Http, origin_of, urls_of
@@ -93,8 +93,8 @@ class Gateways:
         if missing and (more := await self._discover(missing[0])):
             again, unknown = await self._fetch(missing, more)
             found.update(again)
-        if unknown and not found:
-            raise unknown[0]
+        if hides_some(unknown, found, wanted):
+            raise partly(joined(unknown), found)
         return found
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
@@ -265,6 +265,15 @@ def _list_of(rest: str, settings: Mapping[str, Any]) -> list[str]:
         return urls_of(rest or settings.get("gateways") or "", "gateway")
     except ConfigError:
         return []
+
+
+def hides_some(
+    problems: Sequence[ProviderError], found: Mapping[CID, bytes], wanted: Collection[CID]
+) -> bool:
+    """Whether blocks that were not found may be there all the same: something is down. What is answered wrong or refused for
+    good is not there for us, unless nothing else came either."""
+    outage = not found or any(not problem.permanent for problem in problems)
+    return bool(problems) and outage and any(cid not in found for cid in wanted)
 
 
 def _last(gateway: GatewayClient) -> bool:

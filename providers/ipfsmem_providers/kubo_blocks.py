@@ -17,6 +17,7 @@ from ipfsmem.content.cid import CID, IDENTITY, parse_cid
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
+from ipfsmem.sync.provider import partly
 from ipfsmem_providers.kubo_rpc import CommandFailed, KuboRpc
 
 _AT_ONCE: Final = 32
@@ -139,8 +140,14 @@ class Blocks:
                 found[cid] = answer.body
 
         await _each(wanted, get)
-        if problems and not found:
-            raise problems[0]
+        # What the node itself says of a block holds for that block; when it is not to be had, it holds for all.
+        away = [
+            problem
+            for problem in problems
+            if not problem.permanent and not isinstance(problem, CommandFailed)
+        ]
+        if away or (problems and not found):
+            raise partly((away or problems)[0], found)
         return late
 
     async def _listed(self) -> set[bytes]:

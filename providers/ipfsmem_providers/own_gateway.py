@@ -22,10 +22,10 @@ from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode
 from ipfsmem.content.limits import BLOCK_MAX, OWN
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
-from ipfsmem.sync.provider import Block
+from ipfsmem.sync.provider import Block, partly
 from ipfsmem_providers.foreign_layout import with_files
 from ipfsmem_providers.gateway_client import ABSENT, CAR_TYPE, RAW_TYPE, GatewayClient, base_of
-from ipfsmem_providers.gateways import Gateways
+from ipfsmem_providers.gateways import Gateways, hides_some
 from ipfsmem_providers.http import CONCURRENCY, Http, urls_of
 from ipfsmem_providers.http_errors import joined
 from ipfsmem_providers.http_policy import Retry
@@ -96,19 +96,20 @@ class OwnGateway:
         return self._client is not None or self._others is not None
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks; what nobody serves is left out. ProviderUnavailable when nothing can be said."""
+        """Checked blocks; what nobody serves is left out. ProviderUnavailable when of one nothing can be said."""
         found, problems = await self._own_blocks(cids)
         missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
         if missing and self._others is not None:
             try:
-                more = await self._others.get_blocks(missing)
-                for cid, data in more.items():
-                    self._learn(cid, data)
-                found.update(more)
+                more: Mapping[CID, bytes] = await self._others.get_blocks(missing)
             except ProviderError as error:
                 problems.append(error)
-        if problems and not found:
-            raise joined(problems)
+                more = error.blocks
+            for cid, data in more.items():
+                self._learn(cid, data)
+            found.update(more)
+        if hides_some(problems, found, cids):
+            raise partly(joined(problems), found)
         return found
 
     @property

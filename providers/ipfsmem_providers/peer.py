@@ -26,7 +26,7 @@ from ipfsmem.errors import (
     SealError,
 )
 from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block, Capabilities, Pin
+from ipfsmem.sync.provider import Block, Capabilities, Pin, partly
 from ipfsmem_providers.gateway_client import RECORD_TYPE, GatewayClient
 from ipfsmem_providers.http import Http, urls_of
 from ipfsmem_providers.http_body import SpooledCar
@@ -156,9 +156,8 @@ class PeerProvider:
                 async for piece in answer:
                     found.update(block for block in parser.feed(piece) if block[0] in wanted)
             parser.close()
-        except ProviderUnavailable:
-            if not found:  # else the rest is asked for again by who needs it
-                raise
+        except ProviderUnavailable as error:
+            raise partly(error, found) from None
         except (BlockError, LimitError, FormatError) as error:
             raise ProviderRefused(f"{self._name} answered a bad CAR: {error}") from None
         return found

@@ -126,6 +126,10 @@ def test_killed_while_it_takes_an_upload_and_while_it_gives_a_tree(
         sync(b)
     assert b.status().unpublished and own["mine"] == b.files()["mine"]
     again(s3)
+    with pytest.raises(ProviderUnavailable):
+        device(tmp_path / "c", at, progress=after("received", 5_000_000, s3.kill))
+    assert not list((tmp_path / "c").iterdir())
+    again(s3)
     for memory in (b, a, b):
         sync(memory)
     c = device(tmp_path / "c", at)

@@ -1,0 +1,98 @@
+"""A provider that breaks off between two blocks: what it gave counts, and what it did not give is not said to be gone.
+
+Left out of an answer means "not there". A head whose blocks were left out because the server died looked damaged, and a new
+device took an older one for the newest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from aiohttp import web
+from ipfsmem_providers.gateways import Gateways
+from ipfsmem_providers.http_policy import ONCE
+from ipfsmem_providers.kubo import KuboProvider
+from ipfsmem_providers.own_gateway import OwnGateway
+from ipfsmem_providers.peer import PeerProvider
+
+from ipfsmem.content.car import header, section
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.sync.provider import Provider
+from tests.servers.threaded import serve
+
+TREE = build_tree({f"{n}.md": f"text {n}".encode() * 50 for n in range(6)})
+BLOCKS = dict(TREE.blocks)
+GIVEN = list(BLOCKS)[:3]
+
+
+def app(rest: int) -> web.Application:
+    """It has three blocks, and answers `rest` when asked for another one."""
+
+    async def block(request: web.Request) -> web.Response:
+        cid = parse_cid(request.match_info.get("cid") or request.query["arg"])
+        if cid in GIVEN:
+            return web.Response(body=BLOCKS[cid])
+        if "arg" in request.query and rest == 404:
+            return web.json_response({"Message": "ipld: could not find node", "Type": "error"}, status=500)
+        return web.Response(status=rest)
+
+    async def blocks(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"Content-Type": "application/vnd.ipld.car"})
+        await answer.prepare(request)
+        await answer.write(header([GIVEN[0]]))
+        for cid in GIVEN:
+            await answer.write(section(cid, BLOCKS[cid]))
+        if rest == 404:
+            await answer.write_eof()
+        else:
+            await asyncio.sleep(0.05)
+            assert request.transport is not None
+            request.transport.abort()
+        return answer
+
+    async def version(request: web.Request) -> web.Response:
+        return web.json_response({"Version": "0.43.1"})
+
+    made = web.Application()
+    made.router.add_get("/ipfs/{cid}", block)
+    made.router.add_post("/blocks", blocks)
+    made.router.add_post("/api/v0/version", version)
+    made.router.add_post("/api/v0/block/get", block)
+    return made
+
+
+KINDS: dict[str, Callable[[str], Provider | OwnGateway]] = {
+    "gateway": lambda url: Gateways([url], {"retry": ONCE}),
+    "own gateway": lambda url: OwnGateway("service", url, settings={"retry": ONCE}),
+    "peer": lambda url: PeerProvider(url, {"retry": ONCE}),
+    "kubo": lambda url: KuboProvider(url, {"retry": ONCE}),
+}
+
+
+def got(kind: str, rest: int) -> dict[CID, bytes]:
+    async def ask(url: str) -> dict[CID, bytes]:
+        provider = KINDS[kind](url)
+        try:
+            return await provider.get_blocks(list(BLOCKS))
+        finally:
+            await provider.close()
+
+    with serve(lambda: app(rest)) as url:
+        return asyncio.run(ask(url))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_an_outage_hides_is_not_said_to_be_gone(kind: str) -> None:
+    with pytest.raises(ProviderUnavailable) as caught:
+        got(kind, 503)
+    assert set(caught.value.blocks) <= set(GIVEN)
+    assert dict(caught.value.blocks) == {cid: BLOCKS[cid] for cid in caught.value.blocks}
+    assert caught.value.blocks
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_it_says_it_has_not_is_left_out(kind: str) -> None:
+    assert got(kind, 404) == {cid: BLOCKS[cid] for cid in GIVEN}

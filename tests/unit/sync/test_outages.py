@@ -1,0 +1,211 @@
+"""An outage is no answer (format section 7): what a provider that goes down keeps from being read is not thereby gone, and is
+never passed over in silence. A fetch is cut off at every call and after every block, for each kind of provider."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from ipfsmem.content.cid import CID
+from ipfsmem.errors import ProviderError, ProviderUnavailable, UnreadError
+from ipfsmem.memory import Memory
+from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.report import SyncReport
+from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.testing.simulator import FULL
+from tests.device_lab import NAMESPACE, ROOT, says, texts
+
+KINDS = {
+    "all": FULL,
+    "lists": replace(FULL, names=False),
+    "lists, block by block": replace(FULL, names=False, dag=False),
+    "names": replace(FULL, list=False, unpin=False, pin=False),
+    "service": replace(FULL, names=False, has=False, partial_car=False),
+}
+MISSING = "newer texts may be missing"
+
+
+def restore(home: Path, *providers: Provider, damaged_ok: bool = False) -> Memory:
+    return asyncio.run(
+        Memory.recover(
+            NAMESPACE, provider=list(providers), unlock=ROOT, unprotected_keys=True, home=home, damaged_ok=damaged_ok
+        )
+    )  # fmt: skip
+
+
+def copy_of(cloud: SimCloud) -> SimCloud:
+    made = SimCloud()
+    made.blocks, made.pins = dict(cloud.blocks), list(cloud.pins)
+    made.names = {name: list(records) for name, records in cloud.names.items()}
+    return made
+
+
+class World:
+    """What two devices published that had not seen each other's last, and what stood there before."""
+
+    def __init__(self, home: Path, kind: str) -> None:
+        self.home, self.can = home, KINDS[kind]
+        self.now = SimCloud()
+        a = Memory.create(
+            NAMESPACE, "encrypted-ipfs", provider=self.at(self.now), unlock=ROOT, recovery=False, unprotected_keys=True,
+            home=home / "a",
+        )  # fmt: skip
+        a.write("old", "the first text")
+        asyncio.run(a.sync())
+        self.before = copy_of(self.now)
+        b = restore(home / "b", self.at(self.before))
+        beside = copy_of(self.before)
+        for n in range(3):
+            a.write(f"new{n}", f"a newer text {n}")
+        asyncio.run(a.sync())
+        b.write("other", "written beside it")
+        asyncio.run(b.sync(provider=self.at(beside)))
+        for name, records in beside.names.items():
+            known = self.now.names.setdefault(name, [])
+            known += [record for record in records if record not in known]
+        self.now.blocks |= beside.blocks
+        self.now.pins += [pin for pin in beside.pins if pin not in self.now.pins]
+        self.texts = texts(a) | texts(b)
+        a.close()
+        b.close()
+        self._homes = 0
+
+    def at(self, cloud: SimCloud) -> SimProvider:
+        return SimProvider(cloud, capabilities=self.can)
+
+    def fresh(self) -> Path:
+        self._homes += 1
+        return self.home / str(self._homes)
+
+    def whole(self, memory: Memory) -> bool:
+        return texts(memory) == self.texts
+
+    def first(self, *providers: SimProvider) -> str:
+        """What becomes of a restore."""
+        home = self.fresh()
+        try:
+            memory = restore(home, *providers)
+        except ProviderError:
+            assert not [path for path in home.rglob("*") if path.name == "ipfsmem.json"]
+            return "error"
+        assert memory.restored is not None
+        return self._judge(memory, memory.restored)
+
+    def later(self, *providers: SimProvider) -> str:
+        """What becomes of a pull by a device that knows the older root."""
+        memory = restore(self.fresh(), self.at(copy_of(self.before)))
+        try:
+            report = asyncio.run(memory.sync(provider=list(providers)))
+        except ProviderError:
+            memory.close()
+            return "error"
+        return self._judge(memory, report)
+
+    def _judge(self, memory: Memory, report: SyncReport) -> str:
+        whole = self.whole(memory)
+        memory.close()
+        if report.exit_code:
+            assert MISSING in says(report, "channel-down")
+            return "told"
+        assert whole, "came back with newer texts missing, and says nothing of it"
+        return "whole"
+
+
+@pytest.fixture(params=KINDS)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    return World(tmp_path, request.param)
+
+
+@pytest.mark.parametrize("what", ["first", "later"])
+def test_a_fetch_that_is_cut_off_after_any_block_is_whole_or_says_what_it_is_not(
+    world: World, what: str
+) -> None:
+    """A server that is killed while it gives what was asked for."""
+    come: Callable[..., str] = getattr(world, what)
+    found: Counter[str] = Counter()
+    for blocks in range(1_000):
+        provider = world.at(copy_of(world.now))
+        provider.faults.serve = blocks
+        found[come(provider)] += 1
+        if not provider.faults.offline:
+            break
+    assert found["whole"] and found["error"] and provider.faults.serve is not None
+
+
+@pytest.mark.parametrize("what", ["first", "later"])
+@pytest.mark.parametrize("calls", [1, 1_000])
+def test_a_fetch_of_which_any_call_fails_is_whole_or_says_what_it_is_not(
+    world: World, what: str, calls: int
+) -> None:
+    """One call that fails, and all from that one on."""
+    come: Callable[..., str] = getattr(world, what)
+    found: Counter[str] = Counter()
+    for number in range(1, 1_000):
+        provider = world.at(copy_of(world.now))
+        for more in range(calls):
+            provider.fail_call(number + more)
+        found[come(provider)] += 1
+        if len(provider.calls) < number:
+            break
+    assert found["whole"] and found["error"]
+
+
+# -- several providers: one that is down hides only what it alone has ---------------------------------------------------
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> World:
+    return World(tmp_path, "lists, block by block")
+
+
+class Half(SimProvider):
+    """It lists what it has, and gives none of it."""
+
+    async def get_blocks(self, cids: object) -> dict[CID, bytes]:
+        raise ProviderUnavailable("the gateway is down")
+
+
+def half(world: World, cloud: SimCloud) -> SimProvider:
+    return Half(cloud, name="half", capabilities=world.can)
+
+
+def test_a_newer_root_at_a_provider_that_gives_nothing_is_not_passed_over(lists: World) -> None:
+    """The others have an older state: nothing is made, unless a person asks for what can be read."""
+    older = lists.at(copy_of(lists.before))
+    home = lists.fresh()
+    with pytest.raises(UnreadError, match="newer texts would be missing"):
+        restore(home, half(lists, lists.now), older)
+    memory = restore(home, half(lists, lists.now), older, damaged_ok=True)
+    assert memory.restored is not None and memory.restored.unread and memory.restored.exit_code == 45
+    assert MISSING in says(memory.restored, "channel-down") and not lists.whole(memory)
+    report = asyncio.run(memory.sync(provider=[lists.at(lists.now), older]))
+    assert report.exit_code == 0 and lists.whole(memory)
+    memory.close()
+
+
+def test_a_later_pull_goes_on_with_the_others_and_ends_with_a_code_of_its_own(lists: World) -> None:
+    older = lists.at(copy_of(lists.before))
+    memory = restore(lists.fresh(), older)
+    memory.write("mine", "written here")
+    report = asyncio.run(memory.sync(provider=[half(lists, lists.now), older]))
+    assert report.published and report.unread and report.exit_code == 45
+    assert MISSING in says(report, "channel-down")
+    report = asyncio.run(memory.sync(provider=[lists.at(lists.now), older]))
+    assert report.exit_code == 0 and texts(memory) == lists.texts | {"mine": {"written here"}}
+    memory.close()
+
+
+def test_one_that_is_dead_keeps_no_memory_from_coming_back_from_one_that_has_everything(lists: World) -> None:
+    dead = lists.at(SimCloud())
+    dead.faults.offline = True
+    memory = restore(lists.fresh(), dead, lists.at(lists.now))
+    assert memory.restored is not None and lists.whole(memory)
+    # Nobody knows what only that one may have, so it is said.
+    assert memory.restored.exit_code == 45 and "with a later sync" in says(memory.restored, "channel-down")
+    assert asyncio.run(memory.sync()).exit_code == 0
+    memory.close()
