@@ -1,0 +1,87 @@
+"""fixtures/vectors/vaults.json: production code reads each whole vault as the file says, and makes the file again byte for byte."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.vault_reading import read_case
+from tests.vault_vectors import FILE, build, known_streams, text
+
+VAULTS = json.loads(FILE.read_text("utf-8"))
+CASES = {case["name"]: case for case in VAULTS["cases"]}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_vault_is_read_as_the_vectors_say(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    assert read_case(case, VAULTS["cars"], tmp_path) == case["expect"]
+
+
+def test_the_file_is_made_again_byte_for_byte() -> None:
+    """Whoever changes what a device publishes makes it anew: `python -m tests.vault_vectors`."""
+    assert text(VAULTS) == FILE.read_text("utf-8")
+    stripped = [{name: part for name, part in case.items() if name != "expect"} for case in VAULTS["cases"]]
+    assert build(known_streams(), read=False) == {**VAULTS, "cases": stripped}
+
+
+def expected(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = CASES[name]["expect"]
+    return found
+
+
+def test_what_the_vectors_must_show() -> None:
+    """That the file was made by the program that reads it proves little, so here stands in words what must be in it."""
+    heads = expected("two heads that nobody joined")
+    memories = heads["memories"]
+    assert (
+        memories["feedback_tone"]["shown"].endswith("FIRST\n\nsecond\n\nTHIRD\n")
+        and memories["feedback_tone"]["merged"]
+    )
+    assert memories["user_role"]["shown"].endswith("coaches on Saturdays.\n")
+    assert [copy["text"].endswith("plays on Sundays.\n") for copy in memories["user_role"]["conflicts"]] == [
+        True
+    ]
+    assert memories["secret_plan"]["forgotten"] and memories["secret_plan"]["shown"] is None
+    assert [
+        one.endswith("written beside a wish to forget\n") for one in memories["secret_plan"]["hidden"]
+    ] == [True]
+    assert not memories["same"]["conflicts"] and not memories["same"]["merged"]
+    assert heads["scopes"]["api-0123456789ab"]["title"] == "Work: the API" and heads["scopes"]["gone"] is None
+    assert heads["scopes"]["o"]["into"] == "api-0123456789ab"
+    assert {"api-0123456789ab/o", "o/feedback_tone"} <= memories.keys()
+    assert (
+        expected("both joined")["memories"] == memories
+        and expected("both joined")["digest"] == heads["digest"]
+    )
+    for same in ("the same by the recovery words", "all records have expired"):
+        assert expected(same) == heads
+    assert expected("an old root beside newer ones")["digest"] == heads["digest"]
+    assert expected("a body is missing")["memories"]["feedback_tone"]["not_fetched"]
+    assert list(expected("a node of the newest root is damaged")["heads"].values()).count("damaged") == 1
+    guest = expected("two people")["memories"]
+    assert guest["user_role"]["shown"].endswith("likes coffee\n")
+    assert guest["user_role"]["own"]["shown"].endswith("likes tea\n")
+    assert guest["shared"]["shown"].endswith("by the guest\n") and guest["shared"]["own"]["shown"] is None
+    assert guest["feedback_tone"]["forgotten"] and guest["feedback_tone"]["own"]["unheeded"] == 1
+    assert guest["from_a_chat"]["own"]["shown"] is None
+    revoked = expected("a revoked device goes on")
+    assert sorted(revoked["heads"].values()) == ["joined", "refused: head"]
+    assert revoked["memories"]["user_role"]["shown"].endswith("likes mate\n")
+    assert sorted(expected("a value that nobody signed")["heads"].values()) == ["joined", "refused: state"]
+    assert len(expected("seventy memories")["memories"]) == 70
+    assert {
+        name: case["expect"]["refused"] for name, case in CASES.items() if "refused" in case["expect"]
+    } == {
+        "a node of every root is missing": "damaged",
+        "a plain ring in a sealed vault": "none",
+        "a sealed vault asked for as a plain one": "other kind",
+        "another wallet": "none",
+        "the words' list leads to another ring": "none",
+        "one leaf is missing": "damaged",
+        "a plain vault asked for as a sealed one": "other kind",
+        "a foreign genesis": "none",
+    }
