@@ -19,6 +19,7 @@ from ipfsmem.errors import ConfigError
 MODES: Final = ("none", "local", "ipfs", "encrypted-ipfs")
 CONFIG_FILE: Final = "ipfsmem.json"
 DEFAULT_NAMESPACE: Final = "default"
+_SETTINGS_MAX: Final = 1024 * 1024
 _is_namespace = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
 
 
@@ -105,7 +106,7 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
         file = Path(named) if named else _platform("config") / "config.toml"
     known = Settings()
     try:
-        known = msgspec.convert(tomllib.loads(file.read_text("utf-8")), Settings)
+        known = msgspec.convert(tomllib.loads(_read(file)), Settings)
     except FileNotFoundError:
         pass
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError, OSError) as error:
@@ -113,6 +114,14 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
     names = [f for f in Settings.__struct_fields__ if f != "providers"]
     over = {f: env[f"IPFSMEM_{f.upper()}"] for f in names if env.get(f"IPFSMEM_{f.upper()}")}
     return msgspec.structs.replace(known, **over)
+
+
+def _read(file: Path) -> str:
+    with file.open("rb") as opened:
+        data = opened.read(_SETTINGS_MAX + 1)
+    if len(data) > _SETTINGS_MAX:
+        raise ConfigError(f"settings file {file} has more than {_SETTINGS_MAX} bytes")
+    return data.decode()
 
 
 def _platform(kind: str) -> Path:

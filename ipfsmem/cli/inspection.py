@@ -7,7 +7,7 @@ that a command prints. Nothing is written, and nothing that is read is believed:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -25,6 +25,7 @@ from ipfsmem.content.fetch import drive, from_mapping
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, OpenError, SignatureError, UsageError
 from ipfsmem.replica.disk import read_file, storage_errors
+from ipfsmem.replica.inside import Folder
 from ipfsmem.seal.objects import COMMIT, MAGIC, MEMORY, RING_BODY, SEGMENT, STATE_NODE, EpochKey, Sealer
 from ipfsmem.seal.ring import Keyring, Ring, parse_keyring
 from ipfsmem.sync.commit import SignedCommit, open_commit, open_plain_commit
@@ -397,33 +398,33 @@ def _name(data: bytes, file_name: str) -> Facts:
 
 
 def _provider_folder(folder: Path, keys: Keys) -> Facts:
-    packs, pins, names = (folder / part for part in ("packs", "pins", "names"))
-    if not packs.is_dir() and not names.is_dir():
+    packs, pins, names = (Folder(folder, part) for part in ("packs", "pins", "names"))
+    if not packs.is_there() and not names.is_there():
         raise UsageError(
             f"{folder} is a folder, and not one of a provider",
             hint="Its CID: ipfsmem cid PATH. A file in it: inspect that.",
         )
     found: Facts = {"kind": "provider's folder", "packs": [], "roots": [], "names": []}
     blocks: dict[CID, bytes] = {}
-    for path in _files(packs, ".car"):
-        found["packs"].append({"file": path.name, "bytes": path.stat().st_size})
+    for name, size in _files(packs, ".car"):
+        found["packs"].append({"file": name, "bytes": size})
         if sum(pack["bytes"] for pack in found["packs"]) <= MAX_FOLDER:
-            with storage_errors(path, "read"), path.open("rb") as file:
+            with packs.file(name, buffered=True) as file:
                 blocks.update(read_car(file))
     pinned: dict[str, dict[str, Any]] = {}
-    for path in _files(pins, ".json"):
+    for name, _ in _files(pins, ".json"):
         try:
-            pin = read_json(read_file(path, MAX_SMALL) or b"", type=_Pin)
+            pin = read_json(pins.read(name, MAX_SMALL) or b"", type=_Pin)
         except (msgspec.DecodeError, RecursionError):
             continue
         pinned.setdefault(pin.cid, {"cid": pin.cid, "pinned": _ns(pin.created * 10**6), "name": pin.name})
     for cid, pin_facts in sorted(pinned.items(), key=lambda item: str(item[1]["pinned"])):
         found["roots"].append({**pin_facts, **_brief(cid, blocks, keys)})
-    for path in _files(names, ".ipns-record"):
+    for name, _ in _files(names, ".ipns-record"):
         try:
-            found["names"].append(_name(read_file(path, MAX_SMALL) or b"", path.name))
+            found["names"].append(_name(names.read(name, MAX_SMALL) or b"", name))
         except FormatError as error:
-            found["names"].append({"kind": "not a record", "file": path.name, "note": str(error)})
+            found["names"].append({"kind": "not a record", "file": name, "note": str(error)})
     return found
 
 
@@ -437,8 +438,9 @@ def _brief(text: str, blocks: Mapping[CID, bytes], keys: Keys) -> Facts:
     return {"kind": facts["kind"], **{k: commit[k] for k in ("device", "number", "written") if k in commit}}
 
 
-def _files(folder: Path, suffix: str) -> Iterable[Path]:
-    return sorted(p for p in folder.iterdir() if p.name.endswith(suffix)) if folder.is_dir() else []
+def _files(folder: Folder, suffix: str) -> list[tuple[str, int]]:
+    """The regular files whose names end so, and their sizes; what else stands in a strangers' folder is passed over."""
+    return sorted(folder.sizes(lambda name: name.endswith(suffix)).items())
 
 
 def _hlc(h: str) -> str:

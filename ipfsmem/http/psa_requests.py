@@ -7,7 +7,6 @@ side by side, and a sync program may carry the folder. It knows nothing of HTTP 
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -19,14 +18,8 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, StorageError
-from ipfsmem.replica.disk import (
-    make_directory,
-    read_file,
-    reason,
-    storage_errors,
-    sync_directory,
-    write_atomic,
-)
+from ipfsmem.replica.disk import reason, storage_errors
+from ipfsmem.replica.inside import Folder
 
 QUEUED: Final = "queued"
 PINNED: Final = "pinned"
@@ -86,7 +79,7 @@ class PinRequests:
 
     def __init__(self, folder: Path | None = None) -> None:
         """`folder` holds a file for each, made with the first; None keeps them in memory. The disk is not touched."""
-        self._folder = folder
+        self._folder = None if folder is None else Folder(folder.parent, folder.name, private=True)
         self._known: dict[str, PinRequest] = {}
         self._stamps: dict[str, _Stamp] = {}
         self._newest: int | None = None  #: time of the newest request; None before the first look
@@ -98,8 +91,6 @@ class PinRequests:
             self._newest = max((request.created for request in self.all()), default=0)
         created = max(now, self._newest + 1)
         request = PinRequest(secrets.token_hex(16), cid, name, created, QUEUED, tuple(origins), meta)
-        if self._folder is not None:
-            make_directory(self._folder)
         self._keep(request)
         return request
 
@@ -120,10 +111,10 @@ class PinRequests:
         """Forget a request."""
         self._forget(request_id)
         if self._folder is not None and _is_id(request_id):
-            path = self._folder / f"{request_id}.json"
-            with storage_errors(path, "remove"), contextlib.suppress(FileNotFoundError):
-                path.unlink()
-                sync_directory(self._folder)
+            name = f"{request_id}.json"
+            with storage_errors(self._folder.path / name, "remove"), contextlib.suppress(FileNotFoundError):
+                self._folder.unlink(name)
+                self._folder.flush()
 
     def all(self) -> list[PinRequest]:
         """Every request, newest first. What is in the folder and is no request is passed over."""
@@ -136,16 +127,15 @@ class PinRequests:
             self._known[request.id] = request
             self._newest = max(self._newest or 0, request.created)
             return
-        write_atomic(self._folder / f"{request.id}.json", msgspec.json.encode(request))
+        name = f"{request.id}.json"
+        with storage_errors(self._folder.path / name, "write"):
+            self._folder.write(name, msgspec.json.encode(request))
         self._read(request.id)
 
     def _look(self) -> None:
         assert self._folder is not None
         try:
-            with os.scandir(self._folder) as entries:
-                names = [entry.name for entry in entries]
-        except FileNotFoundError:
-            names = []
+            names = self._folder.names()
         except OSError as error:
             raise StorageError(f"the pins in {self._folder} cannot be listed: {reason(error)}") from error
         here = {name[:-5] for name in names if name.endswith(".json") and _is_id(name[:-5])}
@@ -157,9 +147,10 @@ class PinRequests:
     def _read(self, request_id: str) -> None:
         """Read one file, when it is not the one that was read before."""
         assert self._folder is not None
-        path = self._folder / f"{request_id}.json"
+        name = f"{request_id}.json"
+        path = self._folder.path / name
         try:
-            status = path.lstat()
+            status = self._folder.lstat(name)
         except FileNotFoundError:
             self._forget(request_id)
             return
@@ -169,12 +160,12 @@ class PinRequests:
         if self._stamps.get(request_id) == stamp:
             return
         try:
-            data = read_file(path, _FILE_MAX)
+            data = self._folder.read(name, _FILE_MAX)
             request = read_json(data or b"", type=PinRequest)
             if request.id != request_id or request.status not in STATUSES:
                 raise FormatError(f"{path} is another request's")
             parse_cid(request.cid)
-        except (StorageError, FormatError, msgspec.DecodeError, UnicodeDecodeError):
+        except (OSError, FormatError, msgspec.DecodeError, UnicodeDecodeError):
             self._forget(request_id)
             return
         self._known[request_id], self._stamps[request_id] = request, stamp

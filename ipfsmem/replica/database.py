@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ipfsmem.errors import ConfigError, IpfsmemError, LockedError, StorageError
-from ipfsmem.replica.disk import storage_errors
+from ipfsmem.replica.disk import open_regular, storage_errors
 from ipfsmem.replica.lock import directory_lock
 
 SCHEMA_VERSION = 1
@@ -169,9 +169,10 @@ class Database:
         #: Blocks found to be something else than their digest says: absent, and replaced when they come again.
         self._bad: set[bytes] = set()
         if self._lock_path:
-            # Made here, so that neither it nor the files that SQLite puts beside it are ever open to others.
+            # Made here, so that neither it nor the files that SQLite puts beside it are ever open to others; and so
+            # that no link in its place leads SQLite elsewhere.
             with storage_errors(self.path, "open"):
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+                os.close(open_regular(self.path, os.O_RDWR | os.O_CREAT))
         try:
             self.connection = sqlite3.connect(
                 self.path,

@@ -107,23 +107,32 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = 
             sync_directory(path.parent)
 
 
-def read_file(path: Path | str, limit: int) -> bytes | None:
+def open_regular(path: Path | str, flags: int, *, within: int | None = None) -> int:
+    """A descriptor of a regular file, made with mode 0600 where `flags` say so. No link is followed, no pipe waited for.
+
+    `within`: the descriptor of the folder that `path` is a name in. Raises OSError, and StorageError for what is no file.
+    """
+    fd = os.open(path, flags | _BINARY | _NOFOLLOW | _NO_WAIT, 0o600, dir_fd=within)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise StorageError(f"{path} is not a file", hint="Move it away: something else stands in its place.")
+    return fd
+
+
+def read_file(path: Path | str, limit: int, *, within: int | None = None) -> bytes | None:
     """The bytes of a regular file, None when there is none. Symbolic links are refused.
 
-    Raises StorageError, also when the file is longer than `limit` bytes.
+    `within` as for `open_regular`. Raises StorageError, also when the file is longer than `limit` bytes.
     """
     data = None
     with storage_errors(path, "read"):
         try:
-            fd = os.open(path, os.O_RDONLY | _BINARY | _NOFOLLOW | _NO_WAIT)
+            fd = open_regular(path, os.O_RDONLY, within=within)
         except FileNotFoundError:
             return None
         # Asking for `limit` bytes would make room for as many, which costs more than all the rest.
         with os.fdopen(fd, "rb", buffering=0) as file:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
-                raise StorageError(f"{path} is not a file")
-            if found.st_size <= limit:
+            if os.fstat(fd).st_size <= limit:
                 data = file.readall()
     if data is None or len(data) > limit:
         raise StorageError(f"{path} is longer than {limit} bytes", hint="It was left as it is.")

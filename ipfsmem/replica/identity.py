@@ -152,10 +152,10 @@ def _kept_id(home: Path) -> str:
     path = home / MACHINE_FILE
     for _ in range(2):
         try:
-            known, inode = path.read_text("ascii").split()
-            if int(inode) == path.stat().st_ino:
+            known, inode = (read_file(path, 256) or b"").decode("ascii").split()
+            if int(inode) == path.lstat().st_ino:
                 return known
-        except (OSError, ValueError):
+        except (OSError, ValueError, StorageError):
             pass
         with contextlib.suppress(OSError):
             _keep_new_id(path)

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from ipfsmem.errors import LockedError
-from ipfsmem.replica.disk import storage_errors
+from ipfsmem.replica.disk import open_regular, storage_errors
 
 if sys.platform == "win32":
     import msvcrt
@@ -60,7 +60,7 @@ async def directory_lock_async(path: Path, *, wait: float = 10.0) -> AsyncIterat
 @contextlib.contextmanager
 def _lock_file(path: Path) -> Iterator[int]:
     with storage_errors(path, "lock"):
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        fd = open_regular(path, os.O_RDWR | os.O_CREAT)
     try:
         yield fd
     finally:

@@ -7,13 +7,14 @@ from then on nothing here removes it, not even when that file is lost.
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 from ipfsmem.config import CONFIG_FILE
 from ipfsmem.errors import ConfigError
-from ipfsmem.replica.disk import make_directory, storage_errors
+from ipfsmem.replica.disk import make_directory, open_regular, storage_errors
 from ipfsmem.replica.identity import KEY_FILE, forget_machine
 from ipfsmem.replica.lock import directory_lock
 from ipfsmem.replica.replica import Replica, claim_folder, write_config
@@ -72,8 +73,11 @@ def discard(folder: Path) -> None:
 
 def _holds_memory(database: Path) -> bool:
     """Whether a database without a configuration was finished once, or is too damaged to tell."""
-    if not database.exists():
-        return False
+    with storage_errors(database, "read"):
+        try:
+            os.close(open_regular(database, os.O_RDONLY))  # SQLite would go where a link leads
+        except FileNotFoundError:
+            return False
     try:
         with contextlib.closing(sqlite3.connect(database, timeout=10.0)) as connection:
             found = connection.execute("SELECT 1 FROM meta WHERE name=?", (_FINISHED,)).fetchone()

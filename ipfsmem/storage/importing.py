@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
@@ -147,14 +148,14 @@ def _read_folder(folder: Path) -> Blob:
     texts: list[tuple[str, bytes]] = []
     events: list[bytes] = []
     problems: list[str] = []
-    for relative, path in _files(base):
+    for relative, path, within in _files(base):
         try:
             if relative.endswith(".jsonl"):
-                data = read_file(path, MAX_BLOB)
+                data = read_file(path, MAX_BLOB, within=within)
                 if data is not None:
                     events.append(data)
             elif relative.endswith(".md"):
-                data = read_file(path, MAX_FILE)
+                data = read_file(path, MAX_FILE, within=within)
                 if data is None:
                     problems.append(f"{relative} was left out: it disappeared while being read")
                 else:
@@ -164,19 +165,24 @@ def _read_folder(folder: Path) -> Blob:
     return collect_files(texts, events, problems)
 
 
-def _files(base: Path) -> list[tuple[str, str]]:
-    """The files below `base`: the name of each relative to it, with slashes, and its path. As text: ten thousand
-    `Path` objects take longer to make than their files to read."""
-    found: list[tuple[str, str]] = []
-    for where, folders, names in os.walk(base):
+def _files(base: Path) -> Iterator[tuple[str, str, int | None]]:
+    """The files below `base`: the name of each relative to it, with slashes; then its name in the open folder that the
+    number stands for, so that a folder which is swapped for a link meanwhile leads nowhere, or its path where the system
+    has no such numbers. As text: ten thousand `Path` objects take longer to make than their files to read."""
+    for where, folders, names, within in _walk(str(base)):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         inner = "" if where == str(base) else Path(where).relative_to(base).as_posix() + "/"
-        found += [
-            (inner + name, os.path.join(where, name))  # noqa: PTH118 - see above
-            for name in sorted(names)
-            if not name.startswith(".")
-        ]
-    return found
+        for name in sorted(names):
+            if not name.startswith("."):
+                path = name if within is not None else os.path.join(where, name)  # noqa: PTH118 - see above
+                yield inner + name, path, within
+
+
+def _walk(base: str) -> Iterator[tuple[str, list[str], list[str], int | None]]:
+    if hasattr(os, "fwalk"):
+        yield from os.fwalk(base)
+    else:
+        yield from ((*found, None) for found in os.walk(base))
 
 
 def collect_files(texts: list[tuple[str, bytes]], lines: list[bytes], problems: list[str]) -> Blob:

@@ -25,10 +25,11 @@ from typing import Any, Final, TypeVar
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, FormatError, ProviderRefused, SealError
+from ipfsmem.replica.inside import Folder
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers.directory_collect import Collector, Roots
-from ipfsmem_providers.directory_files import Folder, disk_errors, gone
+from ipfsmem_providers.directory_files import disk_errors, gone
 from ipfsmem_providers.directory_packs import Packs, PackWriter
 from ipfsmem_providers.directory_pins import Pins
 

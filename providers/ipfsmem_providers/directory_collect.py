@@ -21,7 +21,7 @@ from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW, SHA2_256
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem_providers.directory_files import TEMPORARY
+from ipfsmem.replica.inside import TEMPORARY
 from ipfsmem_providers.directory_index import scan
 from ipfsmem_providers.directory_lost import LOST
 from ipfsmem_providers.directory_packs import GOING, MERGE_BYTES, Packs

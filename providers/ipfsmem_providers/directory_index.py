@@ -18,7 +18,7 @@ from typing import BinaryIO, Final, NamedTuple
 from ipfsmem.content.cid import SHA2_256, read_cid
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, LimitError
-from ipfsmem_providers.directory_files import Folder
+from ipfsmem.replica.inside import Folder
 
 _MAGIC: Final = b"ipmidx1\n"
 _MAGIC_DAMAGED: Final = b"ipmidx1-"

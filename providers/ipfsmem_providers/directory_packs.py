@@ -24,7 +24,7 @@ from ipfsmem.content.car import header
 from ipfsmem.content.cid import CID, decode_cid, raw_cid, varint
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem_providers.directory_files import Folder, NewFile
+from ipfsmem.replica.inside import Folder, NewFile
 from ipfsmem_providers.directory_index import (
     Index,
     Place,

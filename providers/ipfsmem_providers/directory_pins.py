@@ -22,8 +22,8 @@ from ipfsmem import canonical
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
+from ipfsmem.replica.inside import Folder
 from ipfsmem.sync.provider import Pin
-from ipfsmem_providers.directory_files import Folder
 
 LIST: Final = ".pins"
 ONE: Final = ".json"

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers import directory_collect, directory_files
+from ipfsmem_providers import directory_collect
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.memory import Memory
+from ipfsmem.replica import inside
 from ipfsmem.replica.directory import Directory
 from ipfsmem.replica.replica import World
 from ipfsmem.seal.primitives import ed25519_public
@@ -226,10 +227,10 @@ def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
     stick.collect()
     assert list((stick.folder / "packs").glob("*.going"))
     stick.later(1.1)
-    real = directory_files.Folder.replace
+    real = inside.Folder.replace
     pinned: list[bool] = []
 
-    def replaced(folder: directory_files.Folder, name: str, new: str) -> None:
+    def replaced(folder: inside.Folder, name: str, new: str) -> None:
         if not pinned and name.endswith(".car") and ".new-" in new:
             pinned.append(True)
             if moment == "after":
@@ -239,7 +240,7 @@ def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
             stick.pin(old)
         real(folder, name, new)
 
-    monkeypatch.setattr(directory_files.Folder, "replace", replaced)
+    monkeypatch.setattr(inside.Folder, "replace", replaced)
     stick.collect()
     assert pinned and stick.whole(OLD) and stick.whole(NEW)
     stick.unpin(old)
@@ -316,7 +317,7 @@ def test_an_index_that_lies_is_no_proof(stick: Stick) -> None:
     stick.pin(stick.put(kept))
     stick.pin(stick.put(NEW))
     liar = max(stick.folder.glob("packs/*.car"), key=lambda p: p.stat().st_mtime_ns)
-    packs = directory_files.Folder(stick.folder, "packs")
+    packs = inside.Folder(stick.folder, "packs")
     index = open_index(packs, liar.with_suffix(".idx").name, liar.stat().st_size)
     assert index is not None
     leaf = next(cid for cid, data in build_tree(kept).blocks if data == kept["keep"])
@@ -355,7 +356,7 @@ def test_a_crash_at_any_step(stick: Stick, monkeypatch: pytest.MonkeyPatch, step
             patch.setattr(os, "replace", stops(os.replace))
             patch.setattr(Directory, "unlink", stops(Directory.unlink))
             patch.setattr(os, "fsync", stops(os.fsync))
-            patch.setattr(directory_files.NewFile, "drop", lambda self: None)
+            patch.setattr(inside.NewFile, "drop", lambda self: None)
             try:
                 stick.collect()
             except Crash:

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from ipfsmem_providers import directory_files, directory_packs
+from ipfsmem_providers import directory_packs
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.errors import ProviderError, ProviderUnavailable
-from ipfsmem.replica import directory
+from ipfsmem.replica import directory, disk, inside
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block
@@ -381,7 +381,8 @@ def test_the_disk_says_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call:
             raise OSError(code, os.strerror(code), "the file")
 
     with monkeypatch.context() as patch:
-        patch.setattr(directory_files, "os", Broken())
+        patch.setattr(inside, "os", Broken())
+        patch.setattr(disk, "os", Broken())
         patch.setattr(directory, "os", Broken())
         for work in (
             provider.put_car(CIDS[0], BLOCKS, name="n"),
@@ -489,7 +490,7 @@ def test_merging_the_same_set_gives_the_same_file_and_never_removes_it(
     for name, order in (("a", BLOCKS[:6]), ("b", BLOCKS[5::-1])):
         folder = tmp_path / name
         folder.mkdir()
-        packs = directory_packs.Packs(directory_files.Folder(folder, "packs"))
+        packs = directory_packs.Packs(inside.Folder(folder, "packs"))
         for item in order:
             writer = directory_packs.PackWriter(packs.folder, item[0])
             writer.add(*item)
@@ -550,21 +551,21 @@ def test_a_cancelled_publish_waits_for_the_write_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else its thread would write to a descriptor that is closed by then, or worse, belongs to another file."""
-    real_write, real_drop = directory_files.NewFile.write, directory_files.NewFile.drop
+    real_write, real_drop = inside.NewFile.write, inside.NewFile.drop
     writing, torn = threading.Event(), []
 
-    def write(self: directory_files.NewFile, data: Any) -> None:
+    def write(self: inside.NewFile, data: Any) -> None:
         writing.set()
         time.sleep(0.05)
         real_write(self, data)
         writing.clear()
 
-    def drop(self: directory_files.NewFile) -> None:
+    def drop(self: inside.NewFile) -> None:
         torn.append(writing.is_set())
         real_drop(self)
 
-    monkeypatch.setattr(directory_files.NewFile, "write", write)
-    monkeypatch.setattr(directory_files.NewFile, "drop", drop)
+    monkeypatch.setattr(inside.NewFile, "write", write)
+    monkeypatch.setattr(inside.NewFile, "drop", drop)
 
     async def body() -> None:
         task = asyncio.ensure_future(DirectoryProvider(tmp_path).put_car(CIDS[0], BLOCKS, name="n"))

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.directory_files import NewFile
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderError
 from ipfsmem.replica import directory
+from ipfsmem.replica.inside import NewFile
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.sync import ipns
 

@@ -120,6 +120,7 @@ def test_providers_know_the_contract_only(path: Path) -> None:
                 "ipfsmem.content",
                 "ipfsmem.errors",
                 "ipfsmem.replica.directory",  # a folder held open: one way through links, not two
+                "ipfsmem.replica.inside",
                 "ipfsmem.sync.provider",
                 "ipfsmem.sync.ipns",
             )

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ipfsmem_providers.directory_files import Folder
 from ipfsmem_providers.directory_pins import LIST, MAX_FILES, Pins
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.replica.directory import Directory
+from ipfsmem.replica.inside import Folder
 
 NAME = "ipfsmem-0123456789abcdef"
 

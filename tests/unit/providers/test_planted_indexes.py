@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from ipfsmem_providers import directory_index
-from ipfsmem_providers.directory_files import Folder
 from ipfsmem_providers.directory_index import Index, Place, encode_index
+
+from ipfsmem.replica.inside import Folder
 
 GOOD = encode_index([(sha256(b"x").digest(), 40, 10)], 100)
 

@@ -212,10 +212,10 @@ def test_import_names_what_it_leaves_out(tmp_path: Path, monkeypatch: pytest.Mon
 
     real = importing.read_file
 
-    def read(path: Path | str, limit: int) -> bytes | None:
+    def read(path: Path | str, limit: int, *, within: int | None = None) -> bytes | None:
         if Path(path).name == "gone.md":
-            Path(path).unlink(missing_ok=True)
-        return real(path, limit)
+            (source / "gone.md").unlink(missing_ok=True)
+        return real(path, limit, within=within)
 
     monkeypatch.setattr(importing, "read_file", read)
     with Memory.create("n", "local", home=tmp_path / "home") as memory:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from ipfsmem_providers import directory_pins
-from ipfsmem_providers.directory_files import Folder
 
 from ipfsmem.config import Keep
 from ipfsmem.replica.database import Database
+from ipfsmem.replica.inside import Folder
 from tests.device_lab import kinds
 from tests.folder_lab import FolderLab
 
