@@ -1,0 +1,61 @@
+"""fixtures/vectors/README.md tells a stranger of every file, every group in it and every field of its rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "fixtures" / "vectors"
+README = (FOLDER / "README.md").read_text("utf-8")
+FORMAT = (Path(__file__).parents[2] / "docs" / "FORMAT.md").read_text("utf-8")
+FILES = sorted(path.name for path in FOLDER.glob("*.json"))
+#: What every row may have, told at the top of the page.
+EVERYWHERE = {"about", "name", "why"}
+#: Objects whose names are data, not fields: texts by hash, records by name, and the like.
+MAPS = {"cars", "entries", "keyrings", "persons", "statements", "streams", "texts", "five_dots_of_one_device"}
+#: Objects of the format itself, told there.
+OBJECTS = {"location_is_not_signed"}
+
+
+def test_each_file_stands_in_the_table_and_each_line_is_of_a_file() -> None:
+    assert re.findall(r"^\| `(\w+\.json)` \|", README, re.M) == FILES
+    assert re.findall(r"^## (\w+\.json)$", README, re.M) == FILES
+
+
+def test_the_sections_in_the_table_are_of_the_format() -> None:
+    known = set(re.findall(r"^#+ ([\d.]+?)\.? ", FORMAT, re.M))
+    for file, sections in re.findall(r"^\| `(\w+\.json)` \| ([^|]+) \|", README, re.M):
+        numbers = set(re.findall(r"\d[\d.]*", sections))
+        assert numbers <= known and (numbers or sections == "none"), file
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_each_group_and_each_field_of_its_rows_is_told(file: str) -> None:
+    """A list of rows: the fields of all of them; an object: its names."""
+    data: dict[str, Any] = json.loads((FOLDER / file).read_text("utf-8"))
+    assert data["about"]
+    told = re.search(rf"^## {re.escape(file)}$(.*?)(?=^## |\Z)", README, re.M | re.S)
+    assert told is not None
+    words = set(re.findall(r"`([^`]+)`", told[1]))
+    wanted = set(data)
+    for group, rows in data.items():
+        if group in MAPS or group in OBJECTS:
+            continue
+        for row in rows if isinstance(rows, list) else [rows]:
+            if isinstance(row, dict):
+                wanted |= row.keys()
+    assert wanted - words - EVERYWHERE == set()
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_each_row_says_what_it_shows(file: str) -> None:
+    """A refused row without a word why is a riddle to whoever fails at it."""
+    data: dict[str, Any] = json.loads((FOLDER / file).read_text("utf-8"))
+    for group, rows in data.items():
+        if isinstance(rows, list) and rows and isinstance(rows[0], dict):
+            named = [row.keys() & {"name", "why", "about", "error"} for row in rows]
+            assert all(named) or not any(named), f"{group}: some rows say what they show, others do not"
