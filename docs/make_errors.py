@@ -7,11 +7,12 @@ from pathlib import Path
 
 from ipfsmem.cli import app
 from ipfsmem.errors import IpfsmemError
+from tests.outcomes import table as outcomes
 
 TARGET = Path(__file__).with_name("ERRORS.md")
 HEAD = """# Errors and exit codes
 
-Written by `docs/make_errors.py` from `ipfsmem/errors.py`; change that, not this.
+Written by `docs/make_errors.py` from `ipfsmem/errors.py` and `tests/outcomes.py`; change those, not this.
 
 A command that fails prints one line, `ipfsmem: <what happened, and to what>`, and often a second one that says what to
 do next. With `--json` it prints one object instead. Both go to standard error, so standard output holds results only:
@@ -37,6 +38,10 @@ something is lost or cannot be used.
 publication failed: 41 or 42 then say why it is on this device alone, and `ipfsmem sync` does the rest. When the provider cannot be
 asked at first whether there is a memory, `init` and `recover` make nothing, leave nothing behind, and say so.
 
+A command that did not do what was asked, or only a part of it, never ends with 0. Each row is played by `tests/cli/test_outcomes.py`:
+
+"""
+TREE = """
 The tree:
 
 ```
@@ -61,7 +66,7 @@ def text() -> str:
         for _, kind in rows
     )
     tree = "".join(f"{'  ' * depth}{kind.__name__}\n" for depth, kind in kinds())
-    return f"{HEAD}{table}{TAIL}{tree}```\n"
+    return f"{HEAD}{table}{TAIL}{outcomes()}{TREE}{tree}```\n"
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from ipfsmem.seal.signers import KeystoreSigner, RawKeySigner, create_keystore
 from ipfsmem.storage.memories import check_body
 from ipfsmem.sync.report import SyncReport
 
-PASSPHRASE: Final = "demo"  # noqa: S105
+PASSPHRASE: Final = "only-a-demo"  # noqa: S105
 NAMESPACE: Final = "demo"
 #: Texts for a memory that has fewer than the demonstration edits.
 SPARE: Final = {

@@ -196,7 +196,6 @@ class LocalMemory:
         """Counts and state, local."""
         self._look()
         shown, not_fetched = self._memories.counts(everywhere=True)
-        ring = self.replica.ring
         root = self.replica.db.get_meta("root")
         forgotten = what_is_forgotten(self.replica, self._providers) if self.mode in VAULT_MODES else ""
         return Status(
@@ -212,7 +211,7 @@ class LocalMemory:
             root.decode() if root else None,
             list_(self.replica.config.providers) or [provider.name for provider in self._providers],
             self.replica.config.vault,
-            [f"{p.id} {p.role} {p.label}" for p in ring.view.members.values()] if ring else [],
+            [f"{p.id} {p.role} {p.label}" for p in self.members()],
             [
                 *(self._files.notices() if self._files is not None else []),
                 *self._late_notices(),
@@ -295,9 +294,15 @@ class LocalMemory:
         )
 
     def members(self) -> list_[Person]:
-        """Who belongs to this memory, as its key ring says."""
+        """Who belongs to this memory, as its key ring says. All ids of a device go by the label of its enrolment."""
         ring = self.replica.ring
-        return list_(ring.view.members.values()) if ring is not None else []
+        if ring is None:
+            return []
+        known = ring.view.members
+        return [
+            msgspec.structs.replace(one, label=known[one.family].label) if one.family in known else one
+            for one in known.values()
+        ]
 
     # -- memories --------------------------------------------------------------------------------------------
 

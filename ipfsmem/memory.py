@@ -37,6 +37,7 @@ from ipfsmem.replica.making import discard, finish, making
 from ipfsmem.replica.namespaces import FIRST, refuse_shared, vault_label
 from ipfsmem.replica.replica import World, claim_folder
 from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.passphrases import require_strong
 from ipfsmem.seal.words import to_words
 from ipfsmem.storage.attaching import examine_place
 from ipfsmem.storage.importing import import_files
@@ -219,6 +220,8 @@ class Memory(SyncedMemory):
             if mode in VAULT_MODES:
                 if isinstance(unlock, Unlock):
                     unlock = _named(unlock, folder)
+                    if unlock.passphrase is not None:
+                        require_strong(unlock.passphrase, "the signature passphrase")
                 root, vault, secret = _new_root(unlock, world, plain=mode == "ipfs")
                 refuse_shared(folder.parent, namespace, vault)
                 words = world.random(32) if recovery else None

@@ -22,6 +22,7 @@ from ipfsmem.replica.namespaces import FIRST
 from ipfsmem.replica.replica import Replica, World, read_config
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys, require_admin
+from ipfsmem.seal.passphrases import require_strong
 from ipfsmem.seal.ring import Ring
 from ipfsmem.seal.signers import WalletSigner
 from ipfsmem.seal.statements import member_id
@@ -224,7 +225,10 @@ def check_root(config: NamespaceConfig, root: RootKeys, ring: Ring | None = None
 
 
 def check_mode(mode: str, *, passphrase: str | None, unprotected: bool) -> None:
-    """Refuse what would leave keys of an encrypted memory readable without anybody having said so."""
+    """Refuse what would leave keys of an encrypted memory readable without anybody having said so, and a new passphrase
+    that is too easy."""
+    if passphrase is not None:
+        require_strong(passphrase)
     if mode == "encrypted-ipfs" and passphrase is None and not unprotected:
         raise UsageError(
             "an encrypted memory keeps this device's keys under a passphrase",

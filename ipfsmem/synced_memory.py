@@ -32,11 +32,13 @@ from ipfsmem.local_memory import LocalMemory
 from ipfsmem.opening import (
     VAULT_MODES,
     Unlock,
+    check_mode,
     check_root,
     kept_root,
 )
 from ipfsmem.recovery import NewWords, enrol_words, may_make_words, why_not_everywhere, words_of
 from ipfsmem.recovery_sheet import RecoverySheet, make_sheet, shown_spec
+from ipfsmem.replica.identity import change_passphrase
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
@@ -122,6 +124,23 @@ class SyncedMemory(LocalMemory):
         """Whether the wallet or recovery root is held."""
         return self._root is not None
 
+    def change_passphrase(
+        self, new: str | None, old: str | None = None, *, unprotected: bool = False
+    ) -> None:
+        """Put this device's keys under another passphrase. `old` is the present one, None when they have none.
+
+        `new` None with `unprotected` leaves them without one. Nothing else changes, on no other device. A copy of the key
+        file that somebody kept still opens with the old one. Raises PassphraseError when `old` is wrong or `new` too
+        easy, UsageError in a mode without such keys, StorageError: then the old one still holds.
+        """
+        folder = self.replica.folder
+        if self.mode not in VAULT_MODES or folder is None:
+            raise UsageError(
+                f"a memory in mode {self.mode} has no keys to protect: whoever can read this disk can read it"
+            )
+        check_mode("encrypted-ipfs", passphrase=new, unprotected=unprotected)
+        change_passphrase(folder, old, new, self.replica.world.random)
+
     def close(self) -> None:
         """Let go of files, secrets and the providers that were opened here from their specs.
 
@@ -198,6 +217,24 @@ class SyncedMemory(LocalMemory):
             assert ring is not None
             self.replica.set_ring(ring_ops.rotate(ring, root.admin, self.replica.world.random(32)))
         return await self._brought_out("the new key", progress)
+
+    async def relabel(self, member: str, label: str, *, progress: Progress = no_progress) -> SyncReport:
+        """Give a device (or wallet, or words) another label, for people. Needs `unlock` with a root.
+
+        Raises MembershipError for a root other than the unlocked one and when only a root's word counts, FormatError.
+        """
+        root = self._unlocked()
+        await self.sync(progress=progress)
+        with self.replica.transaction():
+            ring = self.replica.ring
+            assert ring is not None
+            at = next_hlc(self.replica.store.frame.hlc, self.replica.world.now())
+            grown = ring_ops.relabel(ring, root.admin, member, label, since=at)
+            self.replica.set_ring(grown)
+            mine = grown.view.family_of(member) == grown.view.family_of(self.device)
+        if mine:  # under which this device is enrolled anew, should it ever be
+            self.replica.save_config(msgspec.structs.replace(self.replica.config, label=label))
+        return await self._brought_out("the label", progress)
 
     async def new_words(self, *, progress: Progress = no_progress) -> NewWords:
         """Make 24 new recovery words beside those that work already, and publish what lets them in. Needs a root.

@@ -53,7 +53,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "diff": "What changed between two roots, or since the last one.",
         "conflicts": "Texts that were written at the same time.",
         "resolve": "Settle a conflict.",
-        "keys": "Members: list, unlock, revoke, rotate, vaults, derive.",
+        "keys": "Members: list, unlock, revoke, label, passphrase and more.",
         "providers": "Where it is published: list, add, test, check, move and more.",
         "serve": "Be a provider for your other devices.",
         "doctor": "Check this memory and say what to do.",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ipfsmem.storage.readings import Reading, Unsettled
 
 
-@ours("conflicts", scoped=True)
+@ours("conflicts", scoped=True, shows=True)
 @click.argument("key", required=False)
 def command(here: Here, key: str | None) -> None:
     """List memories with a conflict; with KEY show what differs.

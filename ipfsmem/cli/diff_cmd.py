@@ -15,7 +15,7 @@ _MOST_PAIRS = 4_000_000
 _COLOUR = {"+": "green", "-": "red", "@": "cyan"}
 
 
-@ours("diff", scoped=True)
+@ours("diff", scoped=True, shows=True)
 @click.argument("root_a", required=False)
 @click.argument("root_b", required=False)
 @click.option("--names", is_flag=True, help="Only which memories changed.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ipfsmem.storage.exporting import LeftOut
 
 
-@ours("export", scoped=True)
+@ours("export", scoped=True, shows=True)
 @click.option("--out", metavar="FILE", help="The blob's file; without it the blob goes to standard output.")
 @click.option("--dir", "folder", metavar="DIR", help="A new folder of plain Markdown files instead.")
 @click.option("--car", metavar="FILE", help="A published root with all its blocks instead, sealed as it is.")

@@ -9,10 +9,12 @@ import click
 
 from ipfsmem.cli.here import Here, ours, provider_option, retention_options
 from ipfsmem.cli.printing import Meter, clean, count, size, style
+from ipfsmem.errors import IncompleteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ipfsmem.sync.collection import Collection
     from ipfsmem.sync.retention import Verdict
 
 
@@ -49,8 +51,6 @@ def command(
     from ipfsmem.config import Keep
 
     with here.memory(provider=provider) as memory, Meter(silent=here.json) as meter:
-        if daily is not None and not dry_run:
-            memory.collect_by_itself(Keep(keep_roots, keep_days) if daily else None)
         done = asyncio.run(
             memory.gc(
                 dry_run=dry_run,
@@ -60,9 +60,20 @@ def command(
                 progress=meter,
             )
         )
+        if daily is not None and not dry_run:
+            memory.collect_by_itself(Keep(keep_roots, keep_days) if daily else None)
     if here.json:
         here.emit({"dry_run": dry_run, **to_builtins(done)})
-        return
+    else:
+        _show(done, dry_run)
+    if done.problems:
+        raise IncompleteError(
+            f"not everything could go: {count(len(done.problems), 'provider')} did not do its part",
+            hint="Try again later: ipfsmem gc",
+        )
+
+
+def _show(done: Collection, dry_run: bool) -> None:
     for where, verdicts in (*done.providers.items(), ("this device", done.here)):
         _tell(where, verdicts)
     for where, size_there in done.freed.items():

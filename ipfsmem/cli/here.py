@@ -37,6 +37,7 @@ class Here:
         self.json = as_json
         self._passphrase_fd = passphrase_fd
         self._scope: str | None = None
+        self._must_exist = False
 
     @functools.cached_property
     def namespace(self) -> str:
@@ -100,13 +101,16 @@ class Here:
             passphrase=self.passphrase(),
         )
         try:
+            if self._scope and self._must_exist:
+                _require_scope(memory, self._scope)
             yield memory.scope(self._scope) if self._scope else memory
         finally:
             memory.close()
 
-    def choose_scope(self, scope: str | None) -> None:
+    def choose_scope(self, scope: str | None, *, must_exist: bool) -> None:
         """The scope that this call is about: the flag, else IPFSMEM_SCOPE, else the nameless one."""
         self._scope = scope or os.environ.get("IPFSMEM_SCOPE") or None
+        self._must_exist = must_exist
 
     def emit(self, value: Any) -> None:
         """Print a result for a program."""
@@ -116,12 +120,12 @@ class Here:
 
 
 def ours(
-    name: str, *, secrets: bool = True, scoped: bool = False, **settings: Any
+    name: str, *, secrets: bool = True, scoped: bool = False, shows: bool = False, **settings: Any
 ) -> Callable[[Callable[..., None]], click.Command]:
     """A command that takes a `Here` first and has --namespace, --home, --json and --passphrase-fd.
 
     `secrets` off leaves the passphrase out, for commands that open no memory. `scoped` adds --scope, and `Here.memory` is
-    that scope.
+    that scope; one that only `shows` what is in it refuses a scope that is none, which would look like an empty one.
     """
 
     def make(function: Callable[..., None]) -> click.Command:
@@ -136,7 +140,7 @@ def ours(
                 given.pop("passphrase_fd", None),
             )
             if scoped:
-                here.choose_scope(given.pop("scope"))
+                here.choose_scope(given.pop("scope"), must_exist=shows)
             function(here, **given)
 
         shared = [
@@ -173,6 +177,15 @@ def ours(
         return click.command(name, None, **settings)(wrapped)
 
     return make
+
+
+def _require_scope(memory: Memory, name: str) -> None:
+    from ipfsmem.bundle.keys import check_scope
+    from ipfsmem.errors import NotFoundError
+
+    check_scope(name)
+    if not any(one.token == name for kind in (False, True) for one in memory.scopes(forgotten=kind)):
+        raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
 
 
 def _outer(ctx: click.Context) -> dict[str, Any]:

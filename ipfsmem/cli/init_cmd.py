@@ -20,6 +20,7 @@ from ipfsmem.cli.wallets import Wallet, default_keystore, wallet_options
 from ipfsmem.cli.words_in import show_words
 from ipfsmem.errors import (
     ConfigError,
+    DamagedError,
     IpfsmemError,
     NoVaultError,
     ProviderError,
@@ -138,6 +139,8 @@ def command(
         elif where and chosen != "local":
             report, failure = _publish(memory, here, yes_public)
         status = memory.status()
+        part = part_only(memory)
+        failure = failure or part
         if here.json:
             here.emit(
                 {
@@ -164,7 +167,8 @@ def command(
             end_restored(report)
             return
         if restored:
-            said = f"This wallet has a memory there. It is back: {count(status.memories, 'memory')}, {count(status.events, 'event')}."
+            what = "A part of it is back" if part is not None else "It is back"
+            said = f"This wallet has a memory there. {what}: {count(status.memories, 'memory')}, {count(status.events, 'event')}."
         else:
             said = "Made a new memory" + (": this wallet had none there." if unlock and not keystore else ".")
         click.echo(style(said, bold=True))
@@ -344,6 +348,14 @@ def end_restored(report: SyncReport | None) -> None:
     """End with the code of what was out of reach while a memory was brought back: nobody looks a second time by themselves."""
     if report is not None and report.unread:
         click.get_current_context().exit(report.exit_code)
+
+
+def part_only(memory: Memory) -> DamagedError | None:
+    """What to raise at the end when a memory came back in part; None when it is whole, or was not brought back."""
+    if memory.restored is None or not memory.restored.damaged:
+        return None
+    heads = count(memory.restored.damaged, "published state")
+    return DamagedError(f"a part is back: {heads} cannot be read whole")
 
 
 def _not_public() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +9,15 @@ import click
 
 from ipfsmem.cli import secrets_in
 from ipfsmem.cli.here import Here, Whole, ours, provider_option
+from ipfsmem.cli.keys_change import label_command, passphrase_command
+from ipfsmem.cli.keys_owner import known_member, members_named, with_owner
 from ipfsmem.cli.keys_sheet import command as sheet_command
 from ipfsmem.cli.keys_words import command as words_command
-from ipfsmem.cli.printing import Meter, count, facts, style, table
-from ipfsmem.cli.sync_cmd import tell
-from ipfsmem.cli.wallets import Wallet, as_owner, read_raw_key, root_options
+from ipfsmem.cli.printing import facts, style, table
+from ipfsmem.cli.wallets import Wallet, read_raw_key, root_options
 from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
     from ipfsmem.memory import Memory
     from ipfsmem.sync.report import Progress, SyncReport
 
@@ -80,22 +78,6 @@ def list_command(here: Here) -> None:
         click.echo(style(f"revoked: {', '.join(revoked)}", dim=True), err=True)
 
 
-def _with_owner(
-    here: Here,
-    given: dict[str, Any],
-    work: Callable[[Memory, Progress], Coroutine[Any, Any, SyncReport]],
-) -> None:
-    """Open the memory with its owner's keys, do the work, tell what came of it."""
-    with as_owner(here, given) as memory, Meter(silent=here.json) as meter:
-        report = asyncio.run(work(memory, meter))
-    if here.json:
-        here.emit(report)
-    else:
-        tell(report)
-    if report.blocked:
-        click.get_current_context().exit(report.exit_code)
-
-
 _provider = provider_option("Where")
 
 
@@ -107,7 +89,7 @@ def unlock_command(here: Here, **given: Any) -> None:
 
     It enrols this device, gives the sealing key to members who lack it, and moves the anchor that new devices start from.
     """
-    _with_owner(here, given, lambda memory, meter: memory.sync(progress=meter))
+    with_owner(here, given, lambda memory, meter: memory.sync(progress=meter))
 
 
 @ours("revoke", short_help="End a device's membership.")
@@ -121,11 +103,11 @@ def revoke_command(here: Here, member: str, **given: Any) -> None:
     """
 
     async def work(memory: Memory, meter: Progress) -> SyncReport:
-        if not _found(memory, member):
+        if not members_named(memory, member):
             await memory.sync(progress=meter)  # it may have joined since
-        return await memory.revoke(_known(memory, member), progress=meter)
+        return await memory.revoke(known_member(memory, member), progress=meter)
 
-    _with_owner(here, given, work)
+    with_owner(here, given, work)
 
 
 @ours("rotate", short_help="Seal under a new key from now on.")
@@ -133,23 +115,7 @@ def revoke_command(here: Here, member: str, **given: Any) -> None:
 @root_options
 def rotate_command(here: Here, **given: Any) -> None:
     """Seal under a new key from now on. Texts keep the key that they were sealed under."""
-    _with_owner(here, given, lambda memory, meter: memory.rotate(progress=meter))
-
-
-def _found(memory: Memory, text: str) -> set[str]:
-    """Members' ids by the beginning of one, else by the whole label."""
-    members = memory.members()
-    return {p.id for p in members if p.id.startswith(text)} or {p.id for p in members if p.label == text}
-
-
-def _known(memory: Memory, text: str) -> str:
-    """The one member that is meant. Raises UsageError when there is none, or several."""
-    found = _found(memory, text)
-    if len(found) == 1:
-        return found.pop()
-    if not found:
-        raise UsageError(f"no member {text!r}", hint="See: ipfsmem keys list.")
-    raise UsageError(f"{text!r} could be any of {count(len(found), 'member')}", hint="Give the whole id.")
+    with_owner(here, given, lambda memory, meter: memory.rotate(progress=meter))
 
 
 @ours("vaults", short_help="Further vaults of this wallet, whose names this memory keeps.")
@@ -227,6 +193,8 @@ for sub in (
     sheet_command,
     revoke_command,
     rotate_command,
+    label_command,
+    passphrase_command,
     vaults_command,
     derive_command,
 ):

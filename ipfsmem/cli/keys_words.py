@@ -14,7 +14,7 @@ from ipfsmem.cli.printing import Meter, clean, count, style
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import as_owner, root_options
 from ipfsmem.cli.words_in import show_words
-from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.errors import IncompleteError, ProviderUnavailable
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -62,6 +62,11 @@ def command(here: Here, revoke_old: bool | None, **given: Any) -> None:
         _revoke(memory, going, here)
     if not here.json:
         _tell_what_stays(made, old, going)
+    if made.problem:
+        raise IncompleteError(
+            f"the new words are made, and may not yet work everywhere: {made.problem}",
+            hint="They do after: ipfsmem sync",
+        )
 
 
 def _show(made: NewWords) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ipfsmem.storage.memories import Listed
 
 
-@ours("list", scoped=True)
+@ours("list", scoped=True, shows=True)
 @click.option(
     "--type",
     "kind",

@@ -10,9 +10,10 @@ import click
 from ipfsmem.cli.here import Here, agreed, ours, public_options, retention_options
 from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, short, size, style, table
 from ipfsmem.cli.sync_cmd import tell
-from ipfsmem.errors import ConfigError, ProviderError, ProviderUnavailable, UsageError
+from ipfsmem.errors import ConfigError, IncompleteError, ProviderError, ProviderUnavailable, UsageError
 
 if TYPE_CHECKING:
+    from ipfsmem.sync.moving import Moved
     from ipfsmem.sync.presence import Presence
     from ipfsmem.sync.provider import Capabilities
 
@@ -125,7 +126,8 @@ def check_command(here: Here, repair: bool, full: bool) -> None:
     """Check at each provider that everything which a new device would need is there: every block asked for, and what the
     rest is found by read; with --full all of it read, which takes as long as fetching the memory.
 
-    `sync` does this by itself, a part at a time. The exit code is 44 when something is missing in the end.
+    `sync` does this by itself, a part at a time. The exit code is 44 when something is missing in the end, and 7 when a
+    provider could not be checked, or does not serve everything yet.
     """
     from ipfsmem.errors import MissingError
 
@@ -147,6 +149,17 @@ def check_command(here: Here, repair: bool, full: bool) -> None:
             click.echo(_next_step(found, repair), err=True)
     if missing:
         click.get_current_context().exit(MissingError.exit_code)
+    open_ = [one.provider for one in found if one.state in ("unchecked", "waiting")]
+    if open_ or not found:
+        who = ", ".join(map(clean, open_))
+        raise IncompleteError(
+            f"whether everything is there is not known of {who}"
+            if who
+            else "no provider of this memory keeps blocks",
+            hint="Look again later: ipfsmem providers check"
+            if who
+            else "Choose one that does: ipfsmem providers add SPEC",
+        )
 
 
 def _next_step(found: list[Presence], repaired: bool) -> str:
@@ -191,7 +204,23 @@ def move_command(
         found = memory.status().providers
     if here.json:
         here.emit({"moved": moved, "providers": found})
-        return
+    else:
+        _tell_of_move(target, moved)
+        _now(here, found)
+    if moved.incomplete or moved.untold:
+        parts = (
+            f"{count(len(moved.incomplete), 'root')} could not be brought whole" if moved.incomplete else "",
+            f"{', '.join(map(clean, moved.untold))} took no word of it" if moved.untold else "",
+        )
+        raise IncompleteError(
+            f"it publishes at {clean(target)} now, but {' and '.join(filter(None, parts))}",
+            hint="On a device that still publishes at the old place: ipfsmem providers add SPEC"
+            if moved.untold
+            else "A device that has what is missing brings it with: ipfsmem sync",
+        )
+
+
+def _tell_of_move(target: str, moved: Moved) -> None:
     click.echo(
         f"{count(len(moved.roots), 'root')} at {clean(target)}: {count(moved.blocks, 'block')} sent "
         f"({size(moved.bytes)}), {count(moved.checked, 'block')} checked there."
@@ -210,7 +239,6 @@ def move_command(
     why = clean(moved.down) or "a block of it is nowhere any more"
     for root in moved.incomplete:
         click.echo(style("incomplete: ", fg="yellow") + f"{root} ({why})")
-    _now(here, found)
 
 
 @ours("follow", short_help="Go where another device moved it.")

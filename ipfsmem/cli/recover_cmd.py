@@ -13,6 +13,7 @@ from ipfsmem.cli.init_cmd import (
     device_passphrase,
     end_restored,
     nothing_made,
+    part_only,
     publish_restored,
     tell_of_vaults,
     vault_shown,
@@ -92,8 +93,12 @@ def command(
     with contextlib.closing(memory):
         report = publish_restored(memory, here, yes_public)
         status, vaults = memory.status(), memory.vaults()
+    part = part_only(memory)
+    missing = None if damaged else part  # --damaged asked for what can be had
     if here.json:
         here.emit({"status": status, "sync": report, "vaults": vaults})
+        if missing is not None:
+            raise missing
         end_restored(report)
         return
     there = f"{count(status.memories, 'memory')}, {count(status.events, 'event')}."
@@ -119,4 +124,6 @@ def command(
     if report is not None and report.notices:
         tell(report)
     tell_of_vaults(memory.unlisted, vaults)
+    if missing is not None:
+        raise missing
     end_restored(report)

@@ -10,7 +10,7 @@ import click
 from ipfsmem.cli.here import Here, agreed, ours, provider_option, public_options
 from ipfsmem.cli.printing import Meter, clean, count, style
 from ipfsmem.cli.sync_cmd import tell
-from ipfsmem.errors import DamagedError, NotFoundError
+from ipfsmem.errors import DamagedError, IncompleteError, NotFoundError
 
 if TYPE_CHECKING:
     from ipfsmem.sync.salvage import Found, Salvaged
@@ -62,6 +62,11 @@ def command(
             hint="A device that has everything sends what is missing with: ipfsmem sync"
             if done is not None
             else "Bring back what is listed with: ipfsmem salvage",
+        )
+    if done is not None and done.crowded:
+        raise IncompleteError(
+            f"{count(len(done.crowded), 'text')} had no room beside the four that are there",
+            hint="Merge those first (ipfsmem conflicts), then: ipfsmem salvage",
         )
 
 

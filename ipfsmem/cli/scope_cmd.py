@@ -7,7 +7,7 @@ import click
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, facts, table
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 
 
 @click.group("scope", context_settings={"help_option_names": ["-h", "--help"]})
@@ -127,16 +127,17 @@ def restore_command(here: Here, name: str, root: str | None) -> None:
         here.emit(
             {"scope": name, "memories": back.texts, "events": back.events, "not_fetched": back.not_fetched}
         )
-        return
-    if root is None:
+    elif root is None:
         click.echo(
             f"The scope {name} is back, and empty. Its texts come with --root CID, before anything else."
         )
-        return
-    missing = f"; {back.not_fetched} are not kept on this device" if back.not_fetched else ""
-    click.echo(
-        f"The scope {name} is back: {count(back.texts, 'text')}, {count(back.events, 'event')}{missing}."
-    )
+    else:
+        click.echo(f"The scope {name} is back: {count(back.texts, 'text')}, {count(back.events, 'event')}.")
+    if back.not_fetched:
+        raise IncompleteError(
+            f"{count(back.not_fetched, 'text')} of the scope {name} are not kept on this device",
+            hint=f"Run: ipfsmem sync. Then bring one back: ipfsmem restore KEY --scope {name} --root {root}",
+        )
 
 
 for _command in (list_command, show_command, title_command, forget_command, restore_command):

@@ -46,7 +46,12 @@ def given(fd: int | None, variable: str) -> str | None:
 
 
 def ask(what: str, *, twice: bool = False) -> str:
-    """Ask on the terminal, without showing it. Raises PassphraseError when nobody is there."""
+    """Ask on the terminal, without showing it. `twice`: it is a new one, so it must be strong, and typed the same again.
+
+    Raises PassphraseError when nobody is there.
+    """
+    from ipfsmem.seal.passphrases import require_strong
+
     if not can_ask():
         raise PassphraseError(f"{what} is needed, and there is no terminal to ask on")
     while True:
@@ -55,7 +60,14 @@ def ask(what: str, *, twice: bool = False) -> str:
         )
         if not answer:
             raise PassphraseError(f"{what}: nothing was given")
-        if not twice or answer == click.prompt(
+        if not twice:
+            return answer
+        try:
+            require_strong(answer)
+        except PassphraseError as error:
+            click.echo(f"{error.diagnostics()}\nOnce more.", err=True)
+            continue
+        if answer == click.prompt(
             "The same again", hide_input=True, err=True, default="", show_default=False
         ):
             return answer

@@ -12,7 +12,7 @@ from ipfsmem.cli.printing import is_terminal, table
 from ipfsmem.errors import UsageError
 
 
-@ours("timeline", scoped=True)
+@ours("timeline", scoped=True, shows=True)
 @click.option("--since", metavar="DAY", help="From this UTC day on, for instance 2026-04-14.")
 @click.option("--until", metavar="DAY", help="Up to this UTC day, included.")
 @click.option("--type", "kind", help="Only events of this type.")

@@ -144,7 +144,8 @@ def damaged(path: Path, what: str) -> StorageError:
     """The error for a database that does not hold what was put into it."""
     return StorageError(
         f"{path} is damaged: {what}",
-        hint="Move the folder away and bring the memory back with: ipfsmem init (same wallet and provider).",
+        hint="Move the folder away. A memory that is published comes back with: ipfsmem init --wallet FILE, or ipfsmem recover. "
+        "One in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER",
     )
 
 

@@ -21,6 +21,7 @@ from nacl import bindings, exceptions
 
 from ipfsmem.errors import FormatError, OpenError, StorageError
 from ipfsmem.replica.disk import read_file, write_atomic
+from ipfsmem.replica.lock import directory_lock
 from ipfsmem.seal.primitives import Signer25519, x25519_public
 from ipfsmem.seal.vault_file import protect, unprotect
 
@@ -103,6 +104,12 @@ def load_device(folder: Path, passphrase: str | None) -> Device:
     if len(secret) != 96:
         raise FormatError(f"{path} holds {len(secret)} bytes of secrets, 96 expected")
     return Device(secret[:32], secret[32:64], secret[64:])
+
+
+def change_passphrase(folder: Path, old: str | None, new: str | None, random: Random) -> None:
+    """The same secrets under another passphrase. Raises PassphraseError, FormatError, StorageError: then nothing changed."""
+    with directory_lock(folder / "lock"):
+        save_device(folder, load_device(folder, old), new, random)
 
 
 def seal_row(row_key: bytes, row: bytes, nonce: bytes) -> bytes:

@@ -158,6 +158,32 @@ def enrol(
     return _give(grown, signer, [grown.view.members[device.id]], box)
 
 
+def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: str) -> Ring:
+    """Give the family of `member` another label: its enrolment once more, with nothing else changed.
+
+    Raises MembershipError when the signer may not, or its word does not count beside a root's; FormatError for what is no
+    label. The same ring when it has that label.
+    """
+    check_label(label)
+    view = ring.view
+    known = view.members.get(view.family_of(member))
+    if known is None:
+        raise MembershipError(f"{member} is no member of this memory")
+    if known.label == label:
+        return ring
+    body = next(as_member(st) for st in ring.statements if st.hash == known.hash)
+    device = Device(known.sign, known.box, label, body.own, known.kind, known.anchor)
+    _may_enrol(view, signer, device, known.role)
+    past = _past(ring, known.id, since)
+    grown = ring.add([_member(signer, ring.vault, device, body.role, past, body.person)])
+    if grown.view.members[known.id].label != label:
+        raise MembershipError(
+            f"{known.label} ({known.id}) was enrolled by a root, so only a root can give it another label",
+            hint="Use the wallet that made this memory, or the words shown at init.",
+        )
+    return grown
+
+
 def _past(ring: Ring, member: str, since: str) -> str:
     """`since`, or the least clock value past all enrolments of a member: the newest counts, and a clock can have gone back."""
     known = (as_member(st).since for st in ring.statements if isinstance(st.body, Member))

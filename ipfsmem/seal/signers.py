@@ -16,6 +16,7 @@ import msgspec
 from ipfsmem.canonical import check_depth, read_json
 from ipfsmem.errors import FormatError, LimitError, PassphraseError, StorageError, UsageError
 from ipfsmem.seal.imports import wallet_library
+from ipfsmem.seal.passphrases import require_strong
 from ipfsmem.seal.wallet import ORDER, signing_hash
 
 DEFAULT_ACCOUNT_PATH: Final = "m/44'/60'/0'/0/0"
@@ -112,9 +113,10 @@ def create_keystore(
     """Write a new keystore file with mode 0600 and return the account's address.
 
     `scrypt_n` is a power of two; less than the default is for tests only. An existing file is never overwritten:
-    StorageError, as when the disk refuses. Raises PassphraseError when the passphrase is empty, UsageError when
+    StorageError, as when the disk refuses. Raises PassphraseError when the passphrase is too easy, UsageError when
     `key32` is not a key.
     """
+    require_strong(passphrase, "the passphrase of the new wallet")
     with wallet_library():
         from eth_keyfile.keyfile import create_keyfile_json
 

@@ -74,6 +74,8 @@ async def place(run: Run, root: CID, *, check: bool = True) -> CID:
                 failures.append((provider, error))
     for provider, failure in failures:
         run.report.failed(f"not published at {provider.name}", failure)
+        if provider.name not in run.report.not_placed:
+            run.report.not_placed.append(provider.name)
     return answered
 
 

@@ -7,7 +7,14 @@ from typing import Final
 
 import msgspec
 
-from ipfsmem.errors import MissingError, NotPublishedError, ProviderError, UnreadError
+from ipfsmem.errors import (
+    DamagedError,
+    IncompleteError,
+    MissingError,
+    NotPublishedError,
+    ProviderError,
+    UnreadError,
+)
 
 #: What a person does where a notice asks for the wallet.
 UNLOCK: Final = "ipfsmem keys unlock --wallet FILE, or with --mnemonic or --words"
@@ -51,6 +58,8 @@ class SyncReport(msgspec.Struct):
     #: Roots that are known of and could not be read because a provider was down, and at the first sync of a restored memory
     #: also providers that did not say what they have: newer texts may be missing.
     unread: int = 0
+    #: Providers that did not take what this sync published, or could not be asked; another one did, or nobody had to.
+    not_placed: list[str] = msgspec.field(default_factory=list)
     #: Why nothing could be published: `not-a-writer`, `cannot-publish`; empty when it could, or nothing waited.
     blocked: str = ""
     #: True when this device took a new id because its state had been restored or copied.
@@ -60,12 +69,17 @@ class SyncReport(msgspec.Struct):
 
     @property
     def exit_code(self) -> int:
-        """What a command that synced ends with: 0 when all that was asked was done, else the code of what was not."""
+        """What a command that synced ends with: 0 when all that was asked was done, else the code of what was not: nothing
+        could be published, something that lives is missing, heads cannot be read, a provider or a text was left out."""
         if self.blocked:
             return NotPublishedError.exit_code
         if self.missing:
             return MissingError.exit_code
-        return UnreadError.exit_code if self.unread else 0
+        if self.unread:
+            return UnreadError.exit_code
+        if self.damaged:
+            return DamagedError.exit_code
+        return IncompleteError.exit_code if self.not_placed or self.not_fetched else 0
 
     def say(self, kind: str, text: str) -> None:
         """Add a notice, once."""

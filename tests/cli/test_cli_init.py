@@ -169,14 +169,14 @@ def test_a_new_wallet_and_its_passphrases(
 
 @pytest.mark.usefixtures("cheap")
 def test_one_passphrase_serves_both(bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "one")
+    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "the first one")
     said = bare.ok("init", "--new-wallet", "--json").json
     assert said["keystore"] == str(bare.home / "wallet.json")
     bare.ok("sync", "--wallet", said["keystore"])
 
 
 def test_a_signature_passphrase_makes_another_vault(bare: Cli, stick: Path) -> None:
-    fd = pipe("pepper")
+    fd = pipe("pepper and salt")
     said = bare.ok("init", "--unprotected-keys", "--json", "--signature-passphrase-fd", str(fd), key=KEY).json
     assert said["vault_tag"] != "3973bff87388964db243992eeb7c6506"
 
@@ -210,14 +210,17 @@ def test_on_a_terminal_it_asks_and_has_words_typed_back(tmp_path: Path) -> None:
         os.write(ours, (text + "\n").encode())
 
     until("Passphrase for this device: ")
-    answer("secret")
+    answer("secret")  # finding U16: it is too short
+    until("8 must")
+    until("Passphrase for this device: ")
+    answer("no secret")
     until("The same again: ")
     answer("different")
     until("They differ")
     until("Passphrase for this device: ")
-    answer("secret")
+    answer("no secret")
     until("The same again: ")
-    answer("secret")
+    answer("no secret")
     sheet = until("Word ")
     words = dict(re.findall(r"(\d+) ([a-z]+)", sheet))
     assert len(words) == 24
@@ -405,7 +408,7 @@ def test_u5_a_provider_that_is_not_there_leaves_nothing_behind(
     bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str
 ) -> None:
     """Finding U5: neither memory nor wallet is made where the words could not be shown for a mistyped provider."""
-    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "one")
+    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "the first one")
     given = [owner] if owner == "--no-wallet" else [owner, str(tmp_path / "wallet.json")]
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))

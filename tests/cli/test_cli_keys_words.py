@@ -133,7 +133,8 @@ def test_one_provider_of_two_that_is_away(sealed: Cli, stick: Path, tmp_path: Pa
     assert (
         not result.json["published"] and result.json["revoking"] == [] and len(result.json["warnings"]) == 3
     )
-    text = sealed.ok("keys", "words", key=KEY)
+    text = sealed("keys", "words", key=KEY)
+    assert text.code == 7 and "They do after: ipfsmem sync" in text.err
     assert len(shown(text.out)) == 24 and "not published everywhere yet" in text.err
     (tmp_path / "away").rename(other)
     sealed.ok("sync")

@@ -89,9 +89,9 @@ def test_a_provider_whose_token_is_gone_holds_nothing_local_up(
     sealed.ok("write", "tone", "--body", "direct")
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
     sealed.ok("status")
-    synced = sealed.ok(
-        "sync", "--json"
-    ).json  # the folder takes it, and no other address is asked for anything
+    done = sealed("sync", "--json")  # the folder takes it, and no other address is asked for anything
+    synced = done.json
+    assert done.code == 7 and synced["not_placed"] == ["pinata"]  # not everywhere is not everything
     assert synced["published"] and "PINATA_JWT is not set" in json.dumps(synced["notices"])
     listed = sealed.ok("providers", "list", "--json").json
     assert [one["problem"] for one in listed] == ["", "PINATA_JWT is not set"]

@@ -152,7 +152,7 @@ def test_gc_takes_the_users_word_for_a_mass_delete(sealed: Cli) -> None:
 
 
 def test_a_sync_that_could_not_publish_has_a_code_of_its_own(sealed: Cli, second: Cli) -> None:
-    """Finding L16: it pulled and joined, and this device has no key to seal with any more."""
+    """Finding L16: it pulled, and this device belongs to the memory no more."""
     second.ok("sync")
     sealed.ok("sync")
     others = [m for m in sealed.ok("keys", "list", "--json").json["members"] if m["label"] == "second"]
@@ -161,5 +161,5 @@ def test_a_sync_that_could_not_publish_has_a_code_of_its_own(sealed: Cli, second
     )
     second.ok("write", "tone", "--body", "nobody gets this")
     said = second("sync", "--json")
-    assert said.code == 27 and said.json["blocked"] == "cannot-publish"
+    assert said.code == 27 and said.json["blocked"] == "revoked"
     assert said.json["notices"]

@@ -325,7 +325,7 @@ def test_wrong_passphrase(tmp_path: Path) -> None:
             "encrypted-ipfs",
             provider=str(lab.stick),
             unlock=ROOT,
-            passphrase="right",
+            passphrase="the right one",
             home=lab.home("a"),
         )
     ) as (a,):
@@ -333,7 +333,7 @@ def test_wrong_passphrase(tmp_path: Path) -> None:
     for wrong in ("wrong", None, ""):
         with pytest.raises(PassphraseError):
             Memory.load(NAMESPACE, home=lab.home("a"), passphrase=wrong)
-    with closing(Memory.load(NAMESPACE, home=lab.home("a"), passphrase="right")) as (a,):
+    with closing(Memory.load(NAMESPACE, home=lab.home("a"), passphrase="the right one")) as (a,):
         assert texts(a) == {"first": {"word"}}
 
 

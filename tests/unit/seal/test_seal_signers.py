@@ -39,7 +39,7 @@ PBKDF2 = {
 @pytest.fixture(scope="module")
 def light(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("keys") / "light.json"
-    assert signers.create_keystore(path, "pässwörd", KEY, scrypt_n=2) == ACCOUNT
+    assert signers.create_keystore(path, "pässwörter", KEY, scrypt_n=2) == ACCOUNT
     return path
 
 
@@ -88,12 +88,12 @@ def test_bad_account_paths(path):
 
 
 def test_keystore_round_trip(light):
-    signer = signers.KeystoreSigner(light, "pässwörd")
+    signer = signers.KeystoreSigner(light, "pässwörter")
     assert signer.address == ACCOUNT
     assert signer.sign_message(b"x") == signers.RawKeySigner(KEY).sign_message(b"x")
     assert stat.S_IMODE(light.stat().st_mode) == 0o600
     # Other programs read it too.
-    assert Account.decrypt(light.read_text(), "pässwörd") == KEY
+    assert Account.decrypt(light.read_text(), "pässwörter") == KEY
     assert KEY.hex() not in light.read_text()
 
 
@@ -105,7 +105,7 @@ def test_default_parameters_are_a_wallets(tmp_path, monkeypatch):
         return {}
 
     monkeypatch.setattr("eth_keyfile.keyfile.create_keyfile_json", fake)
-    signers.create_keystore(tmp_path / "k", "x", KEY)
+    signers.create_keystore(tmp_path / "k", "a long secret", KEY)
     assert seen == {"kdf": "scrypt", "iterations": 262144}
 
 
@@ -125,25 +125,25 @@ def test_wrong_passphrase(light, passphrase):
 def test_never_overwrites(light, tmp_path):
     before = light.read_bytes()
     with pytest.raises(StorageError, match="exists"):
-        signers.create_keystore(light, "x", KEY, scrypt_n=2)
+        signers.create_keystore(light, "a long secret", KEY, scrypt_n=2)
     assert light.read_bytes() == before
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StorageError):
-        signers.create_keystore(link, "x", KEY, scrypt_n=2)
+        signers.create_keystore(link, "a long secret", KEY, scrypt_n=2)
     assert not (tmp_path / "elsewhere").exists()
 
 
 def test_disk_that_refuses(tmp_path, monkeypatch):
     with pytest.raises(StorageError):
-        signers.create_keystore(tmp_path / "no" / "k", "x", KEY, scrypt_n=2)
+        signers.create_keystore(tmp_path / "no" / "k", "a long secret", KEY, scrypt_n=2)
 
     def full(handle):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageError, match="No space left"):
-        signers.create_keystore(tmp_path / "k", "x", KEY, scrypt_n=2)
+        signers.create_keystore(tmp_path / "k", "a long secret", KEY, scrypt_n=2)
     assert not (tmp_path / "k").exists()
 
 
@@ -151,10 +151,10 @@ def test_refused_creation(tmp_path):
     with pytest.raises(PassphraseError):
         signers.create_keystore(tmp_path / "k", "", KEY, scrypt_n=2)
     with pytest.raises(UsageError):
-        signers.create_keystore(tmp_path / "k", "x", bytes(32), scrypt_n=2)
+        signers.create_keystore(tmp_path / "k", "a long secret", bytes(32), scrypt_n=2)
     for n in (0, 1, 3, 2**21):
         with pytest.raises(UsageError):
-            signers.create_keystore(tmp_path / "k", "x", KEY, scrypt_n=n)
+            signers.create_keystore(tmp_path / "k", "a long secret", KEY, scrypt_n=n)
     assert not (tmp_path / "k").exists()
 
 
@@ -251,7 +251,7 @@ def test_not_json(tmp_path, data):
 def test_the_key_of_another_account(tmp_path, light):
     lying = json.loads(light.read_text()) | {"address": "00" * 20}
     with pytest.raises(FormatError, match="another account"):
-        signers.KeystoreSigner(write(tmp_path / "k", lying), "pässwörd")
+        signers.KeystoreSigner(write(tmp_path / "k", lying), "pässwörter")
 
 
 def test_repr_shows_the_account_only():

@@ -1,0 +1,55 @@
+"""What commands about members share: the memory open with its owner's keys, and the member that somebody named."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ipfsmem.cli.here import Here
+from ipfsmem.cli.printing import Meter, count
+from ipfsmem.cli.sync_cmd import tell
+from ipfsmem.cli.wallets import as_owner
+from ipfsmem.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from ipfsmem.memory import Memory
+    from ipfsmem.sync.report import Progress, SyncReport
+
+
+def with_owner(
+    here: Here,
+    given: dict[str, Any],
+    work: Callable[[Memory, Progress], Coroutine[Any, Any, SyncReport]],
+) -> None:
+    """Open the memory with its owner's keys, do the work, tell what came of it."""
+    with as_owner(here, given) as memory, Meter(silent=here.json) as meter:
+        report = asyncio.run(work(memory, meter))
+    if here.json:
+        here.emit(report)
+    else:
+        tell(report)
+    if report.blocked or report.not_placed:
+        click.get_current_context().exit(report.exit_code)
+
+
+def members_named(memory: Memory, text: str) -> set[str]:
+    """The enrolled ids of the members that are meant, by the beginning of an id, else by the whole label. All ids that one
+    device has had are one member."""
+    members = memory.members()
+    return {p.family for p in members if p.id.startswith(text)} or {
+        p.family for p in members if p.label == text
+    }
+
+
+def known_member(memory: Memory, text: str) -> str:
+    """The one member that is meant. Raises UsageError when there is none, or several."""
+    found = members_named(memory, text)
+    if len(found) == 1:
+        return found.pop()
+    if not found:
+        raise UsageError(f"no member {text!r}", hint="See: ipfsmem keys list.")
+    raise UsageError(f"{text!r} could be any of {count(len(found), 'member')}", hint="Give the whole id.")

@@ -1,0 +1,149 @@
+"""`ipfsmem keys passphrase` and `keys label`. Finding U16."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ipfsmem.replica.identity import KEY_FILE
+from tests.cli_lab import KEY, OTHER_KEY, Cli, pipe
+
+
+@pytest.fixture(autouse=True)
+def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Argon2id at its least: the strength of the file is not what is looked at here."""
+    from ipfsmem.replica import identity
+    from ipfsmem.seal.vault_file import protect
+
+    def cheap(secret: bytes, passphrase: str | None, *, salt: bytes, nonce: bytes) -> bytes:
+        return protect(secret, passphrase, salt=salt, nonce=nonce, memory_kib=64, passes=1)
+
+    monkeypatch.setattr(identity, "protect", cheap)
+
+
+def new(text: str) -> list[str]:
+    return ["--new-passphrase-fd", str(pipe(text))]
+
+
+def test_u16_a_weak_passphrase_is_refused_wherever_it_comes_from(
+    bare: Cli, stick: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a descriptor, from the environment, for the device, for a new wallet, for the vault itself."""
+    fd = str(pipe("x"))
+    refused = bare("init", "--passphrase-fd", fd, key=KEY)
+    assert refused.code == 22 and "8 must" in refused.err and "at least 8 characters" in refused.err
+    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "x")
+    assert bare("init", key=KEY).code == 22
+    assert bare("init", "--new-wallet", "--wallet-passphrase-fd", str(pipe("y"))).code == 22
+    monkeypatch.delenv("IPFSMEM_PASSPHRASE")
+    weak = ["--signature-passphrase-fd", str(pipe("z"))]
+    assert bare("init", "--unprotected-keys", *weak, key=KEY).code == 22
+    assert not (bare.home / "default").exists() and not (bare.home / "wallet.json").exists()
+
+
+def test_u16_the_passphrase_of_a_device_is_changed(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From none to one, to another, and to none again; each time the old one no longer opens, and every text is there."""
+    sealed.ok("write", "tone", "--body", "direct")
+    key_file = sealed.home / "default" / KEY_FILE
+    assert b'"clear"' in key_file.read_bytes()
+    assert sealed.ok("keys", "passphrase", "--json", *new("open sesame")).json == {"protected": True}
+    assert b'"clear"' not in key_file.read_bytes()
+    sealed.fails(22, "read", "tone")
+    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "open sesame")
+    sealed.ok("read", "tone")
+    before = key_file.read_bytes()
+    for wrong in (new("x"), new("aaaaaaaaaaaa")):
+        sealed.fails(22, "keys", "passphrase", *wrong)
+    sealed.fails(2, "keys", "passphrase", "--unprotected-keys", *new("another fine one"))
+    assert key_file.read_bytes() == before
+    sealed.ok("keys", "passphrase", *new("another fine one"))
+    sealed.fails(22, "read", "tone")
+    sealed.fails(22, "keys", "passphrase", *new("a third fine one"))
+    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "another fine one")
+    monkeypatch.setenv("IPFSMEM_NEW_PASSPHRASE", "open sesame")
+    sealed.ok("keys", "passphrase")
+    monkeypatch.delenv("IPFSMEM_NEW_PASSPHRASE")
+    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "open sesame")
+    assert "without a passphrase now" in sealed.ok("keys", "passphrase", "--unprotected-keys").out
+    monkeypatch.delenv("IPFSMEM_PASSPHRASE")
+    assert sealed.ok("read", "tone", "--body").out == "direct\n"
+    sealed.ok("sync")
+
+
+def test_u16_a_full_disk_leaves_the_old_passphrase(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ipfsmem.errors import StorageError
+    from ipfsmem.replica import identity
+
+    def full(*given: object, **more: object) -> None:
+        raise StorageError("cannot write device.key: the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(identity, "write_atomic", full)
+        sealed.fails(30, "keys", "passphrase", *new("open sesame"))
+    sealed.ok("list")
+
+
+def test_u16_a_local_memory_has_nothing_to_protect(cli: Cli) -> None:
+    cli.fails(2, "keys", "passphrase", *new("open sesame"))
+
+
+def test_u16_nobody_is_asked_where_nobody_is(sealed: Cli) -> None:
+    assert "no terminal to ask on" in sealed.fails(22, "keys", "passphrase").err
+
+
+def test_u16_a_device_is_called_something_else_everywhere(sealed: Cli, second: Cli) -> None:
+    sealed.ok("sync")
+    second.ok("write", "tone", "--body", "direct")
+    second.ok("sync")
+    sealed.ok("sync")
+    sealed.ok("keys", "label", "second", "my phone", key=KEY)
+    for device in (sealed, second):
+        device.ok("sync")
+        labels = [m["label"] for m in device.ok("keys", "list", "--json").json["members"]]
+        assert sorted(labels) == ["first", "my phone", "recovery words", "wallet"]
+    assert "my phone" in sealed.ok("history", "tone").out and "my phone" in sealed.ok("status", "--json").out
+    second.ok("write", "more", "--body", "it still writes")
+    second.ok("sync")
+    sealed.ok("sync")
+    sealed.ok("read", "more")
+    assert sealed.ok("keys", "list", "--json").json["seals"]["epoch"] == 1
+
+
+def test_u16_a_device_that_took_another_id_goes_by_the_new_label(sealed: Cli, second: Cli) -> None:
+    """A copied home becomes a successor, whose statement carries the label of before."""
+    import shutil
+
+    sealed.ok("sync")
+    other = second.home.with_name("copy")
+    shutil.copytree(second.home, other)
+    copy = Cli(other, second._monkeypatch)
+    copy.ok("write", "tone", "--body", "from the copy")
+    copy.ok("sync")
+    sealed.ok("sync")
+    sealed.ok("keys", "label", "second", "my phone", key=KEY)
+    members = sealed.ok("keys", "list", "--json").json["members"]
+    assert [m["label"] for m in members if m["kind"] == "device"].count("my phone") == 2
+    assert "second" not in {m["label"] for m in members}
+
+
+def test_u16_the_wallet_calls_itself_something_else_and_nothing_more(sealed: Cli) -> None:
+    before = sealed.ok("keys", "list", "--json").json
+    sealed.ok("keys", "label", "wallet", "the grey one", key=KEY)
+    after = sealed.ok("keys", "list", "--json").json
+    assert "the grey one" in {m["label"] for m in after["members"]}
+    strip = [
+        [{k: v for k, v in m.items() if k != "label"} for m in found["members"]] for found in (before, after)
+    ]
+    assert sorted(map(json.dumps, strip[0])) == sorted(map(json.dumps, strip[1]))
+    sealed.fails(26, "keys", "label", "recovery words", "x", key=KEY)
+
+
+def test_u16_wrong_input(sealed: Cli) -> None:
+    sealed.fails(2, "keys", "label", "nobody", "x", key=KEY)
+    sealed.fails(2, "keys", "label", "first", "x")
+    sealed.fails(24, "keys", "label", "first", "x", key=OTHER_KEY)
+    for bad in ("", "a\nb", "x" * 129):
+        sealed.fails(10, "keys", "label", "first", bad, key=KEY)
+    sealed.fails(2, "keys", "label", "first", key=KEY)
+    assert "first" in sealed.ok("keys", "list").out

@@ -1,0 +1,152 @@
+"""Every end of every command: the table of outcomes is whole, each row is played, and no failure ends with 0."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from ipfsmem.cli.app import group
+from ipfsmem.replica import lock
+from tests.cli_lab import Cli
+from tests.outcomes import ROWS, Place, Row
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Every command of the tree that does something."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from leaves(below, (*path, name))
+    else:
+        yield " ".join(path)
+
+
+def test_every_command_is_in_the_table() -> None:
+    """A new command without outcomes fails here; so does one that cannot fail, or cannot succeed."""
+    commands = list(leaves(group))
+    assert {row.command for row in ROWS} == set(commands)
+    good = {row.command for row in ROWS if row.code == 0}
+    assert set(commands) - good <= {"demo"}, "its good end is test_cli_demo.py, which takes seconds"
+    always = {"scope list", "status", "log", "keys list", "folders list", "providers list"}
+    assert set(commands) - {row.command for row in ROWS if row.code} == always, "these only show"
+
+
+def test_each_row_runs_its_own_command() -> None:
+    for row in ROWS:
+        assert row.run.startswith(row.command), row
+    assert len({(row.command, row.outcome) for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row.command}: {row.outcome}" for row in ROWS])
+def test_an_outcome_has_its_exit_code(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(tmp_path, monkeypatch, row.mode)
+    place.ok(*row.before)
+    if row.prepare is not None:
+        row.prepare(place)
+    done = place.run(row.run)
+    assert done.code == row.code, done
+    assert "Traceback" not in done.err + done.out
+    if row.code:  # it says what did not happen
+        assert (done.err + done.out).strip()
+    if row.code not in (0, 1, 27, 40, 44):  # of these the report says it
+        assert any(line.startswith("ipfsmem: ") for line in done.err.splitlines()) or row.code in (7, 14), (
+            done
+        )
+
+
+# -- any command on a memory ------------------------------------------------------------------------------------------
+
+#: Those that open no memory.
+WITHOUT = {"demo", "init", "recover", "open", "keys derive", "providers test", "serve", "cid", "inspect"}
+ON_A_MEMORY = sorted({row.run for row in ROWS if row.code == 0 and row.command not in WITHOUT})
+
+
+def calls(place: Place) -> list[str]:
+    """One call of each command; what would have to be looked up first is anything."""
+    fill = {"ROOT": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi", "SEEN": "00000000"}
+    return [" ".join(fill.get(word, word) for word in call.split(" ")) for call in ON_A_MEMORY]
+
+
+def all_end_with(place: Place, code: int) -> None:
+    said = {}
+    for call in calls(place):
+        done = place.run(call)
+        if done.code != code or "Traceback" in done.err or not done.err.startswith("ipfsmem: "):
+            said[call] = done
+    assert said == {}
+
+
+def test_without_a_memory_every_command_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    all_end_with(Place(tmp_path, monkeypatch, "none"), 4)
+
+
+def test_without_its_passphrase_no_command_does_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path, monkeypatch, "sealed")
+    place.ok("keys passphrase --new-passphrase-fd NEWFD")
+    all_end_with(place, 22)
+
+
+def test_a_damaged_database_is_said_by_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(tmp_path, monkeypatch, "sealed")
+    database = place.cli.home / "default" / "state.db"
+    database.write_bytes(b"no database " * 4000)
+    for tail in ("-wal", "-shm"):
+        database.with_name(f"state.db{tail}").unlink(missing_ok=True)
+    all_end_with(place, 30)
+
+
+def test_a_folder_that_cannot_be_used_is_said_by_every_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path, monkeypatch, "local")
+    database = place.cli.home / "default" / "state.db"
+    database.unlink()
+    database.mkdir()
+    all_end_with(place, 30)
+
+
+@pytest.mark.parametrize("mode", ["local", "sealed"])
+def test_a_full_disk_is_said_and_nothing_is_half_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """No file can grow: what a full disk or a quota does. Afterwards everything that was there is."""
+    place = Place(tmp_path, monkeypatch, mode)
+    place.ok("write tone --body x")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    outcomes = {}
+    for call in ("write more --body y", "forget tone", "note waved", f"export --out {tmp_path}/o.json", "import BASE/note.md",
+                 "keys passphrase --new-passphrase-fd NEWFD", "sync", "attach PLAIN", "providers add USB"):  # fmt: skip
+        if (mode == "local" and call.split()[0] in ("keys", "sync")) or (
+            mode == "sealed" and call.startswith("attach")
+        ):
+            continue
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+        try:
+            outcomes[call] = place.run(call)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert {call: done for call, done in outcomes.items() if done.code != 30 or "Traceback" in done.err} == {}
+    assert [row["key"] for row in place.cli.ok("list", "--json").json] == ["tone"]
+    place.cli.ok("doctor")
+    assert not list(tmp_path.glob("*.tmp")) and not (tmp_path / "o.json").exists()
+
+
+def test_a_memory_that_another_process_holds(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait = lock.directory_lock.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]
+    monkeypatch.setitem(wait, "wait", 0.05)
+    with lock.directory_lock(cli.home / "default" / "lock"):
+        cli.fails(5, "write", "tone", "--body", "x")
+
+
+def test_a_wrong_call_is_two_for_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(tmp_path, monkeypatch, "none")
+    for command in leaves(group):
+        assert place.run(f"{command} --no-such-option").code == 2, command

@@ -1,0 +1,43 @@
+"""Damage to what a device published: one byte of a state node, in the folder that keeps it. Nothing here is a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.fetch import drive
+from ipfsmem.content.reader import Reader
+from ipfsmem.memory import Memory
+from tests.cli_lab import Cli
+
+
+def node_blocks(device: Cli) -> dict[str, bytes]:
+    """The stored bytes of the state nodes of the root that a device published last, by path."""
+    with Memory.load(home=device.home) as memory:
+        root = memory.status().root
+        assert root is not None
+        db = memory.replica.db
+
+        def get(cids: list[CID]) -> dict[CID, bytes]:
+            return {cid: data for cid in cids if (data := db.block(cid.digest)) is not None}
+
+        files = drive(Reader().walk(parse_cid(root)), get)
+        return {path: get([cid])[cid] for path, cid in files.items() if path.startswith("s/")}
+
+
+def damage(stick: Path, block: bytes) -> None:
+    """One byte of a block is wrong wherever the folder keeps it."""
+    hits = 0
+    for pack in (stick / "packs").glob("*.car"):
+        data = bytearray(pack.read_bytes())
+        at = data.find(block)
+        if at >= 0:
+            data[at + len(block) // 2] ^= 1
+            pack.write_bytes(data)
+            hits += 1
+    assert hits
+
+
+def damage_state(device: Cli, stick: Path) -> None:
+    """The top of the state of the root that a device published last cannot be read any more."""
+    damage(stick, node_blocks(device)["s/top.ipm"])
