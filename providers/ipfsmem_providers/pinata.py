@@ -5,7 +5,8 @@
     PINATA_GATEWAY         the account's own gateway, such as name.mypinata.cloud; or as above
     PINATA_GATEWAY_TOKEN   for it, when it asks for one
     PINATA_UPLOAD          auto (a CAR, or a folder where the plan takes no CARs), car, folder; auto goes on as the last
-                           upload was made, so say car once when the plan was changed for one that takes them
+                           upload was made, so say car once when the plan was changed for one that takes them. A folder
+                           goes by the legacy API where the key is for both, as the documents say, else by v3
     PINATA_API             v3, or legacy for keys of that kind (scopes pinFileToIPFS, pinByHash, pinList, unpin)
     PINATA_PATIENCE        seconds to wait while a CAR or a pin is processed (180)
     PINATA_API_URL, PINATA_UPLOAD_URL      other hosts
@@ -37,7 +38,7 @@ from ipfsmem_providers.car_files import CarFiles
 from ipfsmem_providers.http import Http
 from ipfsmem_providers.http_body import Body, SpooledCar
 from ipfsmem_providers.own_gateway import OwnGateway
-from ipfsmem_providers.pinata_api import ONE_REQUEST, Api, File, NoCars
+from ipfsmem_providers.pinata_api import ONE_REQUEST, Api, File, NoCars, NoScopes
 from ipfsmem_providers.pinata_legacy import Legacy
 from ipfsmem_providers.provider_settings import choice, needed, seconds, setting
 from ipfsmem_providers.provider_tokens import token_for
@@ -102,6 +103,8 @@ class PinataProvider:
         self._cars: bool | None = None if self._upload == "auto" else self._upload == "car"
         if self._legacy_mode:
             self._cars = False
+        #: Whether folders go by the legacy API; None until something tells.
+        self._legacy_folders: bool | None = None
         #: What was uploaded a moment ago and may not be in the list yet: (root, name) -> pin.
         self._recent: dict[tuple[CID, str], Pin] = {}
         reads = self._reader.reads
@@ -225,6 +228,8 @@ class PinataProvider:
                     return file
                 if self._cars is None:  # the newest comes first
                     self._cars = pinata_plan.said(file)
+                if self._legacy_folders is None:
+                    self._legacy_folders = pinata_plan.said_legacy(file)
                 if (file.keyvalues or {}).get(ROOT_KEY) != str(root):
                     continue
                 if self._upload != "car" or file.pending:
@@ -241,7 +246,7 @@ class PinataProvider:
                 "cid_version": "v1", "keyvalues": msgspec.json.encode(keyvalues).decode(),
             }  # fmt: skip
             await pinata_tus.send(self._api, car, metadata)
-            file = await self._after_tus(root, name)
+            file = await self._listed(root, name)
         answered = await self._settled(file, root, name)
         if answered is None:
             raise NoCars("pinata took the CAR and dropped it without a word")
@@ -253,8 +258,8 @@ class PinataProvider:
             )
         return root
 
-    async def _after_tus(self, root: CID, name: str) -> File:
-        """The entry that a finished TUS upload made; its last answer names no id."""
+    async def _listed(self, root: CID, name: str) -> File:
+        """The entry that a finished upload made whose answer names no id."""
         waiting = Waiting(self._http.timing, self._patience)
         while True:
             file = await self._placed(root, name)
@@ -264,18 +269,7 @@ class PinataProvider:
 
     async def _put_folder(self, root: CID, car: SpooledCar, name: str) -> CID:
         parts = await _parts(root, car, name)
-        size = sum(body.size for _, body in parts)
-        if size > ONE_REQUEST:
-            raise ProviderRefused(
-                f"pinata takes folders up to {ONE_REQUEST} bytes in one request, this one has {size}",
-                hint="A plan that takes CARs has no such limit, nor has the legacy API (PINATA_API=legacy).",
-            )
-        keyvalues = {ROOT_KEY: str(root), pinata_plan.HOW_KEY: pinata_plan.FOLDER}
-        try:
-            file = await self._api.upload(parts, name, keyvalues, car=False)
-        except ProviderRefused as error:
-            error.hint = error.hint or pinata_proof.HINT
-            raise
+        file = await self._folder_by_legacy(parts, root, name) or await self._folder_by_v3(parts, root, name)
         answered = await self._settled(file, None, name)
         if answered is None:
             raise self._http.unavailable("pinata took the folder and dropped it without a word")
@@ -286,6 +280,36 @@ class PinataProvider:
                 f"pinata answered root {answered}, {wrong}", hint=f"Nothing points at it. {pinata_proof.HINT}"
             )
         return answered
+
+    async def _folder_by_legacy(self, parts: list[tuple[str, Body]], root: CID, name: str) -> File | None:
+        """The way that the documents name for folders; None for a key that is not for it."""
+        if self._legacy_folders is None:
+            self._legacy_folders = await self._legacy.takes_key()
+        if not self._legacy_folders:
+            return None
+        keyvalues = {ROOT_KEY: str(root), pinata_plan.HOW_KEY: pinata_plan.LEGACY_FOLDER}
+        try:
+            done = await self._legacy.upload(parts, name, keyvalues)
+        except NoScopes:
+            self._legacy_folders = False
+            return None
+        if done.id is None:
+            return await self._listed(root, name)
+        return File(done.id, done.ipfs_hash, done.name, done.created_at, keyvalues, done.number_of_files)
+
+    async def _folder_by_v3(self, parts: list[tuple[str, Body]], root: CID, name: str) -> File:
+        size = sum(body.size for _, body in parts)
+        if size > ONE_REQUEST:
+            raise ProviderRefused(
+                f"pinata takes folders up to {ONE_REQUEST} bytes in one request, this one has {size}",
+                hint="A plan that takes CARs has no such limit, nor has the legacy API (PINATA_API=legacy).",
+            )
+        keyvalues = {ROOT_KEY: str(root), pinata_plan.HOW_KEY: pinata_plan.FOLDER}
+        try:
+            return await self._api.upload(parts, name, keyvalues, car=False)
+        except ProviderRefused as error:
+            error.hint = error.hint or pinata_proof.HINT
+            raise
 
     async def _holds(self, file: File, answered: CID, root: CID, car: SpooledCar, name: str) -> bool:
         """Whether an earlier upload holds our tree, as far as can be told; one that does not is taken away."""

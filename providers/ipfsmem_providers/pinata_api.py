@@ -61,6 +61,10 @@ class NoCars(ProviderRefused):
     """A CAR was refused, by the plan as it seems."""
 
 
+class NoScopes(ProviderRefused):
+    """The key is not for this call, or not for this generation of the API."""
+
+
 class _Files(msgspec.Struct):
     files: list[File] | None = None
     next_page_token: str | None = None
@@ -189,7 +193,7 @@ def key_problem(answer: Answer, what: str, scope: str) -> ProviderRefused | None
         return None
     code = answer.reason.code or answer.reason.text
     if "NO_SCOPES_FOUND" in code:
-        return ProviderRefused(
+        return NoScopes(
             f"pinata: this key may not {what}: it lacks the scope {scope} (NO_SCOPES_FOUND)",
             hint=(
                 "Make a key with that scope at app.pinata.cloud, API Keys. Keys are for one generation of the API: "

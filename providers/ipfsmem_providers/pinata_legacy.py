@@ -14,7 +14,7 @@ import msgspec
 from ipfsmem_providers.http_body import Body, Multipart
 from ipfsmem_providers.http_policy import RateLimiter
 from ipfsmem_providers.pages import Pages
-from ipfsmem_providers.pinata_api import Api
+from ipfsmem_providers.pinata_api import Api, NoScopes
 
 _PAGE: Final = 1_000
 _PAGES_MAX: Final = 1_000
@@ -61,6 +61,9 @@ class Pinned(msgspec.Struct):
     """What an upload answers."""
 
     ipfs_hash: str = msgspec.field(name="IpfsHash")
+    id: str | None = msgspec.field(name="ID", default=None)  #: of its entry in v3's list
+    name: str | None = msgspec.field(name="Name", default=None)
+    created_at: str | None = msgspec.field(name="Timestamp", default=None)
     number_of_files: int | None = msgspec.field(name="NumberOfFiles", default=None)
 
 
@@ -84,6 +87,18 @@ class Legacy:
             what="upload", scope="pinFileToIPFS",
         )  # fmt: skip
         return answer.decode(Pinned)
+
+    async def takes_key(self) -> bool:
+        """Whether the key is one of this API too, asked for one row."""
+        await self._lists.wait()
+        try:
+            await self._api.call(
+                "GET", f"{self._base}/data/pinList", params={"status": "pinned", "pageLimit": "1"},
+                max_bytes=_ANSWER_MAX, what="list pins", scope="pinList",
+            )  # fmt: skip
+        except NoScopes:
+            return False
+        return True
 
     async def rows(self, **filters: str) -> AsyncIterator[Row]:
         """Pins; filters as in the query (`metadata[name]`, `hashContains`)."""

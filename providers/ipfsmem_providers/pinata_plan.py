@@ -17,6 +17,8 @@ from ipfsmem_providers.pinata_api import Api, File, NoCars
 #: Keyvalue that says how an entry was uploaded.
 HOW_KEY: Final = "ipfsmem_upload"
 CAR: Final = "car"
+#: A folder by the legacy API, the documented way, and one by v3, which works for many against its documents.
+LEGACY_FOLDER: Final = "legacy folder"
 FOLDER: Final = "folder"
 #: A CAR up to this many bytes is its own question; asking first would cost more than sending it in vain.
 SMALL: Final = 256 * 1024
@@ -28,7 +30,13 @@ _log = logging.getLogger("ipfsmem.providers")
 def said(file: File) -> bool | None:
     """Whether this entry came as a CAR; None when we did not upload it."""
     how = (file.keyvalues or {}).get(HOW_KEY)
-    return how == CAR if how in (CAR, FOLDER) else None
+    return how == CAR if how in (CAR, FOLDER, LEGACY_FOLDER) else None
+
+
+def said_legacy(file: File) -> bool | None:
+    """Whether this entry came as a folder by the legacy API; None when it came otherwise, or not from us."""
+    how = (file.keyvalues or {}).get(HOW_KEY)
+    return how == LEGACY_FOLDER if how in (FOLDER, LEGACY_FOLDER) else None
 
 
 async def takes_cars(api: Api) -> bool:

@@ -28,6 +28,7 @@ from tests.servers import gateway_of
 from tests.servers.faults import Faults
 
 #: A key of each kind.
+ADMIN_KEY = "eyJhbGciOiJIUzI1NiJ9.admin-key.signature"
 V3_KEY = "eyJhbGciOiJIUzI1NiJ9.v3-key.signature"
 LEGACY_KEY = "eyJhbGciOiJIUzI1NiJ9.legacy-key.signature"
 BARE_KEY = "eyJhbGciOiJIUzI1NiJ9.scopeless-key.signature"
@@ -47,9 +48,10 @@ class Pinata:
         self.seen: list[str] = []
         self.sizes: list[int] = []  #: bytes of each upload's body
         self.paid = True  #: takes CARs
-        #: What v3 does with several files in one request, which its documents call unsupported: "kept" (a folder, as is
-        #: seen in the field), "first" (one file of them stays), "refused", or "uncounted" (one stays and nothing is said).
-        self.folders = "kept"
+        #: What v3 does with several files in one request: "refused", as its documents say that it does not support folders;
+        #: "kept" (a folder, as is seen in the field), "first" (one file of them stays), or "uncounted" (one stays and
+        #: nothing is said). The legacy API takes folders by its documents, unless one of the last two is said.
+        self.folders = "refused"
         self.rooted = True  #: its gateway serves roots only
         self.pending = 0  #: looks at an entry until a CAR's CID is there
         self.lost = False  #: CARs vanish while they are processed
@@ -93,9 +95,9 @@ class Pinata:
         self.seen.append(f"{request.method} {request.path}")
         self._count(request.path)
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if token not in (V3_KEY, LEGACY_KEY, BARE_KEY):
+        if token not in (ADMIN_KEY, V3_KEY, LEGACY_KEY, BARE_KEY):
             raise _error(401, "INVALID_CREDENTIALS", "Invalid or missing token")
-        if kind and token != kind:
+        if kind and token not in (kind, ADMIN_KEY):
             raise _error(
                 403, "NO_SCOPES_FOUND", "This key does not have the required scopes associated with it"
             )
@@ -144,8 +146,8 @@ class Pinata:
                 raise _error(400, "INVALID_REQUEST", "car is for the public network")
             return self._add_car(files[0][1], name, keyvalues)
         if len(files) > 1 and self.folders == "refused":
-            raise _error(400, "INVALID_REQUEST", "Folder uploads are not supported")
-        kept = files if self.folders == "kept" else files[:1]
+            raise _error(400, "INVALID_REQUEST", "The V3 Upload endpoint does not support folder uploads")
+        kept = files[:1] if self.folders in ("first", "uncounted") else files
         cid = self._layout(kept)
         size = sum(len(data) for _, data in kept)
         entry = self._entry(str(cid), name, keyvalues, network, size, len(kept))
@@ -358,9 +360,10 @@ class Pinata:
 
     async def legacy_upload(self, request: web.Request) -> web.Response:
         self._check(request, LEGACY_KEY)
+        self.sizes.append(request.content_length or 0)
         fields, files = await _form(request)
         about = json.loads(fields.get("pinataMetadata", "{}"))
-        files = files if self.folders == "kept" else files[:1]
+        files = files[:1] if self.folders in ("first", "uncounted") else files
         cid = self._layout(files)
         entry = self._entry(
             str(cid), about.get("name") or "", about.get("keyvalues") or {}, "public",

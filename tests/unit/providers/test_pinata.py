@@ -34,10 +34,16 @@ def at() -> Iterator[Account]:
         yield made
 
 
-@pytest.fixture
-def free() -> Iterator[Account]:
-    with account("pinata-free") as made:
+@pytest.fixture(params=["pinata-free", "pinata-field"])
+def free(request: pytest.FixtureRequest) -> Iterator[Account]:
+    """A plan without CARs, with a key for both generations, and with one for v3 alone where v3 takes folders."""
+    with account(request.param) as made:
         yield made
+
+
+def folder_uploads(at: Account) -> str:
+    """The request that sends a folder there."""
+    return "POST /v3/files" if at.kind == "pinata-field" else "POST /pinning/pinFileToIPFS"
 
 
 def put(at: Account, **settings: Any) -> Any:
@@ -81,7 +87,7 @@ def test_a_plan_without_cars_gets_folders(free: Account) -> None:
         for made in (tree(), tree(head_ipm=b"2")):
             answered = await provider.put_car(made.cid, made.blocks, name=NAME)
             assert answered != made.cid
-        uploads = [line for line in free.server.seen if line == "POST /v3/files"]
+        uploads = [line for line in free.server.seen if line in ("POST /v3/files", folder_uploads(free))]
         assert len(uploads) == 3  # a CAR is offered once
         assert {entry["number_of_files"] for entry in free.server.files.values()} == {len(FILES)}
 
@@ -95,7 +101,7 @@ def test_p1_a_folder_of_which_one_file_was_kept_is_refused(folders: str, legacy:
     that is taken away again: upload, `providers test`, init and sync all said ok."""
     if legacy and folders == "refused":
         pytest.skip("the legacy API takes folders")
-    with account("pinata-legacy" if legacy else "pinata-free") as at:
+    with account("pinata-legacy" if legacy else "pinata-field") as at:
         at.server.folders = folders
         for _ in range(2):  # what an earlier try left is not taken for the upload
             error = refused(at)
@@ -105,13 +111,30 @@ def test_p1_a_folder_of_which_one_file_was_kept_is_refused(folders: str, legacy:
         assert asyncio.run(at.open().pins(NAME)) == []
 
 
+def test_p1_folders_go_the_way_that_the_documents_name() -> None:
+    """Finding P1: "The V3 Upload endpoint currently does not support folder uploads. Please use the legacy pinFileToIPFS
+    endpoint." A key for both generations does; one for v3 alone is refused there, and told so."""
+    with account("pinata-free") as at:
+        assert at.server.folders == "refused"
+        root = put(at)
+        assert sum(line == "POST /pinning/pinFileToIPFS" for line in at.server.seen) == 1
+        assert put(at) == root  # found again, though its answer came by another generation
+        assert sum(line == "POST /pinning/pinFileToIPFS" for line in at.server.seen) == 1
+        [pin] = asyncio.run(at.open().pins(NAME))
+        assert (pin.cid, pin.handle) == (root, next(iter(at.server.files)))
+        asyncio.run(at.open().unpin(pin))
+        assert at.server.files == {}
+        told = refused(at, pinata_jwt=pinata.V3_KEY)
+        assert "does not support folder uploads" in str(told) and "PINATA_API=legacy" in str(told.hint)
+
+
 def test_p1_an_earlier_upload_is_looked_at_before_it_is_taken_for_this_one(free: Account) -> None:
     """Whoever left it there: an entry that says it is our tree and holds one file of it."""
-    free.server.folders = "first"
+    now, free.server.folders = free.server.folders, "first"
     files = [(f"{NAME}/{path}", data) for path, data in FILES.items()]
     fields = {"network": "public", "name": NAME, "keyvalues": json.dumps({ROOT_KEY: str(tree().cid)})}
     bad = free.server._add(fields, files)
-    free.server.folders = "kept"
+    free.server.folders = now
     root = put(free)
     assert [entry["cid"] for entry in free.server.files.values()] == [str(root)] != [bad["cid"]]
 
@@ -147,7 +170,8 @@ def test_a_plan_is_asked_with_a_small_car_and_the_tree_is_sent_once(free: Accoun
     assert question < 2_000 and 0 < folder - sum(map(len, FILES.values())) < 4_000
     assert [line.split("?")[0] for line in free.server.seen] == [
         "GET /v3/files/public", "GET /v3/files/public",  # is it there, is it being processed
-        "POST /v3/files", "POST /v3/files", *read_back(next(iter(free.server.files.values()))["cid"]),
+        "POST /v3/files", "GET /data/pinList",  # does the plan take CARs, is the key one of the legacy API too
+        folder_uploads(free), *read_back(next(iter(free.server.files.values()))["cid"]),
     ]  # fmt: skip
     # The next process reads from the list of files how the last one was sent.
     free.server.seen.clear()
@@ -155,7 +179,7 @@ def test_a_plan_is_asked_with_a_small_car_and_the_tree_is_sent_once(free: Accoun
     root = asyncio.run(free.open().put_car(made.cid, made.blocks, name=NAME))
     assert len(free.server.sizes) == 3
     seen = [line.split("?")[0] for line in free.server.seen]
-    assert seen == ["GET /v3/files/public", "POST /v3/files", *read_back(root)]
+    assert seen == ["GET /v3/files/public", folder_uploads(free), *read_back(root)]
 
 
 def test_a_plan_that_takes_cars_is_asked_once_too(at: Account) -> None:
@@ -202,14 +226,15 @@ def test_a_plan_that_changed(free: Account) -> None:
     asyncio.run(publish(b"1"))
     free.server.paid = True
     asyncio.run(publish(b"2"))
-    assert how() == ["folder", "folder"]  # as the last one was
+    folder = "folder" if free.kind == "pinata-field" else "legacy folder"
+    assert how() == [folder, folder]  # as the last one was
     asyncio.run(publish(b"3", pinata_upload="car"))
     asyncio.run(publish(b"4"))
-    assert how() == ["folder", "folder", "car", "car"]
+    assert how() == [folder, folder, "car", "car"]
     free.server.paid = False
     asyncio.run(publish(b"5"))
     asyncio.run(publish(b"6"))
-    assert how()[4:] == ["folder", "folder"]
+    assert how()[4:] == [folder, folder]
     assert len(free.server.sizes) == 8  # one question at the beginning, one CAR that was refused
 
 

@@ -185,8 +185,16 @@ def test_refusals_are_not_tried_again(at: Account, status: int) -> None:
     at.server.faults.answer(
         method, path, status, '{"error":{"reason":"NO","details":"not this way"}}', times=-1
     )
-    if at.kind == "pinata-free" and status in (402, 403):
+    if at.kind == "pinata-free" and status in (402, 403):  # that is a plan without CARs
         at.settings["pinata_upload"] = "folder"
+        at.server.faults.clear()
+        at.server.faults.answer(
+            "POST",
+            "/pinning/pinFileToIPFS",
+            status,
+            '{"error":{"reason":"NO","details":"not this way"}}',
+            times=-1,
+        )
     error = fails(at, at.open().put_car(tree().cid, tree().blocks, name="n"))
     assert isinstance(error, ProviderRefused) and (error.hint or status in (400, 404))
     assert at.server.faults.hits == 1
