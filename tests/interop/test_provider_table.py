@@ -232,6 +232,7 @@ ROWS = (
     Row("web3storage", _w3up, ALL),
     Row("pinata (CAR)", _service("pinata-car"), TREE_SERVICE),
     Row("pinata (folder)", _service("pinata-free"), TREE_SERVICE),
+    Row("pinata (folder by v3)", _service("pinata-field"), TREE_SERVICE),
     Row("pinata (legacy)", _service("pinata-legacy"), TREE_SERVICE),
     Row("filebase (S3)", _service("filebase-s3"), TREE_SERVICE - {"pin"}),
     Row("filebase (RPC)", _service("filebase-rpc"), TREE_SERVICE),

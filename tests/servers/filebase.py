@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,12 +26,14 @@ from multidict import CIMultiDict
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.unixfs import file_bytes
 from ipfsmem.errors import FormatError
-from tests.servers import gateway_of
+from tests.servers import gateway_of, pinning_rules
 from tests.servers.car_store import Arriving, CarStore
 from tests.servers.faults import Faults
 
 KEY, SECRET, BUCKET = "FILEBASEKEY123456789", "filebase-secret-of-the-tests", "memories"
 _PIECE = 256 * 1024
+#: Seconds that the clock of who signs may be wrong (S3, "Signature calculations").
+_SKEW = 15 * 60
 _HOP: frozenset[str] = frozenset(
     ("connection", "transfer-encoding", "content-length", "keep-alive", "server", "date")
 )
@@ -56,6 +59,7 @@ class Filebase:
         self.wrong_root: CID | None = None
         self.rooted = False
         self.page = 1000
+        self.ahead = 0.0  #: seconds that the service's clock is ahead of this machine's
         self._ticks = 0
 
     def app(self) -> web.Application:
@@ -147,7 +151,7 @@ class Filebase:
 
     def _own(self, request: web.Request, body: bytes) -> web.Response:
         """A small S3 with real signatures."""
-        check_signature(request, body)
+        check_signature(request, body, now=time.time() + self.ahead)
         bucket, key = request.match_info["bucket"], unquote(request.match_info["key"].lstrip("/"))
         if bucket != BUCKET:
             raise _xml(404, "NoSuchBucket", "The specified bucket does not exist")
@@ -248,6 +252,7 @@ class Filebase:
     async def pin_list(self, request: web.Request) -> web.Response:
         self._psa_token(request)
         query = request.query
+        pinning_rules.check_query(query)
         statuses = query.get("status", "pinned").split(",")
         rows = [row for row in self.pins.values() if row["status"] in statuses]
         if "cid" in query:
@@ -265,6 +270,7 @@ class Filebase:
     async def pin_add(self, request: web.Request) -> web.Response:
         self._psa_token(request)
         pin = await request.json()
+        pinning_rules.check_pin(pin)
         self._ticks += 1
         when = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(seconds=self._ticks)
         row = {
@@ -293,7 +299,9 @@ class Filebase:
     async def pin_replace(self, request: web.Request) -> web.Response:
         self._psa_token(request)
         row = self._row(request)
-        row["pin"] = await request.json()
+        pin = await request.json()
+        pinning_rules.check_pin(pin)
+        row["pin"] = pin
         return web.json_response(row)  # 200 where the API says 202: the service's client takes nothing else
 
     async def pin_delete(self, request: web.Request) -> web.Response:
@@ -367,8 +375,9 @@ async def _past(request: web.Request, arriving: Arriving) -> AsyncIterator[bytes
         yield piece
 
 
-def check_signature(request: web.Request, body: bytes) -> None:
-    """Raise the S3 error for a request that is not signed with the key, by botocore's own arithmetic."""
+def check_signature(request: web.Request, body: bytes, now: float) -> None:
+    """Raise the S3 error for a request that is not signed with the key, by botocore's own arithmetic, or not at about
+    the time `now` (seconds since 1970)."""
     from botocore.auth import S3SigV4Auth
     from botocore.awsrequest import AWSRequest
     from botocore.credentials import Credentials
@@ -386,6 +395,13 @@ def check_signature(request: web.Request, body: bytes) -> None:
     url = f"http://{request.host}{request.raw_path}"
     copy = AWSRequest(method=request.method, url=url, headers=signed)
     copy.context["timestamp"] = request.headers["X-Amz-Date"]
+    signed_at = datetime.strptime(request.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    if abs(signed_at.timestamp() - now) > _SKEW:
+        raise _xml(
+            403,
+            "RequestTimeTooSkewed",
+            "The difference between the request time and the current time is too large.",
+        )
     signer = S3SigV4Auth(Credentials(KEY, SECRET), "s3", "us-east-1")
     if (
         signer.signature(signer.string_to_sign(copy, signer.canonical_request(copy)), copy)

@@ -23,8 +23,6 @@ from ipfsmem.sync import ipns
 from ipfsmem.testing import SimCloud
 from tests.servers.faults import Faults
 
-_BLOCK_MAX = 2 << 20
-
 
 class FakeKubo:
     """What the node holds; `app()` serves it. `requests` lists commands in order."""
@@ -81,10 +79,6 @@ class FakeKubo:
     async def _dag_import(self, request: web.Request) -> web.StreamResponse:
         reader = read_car(await _file(request))
         blocks = dict(reader)
-        if request.query.get("allow-big-block") != "true" and any(
-            len(b) > _BLOCK_MAX for b in blocks.values()
-        ):
-            raise _Failed("produced block is over 2MiB: big blocks can't be exchanged with other peers")
         self.cloud.blocks.update(blocks)
         lines: list[dict[str, Any]] = []
         for root in reader.roots if request.query.get("pin-roots", "true") == "true" else ():

@@ -34,6 +34,10 @@ LEGACY_KEY = "eyJhbGciOiJIUzI1NiJ9.legacy-key.signature"
 BARE_KEY = "eyJhbGciOiJIUzI1NiJ9.scopeless-key.signature"
 GATEWAY_TOKEN = "gateway-secret"
 _CHUNK = 256 * 1024
+#: Bytes of a request that is not resumable, and of one piece of a resumable one (docs.pinata.cloud, "Limits", "Upload").
+REQUEST_MAX = 100 * 1000**2
+PATCH_MAX = 50 * 1024**2
+_KEYVALUES_MAX = 10
 
 
 class Pinata:
@@ -130,6 +134,8 @@ class Pinata:
         self.sizes.append(request.content_length or 0)
         if "Upload-Length" in request.headers:
             return self._tus_begin(request)
+        if (request.content_length or 0) > REQUEST_MAX:
+            raise _error(413, "PAYLOAD_TOO_LARGE", "Files over 100 MB need resumable uploads")
         fields, files = await _form(request)
         return web.json_response({"data": self._add(fields, files)})
 
@@ -137,7 +143,7 @@ class Pinata:
         if not files:
             raise _error(400, "INVALID_REQUEST", "no file")
         network = fields.get("network", "private")  # the service's default
-        keyvalues = json.loads(fields.get("keyvalues", "{}"))
+        keyvalues = _keyvalues(json.loads(fields.get("keyvalues", "{}")))
         name = fields.get("name") or files[0][0]
         if fields.get("car") == "true":
             if not self.paid:
@@ -345,6 +351,8 @@ class Pinata:
             return web.Response(status=415)
         if int(request.headers["Upload-Offset"]) != len(upload["data"]):
             return web.Response(status=409)
+        if (request.content_length or 0) > PATCH_MAX:
+            return web.Response(status=413)
         async for piece in request.content.iter_any():  # what came before a break stays
             upload["data"] += piece
         headers = {"Upload-Offset": str(len(upload["data"]))}
@@ -366,7 +374,7 @@ class Pinata:
         files = files[:1] if self.folders in ("first", "uncounted") else files
         cid = self._layout(files)
         entry = self._entry(
-            str(cid), about.get("name") or "", about.get("keyvalues") or {}, "public",
+            str(cid), about.get("name") or "", _keyvalues(about.get("keyvalues") or {}), "public",
             sum(len(data) for _, data in files), len(files),
         )  # fmt: skip
         return web.json_response({
@@ -457,6 +465,15 @@ async def _form(request: web.Request) -> tuple[dict[str, str], list[tuple[str, b
     return fields, files
 
 
+def _keyvalues(given: Any) -> dict[str, str]:
+    """What was said about a file: texts, ten at most."""
+    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+        raise _error(400, "INVALID_REQUEST", "keyvalues must be an object of strings")
+    if len(given) > _KEYVALUES_MAX:
+        raise _error(400, "INVALID_REQUEST", "a maximum of 10 keyvalues")
+    return given
+
+
 def _shown(entry: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if not key.startswith("_")}
 
@@ -466,4 +483,6 @@ def _error(status: int, reason: str, details: str) -> web.HTTPException:
         400: web.HTTPBadRequest, 401: web.HTTPUnauthorized, 403: web.HTTPForbidden, 404: web.HTTPNotFound,
     }  # fmt: skip
     text = json.dumps({"error": {"reason": reason, "details": details}})
+    if status == 413:
+        return web.HTTPRequestEntityTooLarge(0, 0, text=text, content_type="application/json")
     return kinds[status](text=text, content_type="application/json")
