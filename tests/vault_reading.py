@@ -48,6 +48,13 @@ def wallet_keys(private_key: bytes, vault: str, key_number: int) -> RootKeys:
     return RootKeys.from_signature(signature, signer.address, vault, key_number)
 
 
+def paths(provider: SimProvider, root: str) -> set[str]:
+    """The files of a root, by path."""
+    blocks = provider.cloud.blocks
+    walk = Reader().walk(parse_cid(root))
+    return set(drive(walk, lambda wanted: {cid: blocks[cid] for cid in wanted if cid in blocks}))
+
+
 def keys_of(opened_by: dict[str, Any]) -> RootKeys:
     """The root keys of whoever a case is opened by."""
     if "words" in opened_by:
@@ -91,6 +98,7 @@ def read_case(case: dict[str, Any], cars: dict[str, str], home: Path) -> dict[st
                 home=home,
                 label="reader",
                 memory_dir=home / "files" if case["kind"] == "plain" else None,
+                public_ok=case["kind"] == "plain",
                 world=World(lambda: clock.ms, SeededRandom("reader")),
             )
         )
@@ -100,12 +108,16 @@ def read_case(case: dict[str, Any], cars: dict[str, str], home: Path) -> dict[st
                 return {"refused": word}
         raise
     try:
-        return _seen(memory, keys, blocks, [root for roots in case["pins"].values() for root in roots])
+        return _seen(
+            memory, keys, provider, blocks, [root for roots in case["pins"].values() for root in roots]
+        )
     finally:
         memory.close()
 
 
-def _seen(memory: Memory, keys: RootKeys, blocks: dict[CID, bytes], listed: list[str]) -> dict[str, Any]:
+def _seen(
+    memory: Memory, keys: RootKeys, provider: SimProvider, blocks: dict[CID, bytes], listed: list[str]
+) -> dict[str, Any]:
     replica = memory.replica
     ring, vault = replica.ring, replica.vault_tag
     assert ring is not None and vault is not None and memory.restored is not None
@@ -127,7 +139,10 @@ def _seen(memory: Memory, keys: RootKeys, blocks: dict[CID, bytes], listed: list
         for scope in sorted(parts)
     }
     heads, root = _heads(memory, keys, blocks, listed, digest)
+    own = memory.restored.root
     return {
+        # This device published the same state just now: its root has the same files at the same places.
+        "by_rule": None if root is None or own is None else paths(provider, root) == paths(provider, own),
         "digest": digest,
         "events": {scope: lines for scope, lines in events.items() if lines},
         "heads": heads,

@@ -299,7 +299,7 @@ def sealed(shelf: Shelf, folder: Path) -> None:
         "sealed", "all records have expired", "Eleven years later: names are followed all the same.",
         lab, opened_by=by_wallet(), pins={}, years=11,
     )  # fmt: skip
-    top = _block(lab, of_b, "s/top.ipm")
+    top = _entry(lab, of_b, "s/top.ipm")
     case(
         "sealed", "a node of the newest root is damaged", "A bit of the state of one head is another: that head is damaged, not joined and not "
         "refused; the other and the older one are read (section 7.1).",
@@ -308,7 +308,7 @@ def sealed(shelf: Shelf, folder: Path) -> None:
     case(
         "sealed", "a node of every root is missing", "Heads stand there and none is whole: that is no empty memory.",
         lab, opened_by=by_wallet(), pins=both,
-        without=[str(_block(lab, root, "s/top.ipm")) for root in both[anchor]],
+        without=[str(_entry(lab, root, "s/top.ipm")) for root in both[anchor]],
     )  # fmt: skip
     body = _body_of(b, "m/feedback_tone", b.device)
     case(
@@ -438,6 +438,18 @@ def trees(shelf: Shelf, folder: Path) -> None:
         "trees", "a tree that no rule makes", "Two entries under an inner node: its maker did that and signed it, so the head is refused, not damaged.",
         lab, opened_by=by_wallet(), pins={KEYS.head_public: [lab.root(a), good]},
     )  # fmt: skip
+    forger, stranger = Forger(a), "00112233445566aa"
+    value, block = forger.value("m/feedback_tone", f"{stranger}-1", "by nobody who is known")
+    forger.put(
+        {"m/feedback_tone": {f"{stranger}-1": value}},
+        ctx={stranger: 1}, seen={stranger: forger.seen(stranger, 1)}, blocks=[block],
+    )  # fmt: skip
+    lab.clock.advance(1)
+    forger.publish()
+    shelf.case(
+        "trees", "values that no key of the ring vouches for", "The counter and the values of that id are left out, the rest of the head counts: joined in part.",
+        lab, opened_by=by_wallet(), pins={KEYS.head_public: [lab.root(a)]},
+    )  # fmt: skip
     lab.close()
 
 
@@ -490,6 +502,44 @@ def twins(shelf: Shelf, folder: Path) -> None:
     lab.close()
 
 
+def later_words(shelf: Shelf, folder: Path) -> None:
+    """Recovery words that a root enrolled later, as an admin: with names, and with a pin list alone."""
+    for names in (True, False):
+        lab = VaultLab(folder / str(names))
+        lab.can = msgspec.structs.replace(FULL, names=names)
+        a = lab.create("laptop", unlock=KEYS, recovery=True)
+        a.write("user_role", "likes tea", name="Role", type="user")
+        lab.sync(a)
+        a.unlock(KEYS)
+        made = asyncio.run(a.new_words())
+        words = {"words": " ".join(made.words)}
+        lab.sync(a)
+        pins = (
+            {}
+            if names
+            else {key: lab.pinned(key)[:1] for key in (KEYS.head_public, keys_of(words).head_public)}
+        )
+        shelf.case(
+            f"later words {names}", f"words made later, {'by names' if names else 'by a list'}", "An admin that a root enrolled; its anchor leads to that root's.",
+            lab, opened_by=words, pins=pins,
+        )  # fmt: skip
+        lab.close()
+
+
+def no_wallet(shelf: Shelf, folder: Path) -> None:
+    """A vault that was made without a wallet: only the words lead to it."""
+    lab = VaultLab(folder)
+    a = lab.create("laptop", unlock=None, recovery=True)
+    assert a.recovery_words is not None
+    a.write("user_role", "likes tea", name="Role", type="user")
+    lab.sync(a)
+    shelf.case(
+        "no wallet", "a vault without a wallet", "64 random bytes stand for the signature (2.3); the words are its second root.",
+        lab, opened_by={"words": " ".join(a.recovery_words)}, pins={},
+    )  # fmt: skip
+    lab.close()
+
+
 def large(shelf: Shelf, folder: Path) -> None:
     """More than 64 entries and objects: the trees have inner nodes."""
     lab = VaultLab(folder)
@@ -500,6 +550,16 @@ def large(shelf: Shelf, folder: Path) -> None:
     shelf.case(
         "large", "seventy memories", "State and objects split by the next digit (section 6.1).",
         lab, opened_by=by_wallet(), pins={},
+    )  # fmt: skip
+    case_root = lab.root(a)
+    objects = _objects(lab, _entry(lab, case_root, "o"))
+    links = _links(lab, case_root)
+    one_folder = _made(lab, {link.name: link for link in objects})
+    flat = _made(lab, {**links, "o": Link("o", one_folder, links["o"].tsize)})
+    shelf.case(
+        "large", "objects against the rule", "All objects lie in one folder `o`: folders are signed by nobody, and objects are found by their hash, so "
+        "the head is joined. No device lays it out so: `by_rule` is false.",
+        lab, opened_by=by_wallet(), names=False, pins={KEYS.head_public: [str(flat)]},
     )  # fmt: skip
     inner = next(
         link.cid
@@ -562,9 +622,6 @@ def _entry(lab: Lab, root: str, path: str) -> CID:
     return here
 
 
-_block = _entry
-
-
 def _flipped(data: bytes) -> bytes:
     return data[:-1] + bytes([data[-1] ^ 1])
 
@@ -575,6 +632,14 @@ def _body_of(memory: Memory, name: str, device: str) -> CID:
     loc = next(value.loc for under, value in entry.items() if under.startswith(device))
     assert loc is not None
     return raw_cid(bytes.fromhex(loc.sha))
+
+
+def _objects(lab: Lab, folder: CID) -> Iterator[Link]:
+    for link in decode_node(lab.cloud.blocks[folder]).links:
+        if link.cid.codec == DAG_PB:
+            yield from _objects(lab, link.cid)
+        else:
+            yield link
 
 
 def _links(lab: Lab, root: str) -> dict[str, Link]:
@@ -620,7 +685,18 @@ def build(streams: dict[str, str], *, read: bool = True) -> dict[str, Any]:
     """The whole file. `streams`: what a compressor made of texts, of the file that is there; `read` False: without `expect`."""
     shelf = Shelf()
     with tempfile.TemporaryDirectory() as folder, fixed(streams):
-        for world in (sealed, without_names, people, trees, twins, large, plain, strangers):
+        for world in (
+            sealed,
+            without_names,
+            people,
+            trees,
+            twins,
+            later_words,
+            no_wallet,
+            large,
+            plain,
+            strangers,
+        ):
             world(shelf, Path(folder) / world.__name__)
         cars = shelf.cars()
         for n, case in enumerate(shelf.cases if read else ()):
@@ -634,7 +710,7 @@ ABOUT = (
     "number) or recovery words; `kind`: what is asked for; `car`: the blocks that are there, except those in `without`, and with other bytes "
     "in `instead`; `names`: IPNS records by name; `pins`: roots by pin name, newest first; `now`: milliseconds since 1970. `expect`: either "
     "`refused` (none: nothing that this key signed for; other kind; damaged: heads stand there and none is whole), or what is read: "
-    "`digest` of the joined state; `root` on which all devices end, null where no head says what the join says; `heads`: what "
+    "`digest` of the joined state; `root` on which all devices end, null where no head says what the join says, and whether its files stand where the rule puts them, `by_rule`; `heads`: what "
     "becomes of each root of device names and of the list of the vault (refused: its ring or commit, or its state); `members`; `scopes` "
     "with their cards, null where forgotten; `memories` by context of their objects; `events` by scope, as lines. Of a memory: what is "
     "`shown` and whether it was `merged` or is `forgotten`, the `conflicts`, texts `hidden` by a wish to forget, dots `not_fetched`, and `own`, null "

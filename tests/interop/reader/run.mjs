@@ -24,10 +24,10 @@ function read(one) {
   const { ring, digest, root, layout, verdicts, scopes, memories, events } = reader.read()
   const members = [...ring.said.members.values()].map(({ id, label, role }) => [id, { label, person: ring.said.persons.get(id) ?? null, role }])
   return {
+    by_rule: root === null ? null : layout,
     digest,
     events,
     heads: verdicts,
-    layout,
     members: Object.fromEntries(members),
     memories,
     root,

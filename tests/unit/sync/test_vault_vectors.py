@@ -73,6 +73,19 @@ def test_what_the_vectors_must_show() -> None:
     assert revoked["memories"]["user_role"]["shown"].endswith("likes mate\n")
     assert sorted(expected("a value that nobody signed")["heads"].values()) == ["joined", "refused: state"]
     assert len(expected("seventy memories")["memories"]) == 70
+    assert expected("objects against the rule")["memories"] == expected("seventy memories")["memories"]
+    assert [name for name, case in CASES.items() if case["expect"].get("by_rule") is False] == [
+        "objects against the rule"
+    ]
+    unknown = expected("values that no key of the ring vouches for")
+    assert list(unknown["heads"].values()) == ["joined in part"] and unknown["memories"].keys() == {
+        "user_role"
+    }
+    old = expected("a successor")["memories"]
+    assert (
+        old["user_role"]["shown"].endswith("after the snapshot\n")
+        and "written by the copy" in old["feedback_tone"]["shown"]
+    )
     assert {
         name: case["expect"]["refused"] for name, case in CASES.items() if "refused" in case["expect"]
     } == {
