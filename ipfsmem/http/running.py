@@ -5,6 +5,7 @@ It binds and serves; what is served, and to whom, the application decides.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
@@ -13,14 +14,20 @@ from collections.abc import AsyncIterator
 from aiohttp import web
 
 from ipfsmem.errors import ConfigError
+from ipfsmem.http.doors import BACKLOG, Doors, Hall
 from ipfsmem.http.guard import is_loopback
 
 
 @contextlib.asynccontextmanager
 async def running(
-    app: web.Application, host: str = "127.0.0.1", port: int = 0, *, public: bool = False
+    app: web.Application,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    public: bool = False,
+    doors: Doors | None = None,
 ) -> AsyncIterator[str]:
-    """The URL of `app` while it runs; port 0 takes a free one.
+    """The URL of `app` while it runs; port 0 takes a free one. `doors`: how many may hold a connection, and how long.
 
     Raises ConfigError when the address is taken, or is reached from other machines without `public`.
     """
@@ -34,9 +41,13 @@ async def running(
         app, access_log=None, shutdown_timeout=2.0, handler_cancellation=True, auto_decompress=False
     )
     await runner.setup()
+    assert runner.server is not None
+    listening: asyncio.Server | None = None
+    hall = Hall(doors or Doors(), runner.server)
+    loop = asyncio.get_running_loop()
     try:
         try:
-            await web.TCPSite(runner, host, port).start()
+            listening = await loop.create_server(hall, host, port, backlog=BACKLOG)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 raise ConfigError(
@@ -45,7 +56,10 @@ async def running(
                 ) from error
             words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
             raise ConfigError(f"cannot serve on {host}:{port}: {words}") from error
-        taken = runner.addresses[0][1]
+        taken = listening.sockets[0].getsockname()[1]
         yield f"http://{f'[{host}]' if ':' in host else host}:{taken}"
     finally:
+        if listening is not None:
+            listening.close()
+        hall.close()
         await runner.cleanup()

@@ -407,6 +407,7 @@ class Http:
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect),
             read_bufsize=256 * 1024,
+            auto_decompress=False,
         )
         self._sessions[trusted] = made
         # Who calls `asyncio.run` for each sync never closes anything in that loop: the loop's end does, which ends

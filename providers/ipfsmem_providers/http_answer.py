@@ -97,7 +97,14 @@ class Stream:
         return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The pieces of the body. ProviderUnavailable when it breaks off, ProviderRefused when it is too long."""
+        """The pieces of the body. ProviderUnavailable when it breaks off, ProviderRefused when it is too long, or comes in
+        a form that nobody asked for: nothing is decompressed (format section 8)."""
+        encoding = self.headers.get("Content-Encoding", "").strip().lower()
+        if encoding not in ("", "identity"):
+            shown = self._http.redact(encoding[:40])
+            raise ProviderRefused(
+                f"{self._http.service} answered in the encoding {shown!r}, which was not asked for"
+            )
         declared = self.response.content_length
         if declared is not None and declared > self._max:
             raise self._too_long(declared)

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import socket
 import types
+import zlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
@@ -277,13 +278,17 @@ def test_endless_answers_are_bounded() -> None:
         assert isinstance(fails(http, http.request("GET", url, max_bytes=1 << 20)), ProviderRefused)
 
 
-def test_a_compressed_bomb_is_bounded(site: Site) -> None:
-    import gzip
-
-    bomb = gzip.compress(bytes(50_000_000))
-    site.answers = [lambda: web.Response(body=bomb, headers={"Content-Encoding": "gzip"})]
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "GZIP"])
+@pytest.mark.parametrize("size", [10, 50_000_000])
+def test_s14_nothing_that_comes_is_decompressed(site: Site, status: int, encoding: str, size: int) -> None:
+    """Finding S14: a body that nobody asked to be compressed was inflated; now it is refused, as format 8 has it."""
+    packed = zlib.compress(bytes(size), wbits=-15 if encoding == "deflate" else 31)
+    site.answers = [lambda: web.Response(status=status, body=packed, headers={"Content-Encoding": encoding})]
     http = client(site.url)
-    assert isinstance(fails(http, http.request("GET", site.url)), ProviderRefused)
+    error = fails(http, http.request("GET", site.url))
+    assert isinstance(error, ProviderRefused) and "\x1f" not in str(error)
+    assert status == 400 or f"in the encoding {encoding.lower()!r}" in str(error)
     assert site.seen[0][2]["Accept-Encoding"] == "identity"
 
 

@@ -1,0 +1,255 @@
+"""Finding S14: 300 half-open requests made `serve` unreachable. Real sockets against a real server, small numbers of seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession, web
+
+from ipfsmem.http.doors import Doors, _address
+from ipfsmem.http.running import running
+
+HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+Wire = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+QUICK = Doors(most=20, each=20, head=0.4, idle=0.8, stall=0.4)
+
+
+class Server:
+    """Answers `/` at once, `/slow` after a while, `/big` with a lot, and takes a body at `/put`."""
+
+    def __init__(self) -> None:
+        self.cancelled = 0
+
+    def app(self) -> web.Application:
+        app = web.Application(client_max_size=1 << 30)
+        app.router.add_get("/", self.plain)
+        app.router.add_get("/slow", self.slow)
+        app.router.add_get("/big", self.big)
+        app.router.add_put("/put", self.put)
+        return app
+
+    async def plain(self, request: web.Request) -> web.Response:
+        return web.Response(text="here")
+
+    async def slow(self, request: web.Request) -> web.Response:
+        await asyncio.sleep(1.5)
+        return web.Response(text="late")
+
+    async def big(self, request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        try:
+            for _ in range(100):
+                await answer.write(bytes(1 << 16))
+        except (asyncio.CancelledError, ConnectionError):
+            self.cancelled += 1
+            raise
+        return answer
+
+    async def put(self, request: web.Request) -> web.Response:
+        try:
+            return web.Response(text=str(len(await request.read())))
+        except (asyncio.CancelledError, ConnectionError):
+            self.cancelled += 1
+            raise
+
+
+def with_server(work: Callable[[str, int, Server], Awaitable[None]], doors: Doors = QUICK) -> None:
+    async def main() -> None:
+        server = Server()
+        async with running(server.app(), doors=doors) as url:
+            await work(url, int(url.rpartition(":")[2]), server)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+@contextlib.asynccontextmanager
+async def wires(
+    port: int, number: int, start: bytes = HALF, host: str = "127.0.0.1"
+) -> AsyncIterator[list[Wire]]:
+    """Connections that sent `start` and then nothing more."""
+    opened: list[Wire] = []
+    try:
+        for _ in range(number):
+            wire = await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0))
+            opened.append(wire)
+            with contextlib.suppress(ConnectionError):
+                wire[1].write(start)
+                await wire[1].drain()
+        yield opened
+    finally:
+        for _, writer in opened:
+            writer.close()
+
+
+async def ask(url: str, path: str = "/", **more: object) -> str:
+    async with ClientSession() as session, session.get(url + path) as answer:
+        return await answer.text()
+
+
+async def is_closed(wire: Wire, seconds: float) -> bool:
+    try:
+        return await asyncio.wait_for(wire[0].read(1), seconds) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+@pytest.mark.parametrize("start", [b"", b"G", HALF], ids=["nothing", "a letter", "half a head"])
+def test_s14_who_only_holds_connections_open_keeps_nobody_out(start: bytes) -> None:
+    """Three hundred half-open requests, where forty may stand: an honest one is answered at once."""
+
+    async def work(url: str, port: int, server: Server) -> None:
+        async with wires(port, 300, start) as held:
+            for _ in range(5):
+                assert await asyncio.wait_for(ask(url), 2) == "here"
+            still = [wire for wire in held if not await is_closed(wire, 0.001)]
+            assert len(still) <= 40
+
+    with_server(work, Doors(most=40, each=40))
+
+
+def test_s14_the_head_of_a_request_must_come_soon() -> None:
+    async def work(url: str, port: int, server: Server) -> None:
+        async with wires(port, 3, HALF) as held, wires(port, 1, b"") as silent:
+            for _ in range(4):  # a drip is no head
+                await asyncio.sleep(0.1)
+                with contextlib.suppress(ConnectionError):
+                    held[0][1].write(b"X: y\r\n")
+            assert all([await is_closed(wire, 2) for wire in (*held, *silent)])
+        assert await ask(url) == "here"
+
+    with_server(work)
+
+
+def test_s14_a_connection_may_be_used_again_for_a_while() -> None:
+    async def work(url: str, port: int, server: Server) -> None:
+        async with wires(port, 1, b"") as [(reader, writer)]:
+            for _ in range(3):  # longer in all than a first head may take
+                writer.write(HALF + b"\r\n")
+                await asyncio.sleep(0.25)
+                assert b"here" in await reader.readuntil(b"here")
+            assert await is_closed((reader, writer), 3)
+
+    with_server(work)
+
+
+def test_s14_one_address_does_not_take_all_the_room() -> None:
+    """Others are let in although one address would fill the house, and one that is at work is never shown out."""
+
+    async def work(url: str, port: int, server: Server) -> None:
+        async with (
+            wires(port, 4, b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n") as busy,
+            wires(port, 30, HALF) as held,
+        ):
+            assert sum([not await is_closed(wire, 0.001) for wire in held]) <= 6
+            async with wires(port, 5, HALF + b"\r\n", host="127.0.0.2") as others:
+                for reader, _ in others:
+                    assert b"here" in await asyncio.wait_for(reader.readuntil(b"here"), 2)
+            for reader, _ in busy:
+                assert b"late" in await asyncio.wait_for(reader.readuntil(b"late"), 4)
+
+    with_server(work, Doors(most=20, each=10))
+
+
+def test_s14_where_all_are_at_work_a_further_one_is_turned_away_and_nobody_else() -> None:
+    async def work(url: str, port: int, server: Server) -> None:
+        async with wires(port, 4, b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n") as busy:
+            await asyncio.sleep(0.1)
+            async with wires(port, 2, HALF) as late:
+                assert all([await is_closed(wire, 1) for wire in late])
+            for reader, _ in busy:
+                assert b"late" in await asyncio.wait_for(reader.readuntil(b"late"), 4)
+
+    with_server(work, Doors(most=4, each=4))
+
+
+def test_s14_a_body_that_drips_and_an_answer_that_is_not_taken_end() -> None:
+    async def work(url: str, port: int, server: Server) -> None:
+        head = b"PUT /put HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
+        async with wires(port, 1, head) as [body], wires(port, 1, b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n"):
+            for _ in range(8):
+                await asyncio.sleep(0.15)
+                with contextlib.suppress(ConnectionError):
+                    body[1].write(b"x")
+            assert await is_closed(body, 2)
+            for _ in range(40):
+                if server.cancelled == 2:
+                    break
+                await asyncio.sleep(0.05)
+            assert server.cancelled == 2
+
+    with_server(work)
+
+
+def test_a_body_and_an_answer_that_move_may_take_their_time() -> None:
+    async def work(url: str, port: int, server: Server) -> None:
+        head = b"PUT /put HTTP/1.1\r\nHost: x\r\nContent-Length: 20480\r\n\r\n"
+        async with wires(port, 1, head) as [(reader, writer)]:
+            for _ in range(10):
+                await asyncio.sleep(0.12)
+                writer.write(bytes(2048))
+            assert b"20480" in await asyncio.wait_for(reader.readuntil(b"20480"), 2)
+        async with wires(port, 1, b"GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n") as [
+            (reader, _)
+        ]:
+            size = 0
+            while piece := await reader.read(1 << 20):
+                size += len(piece)
+                await asyncio.sleep(0.02)
+            assert size > 100 << 16
+        assert server.cancelled == 0
+
+    with_server(work)
+
+
+def test_addresses() -> None:
+    class Transport(asyncio.BaseTransport):
+        def __init__(self, peer: object) -> None:
+            super().__init__({"peername": peer})
+
+    assert (
+        _address(Transport(("10.0.0.1", 5)))
+        == _address(Transport(("::ffff:10.0.0.1", 5, 0, 0)))
+        == "10.0.0.1"
+    )
+    assert _address(Transport(("2001:db8::1", 5, 0, 0))) == _address(
+        Transport(("2001:db8::ffff:2%eth0", 5, 0, 0))
+    )
+    assert _address(Transport(("2001:db8::1", 5, 0, 0))) != _address(Transport(("2001:db8:0:1::1", 5, 0, 0)))
+    assert _address(Transport(None)) == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such limit")
+def test_s14_no_more_connections_than_the_system_gives_files(tmp_path: Path) -> None:
+    """The finding as it was met: few files for the program, three hundred half-open requests, the real command."""
+    code = f"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (160, 160))
+from ipfsmem.cli import main
+sys.argv = ["ipfsmem", "serve", {str(tmp_path / "f")!r}, "--create", "--port", "0", "--json"]
+main()
+"""
+    server = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        import json
+
+        url = json.loads(server.stdout.readline())["url"]
+
+        async def work() -> None:
+            async with wires(int(url.rpartition(":")[2]), 300):
+                assert '"pins"' in await ask(url, "/pins?name=x")
+
+        asyncio.run(asyncio.wait_for(work(), 30))
+    finally:
+        server.terminate()
+        server.wait(10)
