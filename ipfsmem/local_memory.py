@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -16,28 +17,42 @@ from typing import Any, BinaryIO, Self
 import msgspec
 
 from ipfsmem.bundle.blob import read_blob, write_blob
+from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.bundle.program_events import check_kind
+from ipfsmem.causal.cards import Kind, is_forgotten
 from ipfsmem.causal.clock import hlc_ms, put_right
-from ipfsmem.causal.entries import entry_place, memory_name
-from ipfsmem.causal.value import decode_entry
+from ipfsmem.causal.entries import SegmentName, entry_place, memory_name, segment_name
+from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.doctor import Finding, examine, passphrase_protected
-from ipfsmem.errors import NotFoundError, StorageError, UsageError
+from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
 from ipfsmem.opening import VAULT_MODES
-from ipfsmem.replica.events import Timeline
+from ipfsmem.replica.events import Timeline, events_of
 from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.scopes import live_scopes
+from ipfsmem.replica.scopes import known_scopes, live_scopes
 from ipfsmem.replica.store import Frame
 from ipfsmem.seal.authority import Person
-from ipfsmem.storage.exporting import Everything, LeftOut, everything, export_folder
+from ipfsmem.storage.bundle_tree import Part
+from ipfsmem.storage.exporting import (
+    Everything,
+    LeftOut,
+    everything,
+    export_folder,
+    export_plain_car,
+    export_zip,
+    tree_of,
+    whole,
+)
 from ipfsmem.storage.forgetting import erase
+from ipfsmem.storage.import_map import assign
 from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.late import late_values
 from ipfsmem.storage.memories import Listed, Memories
-from ipfsmem.storage.readings import Reading, Seen, Unsettled
+from ipfsmem.storage.readings import Reading, Seen, Unsettled, place_of
 from ipfsmem.storage.scopes import Restored, Scope, Scopes
+from ipfsmem.storage.stacks import Stack
 from ipfsmem.storage.undoing import Undone, undo
 from ipfsmem.storage.working_copies import PLAIN_MODES, FolderFacts, WorkingCopies
 from ipfsmem.sync.collection import superseded
@@ -54,6 +69,16 @@ from ipfsmem.versions import History, find_text, history, read_past
 TELL_SUPERSEDED = 50
 
 list_ = list  # `LocalMemory.list` hides the builtin inside the class
+
+
+class ScopeCounts(msgspec.Struct, frozen=True):
+    """How much is in one scope; "" is the nameless one."""
+
+    scope: str
+    memories: int
+    events: int
+    conflicts: int
+    not_fetched: int
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -80,13 +105,16 @@ class Status(msgspec.Struct, frozen=True):
     names_put: int | None = None
     #: What is known of the copy at each provider that something is published at.
     presence: list_[Presence] = []
+    #: The same counts for each scope, the nameless one first; empty where there is no other.
+    scopes: list_[ScopeCounts] = []
 
 
-class ExportedFolder(msgspec.Struct, frozen=True):
-    """How many files were written, and what was left out."""
+class Exported(msgspec.Struct, frozen=True):
+    """How many files were written, what was left out, and of a CAR its root."""
 
     files: int
     left_out: LeftOut
+    root: str | None = None
 
 
 class Late(msgspec.Struct, frozen=True):
@@ -98,6 +126,33 @@ class Late(msgspec.Struct, frozen=True):
     place: str
     member: str
     dot: str
+
+
+def _from_below(
+    found: Reading,
+    data: bytes | Callable[[bytes | None], bytes],
+    seen: Seen | None,
+    if_match: str | None,
+    scope: str,
+) -> tuple[bytes, str]:
+    """The whole text of a write to `scope` where its reader is shown `found`, which stands below it, and what must stand in
+    `scope` then: nothing. Raises ChangedError when that is not what was seen, UsageError for parts of others' text.
+    """
+    matches = (
+        found.seen.startswith(seen.lower()) if isinstance(seen, str) else seen in (None, found, found.token)
+    )
+    if if_match is not None:
+        matches = matches and bool(if_match) and found.sha256.startswith(if_match.lower())
+    if not matches:
+        raise ChangedError(f"{found.key} is not what was read: it shows {place_of(found.scope, found.key)}")
+    if isinstance(data, bytes):
+        return data, ""
+    if not found.own:
+        raise UsageError(
+            f"{place_of(found.scope, found.key)} is others' word, so no part of it goes into the scope {scope}",
+            hint=f"Make it your own first: ipfsmem promote {found.key} --scope {found.scope}",
+        )
+    return data(found.data), ""
 
 
 class LocalMemory:
@@ -112,6 +167,7 @@ class LocalMemory:
         self._providers: list_[Provider] = []
         self._memories = Memories(replica)
         self._timeline = Timeline(replica)
+        self._scopes = Scopes(replica)
         #: The plain files of modes `local` and `ipfs`.
         self._files: WorkingCopies | None = None
         if replica.folder is not None and self.mode in PLAIN_MODES:
@@ -122,8 +178,10 @@ class LocalMemory:
     def scope(self, token: str) -> Self:
         """The memories and events of one scope (format section 5.1; "" is the nameless one), with the same methods.
 
-        It is made by its first write. It lives as long as this memory, and closing it closes nothing. What is about the
-        whole vault (sync, members, providers) is this memory's. Raises KeyNameError.
+        It is made by its first write. What turned out to be this scope (`into` on its card) is read below it, and where it
+        turned out to be another itself, what is written here goes there; each answer says in which scope it stands. It lives
+        as long as this memory, and closing it closes nothing. What is about the whole vault (sync, members, providers) is
+        this memory's. Raises KeyNameError.
         """
         part = copy.copy(self)
         part._memories = self._memories.in_scope(token)
@@ -131,13 +189,59 @@ class LocalMemory:
         part._borrowed = True
         return part
 
+    def stack(self, *tokens: str) -> Stack:
+        """Several scopes read as one: these, the first before the next, each with what turned out to be it, and then what
+        is everybody's (the nameless scope). Each answer says in which it stands; nothing is written through it. Raises
+        KeyNameError.
+        """
+        self._look()
+        named = [
+            scope for token in tokens for scope in (self._scopes.stack(check_scope(token)) if token else [])
+        ]
+        return Stack([self._memories.in_scope(scope) for scope in (*named, "")])
+
+    def _own_stack(self) -> Stack:
+        """What is read for this scope."""
+        return Stack([self._memories, *self._below()])
+
+    def _below(self) -> list_[Memories]:
+        """The scopes that turned out to be this one."""
+        scope = self._memories.scope
+        return [self._memories.in_scope(below) for below in self._scopes.stack(scope)[1:]] if scope else []
+
+    def _target(self) -> Self:
+        """Where a new write meant for this scope goes."""
+        scope = self._memories.scope
+        there = self._scopes.target(scope) if scope else ""
+        return self if there == scope else self.scope(there)
+
     def scopes(self, *, forgotten: bool = False) -> list_[Scope]:
         """The scopes of this vault by token; with `forgotten` those that are forgotten instead."""
-        return Scopes(self.replica).listing(forgotten=forgotten)
+        return self._scopes.listing(forgotten=forgotten)
+
+    def find_scope(self, token: str) -> Scope | None:
+        """One scope, also a forgotten one; None when there is none. Raises KeyNameError."""
+        return self._scopes.get(token)
+
+    def make_scope(self, token: str, *, title: str | None = None, kind: Kind = "workspace") -> Scope:
+        """Make a scope before anything is written there, with what people call it and what it is for. Raises KeyNameError,
+        UsageError when it is there, NotFoundError when it is forgotten, FormatError, LimitError.
+        """
+        made = self._scopes.make(token, title=title, kind=kind)
+        self._changed()
+        return made
+
+    def lead_scope(self, token: str, into: str | None) -> Scope:
+        """Say that a scope turned out to be `into`: nothing moves, its texts are read below that one and new writes go there.
+        None takes it back. Raises NotFoundError, UsageError.
+        """
+        made = self._scopes.change(token, into=into, stay=into is None)
+        self._changed()
+        return made
 
     def title_scope(self, token: str, title: str) -> Scope:
         """What people call a scope; its token never changes. Raises NotFoundError, FormatError."""
-        made = Scopes(self.replica).change(token, title=title)
+        made = self._scopes.change(token, title=title)
         self._changed()
         return made
 
@@ -146,7 +250,7 @@ class LocalMemory:
         NotFoundError.
         """
         self.scan()
-        gone = Scopes(self.replica).forget(token, reason=reason)
+        gone = self._scopes.forget(token, reason=reason)
         self.render()
         self._changed()
         return gone
@@ -160,7 +264,7 @@ class LocalMemory:
             with self.replica.reading():
                 tree = open_past(self.replica, find_root(self.replica, root)).tree
                 past = [(name, decode_entry(name, text)) for name, text in tree.items()]
-        back = Scopes(self.replica).restore(token, past)
+        back = self._scopes.restore(token, past)
         self.render()
         self._changed()
         return back
@@ -195,7 +299,7 @@ class LocalMemory:
     def status(self) -> Status:
         """Counts and state, local."""
         self._look()
-        shown, not_fetched = self._memories.counts(everywhere=True)
+        counts = self.counts()
         root = self.replica.db.get_meta("root")
         forgotten = what_is_forgotten(self.replica, self._providers) if self.mode in VAULT_MODES else ""
         return Status(
@@ -203,10 +307,10 @@ class LocalMemory:
             self.mode,
             str(self.replica.folder) if self.replica.folder else None,
             self.device,
-            shown,
-            sum(len(events) for events in self._all_events()),
-            len(self._memories.conflicts_everywhere()),
-            not_fetched,
+            sum(one.memories for one in counts),
+            sum(one.events for one in counts),
+            sum(one.conflicts for one in counts),
+            sum(one.not_fetched for one in counts),
             self.mode in VAULT_MODES and self._unpublished(),
             root.decode() if root else None,
             list_(self.replica.config.providers) or [provider.name for provider in self._providers],
@@ -223,7 +327,37 @@ class LocalMemory:
             self.folders(),
             oldest_put(self.replica, self._providers),
             self._presence(),
+            counts if len(counts) > 1 else [],
         )
+
+    def counts(self) -> list_[ScopeCounts]:
+        """How much is in each scope that is not forgotten, the nameless one first. What is left under conflicts in a forgotten
+        one is counted with the conflicts of the nameless one, where its forget stands.
+        """
+        with self.replica.reading():
+            store = self.replica.store
+            scopes = ["", *live_scopes(store)]
+            segments: dict[str, list_[tuple[SegmentName, Entry]]] = {}
+            for name, entry in store.entries():
+                if (segment := segment_name(name)) is not None:
+                    segments.setdefault(segment.scope, []).append((segment, entry))
+            events = {scope: len(events_of(store, segments.get(scope, []))) for scope in scopes}
+        memories = self._memories.counts_everywhere()
+        conflicts = Counter(
+            scope if scope in events else ""
+            for place in self._memories.conflicts_everywhere()
+            for scope in (place.rpartition("/")[0],)
+        )
+        return [
+            ScopeCounts(
+                scope,
+                memories.get(scope, (0, 0))[0],
+                events[scope],
+                conflicts[scope],
+                memories.get(scope, (0, 0))[1],
+            )
+            for scope in scopes
+        ]
 
     def _presence(self) -> list_[Presence]:
         if self.mode not in VAULT_MODES:
@@ -233,11 +367,6 @@ class LocalMemory:
             for provider in self._providers
             if not isinstance(provider, Unready) and (provider.capabilities.put or provider.capabilities.pin)
         ]
-
-    def _all_events(self) -> Iterator[list_[dict[str, Any]]]:
-        with self.replica.reading():
-            scopes = ["", *live_scopes(self.replica.store)]
-        return (Timeline(self.replica, scope).events() for scope in scopes)
 
     def _superseded(self) -> list_[str]:
         found = superseded(self.replica) if self.mode in VAULT_MODES else 0
@@ -362,13 +491,28 @@ class LocalMemory:
         seen: Seen | None,
         if_match: str | None,
     ) -> Reading:
+        there = self._target()
         if if_match is not None or isinstance(seen, str):
             # An edit of the file that was not taken in yet is compared too. Without it, it was seen by nobody: it stays
             # out of the way until the write is done, and then is merged or kept beside.
-            self._take(key)
-        written = self._memories.write(key, data, seen=seen, if_match=if_match)
-        self._show(key)
+            there._take(key)
+        found = there._shown_below(key, seen)
+        if found is not None:
+            data, if_match = _from_below(found, data, seen, if_match, there._memories.scope)
+            seen = None
+        written = there._memories.write(key, data, seen=seen, if_match=if_match)
+        there._show(key)
         return written
+
+    def _shown_below(self, key: str, seen: Seen | None) -> Reading | None:
+        """The text that a reader of this scope is shown under a key of which nothing stands here, from below it."""
+        below = self._below()
+        if isinstance(seen, Reading) and seen.scope != self._memories.scope:
+            return seen if seen.scope in [part.scope for part in below] else None
+        with self.replica.reading():
+            if not below or isinstance(seen, Unsettled) or self._memories.entry(check_key(key)):
+                return None
+        return Stack(below).read(key)
 
     def read(self, key: str, *, root: str | None = None) -> Reading | None:
         """One memory as it is shown, None when there is none; its token goes to the write that has seen it.
@@ -378,7 +522,7 @@ class LocalMemory:
         if root is not None:
             return read_past(self._memories, key, root)
         self._take(key)
-        return self._memories.read(key)
+        return self._own_stack().read(key)
 
     def read_conflict(self, key: str, file: str) -> Reading:
         """A conflict copy of a memory."""
@@ -388,7 +532,7 @@ class LocalMemory:
     def list(self) -> list_[Listed]:
         """All memories, ordered by key, headers only."""
         self._look()
-        return self._memories.listing()
+        return self._own_stack().list()
 
     def index(self) -> str:
         """The text of MEMORY.md."""
@@ -403,8 +547,14 @@ class LocalMemory:
         With `seen` only what the caller was shown goes; other texts stay behind the forget, under conflicts.
         """
         self._take(key)
+        below = self._below()
+        if isinstance(seen, Reading) and seen.scope in [part.scope for part in below]:
+            return self.scope(seen.scope).forget(key, reason=reason, seen=seen, if_match=if_match)
+        lower = [self.scope(part.scope) for part in below] if seen is None and if_match is None else []
         if not self._memories.forget(key, seen=seen, if_match=if_match):
-            return False
+            return sum(part.forget(key, reason=reason) for part in lower) > 0
+        for part in lower:
+            part.forget(key, reason=reason)
         if self._files is not None:
             self._files.forget(key, self._memories.scope)
         self._changed()
@@ -449,36 +599,69 @@ class LocalMemory:
     def note(self, kind: str, /, **data: Any) -> dict[str, Any]:
         """Append an event to the timeline, durable when this returns. Raises UsageError for a type of the program's own."""
         check_kind(kind)
-        event = self._timeline.note(kind, data)
+        timeline = self._target()._timeline
+        event = timeline.note(kind, data)
         if self._files is not None:
-            self._files.show_day(event["ts"][:10], self._timeline.scope)
+            self._files.show_day(event["ts"][:10], timeline.scope)
         self._changed()
         return event
 
     def timeline(self, days: tuple[str, str] | None = None) -> list_[dict[str, Any]]:
         """All events of all devices in order; `days` limits to UTC days from the first to the last."""
         self._look()
-        return self._timeline.events(days)
+        return [noted.event for noted in self._own_stack().timeline(days)]
 
     # -- in and out ------------------------------------------------------------------------------------------
 
     def _everything(self) -> Everything:
+        """What this scope holds."""
         self._look()
-        return everything(self._memories, self._timeline)
+        return everything(self._memories)
+
+    def _whole(self) -> tuple[list_[Everything], LeftOut]:
+        """All that goes along in a tree: every scope, or the one that was chosen; and what does not."""
+        if not self._borrowed:
+            self._look()
+            return whole(self._memories)
+        self._check_scope()
+        found = self._everything()
+        return [found], found.without_missing()
+
+    def _check_scope(self) -> None:
+        """Raises NotFoundError when there is nothing of the chosen scope."""
+        scope = self._memories.scope
+        if not scope:
+            return
+        found = self._scopes.get(scope)
+        if found is None or found.forgotten:
+            raise NotFoundError(
+                f"the scope {scope} is forgotten" if found else f"there is no scope {scope}",
+                hint=f"Bring it back with: ipfsmem scope restore {scope}"
+                if found
+                else "List them with: ipfsmem scope list",
+            )
 
     def left_out(self) -> LeftOut:
-        """What a blob of this memory cannot carry: conflict copies, and what is not on this device."""
-        return self._everything().without_copies()
+        """What a blob of this memory cannot carry: conflict copies, what is not on this device, and, unless one scope was
+        chosen (`scope`), all scopes but the nameless one.
+        """
+        left = self._everything().without_copies()
+        if self._borrowed:
+            return left
+        with self.replica.reading():
+            return msgspec.structs.replace(left, scopes=tuple(live_scopes(self.replica.store)))
 
     def export(self, *, partial: bool = False) -> bytes:
-        """The whole memory as a `memory/0.1` blob, which holds no conflict copies. Texts of others that nobody promoted go
-        along as theirs, and come in as theirs elsewhere.
+        """One scope as a `memory/0.1` blob, which holds no conflict copies: the nameless one, or the one that was chosen. Texts
+        of others that nobody promoted go along as theirs, and come in as theirs elsewhere.
 
         Raises IncompleteError, naming them, when something is left out; `partial` agrees to that (see `left_out`).
         """
+        if self._borrowed:
+            self._check_scope()
+        self.left_out().refuse(partial)
         found = self._everything()
-        found.without_copies().refuse(partial)
-        return write_blob(found.files, found.events, self.index(), found.others())
+        return write_blob(found.files, found.events, found.index, found.others())
 
     def export_car(self, out: BinaryIO, root: str | None = None) -> CID:
         """Write a published root (None: the last one) with all its blocks as a CAR; its CID. Sealed as it was published.
@@ -490,16 +673,29 @@ class LocalMemory:
             export_car(self.replica, cid, out)
         return cid
 
-    def export_folder(self, folder: str | Path, *, partial: bool = False) -> ExportedFolder:
-        """Write everything as plain files to a new or empty folder, conflict copies too.
+    def export_folder(self, folder: str | Path, *, partial: bool = False) -> Exported:
+        """Write everything, or the one scope that was chosen, as plain files to a new or empty folder.
 
-        Raises StorageError when something is in the folder; IncompleteError, before anything is written, when texts
-        that are not fetched or stand behind a forget would be left out. `partial` agrees to that.
+        The nameless scope stands in `memory/`, each other in `scopes/<scope>/memory/`; conflict copies and what stands
+        behind a forget go along (format section 1.6). `import_` takes it. Raises StorageError when something is in the
+        folder; IncompleteError, before anything is written, when what is not fetched would be left out. `partial` agrees.
         """
-        found = self._everything()
-        left = found.without_hidden()
+        parts, left = self._whole()
         left.refuse(partial)
-        return ExportedFolder(export_folder(Path(folder), found.texts(), found.events, self.index()), left)
+        return Exported(export_folder(Path(folder), tree_of(parts)), left)
+
+    def export_zip(self, out: BinaryIO, *, partial: bool = False) -> Exported:
+        """The same as a zip. Raises IncompleteError, before anything is written."""
+        parts, left = self._whole()
+        left.refuse(partial)
+        return Exported(export_zip(out, tree_of(parts)), left)
+
+    def export_plain_car(self, out: BinaryIO, *, partial: bool = False) -> Exported:
+        """The same as a CAR, whose root any IPFS program computes. Raises IncompleteError, before anything is written."""
+        parts, left = self._whole()
+        left.refuse(partial)
+        files = tree_of(parts)
+        return Exported(len(files), left, str(export_plain_car(out, files)))
 
     def _published(self, root: str | None) -> CID:
         if root is not None:
@@ -527,26 +723,52 @@ class LocalMemory:
         strategy: Strategy = "merge",
         prune: bool = False,
         foreign: bool = False,
+        maps: Mapping[str, str] | None = None,
+        same: bool = False,
     ) -> Imported:
-        """Import a `memory/0.1` blob (bytes or JSON text) or a folder or file (Path). Twice is as good as once.
+        """Import a `memory/0.1` blob (bytes or JSON text), or a folder, zip, CAR or file (Path). Twice is as good as once.
 
         `merge`: what is here wins in the view and the incoming text stays beside it; `replace`: incoming supersedes
         what is shown now, and with `prune` memories that it lacks are forgotten. `foreign`: the texts are others' word,
         because they come from another vault or a chat export; they stand where agents look only after `promote`.
+
+        Of several scopes each comes into the one of its name, which must be new here, or into the one that `maps` says
+        ({"theirs": "ours"}, "" the nameless one). `same`: it is a backup of this memory, so equal names mean one scope.
+        Into a chosen scope only what has no other scopes comes. Raises UsageError for a map that cannot be, before
+        anything is written.
         """
         if isinstance(source, Path):
             from ipfsmem.storage.importing import read_path
 
-            blob = read_path(source)
+            parts = read_path(source)
         else:
-            blob = read_blob(source.encode() if isinstance(source, str) else source)
+            parts = {"": Part(read_blob(source.encode() if isinstance(source, str) else source))}
+        if same and foreign:
+            raise UsageError("a backup of this memory is not foreign: say one of both")
+        into = self._assigned(parts, maps or {}, same)
         self.scan()
         result = import_files(
-            self._memories, self._timeline, blob, strategy=strategy, prune=prune, foreign=foreign
+            self._memories, parts, into=into, strategy=strategy, prune=prune, foreign=foreign
         )
         self.render()
         self._changed()
         return result
+
+    def _assigned(self, parts: dict[str, Part], maps: Mapping[str, str], same: bool) -> dict[str, str]:
+        """Where each scope of an import goes. Raises what `assign` raises."""
+        if self._borrowed:
+            if len(parts) > 1 or maps or same:
+                raise UsageError(
+                    "what has several scopes cannot be put into one"
+                    if len(parts) > 1
+                    else "into one scope, nothing is left to map",
+                    hint="Leave the scope out (--scope, IPFSMEM_SCOPE), and say where each goes: --map THEIRS=OURS.",
+                )
+            maps = {"": self._memories.scope}
+        with self.replica.reading():
+            known = known_scopes(self.replica.store)
+        forgotten = {scope for scope, card in known.items() if is_forgotten(card)}
+        return assign(parts, maps, live=known.keys() - forgotten, forgotten=forgotten, same=same)
 
     # -- past ------------------------------------------------------------------------------------------------
 

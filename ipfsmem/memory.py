@@ -32,7 +32,6 @@ from ipfsmem.opening import (
     open_replica,
 )
 from ipfsmem.opening_foreign import read_foreign
-from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.making import discard, finish, making
 from ipfsmem.replica.namespaces import FIRST, refuse_shared, vault_label
 from ipfsmem.replica.replica import World, claim_folder
@@ -40,6 +39,7 @@ from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.passphrases import require_strong
 from ipfsmem.seal.words import to_words
 from ipfsmem.storage.attaching import examine_place
+from ipfsmem.storage.bundle_tree import Part
 from ipfsmem.storage.importing import import_files
 from ipfsmem.storage.working_copies import PLAIN_MODES
 from ipfsmem.sync.channels import Channels
@@ -372,12 +372,8 @@ class Memory(SyncedMemory):
             configuration.DEFAULT_NAMESPACE,
             create_replica(None, NamespaceConfig("none", "reader"), world, passphrase=None),
         )
-        problems = list(import_files(memory._memories, memory._timeline, foreign.blob).problems)
-        for scope, blob in foreign.scopes.items():
-            inner = memory._memories.in_scope(scope), Timeline(memory.replica, scope)
-            problems += [
-                f"{scope}/{text}" for text in import_files(*inner, blob).problems if text not in problems
-            ]
+        parts = {scope: Part(blob) for scope, blob in {"": foreign.blob, **foreign.scopes}.items()}
+        problems = list(dict.fromkeys(import_files(memory._memories, parts).problems))
         memory.opened = Opened(foreign.source, foreign.root, problems)
         memory.replica.read_only = foreign.source
         return memory
@@ -391,16 +387,19 @@ class Memory(SyncedMemory):
         partial: bool = False,
         **options: Any,
     ) -> Memory:
-        """A new memory of its own with everything in this one, conflicts too; its last event says where it came from.
+        """A new memory of its own with everything in this one, or in the one scope that was chosen, conflicts too; its last
+        event says where it came from.
 
         What is others' word here is so there, and all of a bundle that was opened to be read. Raises IncompleteError, and
         makes nothing, when something is not on this device and `partial` is not given.
         """
-        found = self._everything()
-        found.without_missing().refuse(partial)
+        found, left = self._whole()
+        crowded = tuple(file for part in found for file in part.without_room())
+        msgspec.structs.replace(left, copies=(*left.copies, *crowded)).refuse(partial)
         where = home if home is not None else self.replica.folder.parent if self.replica.folder else None
         other = Memory.create(namespace, mode, home=where, world=self.replica.world, **options)
-        import_files(other._memories, other._timeline, found.blob(), foreign=bool(self.replica.read_only))
+        parts = {part.scope: part.part() for part in found}
+        import_files(other._memories, parts, foreign=bool(self.replica.read_only))
         root = self.replica.db.get_meta("root")
         lineage = {"from": self.namespace, **({"root": root.decode()} if root else {})}
         other.note("forked", **lineage)

@@ -21,6 +21,7 @@ from ipfsmem.bundle.blob import Blob, read_blob
 from ipfsmem.bundle.keys import INDEX_FILE, is_scope
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.canonical import read_json
+from ipfsmem.causal.cards import MAX_SCOPES
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.content.fetch import Fetch, drive_async
 from ipfsmem.content.limits import BLOCK_MAX, STRANGER
@@ -37,7 +38,7 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.replica.database import Database
-from ipfsmem.storage.importing import collect_files
+from ipfsmem.storage.bundle_tree import collect_files
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.ipns import Record, canonical_name, order, verify_record
 from ipfsmem.sync.names import target
@@ -233,6 +234,8 @@ def _read_root(reader: Reader, root: CID, path: Sequence[str]) -> Fetch[tuple[Bl
         if "scopes" in names:
             listed = yield from reader.list_directory(names["scopes"])
             others = {link.name: link.cid for link in listed}
+            if len(others) > MAX_SCOPES:
+                raise LimitError(f"the bundle has {len(others):,} scopes, at most {MAX_SCOPES:,} are allowed")
         folder = (yield from reader.resolve(folder, ("memory",))).cid
         names = {link.name: link.cid for link in (yield from reader.list_directory(folder))}
     if not others and not any(_of_a_base(name) for name in names):

@@ -104,7 +104,7 @@ def write_blob(
     Raises KeyNameError for a bad key, FormatError for a file that is not UTF-8 or a bad event.
     """
     names = dict(sorted((file_name(key), _text(file_name(key), body)) for key, body in files.items()))
-    copies = dict(sorted((file, _text(file, body)) for file, body in name_others(others).items()))
+    copies = dict(sorted((file, _text(file, body)) for file, body in name_copies(others).items()))
     lines = b",".join(timeline.event_line(event) for event in timeline.union(events))
     try:
         head = b'{"version":"%b","index":%b,"files":%b' % (VERSION.encode(), _encode(index), _encode(names))
@@ -115,8 +115,8 @@ def write_blob(
     return head + b',"timeline":[' + lines + b"]}"
 
 
-def name_others(texts: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
-    """The names under which texts of others leave a memory: those of conflict copies (format section 1.1).
+def name_copies(texts: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
+    """The names under which texts leave a memory that are not what is shown: those of conflict copies (format section 1.1).
 
     Of two texts that would have one name, which takes somebody's effort, the second has that of more of its hash in front.
     """

@@ -112,6 +112,12 @@ def card_name(name: str) -> CardName | None:
     return found if isinstance(found, CardName) else None
 
 
+def scope_of(name: str) -> str:
+    """The scope of an entry by a name that was checked already."""
+    parts = name.split("/")
+    return parts[1] if len(parts) == {_MEMORY: 3, _SEGMENT: 5, _CARD: 2}[parts[0]] else ""
+
+
 def entry_context(name: str) -> str:
     """The ctx of the sealed object that holds a body of this entry (format section 3): all parts but the first."""
     return name.partition("/")[2]

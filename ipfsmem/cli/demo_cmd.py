@@ -45,7 +45,7 @@ def command(here: Here, source: str | None, keep: bool, folder: str | None) -> N
     if folder is not None and not keep:
         raise UsageError("--dir goes with --keep")
     blob = (
-        read_path(Path(source))
+        read_path(Path(source))[""].blob
         if source is not None
         else read_blob((files("ipfsmem") / "data" / "sample.json").read_bytes())
     )

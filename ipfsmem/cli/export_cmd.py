@@ -1,4 +1,4 @@
-"""`ipfsmem export`: the whole memory as one file or as a folder."""
+"""`ipfsmem export`: the whole memory as plain files, or one scope of it as a blob."""
 
 from __future__ import annotations
 
@@ -12,43 +12,66 @@ from ipfsmem.cli.printing import clean, count, is_terminal, size, write_bytes
 from ipfsmem.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
+    from ipfsmem.local_memory import Exported
+    from ipfsmem.memory import Memory
     from ipfsmem.storage.exporting import LeftOut
 
 
 @ours("export", scoped=True, shows=True)
-@click.option("--out", metavar="FILE", help="The blob's file; without it the blob goes to standard output.")
+@click.option(
+    "--out", metavar="FILE", help="A blob of one scope; without it the blob goes to standard output."
+)
 @click.option("--dir", "folder", metavar="DIR", help="A new folder of plain Markdown files instead.")
+@click.option("--zip", "zipped", metavar="FILE", help="The same files in a zip.")
+@click.option("--plain-car", metavar="FILE", help="The same files in a CAR, for IPFS programs.")
 @click.option("--car", metavar="FILE", help="A published root with all its blocks instead, sealed as it is.")
 @click.option("--root", metavar="CID", help="Which root for --car (default: the one published last).")
 @click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
 def command(
-    here: Here, out: str | None, folder: str | None, car: str | None, root: str | None, partial: bool
+    here: Here,
+    out: str | None,
+    folder: str | None,
+    zipped: str | None,
+    plain_car: str | None,
+    car: str | None,
+    root: str | None,
+    partial: bool,
 ) -> None:
-    """Write the whole memory as a memory/0.1 blob (JSON), or with --dir as Markdown files.
+    """Write everything as plain files: --dir a folder, --zip a zip, --plain-car a CAR. All scopes go along, each as a base of
+    its own; with --scope only that one ('' is the nameless one). `ipfsmem import` takes each of them.
 
-    Either one is plain text, also of an encrypted memory, and `ipfsmem import` takes both. --car writes a published
-    root as any IPFS program reads it.
+    --out FILE, or no option, writes one scope as a memory/0.1 blob (JSON), the nameless one unless --scope is given. A blob
+    holds no conflict copies and no second scope. All these are plain text, also of an encrypted memory. --car writes a
+    published root as any IPFS program reads it.
 
-    A blob holds no conflict copies. What is left out is named, and the exit code is 7 unless --partial is given.
+    What is left out is named, and the exit code is 7 unless --partial is given.
     """
     from ipfsmem.replica.disk import write_atomic
 
-    if sum(way is not None for way in (out, folder, car)) > 1:
-        raise UsageError("one of --out, --dir and --car")
+    if sum(way is not None for way in (out, folder, zipped, plain_car, car)) > 1:
+        raise UsageError("one of --out, --dir, --zip, --plain-car and --car")
     if root is not None and car is None:
         raise UsageError("--root goes with --car")
     if car is not None:
+        if here.scope is not None:
+            raise UsageError(
+                "a published root holds all scopes, so --car takes no --scope (or IPFSMEM_SCOPE)",
+                hint="One scope as plain files: --dir, --zip or --plain-car.",
+            )
         _export_car(here, Path(car).expanduser(), root)
         return
-    if out is None and folder is None and is_terminal() and not here.json:
+    tree = folder or zipped or plain_car
+    if out is None and tree is None and is_terminal() and not here.json:
         raise UsageError(
-            "say where to: --out FILE or --dir DIR", hint="Or send it somewhere: ipfsmem export > FILE."
+            "say where to: --out FILE, --dir DIR or --zip FILE",
+            hint="Or send it somewhere: ipfsmem export > FILE.",
         )
     with here.memory() as memory:
-        if folder is not None:
-            where = Path(folder).expanduser()
-            made = memory.export_folder(where, partial=True)
-            _said(here, where, f"{count(made.files, 'file')}", files=made.files)
+        if tree is not None:
+            where = Path(tree).expanduser()
+            made = _write_tree(memory, where, "folder" if folder else "zip" if zipped else "car")
+            more = {"root": made.root} if made.root else {}
+            _said(here, where, f"{count(made.files, 'file')}", files=made.files, **more)
             tell_left_out(made.left_out, partial)
             return
         left = memory.left_out()
@@ -62,15 +85,26 @@ def command(
     tell_left_out(left, partial)
 
 
+def _write_tree(memory: Memory, where: Path, form: str) -> Exported:
+    from ipfsmem.cli.cid_cmd import new_car
+
+    if form == "folder":
+        return memory.export_folder(where, partial=True)
+    with new_car(str(where)) as out:
+        return (memory.export_zip if form == "zip" else memory.export_plain_car)(out, partial=True)
+
+
 def tell_left_out(left: LeftOut, partial: bool) -> None:
     """Name what did not go along. Raises IncompleteError unless that is fine."""
     if left and not partial:
-        raise IncompleteError(f"it is written, but not everything is in it: left out was {left}")
+        raise IncompleteError(
+            f"it is written, but not everything is in it: left out was {left}", hint=left.hint
+        )
     if left:
         click.echo(f"left out: {clean(str(left))}", err=True)
 
 
-def _said(here: Here, where: Path, what: str, **facts: int) -> None:
+def _said(here: Here, where: Path, what: str, **facts: int | str) -> None:
     if here.json:
         here.emit({"path": str(where), **facts})
     else:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ipfsmem.seal.derive import RootKeys
 
 
-_SHARED = {"namespace", "home", "as_json", "passphrase_fd", "scope"}
+_SHARED = {"namespace", "home", "as_json", "passphrase_fd", "scope", "stacked"}
 
 
 class Here:
@@ -38,6 +38,8 @@ class Here:
         self._passphrase_fd = passphrase_fd
         self._scope: str | None = None
         self._must_exist = False
+        #: The scopes that are read as one, before what is everybody's; empty when one scope is read.
+        self.stacked: tuple[str, ...] = ()
 
     @functools.cached_property
     def namespace(self) -> str:
@@ -101,16 +103,22 @@ class Here:
             passphrase=self.passphrase(),
         )
         try:
-            if self._scope and self._must_exist:
-                _require_scope(memory, self._scope)
-            yield memory.scope(self._scope) if self._scope else memory
+            if self._must_exist:
+                for name in (self._scope, *self.stacked):
+                    _require_scope(memory, name or "", live=bool(self.stacked))
+            yield memory.scope(self._scope) if self._scope is not None else memory
         finally:
             memory.close()
 
     def choose_scope(self, scope: str | None, *, must_exist: bool) -> None:
-        """The scope that this call is about: the flag, else IPFSMEM_SCOPE, else the nameless one."""
-        self._scope = scope or os.environ.get("IPFSMEM_SCOPE") or None
+        """The scope that this call is about: the flag ("" says the nameless one), else IPFSMEM_SCOPE, else none is chosen."""
+        self._scope = scope if scope is not None else os.environ.get("IPFSMEM_SCOPE") or None
         self._must_exist = must_exist
+
+    @property
+    def scope(self) -> str | None:
+        """The scope that was chosen, None when none was."""
+        return self._scope
 
     def emit(self, value: Any) -> None:
         """Print a result for a program."""
@@ -120,12 +128,19 @@ class Here:
 
 
 def ours(
-    name: str, *, secrets: bool = True, scoped: bool = False, shows: bool = False, **settings: Any
+    name: str,
+    *,
+    secrets: bool = True,
+    scoped: bool = False,
+    shows: bool = False,
+    stacks: bool = False,
+    **settings: Any,
 ) -> Callable[[Callable[..., None]], click.Command]:
     """A command that takes a `Here` first and has --namespace, --home, --json and --passphrase-fd.
 
     `secrets` off leaves the passphrase out, for commands that open no memory. `scoped` adds --scope, and `Here.memory` is
-    that scope; one that only `shows` what is in it refuses a scope that is none, which would look like an empty one.
+    that scope; one that only `shows` what is in it refuses a scope that is none, which would look like an empty one. `stacks`
+    adds --stack, for `Here.stacked`.
     """
 
     def make(function: Callable[..., None]) -> click.Command:
@@ -140,7 +155,12 @@ def ours(
                 given.pop("passphrase_fd", None),
             )
             if scoped:
-                here.choose_scope(given.pop("scope"), must_exist=shows)
+                scope = given.pop("scope")
+                here.stacked = given.pop("stacked", ())
+                if scope is not None and here.stacked:
+                    raise UsageError("--scope reads one scope, --stack several: give one of both")
+                # A stack is read through the whole memory: it names its scopes itself.
+                here.choose_scope("" if here.stacked else scope, must_exist=shows or bool(here.stacked))
             function(here, **given)
 
         shared = [
@@ -163,6 +183,16 @@ def ours(
                     "--scope", metavar="NAME", help="Which scope (IPFSMEM_SCOPE; default: the nameless one)."
                 )
             )
+        if stacks:
+            shared.append(
+                click.option(
+                    "--stack",
+                    "stacked",
+                    multiple=True,
+                    metavar="NAME",
+                    help="Read this scope, then what is everybody's (the nameless one). Several times: in this order.",
+                )
+            )
         wrapped: Callable[..., None] = run
         for option in reversed(shared):
             wrapped = option(wrapped)
@@ -179,13 +209,20 @@ def ours(
     return make
 
 
-def _require_scope(memory: Memory, name: str) -> None:
+def _require_scope(memory: Memory, name: str, *, live: bool) -> None:
+    """Refuse a scope that is none, and where it must be `live` one that is forgotten."""
     from ipfsmem.bundle.keys import check_scope
     from ipfsmem.errors import NotFoundError
 
-    check_scope(name)
-    if not any(one.token == name for kind in (False, True) for one in memory.scopes(forgotten=kind)):
+    if not name:
+        return
+    one = memory.find_scope(check_scope(name))
+    if one is None:
         raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
+    if live and one.forgotten:
+        raise NotFoundError(
+            f"the scope {name} is forgotten", hint=f"Bring it back with: ipfsmem scope restore {name}"
+        )
 
 
 def _outer(ctx: click.Context) -> dict[str, Any]:

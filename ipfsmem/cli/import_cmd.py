@@ -10,6 +10,7 @@ import click
 
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, style
+from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.storage.importing import Imported
@@ -31,11 +32,36 @@ if TYPE_CHECKING:
     is_flag=True,
     help="It is not your word: another person's memory, a chat export. See promote.",
 )
-def command(here: Here, path: str, strategy: str, prune: bool, partial: bool, foreign: bool) -> None:
-    """Take in PATH: a memory/0.1 blob, a folder of memory files, or one file; - is a blob on standard input.
+@click.option(
+    "--map",
+    "maps",
+    multiple=True,
+    metavar="THEIRS=OURS",
+    help="Put the scope THEIRS of it into the scope OURS; nothing before or after = is the nameless one. May be given several times.",
+)
+@click.option(
+    "--from-backup",
+    "same",
+    is_flag=True,
+    help="It is a backup of this memory: scopes of one name are one scope.",
+)
+def command(
+    here: Here,
+    path: str,
+    strategy: str,
+    prune: bool,
+    partial: bool,
+    foreign: bool,
+    maps: tuple[str, ...],
+    same: bool,
+) -> None:
+    """Take in PATH: a folder, zip, CAR or memory/0.1 blob of memory files, or one file; - is a blob on standard input.
 
     Nothing is lost: a text that differs from yours is kept beside it. Importing twice changes nothing more. What cannot
     be taken in is named, and the exit code is 7 unless --partial is given.
+
+    Each scope of it comes into a new one of its name. When there is one of that name here you say what it is: --map, or
+    --from-backup. With --scope what has no scopes of its own comes into that one.
     """
     from ipfsmem.errors import IncompleteError, LimitError
     from ipfsmem.storage.importing import MAX_BLOB
@@ -47,7 +73,12 @@ def command(here: Here, path: str, strategy: str, prune: bool, partial: bool, fo
             raise LimitError(f"standard input is longer than {MAX_BLOB:,} bytes")
     with here.memory() as memory:
         done = memory.import_(
-            source, strategy="replace" if strategy == "replace" else "merge", prune=prune, foreign=foreign
+            source,
+            strategy="replace" if strategy == "replace" else "merge",
+            prune=prune,
+            foreign=foreign,
+            maps=_mapped(maps),
+            same=same,
         )
     if here.json:
         here.emit(done)
@@ -58,6 +89,19 @@ def command(here: Here, path: str, strategy: str, prune: bool, partial: bool, fo
             f"the rest was taken in, but {count(len(done.problems), 'record was', 'records were')} left out",
             hint="Put them right and import again: what is there already stays. Or agree with --partial.",
         )
+
+
+def _mapped(texts: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        theirs, equals, ours = text.partition("=")
+        if not equals:
+            raise UsageError(f"--map takes THEIRS=OURS, not {text!r}", hint="For instance: --map work=work-2")
+        if found.setdefault(theirs, ours) != ours:
+            raise UsageError(
+                f"--map says twice where {theirs or 'the nameless scope'} goes: {found[theirs]!r} and {ours!r}"
+            )
+    return found
 
 
 def _say(done: Imported) -> None:
@@ -72,5 +116,13 @@ def _say(done: Imported) -> None:
         f"{done.forgotten:,} forgotten" if done.forgotten else "",
     ]
     click.echo(f"Memories: {', '.join(filter(None, said))}. Timeline: {count(done.events, 'new event')}.")
+    if done.scopes:
+        said = [
+            f"{sum(n for what, n in counts.items() if what not in ('unchanged', 'events')):,} in {scope or 'the nameless scope'}"
+            for scope, counts in done.scopes.items()
+        ]
+        click.echo(
+            f"Of these changes {', '.join(said[:20])}{f' and {len(said) - 20} more scopes' if len(said) > 20 else ''}."
+        )
     for problem in done.problems:
         click.echo(style("left out: ", fg="yellow") + clean(problem))

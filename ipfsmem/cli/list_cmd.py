@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ipfsmem.storage.memories import Listed
 
 
-@ours("list", scoped=True, shows=True)
+@ours("list", scoped=True, shows=True, stacks=True)
 @click.option(
     "--type",
     "kind",
@@ -27,11 +27,12 @@ def command(here: Here, kind: str | None, tag: str | None) -> None:
     """List all memories: key, type, name, description.
 
     Marks: ! texts in conflict, m merged from several devices, ? not fetched yet. Not on a terminal: tabs, no headings.
+    With --stack each line ends with the scope that it came from.
     """
     with here.memory() as memory:
         found = [
             item
-            for item in memory.list()
+            for item in (memory.stack(*here.stacked) if here.stacked else memory).list()
             if (kind is None or item.file.type == kind) and (tag is None or tag in item.file.tags)
         ]
     tell(here, found)
@@ -44,6 +45,7 @@ def tell(here: Here, found: Sequence[Listed]) -> None:
             [
                 {
                     "key": item.key,
+                    "scope": item.scope,
                     "fields": item.file.fields,
                     "tags": item.file.tags,
                     "sha256": item.body,
@@ -58,16 +60,25 @@ def tell(here: Here, found: Sequence[Listed]) -> None:
     if not found and is_terminal():
         click.echo("No memories yet. Write one: ipfsmem write KEY --body TEXT", err=True)
         return
-    rows = []
+    rows: list[tuple[str, ...]] = []
+    said = bool(here.stacked) or len({item.scope for item in found}) > 1
     for item in found:
         marks = "!" * bool(item.conflicts) + "m" * item.merged + "?" * (not item.fetched)
         rows.append(
-            (item.key, item.file.type, item.file.updated[:10], marks, item.file.name, item.file.description)
+            (
+                item.key,
+                item.file.type,
+                item.file.updated[:10],
+                marks,
+                item.file.name,
+                item.file.description,
+                *([item.scope] if said else []),
+            )
         )
     table(
-        ("key", "type", "updated", "", "name", "description"),
+        ("key", "type", "updated", "", "name", "description", *(["scope"] if said else [])),
         rows,
-        styles=("bold", "cyan", "dim", "yellow", "", ""),
+        styles=("bold", "cyan", "dim", "yellow", "", "", *(["magenta"] if said else [])),
         shrink=(4, 5),
     )
     if is_terminal():

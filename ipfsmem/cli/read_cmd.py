@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ipfsmem.storage.readings import Reading
 
 
-@ours("read", scoped=True)
+@ours("read", scoped=True, stacks=True)
 @click.argument("key")
 @click.option("--body", "only_body", is_flag=True, help="Leave the header out.")
 @click.option(
@@ -24,15 +24,24 @@ if TYPE_CHECKING:
 def command(here: Here, key: str, only_body: bool, conflict: str | None, root: str | None) -> None:
     """Print the memory KEY, byte for byte.
 
-    --json adds its SHA-256 (for write --if-match), the device that wrote it, and its conflicts.
+    --json adds its SHA-256 (for write --if-match), the scope and device that it came from, and its conflicts.
     """
+    if here.stacked and (conflict is not None or root is not None):
+        raise UsageError("--stack reads what is shown now, so it takes neither --conflict nor --root")
     if conflict is not None and root is not None:
         raise UsageError("--conflict and --root exclude each other")
     with here.memory() as memory:
-        reading = memory.read(key, root=root) if conflict is None else memory.read_conflict(key, conflict)
+        if here.stacked:
+            reading = memory.stack(*here.stacked).read(key)
+        elif conflict is not None:
+            reading = memory.read_conflict(key, conflict)
+        else:
+            reading = memory.read(key, root=root)
     if reading is None:
         raise NotFoundError(f"there is no memory {key}", hint="See what there is with: ipfsmem list.")
     tell(here, reading, only_body=only_body)
+    if reading.scope != (here.scope or "") and not here.json:
+        click.echo(f"from the scope {reading.scope}", err=True)
 
 
 def tell(here: Here, reading: Reading, *, only_body: bool) -> None:
@@ -42,6 +51,7 @@ def tell(here: Here, reading: Reading, *, only_body: bool) -> None:
         here.emit(
             {
                 "key": key,
+                "scope": reading.scope,
                 "sha256": reading.sha256,
                 "fields": file.fields,
                 "body": file.body,

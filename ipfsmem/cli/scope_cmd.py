@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, facts, table
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from ipfsmem.causal.cards import Kind
 
 
 @click.group("scope", context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,7 +28,8 @@ def command() -> None:
 def list_command(here: Here, forgotten: bool) -> None:
     """List the scopes: name, kind, how many memories, title, and what one turned out to be."""
     with here.memory() as memory:
-        found = [(one, len(memory.scope(one.token).list())) for one in memory.scopes(forgotten=forgotten)]
+        inside = {one.scope: one.memories for one in memory.counts()}
+        found = [(one, inside.get(one.token, 0)) for one in memory.scopes(forgotten=forgotten)]
     if here.json:
         here.emit([{"scope": one.token, "memories": number, "card": one.card} for one, number in found])
         return
@@ -41,8 +47,7 @@ def show_command(here: Here, name: str) -> None:
     """Show one scope: its title, its kind, how much is in it, and what it stands for."""
     check_scope(name)
     with here.memory() as memory:
-        everything = [*memory.scopes(), *memory.scopes(forgotten=True)]
-        one = next((scope for scope in everything if scope.token == name), None)
+        one = memory.find_scope(name)
         if one is None:
             raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
         part = memory.scope(name)
@@ -64,6 +69,52 @@ def show_command(here: Here, name: str) -> None:
             ("stands for", clean(", ".join("/".join(i[1:]) for i in card.ids)) if card is not None else ""),
         ]
     )
+
+
+@ours("make", short_help="Make a scope before anything is written there.")
+@click.argument("name", metavar="SCOPE")
+@click.option("--title", help="What people call it; it can be changed later.")
+@click.option(
+    "--kind",
+    type=click.Choice(["workspace", "user", "agent"]),
+    default="workspace",
+    show_default=True,
+    help="What it is for: a project, a person that is served, an agent.",
+)
+def make_command(here: Here, name: str, title: str | None, kind: Kind) -> None:
+    """Make SCOPE. A first write makes one too; here it gets a title and a kind."""
+    check_scope(name)
+    with here.memory() as memory:
+        made = memory.make_scope(name, title=title, kind=kind)
+    if here.json:
+        here.emit({"scope": name, "card": made.card})
+    else:
+        click.echo(f"{name} is made: {clean(made.title)}.")
+
+
+@ours("into", short_help="Say that it turned out to be another one.")
+@click.argument("name", metavar="SCOPE")
+@click.argument("other", required=False, metavar="[OTHER]")
+@click.option("--stay", is_flag=True, help="Take that back.")
+def into_command(here: Here, name: str, other: str | None, stay: bool) -> None:
+    """Say that SCOPE turned out to be OTHER. Nothing moves: its texts are read below those of OTHER, and what is written for
+    SCOPE goes to OTHER from now on.
+    """
+    check_scope(name)
+    if (other is None) != stay:
+        raise UsageError("name the other scope, or say --stay: one of both")
+    if other is not None:
+        check_scope(other)
+    with here.memory() as memory:
+        made = memory.lead_scope(name, other)
+    if here.json:
+        here.emit({"scope": name, "card": made.card})
+    elif other is None:
+        click.echo(f"{name} is a scope of its own again.")
+    else:
+        click.echo(
+            f"{name} is {other} from now on: it is read below it, and what is written goes to {other}."
+        )
 
 
 @ours("title", short_help="Say what people call it.")
@@ -95,8 +146,8 @@ def forget_command(here: Here, name: str, reason: str, yes: bool) -> None:
 
     check_scope(name)
     with here.memory() as memory:
-        one = next((scope for scope in memory.scopes() if scope.token == name), None)
-        if one is None:
+        one = memory.find_scope(name)
+        if one is None or one.forgotten:
             raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
         part = memory.scope(name)
         what = f"{count(len(part.list()), 'memory')} and {count(len(part.timeline()), 'event')}"
@@ -140,5 +191,13 @@ def restore_command(here: Here, name: str, root: str | None) -> None:
         )
 
 
-for _command in (list_command, show_command, title_command, forget_command, restore_command):
+for _command in (
+    list_command,
+    show_command,
+    make_command,
+    title_command,
+    into_command,
+    forget_command,
+    restore_command,
+):
     command.add_command(_command)

@@ -9,7 +9,11 @@ import click
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, facts, moment, style
 
+#: So many scopes are named.
+MOST = 5
+
 if TYPE_CHECKING:
+    from ipfsmem.local_memory import ScopeCounts
     from ipfsmem.storage.working_copies import FolderFacts
     from ipfsmem.sync.presence import Presence
 
@@ -36,6 +40,16 @@ def _copy(one: Presence) -> str:
         return f"{clean(one.provider)}: all {one.total:,} blocks that live{checked}"
     more = "  (ipfsmem providers check)" if one.state in ("missing", "stopped") else ""
     return f"{clean(one.provider)}: " + style(clean(one.text), fg="yellow") + checked + more
+
+
+def _scopes(counts: list[ScopeCounts]) -> str:
+    """How many memories are where, the fullest scopes first."""
+    if not counts:
+        return ""
+    named = sorted(counts[1:], key=lambda one: (-one.memories, one.scope))
+    first = ", ".join(f"{one.memories:,} in {one.scope}" for one in named[:MOST])
+    more = f" and {len(named) - MOST:,} more scopes (ipfsmem scope list)" if len(named) > MOST else ""
+    return f"{counts[0].memories:,} in none, {first}{more}"
 
 
 @ours("status")
@@ -65,6 +79,7 @@ def command(here: Here) -> None:
         [
             ("memories", ", ".join([f"{found.memories:,}", *notes])),
             ("events", f"{found.events:,}"),
+            ("scopes", _scopes(found.scopes)),
             ("published", published),
             ("provider", clean(", ".join(found.providers)) or ("none chosen" if vault else "")),
             *(("copy", _copy(one)) for one in found.presence),

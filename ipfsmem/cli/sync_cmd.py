@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 #: After a change here, and after a failure, so many seconds pass unless `--every` is less.
 IDLE = 30.0
+#: So many scopes are named in which something changed.
+MOST_SCOPES = 5
 
 
 def _duration(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
@@ -200,12 +202,22 @@ def tell(report: SyncReport) -> None:
         click.echo(style(f"{notice.kind}: ", fg="yellow") + clean(notice.text))
 
 
+def _where(report: SyncReport) -> str:
+    """In which scopes something changed, where there are any."""
+    if not set(report.changed_in) - {""}:
+        return ""
+    most = sorted(report.changed_in.items(), key=lambda one: (-one[1], one[0]))
+    said = [f"{number:,} in {scope or 'none'}" for scope, number in most[:MOST_SCOPES]]
+    rest = len(most) - MOST_SCOPES
+    return f" ({', '.join(said)}{f' and {rest:,} more scopes' if rest > 0 else ''})"
+
+
 def paragraph(report: SyncReport) -> str:
     """What a sync did, in one paragraph."""
     said: list[str] = []
     if report.entries_changed:
         said.append(
-            f"Pulled {count(report.entries_changed, 'change')} from {count(report.heads_joined, 'head')}: "
+            f"Pulled {count(report.entries_changed, 'change')}{_where(report)} from {count(report.heads_joined, 'head')}: "
             f"{count(report.blocks_received, 'block')} ({size(report.bytes_received)})."
         )
     elif report.blocks_received:

@@ -12,7 +12,7 @@ from ipfsmem.cli.printing import is_terminal, table
 from ipfsmem.errors import UsageError
 
 
-@ours("timeline", scoped=True, shows=True)
+@ours("timeline", scoped=True, shows=True, stacks=True)
 @click.option("--since", metavar="DAY", help="From this UTC day on, for instance 2026-04-14.")
 @click.option("--until", metavar="DAY", help="Up to this UTC day, included.")
 @click.option("--type", "kind", help="Only events of this type.")
@@ -23,17 +23,30 @@ def command(here: Here, since: str | None, until: str | None, kind: str | None, 
     if since or until:
         days = (_day(since, "--since", "0001-01-01"), _day(until, "--until", "9999-12-31"))
     with here.memory() as memory:
-        events = [event for event in memory.timeline(days) if kind is None or event["type"] == kind]
+        if here.stacked:
+            noted = [(one.scope, one.event) for one in memory.stack(*here.stacked).timeline(days)]
+        else:
+            noted = [(here.scope or "", event) for event in memory.timeline(days)]
+    noted = [one for one in noted if kind is None or one[1]["type"] == kind]
     if limit is not None:
-        events = events[-limit:]
+        noted = noted[-limit:]
     if here.json:
-        here.emit(events)
+        # An event may have a field of that name, so the scope stands beside it.
+        events = [event for _, event in noted]
+        here.emit([{"scope": scope, "event": event} for scope, event in noted] if here.stacked else events)
         return
-    if not events and is_terminal():
+    if not noted and is_terminal():
         click.echo("No events. Add one: ipfsmem note TYPE key=value", err=True)
         return
-    rows = [(_when(event["ts"]), str(event["type"]), _data(event)) for event in events]
-    table(("when (UTC)", "type", "data"), rows, styles=("dim", "cyan", ""))
+    rows = [
+        (_when(event["ts"]), str(event["type"]), _data(event), *([scope] if here.stacked else []))
+        for scope, event in noted
+    ]
+    table(
+        ("when (UTC)", "type", "data", *(["scope"] if here.stacked else [])),
+        rows,
+        styles=("dim", "cyan", "", *(["magenta"] if here.stacked else [])),
+    )
 
 
 def _day(text: str | None, option: str, default: str) -> str:

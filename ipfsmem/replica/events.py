@@ -10,10 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ipfsmem.bundle.timeline import day_of, event_line, foreign_id, own_id, parse_lines, split_own_id, union
-from ipfsmem.causal.entries import segment_entry, segment_name
+from ipfsmem.causal.entries import SegmentName, segment_entry, segment_name
+from ipfsmem.causal.value import Entry
 from ipfsmem.errors import UsageError
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.scopes import scope_forgotten
+from ipfsmem.replica.store import Store
 from ipfsmem.replica.writing import Writing, writing
 
 #: Bytes of a segment after which the next one starts.
@@ -81,15 +83,21 @@ class Timeline:
         return max((claimed[1] for claimed in own if claimed is not None and claimed[0] == mine), default=0)
 
     def add_foreign(
-        self, change: Writing, events: Iterable[Mapping[str, Any]], *, by_content: bool = False
+        self,
+        change: Writing,
+        events: Sequence[Mapping[str, Any]],
+        *,
+        by_content: bool = False,
+        fresh: bool = False,
     ) -> int:
         """Add events that others wrote and that are not here yet; returns how many. Their ids are made from them.
 
         An id says which event is meant only while it stands for the same one: a device that went back to a snapshot
-        uses its numbers again. `by_content`: an event that is here under any id is not added either.
+        uses its numbers again. `by_content`: an event that is here under any id is not added either. `fresh`: the scope
+        has no event yet.
         """
         new: dict[str, dict[str, Any]] = {}
-        here = self.events()
+        here = [] if fresh or not events else self.events()
         known = {event["id"]: event for event in here}
         same = {foreign_id(event) for event in here} if by_content else set()
         for event in events:
@@ -167,18 +175,29 @@ class Timeline:
 
     def events(self, days: tuple[str, str] | None = None) -> list[dict[str, Any]]:
         """All events in the order (ts, id); with `days` only those of the UTC days from the first to the last."""
-        found: list[list[dict[str, Any]]] = []
         with self.replica.reading():
-            if scope_forgotten(self.replica.store, self.scope):
+            store = self.replica.store
+            if scope_forgotten(store, self.scope):
                 return []
-            for segment, entry in self.replica.store.segments(self.scope):
-                if days and not days[0] <= segment.day <= days[1]:
-                    continue
-                for value in entry.values():
-                    text = self.replica.store.body(segment.entry, value)
-                    if text is not None:
-                        found.append(_owned(segment.dev, parse_lines(text)))
-        return union(*found)
+            return events_of(
+                store,
+                (
+                    (segment, entry)
+                    for segment, entry in store.segments(self.scope)
+                    if not days or days[0] <= segment.day <= days[1]
+                ),
+            )
+
+
+def events_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> list[dict[str, Any]]:
+    """The events in these segments of one scope, in the order (ts, id), as far as they are at hand (inside `reading`)."""
+    found: list[list[dict[str, Any]]] = []
+    for segment, entry in segments:
+        for value in entry.values():
+            text = store.body(segment.entry, value)
+            if text is not None:
+                found.append(_owned(segment.dev, parse_lines(text)))
+    return union(*found)
 
 
 def _owned(device: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -42,32 +42,39 @@ def known_scopes(store: Store) -> dict[str, Entry]:
     return dict(sorted(found.items()))
 
 
-def open_scope(change: Writing, store: Store, scope: str) -> None:
+def open_scope(change: Writing, scope: str) -> None:
     """What must hold before something is written into a scope: it is not forgotten, and it has a card (made here).
 
     Raises NotFoundError for a forgotten scope, LimitError when it would be one too many.
     """
     name = card_entry(scope)
-    entry = change.entry(name)
+    check_writable(change, scope)
+    if not change.entry(name):
+        # With clock zero: a card that a person made at the same time goes before it.
+        change.keep_beside(name, write_card(Card(title=scope)))
+
+
+def check_writable(change: Writing, scope: str) -> None:
+    """Refuse a scope that is forgotten (NotFoundError), and one more than a vault may have (format section 8, LimitError)."""
+    entry = change.entry(card_entry(scope))
     if is_forgotten(entry):
         raise NotFoundError(
             f"the scope {scope} is forgotten, so nothing can be written there",
             hint=f"Bring it back with: ipfsmem scope restore {scope}",
         )
     if not entry:
-        check_room(store, scope)
-        # With clock zero: a card that a person made at the same time goes before it.
-        change.keep_beside(name, write_card(Card(title=scope)))
+        check_room(change, scope)
 
 
-def check_room(store: Store, scope: str) -> None:
-    """Refuse one scope more than a vault may have (format section 8). Raises LimitError."""
-    live = set(live_scopes(store))
+def check_room(change: Writing, scope: str) -> None:
+    """Refuse one scope more than a vault may have, else count it. Raises LimitError."""
+    live = change.live_scopes
     if scope not in live and len(live) >= MAX_SCOPES:
         raise LimitError(
-            f"there are {MAX_SCOPES} scopes, so {scope} cannot be made",
+            f"there are {MAX_SCOPES:,} scopes, so {scope} cannot be made",
             hint="Forget one that is not needed any more: ipfsmem scope forget SCOPE",
         )
+    live.add(scope)
 
 
 def drop_own_segments(replica: Replica, names: Iterable[str]) -> None:

@@ -52,9 +52,13 @@ class _State(msgspec.Struct):
     f: Frame
     #: Names of the entries in the tree that hold more than one value: few, and asked for after every sync.
     many: list[str]
+    #: Names of the cards in the tree: asked for with each read in a scope.
+    cards: list[str]
 
 
 _CHAIN = "journal"
+#: What the name of a card's entry begins with, and no other's.
+_CARD = "c/"
 #: Stands once in the canonical JSON of each value, and never inside a string: there a quote follows a backslash.
 _KIND = b'"kind":'
 #: Entries in one row of the journal, so that no row needs much memory.
@@ -78,6 +82,7 @@ class Store:
         self._tree = empty_tree(self._load_node)
         self._tree_ek = ""
         self._many: set[str] = set()
+        self._cards: set[str] = set()
         self._overlay: dict[str, bytes | None] = {}
         self._journal = 0
         self._rows = 0
@@ -105,12 +110,12 @@ class Store:
             if self.db.connection.execute("SELECT 1 FROM nodes").fetchone():
                 raise damaged(self.db.path, "the state is not where its nodes are")
             self._tree, self._tree_ek, self.frame = empty_tree(self._load_node), "", Frame({}, {})
-            self._many = set()
+            self._many, self._cards = set(), set()
         else:
             known = self._open(state, "state")
             self._tree_ek = known.ek
             self.frame = known.f
-            self._many = set(known.many)
+            self._many, self._cards = set(known.many), set(known.cards)
             if self._tree.digest.hex() != known.top:
                 self._tree = open_tree(bytes.fromhex(known.top), self._load_node)
         self._overlay.clear()
@@ -207,6 +212,12 @@ class Store:
         for name, changed in list(self._overlay.items()):
             if changed is not None and _holds_many(changed):
                 yield name, decode_entry(name, changed)
+
+    def cards(self) -> dict[str, bytes]:
+        """The canonical JSON of every card's entry by the token of its scope; costs nothing for all other entries."""
+        changed = {name for name in self._overlay if name.startswith(_CARD)}
+        named = sorted(self._cards | changed)
+        return {name[len(_CARD) :]: text for name in named if (text := self.raw(name)) is not None}
 
     def located(self) -> Iterator[bytes]:
         """The digest of every object that the state names: bodies and first bases."""
@@ -308,7 +319,13 @@ class Store:
         self._overlay = {}
         self._many -= changes.keys()
         self._many.update(name for name, text in changes.items() if text is not None and _holds_many(text))
-        state = _State(patch.tree.digest.hex(), self._tree_ek, self.frame, sorted(self._many))
+        self._cards -= changes.keys()
+        self._cards.update(
+            name for name, text in changes.items() if text is not None and name.startswith(_CARD)
+        )
+        state = _State(
+            patch.tree.digest.hex(), self._tree_ek, self.frame, sorted(self._many), sorted(self._cards)
+        )
         stored = self.codec.seal_row(_encode(state))
         self.db.set_meta("state", stored)
         self.db.connection.execute("DELETE FROM journal")

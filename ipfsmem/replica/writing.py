@@ -22,7 +22,7 @@ from ipfsmem.errors import MembershipError, UsageError
 from ipfsmem.replica.many import mapped
 from ipfsmem.replica.others import any_others, keep_own, known_of, note_others, with_kept
 from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.scopes import open_scope
+from ipfsmem.replica.scopes import check_writable, live_scopes, open_scope
 from ipfsmem.replica.store import Frame
 
 #: Row that says: bodies were kept without an epoch key and have to be sealed before they are published.
@@ -47,6 +47,7 @@ class Writing:
         self._touched: set[str] = set()
         #: Scopes that were found to take writes.
         self._scopes: set[str] = set()
+        self._live: set[str] | None = None
         self._blocks: list[tuple[bytes, bytes]] = []
         self._bodies: dict[str | None, bytes] = {}
         #: Whether a new text may be one of others that this device holds.
@@ -110,8 +111,19 @@ class Writing:
         """See that the scope of an entry may be written to."""
         parsed = parse_entry(name)
         if parsed.scope and parsed.scope not in self._scopes and not isinstance(parsed, CardName):
-            open_scope(self, self._store, parsed.scope)
+            open_scope(self, parsed.scope)
             self._scopes.add(parsed.scope)
+
+    @property
+    def live_scopes(self) -> set[str]:
+        """The scopes that are not forgotten, those that this transaction made among them."""
+        if self._live is None:
+            self._live = set(live_scopes(self._store))
+        return self._live
+
+    def check_scope(self, scope: str) -> None:
+        """Refuse a scope that takes no writes, as `put` does. Raises NotFoundError, LimitError."""
+        check_writable(self, scope)
 
     def _of(self, entry: Entry, body: bytes, replaces: Sequence[str]) -> str:
         """Whose word a new text is, as far as this device can know."""

@@ -1,14 +1,14 @@
-"""Bringing a whole bundle in: a blob, a folder of memory files, a single file. Importing twice changes nothing more.
+"""Bringing a whole bundle in, of one scope or of all: a blob, a folder, a zip, a CAR, a single file. Importing twice changes
+nothing more.
 
-Format section 1.5. With `merge` a text that is neither shown nor a live sibling is kept beside what is here; with
+Format sections 1.5 and 1.6. With `merge` a text that is neither shown nor a live sibling is kept beside what is here; with
 `replace` it supersedes what was shown. Files are only read here, and never followed through links.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
@@ -16,26 +16,29 @@ from typing import Literal
 import msgspec
 
 from ipfsmem.bundle.blob import Blob, read_blob
-from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name, split_conflict_name
-from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
-from ipfsmem.bundle.timeline import parse_lines, union
+from ipfsmem.causal.cards import Card, write_card
+from ipfsmem.causal.entries import card_entry
 from ipfsmem.causal.value import FOREIGN, FORGOTTEN, Entry
 from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.replica.disk import read_file, storage_errors
 from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.many import no_collection
+from ipfsmem.replica.scopes import read_card
+from ipfsmem.replica.store import Store
 from ipfsmem.replica.writing import Writing, writing
-from ipfsmem.storage.exporting import OTHERS
+from ipfsmem.storage.bundle_tree import MAX_BYTES, Part, collect_files
+from ipfsmem.storage.containers import is_car, is_zip, opened, read_folder, read_plain_car, read_zip
 from ipfsmem.storage.memories import Memories, check_body
 
 Strategy = Literal["merge", "replace"]
-MAX_BLOB = 512 * 1024 * 1024
+MAX_BLOB = MAX_BYTES
 
 
 class Imported(msgspec.Struct, frozen=True):
     """What an import did. `problems` name what was left out and why.
 
-    `still_forgotten`: texts of memories that were forgotten here, which a merge leaves so.
+    `still_forgotten`: texts of memories that were forgotten here, which a merge leaves so. `scopes`: of these the counts, where
+    several scopes came in, by the token here ("" is the nameless one).
     """
 
     added: int = 0
@@ -46,41 +49,76 @@ class Imported(msgspec.Struct, frozen=True):
     forgotten: int = 0
     events: int = 0
     problems: tuple[str, ...] = ()
+    scopes: dict[str, dict[str, int]] = {}
 
 
 def import_files(
     memories: Memories,
-    timeline: Timeline,
-    blob: Blob,
+    parts: Mapping[str, Part],
     *,
+    into: Mapping[str, str] | None = None,
     strategy: Strategy = "merge",
     prune: bool = False,
     foreign: bool = False,
 ) -> Imported:
-    """Import in one transaction: all of it is there afterwards, or nothing.
+    """Import scopes in one transaction: all of it is there afterwards, or nothing.
 
-    `foreign`: the texts are others' word, of another vault or a chat export (format section 5.2). Those that are others' in
-    the blob are so in any case.
+    `into`: the scope here of each (None: the one of its name), as `import_map.assign` answers it. `foreign`: the texts are
+    others' word, of another vault or a chat export (format section 5.2); those that are others' in the bundle are so in any
+    case. Raises UsageError, FormatError, NotFoundError.
     """
     if strategy not in ("merge", "replace"):
         raise UsageError(f"there is no import strategy {strategy!r}", hint="merge or replace.")
     if prune and strategy != "replace":
         raise UsageError("prune goes with the strategy replace")
-    if prune and blob.problems:
+    problems = [problem for part in parts.values() for problem in part.blob.problems]
+    if prune and problems:
         raise FormatError(
-            f"what could not be read would be forgotten: {blob.problems[0]}",
+            f"what could not be read would be forgotten: {problems[0]}",
             hint="Put it right, or import without pruning.",
         )
-    done: Counter[str] = Counter()
-    problems = list(blob.problems)
+    into = {scope: scope for scope in parts} if into is None else into
+    done: dict[str, Counter[str]] = {}
     with writing(memories.replica) as change, no_collection():
-        for (
-            key
-        ) in blob.forgotten:  # before the texts behind it: one text too many is left out, and none comes back
-            change.forget(memories.name(key), ())
+        for scope, part in parts.items():
+            there = memories.in_scope(into[scope])
+            fresh = there.scope not in change.live_scopes if there.scope else False
+            if there.scope:
+                _take_card(
+                    change, memories.replica.store, there.scope, part, into, strategy, foreign, problems
+                )
+            taking = _Taking(there, change, strategy, foreign)
+            done[there.scope] = taking.take(part.blob, problems, prune=prune, fresh=fresh)
+    total = sum(done.values(), Counter[str]())
+    scopes = {scope: dict(counts) for scope, counts in done.items()} if len(parts) > 1 else {}
+    return Imported(**total, problems=tuple(problems), scopes=scopes)
+
+
+class _Taking:
+    """One scope on its way in."""
+
+    def __init__(self, memories: Memories, change: Writing, strategy: Strategy, foreign: bool) -> None:
+        self._memories = memories
+        self._change = change
+        self._replace = strategy == "replace"
+        self._foreign = foreign
+
+    def take(self, blob: Blob, problems: list[str], *, prune: bool, fresh: bool) -> Counter[str]:
+        """Take all of it in; what is left out is added to `problems`. `fresh`: nothing is in the scope yet."""
+        memories, change = self._memories, self._change
+        done: Counter[str] = Counter()
+        wrong: list[str] = []
+        where = f"{memories.scope}/" if memories.scope else ""
+        # Before the texts behind it: one text too many is left out, and none comes back. A key that is here keeps what it
+        # has: a bundle forgets nothing of ours.
+        for key in blob.forgotten:
+            if not change.entry(memories.name(key)):
+                change.forget(memories.name(key), ())
+        of = FOREIGN if self._foreign else ""
         # A second text for one key stands beside the first, whatever the strategy: nobody was shown the first.
-        of, replace = FOREIGN if foreign else "", strategy == "replace"
-        texts = [(key, data, replace, of) for key, data in blob.files.items()]
+        texts = [
+            (key, data, self._replace and key not in blob.forgotten, of) for key, data in blob.files.items()
+        ]
         texts += [(key, data, False, of) for key, data in blob.more]
         # Own ones first: a text that is own and others' at once is own.
         texts += [(key, data, False, FOREIGN) for key, data in blob.others]
@@ -89,17 +127,64 @@ def import_files(
                 check_body(key, data)
                 done[_take(memories, change, key, data, replaces, whose)] += 1
             except IpfsmemError as error:
-                problems.append(f"{key} was left out: {error}")
+                wrong.append(f"{where}{key} was left out: {error}")
         if prune:
-            if len(problems) > len(blob.problems):
-                raise FormatError(f"what could not be taken in would be forgotten: {problems[-1]}")
+            if wrong:
+                raise FormatError(f"what could not be taken in would be forgotten: {wrong[-1]}")
             named = {*blob.files, *(key for key, _ in (*blob.more, *blob.others))}
             for entry, view in list(memories.views()):
                 if view.key not in named and view.data is not None and entry:
                     change.forget(memories.name(view.key), view.dots)
                     done["forgotten"] += 1
-        done["events"] = timeline.add_foreign(change, blob.events, by_content=True)
-    return Imported(**done, problems=tuple(problems))
+        problems += wrong
+        timeline = Timeline(memories.replica, memories.scope)
+        done["events"] = timeline.add_foreign(change, blob.events, by_content=True, fresh=fresh)
+        return done
+
+
+def _take_card(
+    change: Writing,
+    store: Store,
+    scope: str,
+    part: Part,
+    into: Mapping[str, str],
+    strategy: Strategy,
+    foreign: bool,
+    problems: list[str],
+) -> None:
+    """What a bundle says of a scope: all of a new one, and of one that is here nothing that a person said here.
+
+    Of a stranger's only title and kind are taken: an id or a remote would bind folders here, and `into` put its texts
+    below ours. Raises what `replica.scopes.open_scope` raises.
+    """
+    name = card_entry(scope)
+    entry = change.entry(name)
+    change.check_scope(scope)
+    if part.card is None:
+        return
+    into_here = into.get(part.card.into) if part.card.into is not None and not foreign else None
+    theirs = msgspec.structs.replace(
+        part.card, ids=() if foreign or change.public else part.card.ids, into=into_here or None
+    )
+    if change.public and part.card.ids and not foreign:
+        problems.append(
+            f"what the scope {scope} stands for was left out: in mode ipfs everything is published, so a card says "
+            "nothing of repositories"
+        )
+    ours = read_card(store, scope, entry) if entry else None
+    if ours is None:
+        card = theirs
+    elif foreign:
+        return
+    else:
+        said = strategy == "replace" or ours == Card(title=scope)
+        card = msgspec.structs.replace(theirs if said else ours, ids=(*ours.ids, *theirs.ids))
+    if card == ours:
+        return
+    try:
+        change.put(name, write_card(card), tuple(entry))
+    except FormatError as error:
+        problems.append(f"what is said of the scope {scope} was left out: {error}")
 
 
 def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: bool, of: str) -> str:
@@ -127,89 +212,24 @@ def _known(entry: Entry, data: bytes) -> bool:
     return any(value.body == digest for value in entry.values())
 
 
-def read_path(path: Path) -> Blob:
-    """A blob file, a folder of memory files (with or without `memory/` and `timeline/`), or one memory file."""
+def read_path(path: Path) -> dict[str, Part]:
+    """The scopes of what is at a path, "" the nameless one: a blob, a folder, a zip or a CAR of memory files (of one scope, or
+    of all as `export` writes them), or one memory file.
+    """
     with storage_errors(path, "read"):
         if path.is_symlink():
             raise UsageError(f"{path} is a symbolic link", hint="Give the place that it leads to.")
         if path.is_dir():
-            return _read_folder(path)
+            return read_folder(path)
         if not path.exists():
             raise NotFoundError(f"there is nothing at {path}")
+        with opened(path) as file:
+            head = file.read(16)
+    if is_zip(head):
+        return read_zip(path)
+    if is_car(head):
+        return read_plain_car(path)
     data = read_file(path, MAX_BLOB) or b""
     if path.suffix == ".json" or data[:1] == b"{":
-        return read_blob(data)
-    return collect_files([(path.name, data)], [], [])
-
-
-def _read_folder(folder: Path) -> Blob:
-    inner = folder / "memory"
-    base = inner if inner.is_dir() and not inner.is_symlink() else folder
-    texts: list[tuple[str, bytes]] = []
-    events: list[bytes] = []
-    problems: list[str] = []
-    for relative, path, within in _files(base):
-        try:
-            if relative.endswith(".jsonl"):
-                data = read_file(path, MAX_BLOB, within=within)
-                if data is not None:
-                    events.append(data)
-            elif relative.endswith(".md"):
-                data = read_file(path, MAX_FILE, within=within)
-                if data is None:
-                    problems.append(f"{relative} was left out: it disappeared while being read")
-                else:
-                    texts.append((relative, data))
-        except IpfsmemError as error:
-            problems.append(f"{relative} was left out: {error}")
-    return collect_files(texts, events, problems)
-
-
-def _files(base: Path) -> Iterator[tuple[str, str, int | None]]:
-    """The files below `base`: the name of each relative to it, with slashes; then its name in the open folder that the
-    number stands for, so that a folder which is swapped for a link meanwhile leads nowhere, or its path where the system
-    has no such numbers. As text: ten thousand `Path` objects take longer to make than their files to read."""
-    for where, folders, names, within in _walk(str(base)):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        inner = "" if where == str(base) else Path(where).relative_to(base).as_posix() + "/"
-        for name in sorted(names):
-            if not name.startswith("."):
-                path = name if within is not None else os.path.join(where, name)  # noqa: PTH118 - see above
-                yield inner + name, path, within
-
-
-def _walk(base: str) -> Iterator[tuple[str, list[str], list[str], int | None]]:
-    if hasattr(os, "fwalk"):
-        yield from os.fwalk(base)
-    else:
-        yield from ((*found, None) for found in os.walk(base))
-
-
-def collect_files(texts: list[tuple[str, bytes]], lines: list[bytes], problems: list[str]) -> Blob:
-    """A bundle out of (file name, text) pairs and the texts of timeline files; MEMORY.md is left out, conflict copies are
-    further texts of their key, and those in the folder for it are others' word. `problems` grows."""
-    files: dict[str, bytes] = {}
-    more: list[tuple[str, bytes]] = []
-    others: list[tuple[str, bytes]] = []
-    renamed: list[tuple[str, bytes]] = []
-    copies: list[tuple[str, bytes]] = []
-    for name, data in texts:
-        if name == INDEX_FILE:
-            continue
-        copy = split_conflict_name(name.removeprefix(f"{OTHERS}/"))
-        if copy is not None:
-            (copies if "/" not in name else others).append((copy[0], data))
-            continue
-        try:
-            key, origin = key_of_foreign_name(name)
-            if origin is None:
-                files[key] = data
-            else:
-                renamed.append((key, render_memory(parse_memory(data).with_fields({"origin_name": origin}))))
-        except FormatError as error:
-            problems.append(f"{name} was left out: {error}")
-    for key, data in (*renamed, *copies):
-        if files.setdefault(key, data) != data:
-            more.append((key, data))
-    events = union(*(parse_lines(text) for text in lines))
-    return Blob(files, events, "", tuple(more), tuple(problems), others=tuple(others))
+        return {"": Part(read_blob(data))}
+    return {"": Part(collect_files([(path.name, data)], [], []))}

@@ -7,6 +7,7 @@ was shown. A text that is not at hand is said to be "not fetched", never absent.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 
@@ -42,9 +43,10 @@ from ipfsmem.storage.readings import (
     Seen,
     Token,
     Unsettled,
+    place_of,
     token_hash,
 )
-from ipfsmem.storage.shown import Overview, Shown, head_of
+from ipfsmem.storage.shown import Looked, Overview, head_of
 
 
 class Before(msgspec.Struct, frozen=True):
@@ -65,6 +67,8 @@ class Listed(msgspec.Struct, frozen=True):
     fetched: bool = True
     #: Whether it is the word of this device's person; else of others, and not promoted.
     own: bool = True
+    #: Where it stands; "" is the nameless scope.
+    scope: str = ""
 
 
 class Memories:
@@ -173,13 +177,29 @@ class Memories:
             entry = self.entry(check_key(key))
             return None if self.forgotten() else self.reading_of(key, entry)
 
+    def _reading(self, view: KeyView, entry: Entry) -> Reading | None:
+        """What is shown, None when no text is."""
+        if view.data is None or view.dot is None:
+            return None
+        return Reading(
+            view.key,
+            view.data,
+            view.dots,
+            view.merged,
+            tuple(copy.file for copy in (*view.conflicts, *(view.others if view.own else ()))),
+            view.dot[:16],
+            entry[view.dot].h,
+            view.own,
+            self.scope,
+        )
+
     def reading_of(self, key: str, entry: Entry) -> Reading | None:
         """What an entry shows, of now or of the past (inside `reading`). Raises NotFoundError when not fetched."""
         entry = self.entry(key, entry)
         view = self.view(key, entry)
         if view.data is None and view.not_fetched:
             raise _not_fetched(key, view.not_fetched)
-        return _reading(view, entry)
+        return self._reading(view, entry)
 
     def read_conflict(self, key: str, file: str) -> Reading:
         """A conflict copy by its file name, `<key>.conflict-<8 hex>.md`. Raises NotFoundError."""
@@ -197,7 +217,8 @@ class Memories:
 
     def _copy_reading(self, key: str, copy: Conflict, entry: Entry, data: bytes) -> Reading:
         own = any(self.is_own(dot, entry[dot].of) for dot in copy.dots)
-        return Reading(key, data, copy.dots, device=copy.dot[:16], hlc=entry[copy.dot].h, own=own)
+        first = copy.dot
+        return Reading(key, data, copy.dots, device=first[:16], hlc=entry[first].h, own=own, scope=self.scope)
 
     def views(self) -> Iterator[tuple[Entry, KeyView]]:
         """All entries of memories with their views (inside `reading`)."""
@@ -225,29 +246,40 @@ class Memories:
         """The memories of this scope; none while it is forgotten."""
         return iter(()) if self.forgotten() else self.replica.store.memories(self.scope)
 
-    def counts(self, *, everywhere: bool = False) -> tuple[int, int]:
-        """How many memories there are in this scope, or `everywhere`, and how many of them are not fetched; opens no text
-        to find out, except where there are several. Parts of sessions count too.
+    def counts(self) -> tuple[int, int]:
+        """How many memories there are in this scope, and how many of them are not fetched; opens no text to find out, except
+        where there are several. Parts of sessions count too.
         """
-        shown = not_fetched = 0
-        single: list[bytes] = []
         with self.replica.reading():
-            for memories, key, entry in self._everywhere() if everywhere else self._here():
-                if len(entry) == 1:
-                    (value,) = entry.values()
-                    if value.body is not None:
-                        shown += 1
-                        if value.loc is not None:
-                            single.append(bytes.fromhex(value.loc.sha))
-                        else:
-                            not_fetched += 1
-                else:
-                    view = memories.view(key, entry)
-                    absent = view.data is None and bool(view.not_fetched)
-                    shown += absent or view.data is not None
-                    not_fetched += absent
-            here = blocks_here(self.replica.db, single)
-        return shown, not_fetched + sum(digest not in here for digest in single)
+            return self._counted(self._here()).get(self.scope, (0, 0))
+
+    def counts_everywhere(self) -> dict[str, tuple[int, int]]:
+        """The same of every scope that is not forgotten and has a memory, by token."""
+        with self.replica.reading():
+            return self._counted(self._everywhere())
+
+    def _counted(self, found: Iterator[tuple[Memories, str, Entry]]) -> dict[str, tuple[int, int]]:
+        shown: Counter[str] = Counter()
+        not_fetched: Counter[str] = Counter()
+        single: list[tuple[str, bytes]] = []
+        for memories, key, entry in found:
+            scope = memories.scope
+            if len(entry) == 1:
+                (value,) = entry.values()
+                if value.body is not None:
+                    shown[scope] += 1
+                    if value.loc is not None:
+                        single.append((scope, bytes.fromhex(value.loc.sha)))
+                    else:
+                        not_fetched[scope] += 1
+            else:
+                view = memories.view(key, entry)
+                absent = view.data is None and bool(view.not_fetched)
+                shown[scope] += absent or view.data is not None
+                not_fetched[scope] += absent
+        here = blocks_here(self.replica.db, [digest for _, digest in single])
+        not_fetched.update(scope for scope, digest in single if digest not in here)
+        return {scope: (shown[scope], not_fetched[scope]) for scope in sorted(shown)}
 
     def listing(self, *, sessions: bool = False) -> list[Listed]:
         """All memories that are shown, ordered by key, headers only; parts of sessions only when asked for."""
@@ -271,13 +303,15 @@ class Memories:
                 file = head_of(data) if data is not None else None
             if file is not None and self.is_own(dot, value.of):
                 heads[value.body] = file
-                return Listed(key, file, value.body)
+                return Listed(key, file, value.body, scope=self.scope)
         view = self.view(key, entry)
         if view.data is not None:
             file = head_of(view.data)
-            return Listed(key, file, view.body, view.merged, len(view.conflicts), own=view.own)
+            return Listed(
+                key, file, view.body, view.merged, len(view.conflicts), own=view.own, scope=self.scope
+            )
         if view.not_fetched:
-            return Listed(key, _head(None), view.body, fetched=False, own=view.own)
+            return Listed(key, _head(None), view.body, fetched=False, own=view.own, scope=self.scope)
         return None
 
     def conflicts(self) -> list[Unsettled]:
@@ -285,8 +319,17 @@ class Memories:
         texts that are at hand.
         """
         with self.replica.reading():
-            found = [self._unsettled(view, entry) for view, entry in self._contested()]
+            found = [self.unsettled(view, entry) for view, entry in self._contested()]
         return sorted(found, key=lambda item: item.key)
+
+    def looked_at(self, key: str, entry: Entry, *, behind_a_forget: bool = False) -> tuple[KeyView, Entry]:
+        """The view of an entry, and the siblings that `unsettled` takes with it (inside `reading`). `behind_a_forget`: of a
+        scope that is forgotten.
+        """
+        if behind_a_forget:
+            return self._behind_the_forget(key, entry), entry
+        known = self.entry(key, entry)
+        return self.view(key, known), known
 
     def _behind_the_forget(self, key: str, entry: Entry) -> KeyView:
         """A memory of a forgotten scope: nothing is shown, every text is listed."""
@@ -324,7 +367,8 @@ class Memories:
                 if view.conflicts or view.hidden or view.others or view.unheeded:
                     yield view, entry
 
-    def _unsettled(self, view: KeyView, entry: Entry) -> Unsettled:
+    def unsettled(self, view: KeyView, entry: Entry) -> Unsettled:
+        """What `conflicts` says of a memory with this view and these siblings (inside `reading`)."""
         copies = []
         for copy in (*view.conflicts, *view.hidden, *view.others):
             if not view.own and set(copy.dots) <= set(view.dots):
@@ -333,7 +377,9 @@ class Memories:
             reading = None if data is None else self._copy_reading(view.key, copy, entry, data)
             copies.append(Copy(copy.file, copy.dots, reading))
         dots = (*view.dots, *view.unheeded)
-        return Unsettled(view.key, _reading(view, entry), tuple(copies), dots, view.forgotten)
+        return Unsettled(
+            view.key, self._reading(view, entry), tuple(copies), dots, view.forgotten, self.scope
+        )
 
     def index(self, *, keep: bool = False) -> str:
         """The text of MEMORY.md for this reader's agents and folders: nothing that is others' word, not even a name.
@@ -349,13 +395,17 @@ class Memories:
                 return [], []
             return self._index(self.overview.look(self.scope, keep=keep), self.view, self.is_own)
 
-    def whole_index(self, seen: tuple[list[Shown], dict[str, Entry]]) -> str:
+    def index_of(self, looked: Looked) -> str:
+        """`index` of what `Overview` found of this scope, which is not forgotten (inside `reading`)."""
+        return assemble_index(*self._index(looked, self.view, self.is_own))
+
+    def whole_index(self, seen: Looked) -> str:
         """The text of MEMORY.md in a published root, whoever wrote there; `seen` is what `Overview.look` found."""
         return assemble_index(*self._index(seen, self.whole_view, lambda dot, of: True))
 
     def _index(
         self,
-        seen: tuple[list[Shown], dict[str, Entry]],
+        seen: Looked,
         view_of: Callable[[str, Entry], KeyView],
         wanted: Callable[[str, str], bool],
     ) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:
@@ -421,7 +471,7 @@ class Memories:
 
     def shown_in(self, change: Writing, key: str) -> Reading | None:
         """What is shown under a key, with what this transaction has written; None when no text is."""
-        return _reading(self._now(change, key), self.entry(key, change.entry(self.name(key))))
+        return self._reading(self._now(change, key), self.entry(key, change.entry(self.name(key))))
 
     def write_in(
         self,
@@ -446,9 +496,9 @@ class Memories:
         entry = self.entry(key, change.entry(name))
         shown = self.shown_in(change, key)
         if shown is not None or new is None:
-            return shown or Reading(key, data, tuple(entry))
+            return shown or Reading(key, data, tuple(entry), scope=self.scope)
         # A text with a greater clock is known and not fetched: what was written is all that can be shown.
-        return Reading(key, data, (new,), device=new[:16], hlc=entry[new].h)
+        return Reading(key, data, (new,), device=new[:16], hlc=entry[new].h, scope=self.scope)
 
     def before(self, change: Writing, key: str, seen: Seen | None) -> Before:
         """The text behind `seen`, and the dots that a write replaces which has seen it."""
@@ -475,8 +525,10 @@ class Memories:
     def _dots(self, change: Writing, key: str, seen: Seen | None) -> Token:
         """The dots that a write replaces."""
         if isinstance(seen, Reading | Unsettled):
-            if seen.key != key:
-                raise UsageError(f"what was seen is the memory {seen.key}, not {key}")
+            if (seen.scope, seen.key) != (self.scope, key):
+                raise UsageError(
+                    f"what was seen is the memory {place_of(seen.scope, seen.key)}, not {place_of(self.scope, key)}"
+                )
             return seen.token
         if isinstance(seen, tuple):
             return seen
@@ -486,7 +538,7 @@ class Memories:
         if len(seen) < SEEN_LEAST:
             raise UsageError(f"the hash of what was seen has at least {SEEN_LEAST} digits")
         entry = self.entry(key, change.entry(self.name(key)))
-        for token in (view.dots, self._unsettled(view, entry).token):
+        for token in (view.dots, self.unsettled(view, entry).token):
             if token_hash(token).startswith(seen.lower()):
                 return token
         raise ChangedError(f"{key} is not what was read", hint="Read it again.")
@@ -599,7 +651,9 @@ class Memories:
             if copy is not None or not view.own:
                 dots = (*view.dots, *(copy.dots if copy is not None else ()))
                 change.put(name, data, tuple(dict.fromkeys(dots)), promoted=True)
-            return self.shown_in(change, key) or Reading(key, data, tuple(change.entry(name)))
+            return self.shown_in(change, key) or Reading(
+                key, data, tuple(change.entry(name)), scope=self.scope
+            )
 
     def restore(self, key: str, data: bytes, of: str = "", *, seen: Seen | None = None) -> Reading:
         """Write a text of the past, whose word it is as it was then: it replaces what `seen` was shown, else what is
@@ -610,7 +664,7 @@ class Memories:
             dots = self._dots(change, key, seen)
             self._check_not_hidden(key, change.entry(self.name(key)), dots)
             new = change.put(self.name(key), data, dots, of=of, promoted=not of)
-            return self.shown_in(change, key) or Reading(key, data, (new,))
+            return self.shown_in(change, key) or Reading(key, data, (new,), scope=self.scope)
 
 
 def check_body(key: str, data: bytes) -> None:
@@ -642,22 +696,6 @@ def _not_fetched(key: str, dots: tuple[str, ...] = ()) -> NotFoundError:
     return NotFoundError(
         f"{key} is known but its text is not fetched yet{by}",
         hint="Try again after: ipfsmem sync.",
-    )
-
-
-def _reading(view: KeyView, entry: Entry) -> Reading | None:
-    """What is shown, None when no text is."""
-    if view.data is None or view.dot is None:
-        return None
-    return Reading(
-        view.key,
-        view.data,
-        view.dots,
-        view.merged,
-        tuple(copy.file for copy in (*view.conflicts, *(view.others if view.own else ()))),
-        view.dot[:16],
-        entry[view.dot].h,
-        view.own,
     )
 
 

@@ -32,15 +32,12 @@ from ipfsmem.replica.store import located
 from ipfsmem.storage.code_mark import code_mark
 from ipfsmem.storage.flat_folder import flat_folder, forget_flat
 from ipfsmem.storage.memories import Memories
-from ipfsmem.storage.shown import Shown, file_name
+from ipfsmem.storage.shown import Looked, file_name
 
 #: Rows of `folders` that remember the timeline files of a scope, by day and by what went into them.
 _DAY_ROW = "p/"
 #: Rows of `meta` that remember a whole base, by scope.
 _ROW = "base/"
-
-#: What `Overview` found of one scope: the memories with one text at hand, and its other entries.
-Looked = tuple[list[Shown], dict[str, Entry]]
 
 
 class Base(msgspec.Struct, frozen=True, array_like=True):

@@ -26,6 +26,11 @@ def token_hash(token: Iterable[str]) -> str:
     return sha256("\n".join(sorted(set(token))).encode()).hexdigest()[:SEEN_DIGITS]
 
 
+def place_of(scope: str, key: str) -> str:
+    """A memory in a person's words: `key`, or `scope/key`."""
+    return f"{scope}/{key}" if scope else key
+
+
 class Reading(msgspec.Struct, frozen=True):
     """One memory as it was shown: its bytes, and the token that a write which has seen it hands back."""
 
@@ -40,6 +45,8 @@ class Reading(msgspec.Struct, frozen=True):
     hlc: str = ""
     #: Whether it is the word of the reader's own person; else of others, and not promoted (format section 5.2).
     own: bool = True
+    #: The scope in which it stands; "" is the nameless one.
+    scope: str = ""
 
     @property
     def file(self) -> MemoryFile:
@@ -77,6 +84,7 @@ class Unsettled(msgspec.Struct, frozen=True):
     #: The dots of what is shown, or of the forget that hides the copies; and of others' forgets that hide nothing here.
     dots: Token = ()
     forgotten: bool = False
+    scope: str = ""
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from ipfsmem.causal.cards import (
     write_card,
 )
 from ipfsmem.causal.entries import MemoryName, SegmentName, card_entry, memory_entry, parse_entry
-from ipfsmem.causal.value import FORGOTTEN, Entry
+from ipfsmem.causal.value import FORGOTTEN, Entry, decode_entry
 from ipfsmem.causal.view import siblings
 from ipfsmem.causal.whose import carried
 from ipfsmem.errors import NotFoundError, UsageError
@@ -61,6 +61,8 @@ class Scopes:
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
+        #: Cards that were read, beside the JSON of the entry that they were read of.
+        self._known: dict[str, tuple[bytes, Card | None]] = {}
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -84,8 +86,17 @@ class Scopes:
         return None
 
     def cards(self) -> dict[str, Card]:
-        """The cards of the scopes that are not forgotten, by token."""
-        return {scope.token: scope.card for scope in self.listing() if scope.card is not None}
+        """The cards of the scopes that are not forgotten, by token. Those that did not change are not read again."""
+        with self.replica.reading():
+            store = self.replica.store
+            known: dict[str, tuple[bytes, Card | None]] = {}
+            for token, text in store.cards().items():
+                held = self._known.get(token)
+                if held is None or held[0] != text or held[1] is None:
+                    held = text, read_card(store, token, decode_entry(card_entry(token), text))
+                known[token] = held
+        self._known = known
+        return {token: card for token, (_, card) in known.items() if card is not None}
 
     def stack(self, token: str) -> list[str]:
         """The scopes that are read for this one, the first goes before the next."""
@@ -112,7 +123,7 @@ class Scopes:
                 raise _forgotten(token)
             if entry:
                 raise UsageError(f"there is a scope {token} already")
-            check_room(self.replica.store, token)
+            check_room(change, token)
             card = Card(title=title or token, kind=kind, ids=tuple(ids))
             _put(change, token, card)
         return Scope(token, card)
@@ -199,7 +210,7 @@ class Scopes:
             entry = change.entry(name)
             if not is_forgotten(entry):
                 raise NotFoundError(f"the scope {token} is not forgotten")
-            check_room(store, token)
+            check_room(change, token)
             then = [
                 (parsed, one, held) for one, held in past or () if (parsed := parse_entry(one)).scope == token
             ]

@@ -40,6 +40,10 @@ class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
     line: str
 
 
+#: What is found of one scope: the memories with one text at hand, and its other entries.
+Looked = tuple[list[Shown], dict[str, Entry]]
+
+
 class _Leaf(msgspec.Struct, frozen=True, gc=False, array_like=True):
     #: By scope, as the others.
     shown: dict[str, list[Shown]]
@@ -71,7 +75,7 @@ class Overview:
         #: Prefixes that had a row when rows were last written.
         self._kept: set[str] = set()
 
-    def look(self, scope: str = "", *, keep: bool = False) -> tuple[list[Shown], dict[str, Entry]]:
+    def look(self, scope: str = "", *, keep: bool = False) -> Looked:
         """The memories of a scope that have one text at hand, in no order that means anything, and those of its entries
         that are anything else.
 
@@ -79,13 +83,11 @@ class Overview:
         """
         return self.scopes({scope}, keep=keep).get(scope, ([], {}))
 
-    def scopes(
-        self, wanted: Collection[str] | None = None, *, keep: bool = False
-    ) -> dict[str, tuple[list[Shown], dict[str, Entry]]]:
+    def scopes(self, wanted: Collection[str] | None = None, *, keep: bool = False) -> dict[str, Looked]:
         """`look` for each of these scopes (None: all) of which an entry exists."""
-        found: dict[str, tuple[list[Shown], dict[str, Entry]]] = {}
+        found: dict[str, Looked] = {}
 
-        def of(scope: str) -> tuple[list[Shown], dict[str, Entry]] | None:
+        def of(scope: str) -> Looked | None:
             if wanted is not None and scope not in wanted:
                 return None
             return found.setdefault(scope, ([], {}))

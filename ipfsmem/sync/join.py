@@ -6,11 +6,12 @@ know as another write is dropped whole. A body that cannot be had is "not fetche
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 
 from ipfsmem.causal.clock import ZERO, observed
-from ipfsmem.causal.entries import check_entry_name
+from ipfsmem.causal.entries import check_entry_name, scope_of
 from ipfsmem.causal.state import (
     Change,
     Choose,
@@ -208,6 +209,7 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
         keep_own(replica, before, joined)
         store.apply(joined, frame)
     report.entries_changed += len(joined)
+    report.changed_in = dict(Counter(report.changed_in) + Counter(map(scope_of, joined)))
     lacking = sum(digest not in here for digest in bodies)
     if lacking or not here.issuperset(bases):
         replica.db.set_meta(LACKING, b"1")

@@ -45,6 +45,8 @@ class SyncReport(msgspec.Struct):
     adopted: bool = False
     heads_joined: int = 0
     entries_changed: int = 0
+    #: How many of these by scope; "" is the nameless one.
+    changed_in: dict[str, int] = msgspec.field(default_factory=dict)
     conflicts: int = 0
     not_fetched: int = 0
     #: Heads that were found and not joined because parts of them cannot be read.

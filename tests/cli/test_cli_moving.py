@@ -30,10 +30,10 @@ def test_a_folder_goes_out_and_in(cli: Cli, tmp_path: Path, monkeypatch: pytest.
     cli.ok("note", "waved")
     folder = tmp_path / "plain"
     assert cli.ok("export", "--dir", str(folder), "--json").json["files"] == 3
-    assert (folder / "tone.md").read_bytes() == cli.ok("read", "tone").out_bytes
-    assert "(tone.md)" in (folder / "MEMORY.md").read_text()
-    assert len(list((folder / "timeline").glob("*.jsonl"))) == 1
-    assert (folder / "tone.md").stat().st_mode & 0o077 == 0
+    assert (folder / "memory" / "tone.md").read_bytes() == cli.ok("read", "tone").out_bytes
+    assert "(tone.md)" in (folder / "memory" / "MEMORY.md").read_text()
+    assert len(list((folder / "memory" / "timeline").glob("*.jsonl"))) == 1
+    assert (folder / "memory" / "tone.md").stat().st_mode & 0o077 == 0
     other = Cli(tmp_path / "other", monkeypatch)
     other.ok("init", "--mode", "local")
     other.ok("import", str(folder))
@@ -53,9 +53,9 @@ def test_nothing_is_overwritten(cli: Cli, tmp_path: Path) -> None:
 def test_conflict_copies_are_exported(clash: tuple[Cli, Cli], tmp_path: Path) -> None:
     said = clash[0].ok("export", "--dir", str(tmp_path / "plain"))
     assert said.err == ""
-    names = sorted(p.name for p in (tmp_path / "plain").glob("*.md"))
+    names = sorted(p.name for p in (tmp_path / "plain" / "memory").glob("*.md"))
     assert names[0] == "MEMORY.md" and names[1].startswith("tone.conflict-") and names[2] == "tone.md"
-    assert "## Needs attention" in (tmp_path / "plain" / "MEMORY.md").read_text()
+    assert "## Needs attention" in (tmp_path / "plain" / "memory" / "MEMORY.md").read_text()
 
 
 def test_a_car_of_the_published_root(sealed: Cli, tmp_path: Path) -> None:

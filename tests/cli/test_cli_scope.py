@@ -72,7 +72,7 @@ def test_no_read_in_one_scope_shows_a_text_of_another(mode: str, tmp_path: Path)
     options = {"unprotected_keys": True} if mode == "encrypted-ipfs" else {}
     with Memory.create("m", mode, home=tmp_path, recovery=False, **options) as memory:  # type: ignore[arg-type]
         parts = {
-            "": memory,
+            "": memory.scope(""),
             "work": memory.scope("work"),
             "o": memory.scope("o"),
             "tone": memory.scope("tone"),
@@ -90,3 +90,92 @@ def test_no_read_in_one_scope_shows_a_text_of_another(mode: str, tmp_path: Path)
             )  # fmt: skip
             assert f"newer secret of <{token}>" in said
             assert not [other for other in parts if other != token and f"<{other}>" in said]
+
+
+def test_all_scopes_in_and_out_of_a_zip(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Format-next A.10: all scopes, or the one that was named; a name that is here takes a person's word."""
+    cli.ok("write", "tone", "--body", "everybody's")
+    cli.ok("write", "tone", "--body", "the project's", "--scope", "work")
+    cli.ok("scope", "title", "work", "The Work")
+    files = str(tmp_path / "all.zip")
+    assert cli.ok("export", "--zip", files, "--json").json["files"] == 5
+    blob = cli("export", "--json")
+    assert blob.code == 7 and "1 scope (work)" in blob.err and "--dir" in blob.err
+    assert cli.ok("export", "--scope", "").out == cli("export").out
+    monkeypatch.setenv("IPFSMEM_SCOPE", "work")
+    assert "the project's" in cli.ok("export").out and "everybody's" not in cli.ok("export").out
+    assert cli.ok("export", "--dir", str(tmp_path / "one"), "--json").json["files"] == 3
+    cli.fails(2, "export", "--car", str(tmp_path / "x.car"))
+    cli.fails(2, "import", files)
+    monkeypatch.delenv("IPFSMEM_SCOPE")
+    cli.fails(4, "export", "--zip", str(tmp_path / "no.zip"), "--scope", "nothing")
+    assert [path.name for path in tmp_path.glob("*no*")] == []
+    other = Cli(tmp_path / "other", monkeypatch)
+    other.ok("init", "--mode", "local")
+    assert "1 in work" in other.ok("import", files).out
+    assert other.ok("scope", "list").out == "work\tworkspace\t1\tThe Work\t\n"
+    for wrong in (
+        [], ["--map", "x=y"], ["--map", "work"], ["--map", "work=a", "--map", "work=b"], ["--map", "work="],
+        ["--from-backup", "--foreign"],
+    ):  # fmt: skip
+        other.fails(2, "import", files, *wrong)
+    other.fails(12, "import", files, "--map", "work=Work Two")
+    assert other.ok("import", files, "--from-backup", "--json").json["unchanged"] == 2
+    assert other.ok("import", files, "--map", "work=two", "--json").json["scopes"]["two"]["added"] == 1
+    assert "1 in two, 1 in work" in other.ok("status").out
+    counts = other.ok("status", "--json").json["scopes"]
+    assert [(one["scope"], one["memories"]) for one in counts] == [("", 1), ("two", 1), ("work", 1)]
+
+
+def test_a_stack_says_where_each_text_came_from(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "everybody's")
+    cli.ok("write", "self", "--body", "me")
+    cli.ok("write", "tone", "--body", "the project's", "--scope", "work")
+    cli.ok("write", "tone", "--body", "the person's", "--scope", "alex")
+    cli.ok("write", "likes", "--body", "tea", "--scope", "alex")
+    for token in ("work", "alex"):
+        cli.ok("note", "waved", f"in={token}", "--scope", token)
+    said = cli.ok("read", "likes", "--stack", "work", "--stack", "alex", "--body")
+    assert said.out == "tea\n" and said.err == "from the scope alex\n"
+    assert cli.ok("read", "tone", "--stack", "alex", "--stack", "work", "--json").json["scope"] == "alex"
+    cli.fails(4, "read", "likes", "--stack", "work")
+    rows = cli.ok("list", "--stack", "work", "--json").json
+    assert [(row["key"], row["scope"]) for row in rows] == [("self", ""), ("tone", "work")]
+    assert cli.ok("list", "--stack", "work").out.splitlines()[1].endswith("\twork")
+    events = cli.ok("timeline", "--stack", "work", "--json").json
+    assert [(one["scope"], one["event"]["in"]) for one in events] == [("work", "work")]
+    cli.fails(2, "list", "--stack", "work", "--scope", "work")
+    cli.fails(2, "read", "tone", "--stack", "work", "--root", "bafy")
+    cli.fails(12, "list", "--stack", "Not A Scope")
+    cli.fails(4, "list", "--stack", "never")
+    cli.ok("scope", "forget", "alex", "--yes")
+    cli.fails(4, "list", "--stack", "work", "--stack", "alex")
+
+
+def test_a_scope_that_turned_out_to_be_another(cli: Cli) -> None:
+    """Format-next A.6: nothing moves; what is meant for the one goes to the other, which is read before it."""
+    cli.ok("scope", "make", "api", "--title", "The API", "--kind", "agent")
+    cli.fails(2, "scope", "make", "api")
+    cli.fails(10, "scope", "make", "odd", "--title", "a\x07bell")
+    cli.fails(12, "scope", "make", "2026-04-14")
+    cli.ok("write", "tone", "--body", "old", "--description", "d", "--scope", "tmp")
+    for wrong in (["tmp"], ["tmp", "api", "--stay"], ["tmp", "tmp"]):
+        cli.fails(2, "scope", "into", *wrong)
+    cli.fails(4, "scope", "into", "tmp", "nothing")
+    cli.fails(4, "scope", "into", "nothing", "api")
+    cli.fails(12, "scope", "into", "tmp", "Bad One")
+    cli.ok("scope", "into", "tmp", "api")
+    read = cli.ok("read", "tone", "--scope", "api", "--json").json
+    assert (read["body"], read["scope"]) == ("old", "tmp")
+    cli.fails(6, "write", "tone", "--body", "x", "--scope", "api", "--new")
+    cli.ok("write", "tone", "--description", "better", "--scope", "tmp", "--if-match", read["sha256"])
+    now = cli.ok("read", "tone", "--scope", "api", "--json").json
+    assert (now["body"], now["fields"]["description"], now["scope"]) == ("old", "better", "api")
+    cli.ok("note", "moved", "--scope", "tmp")
+    assert "moved" in cli.ok("timeline", "--scope", "api").out
+    cli.ok("forget", "tone", "--scope", "api")
+    cli.fails(4, "read", "tone", "--scope", "api")
+    cli.fails(4, "read", "tone", "--scope", "tmp")
+    cli.ok("scope", "into", "tmp", "--stay")
+    cli.ok("write", "tone", "--body", "apart", "--scope", "tmp")
+    cli.fails(4, "read", "tone", "--scope", "api")

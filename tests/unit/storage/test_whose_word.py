@@ -315,7 +315,12 @@ def test_an_export_says_which_texts_are_others_and_an_import_believes_it(lab: La
     exported = a.export(partial=True)
     assert json.loads(exported)["files"].keys() == {"good.md", "plan.md", "tone.md"}
     a.export_folder(tmp_path / "out", partial=True)
-    assert {p.name for p in (tmp_path / "out").glob("*.md")} == {"MEMORY.md", "good.md", "plan.md", "tone.md"}
+    assert {p.name for p in (tmp_path / "out" / "memory").glob("*.md")} == {
+        "MEMORY.md",
+        "good.md",
+        "plan.md",
+        "tone.md",
+    }
     for source in (exported, tmp_path / "out"):
         with Memory.create("z", "local", home=tmp_path / str(type(source))) as z:
             z.write("role", "of z")
@@ -323,8 +328,10 @@ def test_an_export_says_which_texts_are_others_and_an_import_believes_it(lab: La
             assert (done.added, done.kept_beside, done.problems) == (3, 2, ())
             assert _whose(z) == {
                 "own": {"of z", "of a", "plan of a", "good of b"},
-                "others": {"of b", "plan of b"},
+                # A folder has a place for what stands behind a forget, a blob has none.
+                "others": {"of b", "plan of b", *(["gone of b, again"] if source != exported else [])},
             }
+            assert z.read("gone") is None
             assert z.import_(source).unchanged == 5
             # Who replaces all with it makes nobody else's text the one that is shown.
             z.import_(source, strategy="replace")

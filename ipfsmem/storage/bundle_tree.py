@@ -1,0 +1,233 @@
+"""A memory with its scopes as a tree of plain files, and back (format section 1.6): names and bytes only, no disk.
+
+The nameless scope stands in `memory/`, each other in `scopes/<scope>/memory/`, as in a published plain root, so that each
+is a base which the original's loader reads. Texts of others are in a folder `others/` of it. What no Markdown file can
+say (a scope's card, which texts stand behind a forget) is in a `scope.json` beside the base. What strangers put into such a tree is named and
+left out; nothing of it is ever a path on this disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from ipfsmem.bundle.blob import Blob
+from ipfsmem.bundle.keys import INDEX_FILE, is_key, is_scope, key_of_foreign_name, split_conflict_name
+from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
+from ipfsmem.bundle.timeline import day_of, event_line, parse_lines, union
+from ipfsmem.causal.cards import MAX_SCOPES, Card, write_card
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError
+
+#: Where in a base texts of others stand (format section 1.5).
+OTHERS = "others"
+#: What is beside a base; bytes of it, of a whole tree, and names in it at most (format section 8).
+SCOPE_FILE = "scope.json"
+MAX_SCOPE_FILE = 16 * 1024 * 1024
+MAX_BYTES = 512 * 1024 * 1024
+MAX_NAMES = 250_000
+
+#: Reads the file of a name, at most so many bytes; None when it disappeared meanwhile.
+ReadFile = Callable[[str, int], bytes | None]
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One scope of a bundle. `card` None: it has none, or none that can be read."""
+
+    blob: Blob
+    card: Card | None = None
+
+
+class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `scope.json` says. `forgotten`: keys whose texts stand behind a forget."""
+
+    card: Card | None = None
+    forgotten: tuple[str, ...] = ()
+    v: Literal[1] = 1
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(_Beside).decode
+
+
+# -- out -----------------------------------------------------------------------------------------------------------
+
+
+def base_files(
+    scope: str,
+    texts: Mapping[str, bytes],
+    events: Iterable[Mapping[str, object]],
+    index: str,
+    *,
+    card: Card | None,
+    forgotten: Iterable[str],
+) -> dict[str, bytes]:
+    """The files of one scope by their path in the tree; `texts` are by file name."""
+    top = f"scopes/{scope}/" if scope else ""
+    days: dict[str, list[bytes]] = {}
+    for event in events:
+        days.setdefault(day_of(str(event["ts"])), []).append(event_line(dict(event)) + b"\n")
+    files = {f"{top}memory/{name}": data for name, data in texts.items()}
+    files[f"{top}memory/{INDEX_FILE}"] = index.encode()
+    files.update({f"{top}memory/timeline/{day}.jsonl": b"".join(lines) for day, lines in days.items()})
+    beside = _Beside(card=card, forgotten=tuple(sorted(forgotten)))
+    if beside != _Beside():
+        files[top + SCOPE_FILE] = _encode(beside) + b"\n"
+    return files
+
+
+# -- in ------------------------------------------------------------------------------------------------------------
+
+
+def read_tree(names: Iterable[str], read: ReadFile) -> dict[str, Part]:
+    """The scopes of a tree by their tokens there; "" is the nameless one, which is always among them.
+
+    A tree without `memory/` and without `scopes/<scope>/memory/` is one base by itself. Problems are in the blobs. Raises
+    LimitError.
+    """
+    listed = sorted(names)
+    if len(listed) > MAX_NAMES:
+        raise LimitError(f"there are more than {MAX_NAMES:,} files in it")
+    whole = any(name.startswith("memory/") or _base(name) is not None for name in listed)
+    problems: dict[str, list[str]] = {"": []}
+    found: dict[str, list[tuple[str, str]]] = {"": []}
+    beside: dict[str, str] = {}
+    for name in listed:
+        if any(part.startswith(".") for part in name.split("/")):
+            continue
+        if not whole:
+            found[""].append((name, name))
+        elif name.startswith("memory/"):
+            found[""].append((name.removeprefix("memory/"), name))
+        elif name == SCOPE_FILE:
+            beside[""] = name
+        elif name.startswith("scopes/"):
+            _sort_in(name, found, beside, problems)
+    found.update({scope: [] for scope in beside if scope not in found})
+    if len(found) > MAX_SCOPES + 1:
+        raise LimitError(f"there are {len(found) - 1:,} scopes in it, at most {MAX_SCOPES:,} are allowed")
+    left = [MAX_BYTES]
+    return {
+        scope: _part(scope, inside, beside.get(scope), read, left, problems.get(scope, []))
+        for scope, inside in sorted(found.items())
+    }
+
+
+def _base(name: str) -> tuple[str, str] | None:
+    """(folder, name inside its base) of a file of `scopes/<folder>/memory/`."""
+    parts = name.split("/", 3)
+    if len(parts) == 4 and parts[0] == "scopes" and parts[2] == "memory":
+        return parts[1], parts[3]
+    return None
+
+
+def _sort_in(
+    name: str,
+    found: dict[str, list[tuple[str, str]]],
+    beside: dict[str, str],
+    problems: dict[str, list[str]],
+) -> None:
+    base = _base(name)
+    scope = name.split("/")[1] if base is None else base[0]
+    if base is None and name != f"scopes/{scope}/{SCOPE_FILE}":
+        return
+    if not is_scope(scope):
+        said = f"the folder scopes/{ascii(scope)[1:-1][:120]} was left out: that is no scope"
+        if said not in problems[""][-1:]:
+            problems[""].append(said)
+    elif base is None:
+        beside[scope] = name
+    else:
+        found.setdefault(scope, []).append((base[1], name))
+
+
+def _part(
+    scope: str,
+    inside: list[tuple[str, str]],
+    beside: str | None,
+    read: ReadFile,
+    left: list[int],
+    problems: list[str],
+) -> Part:
+    """One scope; `left` are the bytes that the whole tree may still have."""
+    texts: list[tuple[str, bytes]] = []
+    lines: list[bytes] = []
+    where = f"{scope}/" if scope else ""
+    for relative, name in inside:
+        if not relative.endswith((".md", ".jsonl")) or relative == INDEX_FILE:
+            continue
+        try:
+            data = read(name, MAX_FILE if relative.endswith(".md") else MAX_BYTES)
+        except IpfsmemError as error:
+            problems.append(f"{where}{_shown(relative)} was left out: {error}")
+            continue
+        left[0] -= len(data or b"")
+        if left[0] < 0:
+            raise LimitError(f"there are more than {MAX_BYTES:,} bytes in it")
+        if data is None:
+            problems.append(f"{where}{_shown(relative)} was left out: it disappeared while being read")
+        elif relative.endswith(".jsonl"):
+            lines.append(data)
+        else:
+            texts.append((relative, data))
+    said: list[str] = []
+    blob = collect_files(texts, lines, said)
+    problems += [where + one for one in said]
+    known = _read_beside(beside, read, problems)
+    return Part(
+        msgspec.structs.replace(
+            blob,
+            problems=tuple(problems),
+            forgotten=frozenset(key for key in known.forgotten if is_key(key)),
+        ),
+        known.card,
+    )
+
+
+def _read_beside(name: str | None, read: ReadFile, problems: list[str]) -> _Beside:
+    if name is None:
+        return _Beside()
+    try:
+        data = read(name, MAX_SCOPE_FILE)
+        found = _decode(data) if data is not None else _Beside()
+        if found.card is not None:
+            write_card(found.card)
+    except (msgspec.DecodeError, UnicodeError, RecursionError, FormatError) as error:
+        problems.append(f"{_shown(name)} was not read: {error}")
+        return _Beside()
+    return found
+
+
+def collect_files(texts: list[tuple[str, bytes]], lines: list[bytes], problems: list[str]) -> Blob:
+    """A bundle out of (file name, text) pairs and the texts of timeline files; MEMORY.md is left out, conflict copies are
+    further texts of their key, and those in the folder for it are others' word. `problems` grows."""
+    files: dict[str, bytes] = {}
+    more: list[tuple[str, bytes]] = []
+    others: list[tuple[str, bytes]] = []
+    renamed: list[tuple[str, bytes]] = []
+    copies: list[tuple[str, bytes]] = []
+    for name, data in texts:
+        if name == INDEX_FILE:
+            continue
+        copy = split_conflict_name(name.removeprefix(f"{OTHERS}/"))
+        if copy is not None:
+            (copies if "/" not in name else others).append((copy[0], data))
+            continue
+        try:
+            key, origin = key_of_foreign_name(name)
+            if origin is None:
+                files[key] = data
+            else:
+                renamed.append((key, render_memory(parse_memory(data).with_fields({"origin_name": origin}))))
+        except FormatError as error:
+            problems.append(f"{name} was left out: {error}")
+    for key, data in (*renamed, *copies):
+        if files.setdefault(key, data) != data:
+            more.append((key, data))
+    events = union(*(parse_lines(text) for text in lines))
+    return Blob(files, events, "", tuple(more), tuple(problems), others=tuple(others))
+
+
+def _shown(name: str) -> str:
+    return name if name.isascii() and name.isprintable() else ascii(name)[1:-1]

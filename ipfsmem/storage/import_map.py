@@ -1,0 +1,88 @@
+"""Which scope of a bundle becomes which scope here (format section 1.6): a person's word wherever a token exists here.
+
+That a token of somebody else's bundle is spelled like ours says nothing, so nothing is put together because of it. All is
+decided, and refused, before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from ipfsmem.bundle.keys import check_scope
+from ipfsmem.causal.cards import MAX_SCOPES
+from ipfsmem.errors import LimitError, NotFoundError, UsageError
+
+_NAMED = 10
+
+
+def assign(
+    theirs: Collection[str],
+    maps: Mapping[str, str],
+    *,
+    live: Collection[str],
+    forgotten: Collection[str],
+    same: bool,
+) -> dict[str, str]:
+    """The scope here for each scope of a bundle; "" is the nameless one, and goes there unless `maps` says otherwise.
+
+    `live` and `forgotten` are the tokens that are taken here, `same` says that the bundle is a backup of this very memory,
+    so that equal tokens mean one scope. Raises UsageError, KeyNameError, NotFoundError for a forgotten scope, LimitError.
+    """
+    for source, target in maps.items():
+        if source not in theirs:
+            raise UsageError(
+                f"there is no {_called(source)} in what is imported", hint=f"It has: {_list(theirs)}."
+            )
+        if target:
+            check_scope(target)
+    chosen = {scope: maps.get(scope, scope) for scope in sorted(theirs)}
+    for scope, here in chosen.items():
+        if here in forgotten:
+            raise NotFoundError(
+                f"the scope {here} is forgotten here, so nothing can be put there",
+                hint=f"Bring it back first: ipfsmem scope restore {here}. Or put it elsewhere: --map {scope}=NAME.",
+            )
+    taken = [scope for scope in chosen if scope and scope not in maps and scope in live]
+    if taken and not same:
+        first = taken[0]
+        raise UsageError(
+            f"there is {_list(taken)} here already, and what is imported has scopes of these names: is it the same?"
+            if len(taken) > 1
+            else f"there is a scope {first} here already, and what is imported has one of this name: is it the same?",
+            hint=f"Put it together with: --map {first}={first}. Keep it apart with: --map {first}={_free(first, live)}. "
+            "Of a backup of this memory all are: --from-backup.",
+        )
+    by_target: dict[str, list[str]] = {}
+    for scope, here in chosen.items():
+        by_target.setdefault(here, []).append(scope)
+    for here, sources in by_target.items():
+        if len(sources) > 1:
+            raise UsageError(
+                f"{_list(sources)} cannot all become {_called(here)}: that would mix them",
+                hint=f"Give each a name of its own, for instance --map {sources[-1]}={_free(sources[-1] or 'self', live)}.",
+            )
+    new = {here for here in by_target if here} - set(live)
+    if len(live) + len(new) > MAX_SCOPES:
+        raise LimitError(
+            f"with these {len(new):,} there would be {len(live) + len(new):,} scopes, at most {MAX_SCOPES:,} are allowed",
+            hint="Forget some that are not needed any more: ipfsmem scope forget SCOPE",
+        )
+    return chosen
+
+
+def _called(scope: str) -> str:
+    return f"scope {ascii(scope)[1:-1][:80]}" if scope else "nameless scope"
+
+
+def _list(scopes: Collection[str]) -> str:
+    named = [scope or "the nameless one" for scope in sorted(scopes)]
+    more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more
+
+
+def _free(scope: str, taken: Collection[str]) -> str:
+    """A token like this one that is free."""
+    number = 2
+    while (made := f"{scope[:60]}-{number}") in taken:
+        number += 1
+    return made
