@@ -124,7 +124,7 @@ class Scopes:
             if entry:
                 raise UsageError(f"there is a scope {token} already")
             check_room(change, token)
-            card = Card(title=title or token, kind=kind, ids=tuple(ids))
+            card = Card(title=token if title is None else title, kind=kind, ids=tuple(ids))
             _put(change, token, card)
         return Scope(token, card)
 
