@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from ipfsmem.canonical import MAX_INT
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
@@ -61,6 +62,7 @@ from ipfsmem.sync.publish import (
     build_ring_root,
     holds_all_of,
     leave_out,
+    next_number,
     note_whole,
     prepare,
 )
@@ -276,7 +278,7 @@ async def _pull(run: Run) -> None:
         for head in sorted(run.heads.values(), key=lambda h: h.commit.commit.c):
             weigh(run, head, named)
     stranger = stranger_to_itself(run.replica, list(run.heads.values()))
-    if stranger is not None or run.replica.moved():
+    if stranger is not None or run.replica.moved() or next_number(run.replica) > MAX_INT:
         await become_another(run, stranger)
     else:
         await check_own_name(run)

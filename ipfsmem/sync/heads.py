@@ -37,6 +37,9 @@ class Head(msgspec.Struct, frozen=True):
 def tops(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
     """Those of `heads` that no other one holds, by clock, each with some of those that it holds: every head comes once.
 
+    One whose counters another one covers comes last: it brings nothing, but where its maker wrote something else under the
+    numbers that others know, it would be joined first by a new device, and all others held back.
+
     A head holds another when joining that one after it brings nothing, as it was made with it joined: its commit, or that
     of one that it holds, names the other, and knows of every write that the other knows of, as the same write.
     """
@@ -50,7 +53,11 @@ def tops(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
                 held.add(before)
                 below[digest].append(before)
     found = []
-    for digest in sorted(by_digest.keys() - held, key=lambda one: (by_digest[one].commit.commit.h, one)):
+    left = by_digest.keys() - held
+    covered = {
+        one: any(_covers(by_digest[other], by_digest[one]) and other != one for other in left) for one in left
+    }
+    for digest in sorted(left, key=lambda one: (covered[one], by_digest[one].commit.commit.h, one)):
         reached = list(below[digest])
         for one in reached:  # it grows
             reached += below[one]

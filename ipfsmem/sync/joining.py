@@ -130,6 +130,9 @@ async def ask_again(run: Run) -> None:
     state that ends. What a join of this sync misses is asked for in the next one."""
     if run.replica.db.get_meta(LACKING) != b"1":
         return
+    with run.replica.transaction():
+        # What this very sync joined, as a device that turned out to be a copy, is counted only then.
+        run.replica.store.checkpoint(folders=True)
     absent = "SELECT digest FROM objects WHERE digest NOT IN (SELECT digest FROM blocks)"
     missing = [bytes(row[0]) for row in run.replica.db.connection.execute(absent)]
     if missing:

@@ -91,7 +91,7 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
     sealing = ring.view.sealing
     commit = make_commit(
         replica.device.signer,
-        c=(last.c if last else 0) + 1,
+        c=next_number(replica),
         ctx=seen,
         dev=replica.device.id,
         ek="" if ring.plain or sealing is None else sealing.id,
@@ -127,6 +127,17 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
         _keep_commit(replica, commit, root)
     rivals = () if root in roots else tuple(sorted(roots, key=str))
     return Prepared(root, commit, not roots, own, rivals if equal else ())
+
+
+def next_number(replica: Replica) -> int:
+    """The number of this device's next commit: one more than that of its last, and of any that it was shown as its own.
+
+    A device that went back to a snapshot, and had published nothing but what it joined since, keeps its id and counts on;
+    with a number that others have seen before it would be taken for another copy of itself.
+    """
+    last = _last_commit(replica)
+    row = replica.db.connection.execute("SELECT c FROM marks WHERE device=?", (replica.device.id,)).fetchone()
+    return max(last.c if last else 0, row[0] if row is not None else 0) + 1
 
 
 def note_whole(db: Database, root: CID) -> None:
