@@ -58,7 +58,11 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("GitLab token", ("glpat-",), r"\bglpat-[A-Za-z0-9_-]{20,}"),
     ("Anthropic key", ("sk-ant-",), r"\bsk-ant-[A-Za-z0-9_-]{20,}"),
-    ("OpenAI key", ("sk-",), r"\bsk-(?!ant-)(?:proj-|svcacct-)?(?=[A-Za-z_-]{0,60}[0-9])[A-Za-z0-9_-]{20,}"),
+    (
+        "OpenAI key",
+        ("sk-",),
+        r"\bsk-(?!ant-)(?:proj-|svcacct-)?(?=[A-Za-z_-]{0,60}+[0-9])[A-Za-z0-9_-]{20,}+",
+    ),
     ("Stripe key", ("k_live_", "k_test_"), r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     ("Slack token", ("xox",), r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
     ("Google API key", ("AIza",), r"\bAIza[A-Za-z0-9_-]{35}"),

@@ -251,23 +251,33 @@ def note_unscanned(replica: Replica, names: Sequence[str]) -> None:
         replica.db.connection.execute("INSERT INTO unscanned(names) VALUES (?)", (row,))
 
 
+def unscanned(replica: Replica, most: int | None = None) -> list[str]:
+    """The entries that `take_unscanned` would take now (inside a transaction)."""
+    return _unscanned(replica, most)[0][:most]
+
+
 def take_unscanned(replica: Replica, most: int | None = None) -> list[str]:
     """The entries written since the last call, which are now taken to be looked at (inside a transaction).
 
     With `most` only so many of them; the rest is there at the next call.
     """
-    run = replica.db.connection
+    names, done = _unscanned(replica, most)
+    replica.db.connection.executemany("DELETE FROM unscanned WHERE rowid=?", done)
+    note_unscanned(replica, [] if most is None else names[most:])
+    return names[:most]
+
+
+def _unscanned(replica: Replica, most: int | None) -> tuple[list[str], list[tuple[int]]]:
+    """Names of at least `most` entries, as they are noted, and the rows that note them."""
     found: set[str] = set()
     done: list[tuple[int]] = []
-    for key, row in run.execute("SELECT rowid, names FROM unscanned ORDER BY rowid"):
+    rows = replica.db.connection.execute("SELECT rowid, names FROM unscanned ORDER BY rowid")
+    for key, row in rows:
         found.update(msgspec.json.decode(replica.codec.open_row(row), type=list[str]))
         done.append((key,))
         if most is not None and len(found) >= most:
             break
-    run.executemany("DELETE FROM unscanned WHERE rowid=?", done)
-    names = sorted(found)
-    note_unscanned(replica, [] if most is None else names[most:])
-    return names[:most]
+    return sorted(found), done
 
 
 def sign_entry(replica: Replica, name: str, entry: Entry) -> Entry:

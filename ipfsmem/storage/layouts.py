@@ -39,6 +39,11 @@ class SealedLayout:
         """`check` is told of every new text just before the root is made."""
         self._check = check
 
+    def ahead(self, replica: Replica) -> None:
+        """What can be done before, while others may write."""
+        if self._check is not None:
+            self._check.ahead(replica)
+
     def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
         """The root for a sealed commit and the ring beside it."""
         if self._check is not None:
@@ -65,6 +70,11 @@ class PlainLayout:
     def __init__(self, memories: Memories, check: SecretCheck | None = None) -> None:
         self._memories = memories
         self._check = check
+
+    def ahead(self, replica: Replica) -> None:
+        """What can be done before, while others may write."""
+        if self._check is not None:
+            self._check.ahead(replica)
 
     def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
         """The root for a plain commit and the ring beside it. Raises SecretsError."""

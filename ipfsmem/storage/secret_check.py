@@ -17,10 +17,10 @@ from ipfsmem import wordlist
 from ipfsmem.bundle import secrets
 from ipfsmem.canonical import read_json
 from ipfsmem.causal.entries import entry_place, segment_name
-from ipfsmem.causal.value import LIVE, Entry
+from ipfsmem.causal.value import LIVE, Entry, Value
 from ipfsmem.errors import SecretsError
 from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.writing import take_unscanned
+from ipfsmem.replica.writing import take_unscanned, unscanned
 from ipfsmem.storage.code_mark import code_mark
 
 #: Row with hashes of what was found and let pass, under the device's own key where the mode seals.
@@ -47,6 +47,12 @@ class Suspect(msgspec.Struct, frozen=True):
 WARN_ABOUT = 100
 
 
+#: A finding, and a hash of what was found.
+_Met = tuple[str, Suspect]
+#: Bytes of text that are taken out of the database at once, to be looked at.
+_AT_ONCE = 4 * 1024 * 1024
+
+
 class SecretCheck:
     """One publish's look at what is new. `strict` stops at a finding outside of `allow` (places), else it is kept."""
 
@@ -55,6 +61,49 @@ class SecretCheck:
         self._allow = frozenset(allow)
         #: What was found and not allowed.
         self.found: list[Suspect] = []
+        #: What was met in texts that were looked at ahead, by entry and hash of the text.
+        self._ahead: dict[tuple[str, str], list[_Met]] = {}
+
+    def ahead(self, replica: Replica) -> None:
+        """Look at what `look` will look at, while others may write: for the texts of strangers that takes seconds.
+
+        What is written meanwhile is left to `look`.
+        """
+        while texts := self._next(replica):
+            for name, body, data in texts:
+                self._ahead[name, body] = _in_text(name, data.decode("utf-8", "replace"))
+
+    def _next(self, replica: Replica) -> list[tuple[str, str, bytes]]:
+        """Some texts that nobody has looked at; in a short transaction of its own."""
+        found: list[tuple[str, str, bytes]] = []
+        size = 0
+        with replica.transaction():
+            names = self._all(replica) if self._is_new(replica) else unscanned(replica, self._most)
+            for name in names:
+                for body, value in _bodies(replica, name).items():
+                    if (name, body) in self._ahead:
+                        continue
+                    data = replica.store.body(name, value)
+                    if data is None:
+                        self._ahead[name, body] = []
+                    else:
+                        found.append((name, body, data))
+                        size += len(data)
+                if size > _AT_ONCE:
+                    break
+        return found
+
+    @property
+    def _most(self) -> int | None:
+        return None if self._strict else WARN_ABOUT
+
+    def _is_new(self, replica: Replica) -> bool:
+        """Whether everything is to be looked at, under other rules than the last time."""
+        return self._strict and replica.db.get_meta(_RULES) != _rules()
+
+    @staticmethod
+    def _all(replica: Replica) -> list[str]:
+        return sorted(name for name, entry in replica.store.entries() if _has_own(replica, entry))
 
     def look(self, replica: Replica) -> None:
         """Look at every text that this device wrote since the last publish (inside the transaction that publishes).
@@ -62,12 +111,11 @@ class SecretCheck:
         What was allowed, or said once in encrypted mode, is not brought up again where it stands in a later text.
         Raises SecretsError in plain mode; then the texts stay unseen, and the next publish looks again.
         """
-        names = take_unscanned(replica, None if self._strict else WARN_ABOUT)
-        rules = code_mark(secrets, wordlist)
-        if self._strict and replica.db.get_meta(_RULES) != rules:
-            names = sorted(name for name, entry in replica.store.entries() if _has_own(replica, entry))
-            replica.db.set_meta(_RULES, rules)
-        met = [suspect for name in names for suspect in _suspects(replica, name)]
+        names = take_unscanned(replica, self._most)
+        if self._is_new(replica):
+            names = self._all(replica)
+            replica.db.set_meta(_RULES, _rules())
+        met = [suspect for name in names for suspect in self._suspects(replica, name)]
         if not met:
             self.found = []
             return
@@ -81,26 +129,32 @@ class SecretCheck:
         known.update(mark for mark, _ in met)
         replica.db.set_meta(_KNOWN, replica.codec.seal_row(msgspec.json.encode(sorted(known))))
 
+    def _suspects(self, replica: Replica, name: str) -> list[_Met]:
+        found: list[_Met] = []
+        for body, value in _bodies(replica, name).items():
+            known = self._ahead.get((name, body))
+            if known is None:
+                data = replica.store.body(name, value)
+                known = _in_text(name, data.decode("utf-8", "replace")) if data is not None else []
+            found += known
+        return found
 
-#: A finding, and a hash of what was found.
-_Met = tuple[str, Suspect]
+
+def _rules() -> bytes:
+    return code_mark(secrets, wordlist)
 
 
 def _has_own(replica: Replica, entry: Entry) -> bool:
     return any(dot[:16] == replica.device.id for dot in entry)
 
 
-def _suspects(replica: Replica, name: str) -> list[_Met]:
-    found: list[_Met] = []
-    seen: set[str] = set()
-    for dot, value in replica.store.entry(name).items():
-        if value.kind != LIVE or value.body is None or dot[:16] != replica.device.id or value.body in seen:
-            continue
-        seen.add(value.body)
-        data = replica.store.body(name, value)
-        if data is not None:
-            found += _in_text(name, data.decode("utf-8", "replace"))
-    return found
+def _bodies(replica: Replica, name: str) -> dict[str, Value]:
+    """The texts that this device wrote under an entry, by hash."""
+    return {
+        value.body: value
+        for dot, value in reversed(replica.store.entry(name).items())
+        if value.kind == LIVE and value.body is not None and dot[:16] == replica.device.id
+    }
 
 
 def _in_text(name: str, text: str) -> list[_Met]:

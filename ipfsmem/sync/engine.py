@@ -388,6 +388,7 @@ def _blocked(run: Run, kind: str, text: str) -> None:
 async def _prepare(run: Run, layout: Layout) -> Prepared:
     """What to publish. A head with the same commit goes before our own tree when its tree holds all that is here."""
     replica = run.replica
+    layout.ahead(replica)
     with replica.transaction():
         ready = prepare(replica, layout, run.heads.values(), _newest(run.heads.values()))
         if ready.own and str(ready.root).encode() != replica.db.get_meta("root"):

@@ -46,6 +46,10 @@ _FEW = 64
 class Layout(Protocol):
     """What a root of this mode holds beside its commit and ring."""
 
+    def ahead(self, replica: Replica) -> None:
+        """What can be done before `build`, while others may write."""
+        ...
+
     def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
         """Put the blocks of the root among the replica's blocks; answer its CID (inside a transaction)."""
         ...

@@ -354,7 +354,7 @@ class Http:
             problem = self.failed(error, url, budget)
         except (ValueError, TypeError) as error:
             # An address that somebody's redirect named, and that no request can be made of.
-            shown = self.redact(f"{str(url)[:_SHOWN]}: {error}"[: 2 * _SHOWN])
+            shown = f"{self.redact(str(url))[:_SHOWN]}: {self.redact(str(error))[:_SHOWN]}"
             problem = ProviderRefused(f"{self.service}: {shown} cannot be asked")
         if problem is not None:
             if outgoing.error is not None:  # the caller's own code failed, not the network
@@ -379,7 +379,7 @@ class Http:
             target, usable = URL(), False
         if not usable:
             raise ProviderRefused(f"{self.service} answered {response.status} without saying where to go")
-        shown = self.redact(str(target)[:_SHOWN])
+        shown = self.redact(str(target))[:_SHOWN]
         if hops <= 0 or call.method not in ("GET", "HEAD"):
             raise ProviderRefused(
                 f"{self.service} answered {response.status}: redirect to {shown} not followed"

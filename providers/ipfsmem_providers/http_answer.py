@@ -54,7 +54,7 @@ class Answer:
     @property
     def reason(self) -> Reason:
         """The service's own words about a failure, read leniently."""
-        return reason_of(self.body, self.content_type)
+        return reason_of(self.body, self._http.redact)
 
     @property
     def text(self) -> str:

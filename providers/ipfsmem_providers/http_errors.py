@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -78,19 +78,22 @@ def _without_value(found: re.Match[str]) -> str:
     return f"{found[1]}{found[2]}={REDACTED}" if _SECRET_NAME.search(found[2]) else found[0]
 
 
-def reason_of(body: bytes, content_type: str = "") -> Reason:
-    """The service's own reason out of an error body: JSON of many shapes, S3 XML, HTML, or text. Never fails."""
+def reason_of(body: bytes, redact: Callable[[str], str] = str) -> Reason:
+    """The service's own reason out of an error body: JSON of many shapes, S3 XML, HTML, or text. Never fails.
+
+    `redact` takes secrets out before anything is cut: half a token would not be known as one.
+    """
     text = body[:65536].decode("utf-8", "replace").strip()
     if not text:
         return Reason()
     if text[:1] in "{[":
         try:
-            return _from_json(read_json(text))
+            return _from_json(read_json(text), redact)
         except (msgspec.DecodeError, RecursionError):
             pass
     if text.startswith("<"):
-        return _from_markup(text)
-    return Reason("", _short(text))
+        return _from_markup(text, redact)
+    return Reason("", short(text, redact))
 
 
 def is_unavailable(status: int) -> bool:
@@ -137,11 +140,11 @@ _HINTS: Final = {
 }
 
 
-def _from_json(value: Any) -> Reason:
+def _from_json(value: Any, redact: Callable[[str], str]) -> Reason:
     """{error:{reason,details}}, {error:"text"}, {message}, {Message,Code}, {code,message}, {errors:[...]}, [..]."""
     for _ in range(4):
         if isinstance(value, str):
-            return Reason("", _short(value))
+            return Reason("", short(value, redact))
         if isinstance(value, list):
             value = value[0] if value else None
             continue
@@ -152,34 +155,35 @@ def _from_json(value: Any) -> Reason:
         if isinstance(inner, (dict, list)) and inner:
             value = inner
             continue
-        code = _word(lower, "reason", "code", "name", "type")
-        text = _word(lower, "details", "message", "detail", "description", "msg", "error_description")
+        code = _word(lower, redact, "reason", "code", "name", "type")
+        text = _word(lower, redact, "details", "message", "detail", "description", "msg", "error_description")
         if isinstance(inner, str):
+            inner = short(inner, redact)
             code, text = (code or inner, text) if text else (code, inner)
         return Reason(code, text)
     return Reason()
 
 
-def _word(found: Mapping[str, Any], *names: str) -> str:
+def _word(found: Mapping[str, Any], redact: Callable[[str], str], *names: str) -> str:
     for name in names:
         value = found.get(name)
         if isinstance(value, str) and value.strip():
-            return _short(value)
+            return short(value, redact)
     return ""
 
 
-def _from_markup(text: str) -> Reason:
+def _from_markup(text: str, redact: Callable[[str], str]) -> Reason:
     code = re.search(r"<Code>([^<]{1,100})</Code>", text)
     message = re.search(r"<Message>([^<]{1,1000})</Message>", text)
     if code or message:  # S3
         return Reason(
-            _short(html.unescape(code[1])) if code else "",
-            _short(html.unescape(message[1])) if message else "",
+            short(html.unescape(code[1]), redact) if code else "",
+            short(html.unescape(message[1]), redact) if message else "",
         )
     title = re.search(r"<title[^<>]{0,200}+>([^<]{1,1000}+)</title>", text, re.IGNORECASE)
     if title and title[1].strip():
-        return Reason("", _short(html.unescape(title[1])))
-    return Reason("", _short(html.unescape(" ".join(_bare(text)))))
+        return Reason("", short(html.unescape(title[1]), redact))
+    return Reason("", short(html.unescape(" ".join(_bare(text))), redact))
 
 
 def _bare(text: str) -> Iterable[str]:
@@ -200,7 +204,7 @@ def _bare(text: str) -> Iterable[str]:
             yield after
 
 
-def _short(text: str) -> str:
-    """One line of printable text."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+def short(text: str, redact: Callable[[str], str]) -> str:
+    """One line of printable text, without secrets, and cut after that."""
+    line = redact(" ".join("".join(c if c.isprintable() else " " for c in text).split()))
     return line if len(line) <= _REASON_MAX else line[: _REASON_MAX - 1] + "…"

@@ -8,7 +8,7 @@ and overlap by a millisecond, as entries of the same instant would else be lost 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
@@ -19,6 +19,7 @@ from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem_providers.http import Answer, Http
+from ipfsmem_providers.http_errors import short
 
 QUEUED: Final = "queued"
 PINNING: Final = "pinning"
@@ -130,7 +131,7 @@ class PinningClient:
             page = answer.decode(_Results)
             rows = [row for row in map(_row, page.results or ()) if row is not None]
             new = [row for row in rows if row.requestid not in seen]
-            seen.update((row.requestid, _request(row)) for row in new)
+            seen.update((row.requestid, _request(row, self._http.redact)) for row in new)
             count = page.count if isinstance(page.count, int) else 0
             times = [time for row in rows if (time := milliseconds(row.created))]
             if count <= len(page.results or ()) or not times or (not new and step == 0):
@@ -149,7 +150,7 @@ class PinningClient:
         ]
 
     def _one(self, answer: Answer) -> Request:
-        found = _request(answer.decode(_Status))
+        found = _request(answer.decode(_Status), self._http.redact)
         if found is None:
             raise ProviderRefused(f"{self._http.service} answered a pin without a CID")
         return found
@@ -177,24 +178,24 @@ def _row(raw: msgspec.Raw) -> _Status | None:
         return None
 
 
-def _request(row: _Status) -> Request | None:
+def _request(row: _Status, redact: Callable[[str], str] = str) -> Request | None:
     try:
         cid = parse_cid(row.pin.cid)
     except FormatError:
         return None
     given = row.delegates if isinstance(row.delegates, list) else []
     return Request(
-        row.requestid, row.status.lower(), cid, row.pin.name or "", milliseconds(row.created), _why(row.info),
+        row.requestid, row.status.lower(), cid, row.pin.name or "", milliseconds(row.created), _why(row.info, redact),
         tuple(one for one in given[:DELEGATES_MAX] if isinstance(one, str)),
     )  # fmt: skip
 
 
-def _why(info: Any) -> str:
+def _why(info: Any, redact: Callable[[str], str]) -> str:
     """`info` is free: the words that explain a status, when there are some."""
     if isinstance(info, Mapping):
         for key in ("status_details", "error", "reason", "message"):
             if isinstance(info.get(key), str):
-                return " ".join(str(info[key]).split())[:300]
+                return short(str(info[key]), redact)
     return ""
 
 

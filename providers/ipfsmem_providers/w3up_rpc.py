@@ -18,6 +18,7 @@ from ipfsmem.sync.provider import Block
 from ipfsmem_providers import ucan
 from ipfsmem_providers.http import Http
 from ipfsmem_providers.http_body import CAR_TYPE
+from ipfsmem_providers.http_errors import short
 from ipfsmem_providers.ucan import Ability, Message, Proof, Receipt, Signer
 
 #: Seconds that an invocation is valid: enough for a clock that is a little off.
@@ -150,8 +151,8 @@ class Service:
     def failure(self, can: str, error: Any, what: str) -> ProviderError:
         """What a receipt gives as its error, as ours."""
         name, text = error_words(error)
-        message = f"{self._http.service} refused {can} to {what}: {name}{f': {text}' if text else ''}"
-        message = self._http.redact(message)
+        told = short(f"{name}{f': {text}' if text else ''}", self._http.redact)
+        message = f"{self._http.service} refused {can} to {what}: {told}"
         if name == "ServiceUnavailable":
             return ProviderUnavailable(message, hint=_WRITES_OFF)
         if _is_later(error):
@@ -230,9 +231,9 @@ def _passing(receipt: Receipt, allow: Collection[str]) -> bool:
 def error_words(error: Any) -> tuple[str, str]:
     """Name and text of a receipt's error, of the innermost cause where one is told."""
     if not isinstance(error, dict):
-        return "Error", str(error)[:300]
+        return "Error", str(error)
     cause = error.get("cause")
     if error.get("name") == "Unauthorized" or not isinstance(cause, dict) or not cause.get("name"):
         name, text = error.get("name"), error.get("message")
-        return str(name or "Error")[:100], " ".join(str(text or "").split())[:300]
+        return str(name or "Error"), str(text or "")
     return error_words(cause)

@@ -8,12 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
+from ipfsmem_providers import psa_client
 from ipfsmem_providers.gateways import Gateways
+from ipfsmem_providers.http import Http, _Call
 from ipfsmem_providers.http_errors import Redactor, reason_of
+from yarl import URL
 
 from ipfsmem.content.cid import raw_cid
+from ipfsmem.errors import ProviderRefused
 
 
 def cost(work: Callable[[], object]) -> float:
@@ -44,6 +49,45 @@ def test_s10_reading_an_error_page_grows_with_the_length_and_no_faster(part: str
     """Finding S10: 64 KB of `<` took five seconds."""
     small, large = (b"<" + part.encode() * (size // len(part)) for size in (8_000, 64_000))
     assert cost(lambda: reason_of(large)) < 8 * 3 * max(cost(lambda: reason_of(small)), 0.001)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        lambda text: text.encode(),
+        lambda text: b'{"error": {"reason": "X", "details": "' + text.encode() + b'"}}',
+        lambda text: b'{"error": "' + text.encode() + b'", "message": "no"}',
+        lambda text: b"<Error><Code>X</Code><Message>" + text.encode() + b"</Message></Error>",
+        lambda text: b"<html><body>" + text.encode() + b"</body></html>",
+    ],
+)
+def test_s10_half_a_token_at_the_end_of_a_reason_is_not_told(page: Callable[[str], bytes]) -> None:
+    """Finding S10: a reason was cut first and redacted then, so a token that stood across the cut was told in part."""
+    token = "Zq8-token-that-nobody-may-see-1234567890"
+    redact = Redactor([token])
+    for before in range(255, 302):
+        reason = str(reason_of(page("x" * before + token), redact))
+        assert len(reason) <= 620 and not any(token[:n] in reason for n in range(4, len(token) + 1)), before
+
+
+def test_s10_nor_at_the_end_of_an_address_or_of_a_pin_s_status() -> None:
+    token = "Zq8-token-that-nobody-may-see-1234567890"
+    http = Http("service", trusted=["https://a.example"], auth={"Authorization": f"Bearer {token}"})
+    for before in range(440, 520):
+        with pytest.raises(ProviderRefused) as caught:
+            http._redirect(
+                _Call("POST", URL("https://a.example/"), {}, None, 0, 1, True, frozenset()),
+                _Redirect({"Location": "https://b.example/" + "x" * before + token}, 302),  # type: ignore[arg-type]
+                URL("https://a.example/"), {}, 0,
+            )  # fmt: skip
+        assert not any(token[:n] in str(caught.value) for n in range(4, len(token) + 1))
+        found = psa_client._why({"error": "x" * (before - 200) + token}, http.redact)
+        assert not any(token[:n] in found for n in range(4, len(token) + 1))
+
+
+class _Redirect(NamedTuple):
+    headers: dict[str, str]
+    status: int
 
 
 def test_what_is_told_of_a_page_and_of_an_address_is_as_before() -> None:

@@ -10,10 +10,13 @@ from typing import Literal
 import pytest
 
 from ipfsmem.bundle import secrets
-from ipfsmem.errors import PublicError, SecretsError
+from ipfsmem.bundle.secrets import Finding
+from ipfsmem.errors import LockedError, PublicError, SecretsError
 from ipfsmem.memory import Memory
 from ipfsmem.opening import Unlock
+from ipfsmem.replica.lock import directory_lock
 from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.storage import secret_check
 from ipfsmem.testing import SimCloud, SimProvider
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
@@ -245,3 +248,39 @@ def test_the_mark_of_code_is_that_of_its_source() -> None:
     assert code_mark(secrets, wordlist) != code_mark(wordlist, secrets)
     module = ModuleType("no_source")
     assert len(code_mark(module)) == 16
+
+
+@pytest.mark.parametrize("mode", ["ipfs", "encrypted-ipfs"])
+def test_s10_others_may_write_while_texts_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Literal["ipfs", "encrypted-ipfs"]
+) -> None:
+    """Finding S10: 24 seconds of looking while the write lock was held. What is written meanwhile is looked at too."""
+    home = tmp_path / "home"
+    memory = Memory.create(
+        "m", mode, provider=SimProvider(), unprotected_keys=True, home=home, public_ok=True
+    )
+    memory.write("tone", "direct")
+    looked: list[str] = []
+    free: list[bool] = []
+    real = secret_check.secrets.scan
+
+    def scan(text: str) -> list[Finding]:
+        looked.append(text)
+        try:
+            with directory_lock(home / "m" / "lock", wait=0):
+                free.append(True)
+        except LockedError:
+            free.append(False)
+        if len(looked) == 1:
+            with Memory.load("m", home=home) as other:
+                other.write("later", f"the token is {OTHER}")
+        return real(text)
+
+    monkeypatch.setattr(secret_check.secrets, "scan", scan)
+    if mode == "ipfs":
+        with pytest.raises(SecretsError, match="later"):
+            asyncio.run(memory.sync())
+    else:
+        assert any("later" in notice.text for notice in asyncio.run(memory.sync()).notices)
+    assert len(looked) == 2 and all(free)
+    memory.close()
