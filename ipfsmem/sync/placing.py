@@ -113,8 +113,10 @@ async def place_at(run: Run, provider: Provider, root: CID) -> CID:
         wanted = await _fetch_tree(run, root, known)
         others = root in run.heads or run.report.heads_joined > 0
         ask = others or not known
-        served = run.fetcher.served.get(provider.name, ())
-        sent = await send(run.replica, provider, root, wanted, name, ask=ask, others=others, served=served)
+        taken = run.sent.setdefault(provider.name, set())
+        there = taken | run.fetcher.served.get(provider.name, set())
+        sent = await send(run.replica, provider, root, wanted, name, ask=ask, others=others, there=there)
+        taken |= sent.new
     run.report.blocks_sent += sent.blocks
     run.report.bytes_sent += sent.bytes
     with run.replica.transaction():

@@ -237,7 +237,8 @@ class Checker:
         serve them, each block by a request of its own: of those a few blocks are read, and the rest in its time."""
         before = [parse_cid(self._known.root)] if self._known.root else []
         new = set(new_blocks(self._replica.db, self._root, before))
-        new.update(cid for ring in self._rings for cid in new_blocks(self._replica.db, ring, before))
+        rings = [ring for ring in self._rings if str(ring) not in self._known.rings]
+        new.update(cid for ring in rings for cid in new_blocks(self._replica.db, ring, before))
         objects = self._objects_among(new)
         if self._provider.capabilities.has:
             if len(objects) > _SAMPLE:

@@ -336,20 +336,20 @@ async def send(
     *,
     ask: bool = True,
     others: bool = False,
-    served: Collection[CID] = (),
+    there: Collection[CID] = (),
 ) -> Sent:
     """Send what the provider lacks of `root` and pin it under `name`. `wanted` are the blocks that may be lacking there.
 
     `ask`: some of it may be there, so the provider is asked first, as for many blocks in any case. `others`: another
-    device made the root, or had a part in it: an object that can be had nowhere now keeps nothing back. `served`: blocks
-    that the provider served a moment ago. Raises MissingError, with nothing pinned, when another block is neither here
+    device made the root, or had a part in it: an object that can be had nowhere now keeps nothing back. `there`: blocks
+    that the provider served or took a moment ago. Raises MissingError, with nothing pinned, when another block is neither here
     nor there.
     """
     db = replica.db
     can = provider.capabilities
     reused: set[CID] = set()
     if can.has and can.partial_car and (ask or len(wanted) > _FEW):
-        reused.update(cid for cid in wanted if cid in served)
+        reused.update(cid for cid in wanted if cid in there)
         asked = [cid for cid in wanted if cid not in reused]
         for start in range(0, len(asked), MAX_BATCH):
             reused |= await provider.has(asked[start : start + MAX_BATCH])

@@ -53,6 +53,8 @@ class Run:
         self.opened: set[CID] = set()
         #: Roots that a name leads to and that cannot be opened, for parts of them are not there.
         self.unread: set[CID] = set()
+        #: What each provider took in this sync, by its name: that is there, and is not asked for again before it is read.
+        self.sent: dict[str, set[CID]] = {}
         #: What stands somewhere and could not be read in this sync, for a provider was down.
         self.unread_now = Unread()
         #: Whether the pin lists were read in this sync.
