@@ -1,0 +1,350 @@
+"""No leak between scopes: what is written in one is never seen through another's list, text, index, timeline, conflicts,
+history, export, folder, published base or token, on any device, in any order of work.
+
+Each text, event and title carries a mark of its own, and the model knows in which scopes a mark may stand: where it was
+written, and where a person put it by an import with a map. A scope that turned out to be another is read below that one and
+nowhere else. A plan is pairs of an action and the number that its choices are drawn from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.content.cid import parse_cid
+from ipfsmem.content.fetch import drive_async
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import ChangedError, LimitError, NotFoundError, UsageError
+from ipfsmem.memory import Memory, Mode
+from ipfsmem.replica.events import Timeline
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.storage.bundle_tree import Part
+from ipfsmem.storage.containers import read_zip
+from ipfsmem.storage.memories import Memories
+from ipfsmem.storage.scopes import Scopes
+from ipfsmem.sync.provider import open_provider
+from tests.effort import cases
+from tests.scope_lab import blob
+
+ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
+SCOPES = ("", "work", "o", "tone")
+KEYS = ("tone", "work", "plan")
+_marks = re.compile(rb"<<(\d+)>>").findall
+
+
+class Walls:
+    """Two devices of one vault on one folder, and what may be seen where."""
+
+    def __init__(self, folder: Path, mode: Mode) -> None:
+        self.folder, self.mode = folder, mode
+        self.stick = folder / "stick"
+        self.stick.mkdir()
+        self.count = 0
+        #: By scope the marks that may stand there.
+        self.allowed: dict[str, set[int]] = {scope: set() for scope in SCOPES}
+        options = {"unlock": ROOT, "unprotected_keys": mode == "encrypted-ipfs", "public_ok": mode == "ipfs"}
+        self.devices: list[Memory] = []
+        self.folders: dict[tuple[int, str], Path] = {}
+        for number, make in enumerate((Memory.create, Memory.load)):
+            if number:
+                asyncio.run(self.devices[0].sync())
+            more = {"recovery": False} if not number else {}
+            self.devices.append(
+                make("m", mode, provider=str(self.stick), home=folder / f"home{number}", **options, **more)  # type: ignore[operator]
+            )
+        if mode == "ipfs":
+            for scope in SCOPES:
+                self.folders[0, scope] = folder / f"copy-{scope}"
+                self.folders[0, scope].mkdir()
+                self.devices[0].attach(self.folders[0, scope], scope=scope, timeline=True)
+
+    def close(self) -> None:
+        for memory in self.devices:
+            memory.close()
+
+    # -- the model -------------------------------------------------------------------------------------------------
+
+    def mark(self, scope: str) -> str:
+        self.count += 1
+        self.allowed[scope].add(self.count)
+        return f"<<{self.count}>>"
+
+    def pick(self, random: Random) -> tuple[Memory, str]:
+        return random.choice(self.devices), random.choice(SCOPES)
+
+    def target(self, memory: Memory, scope: str) -> str:
+        return Scopes(memory.replica).target(scope)
+
+    # -- what is done ----------------------------------------------------------------------------------------------
+
+    def write(self, random: Random) -> None:
+        memory, scope = self.pick(random)
+        there = self.target(memory, scope)
+        mark, key = self.mark(there), random.choice(KEYS)
+        if there != scope or Scopes(memory.replica).stack(there)[1:]:
+            # Parts that are not given come from what a reader of that scope is shown.
+            self.allowed[there] |= self.seen_in(memory, there)
+        part = memory.scope(scope)
+        seen = part.read(key) if random.random() < 0.5 else None
+        description = mark if random.random() < 0.3 else None
+        made = part.write(
+            key, None if description and seen else f"text {mark}", description=description, seen=seen
+        )
+        assert made.scope == there and mark in made.data.decode()
+        assert (shown := memory.scope(there).read(key)) is not None and shown.scope == there
+
+    def seen_in(self, memory: Memory, scope: str) -> set[int]:
+        """The marks that a reader of a scope may be shown, with what is read below it."""
+        return set().union(*(self.allowed[one] for one in Scopes(memory.replica).stack(scope)))
+
+    def note(self, random: Random) -> None:
+        memory, scope = self.pick(random)
+        memory.scope(scope).note("said", what=self.mark(self.target(memory, scope)))
+
+    def forget(self, random: Random) -> None:
+        memory, scope = self.pick(random)
+        memory.scope(scope).forget(random.choice(KEYS), reason=self.mark(scope))
+
+    def settle(self, random: Random) -> None:
+        memory, scope = self.pick(random)
+        for item in memory.scope(scope).conflicts()[:1]:
+            memory.scope(scope).resolve(item.key, seen=item)
+
+    def undo(self, random: Random) -> None:
+        self.pick(random)[0].undo()
+
+    def title(self, random: Random) -> None:
+        memory, scope = self.pick(random)
+        if scope:
+            memory.title_scope(scope, f"title {self.mark(scope)}")
+
+    def beside(self, random: Random) -> None:
+        """A text of others, and perhaps a person's word for it."""
+        memory, scope = self.pick(random)
+        part, key = memory.scope(scope), random.choice(KEYS)
+        part.import_(blob({f"{key}.md": f"of others {self.mark(scope)}"}), foreign=True)
+        if random.random() < 0.5:
+            part.promote(key)
+
+    def carry(self, random: Random) -> None:
+        """A person puts what is in one scope into another, by an export and a map."""
+        memory, scope = self.pick(random)
+        other, there = self.pick(random)
+        if scope and memory.find_scope(scope) is None:
+            return
+        place = self.folder / f"{self.count}-{random.random()}.zip"
+        with place.open("wb") as out:
+            memory.scope(scope).export_zip(out, partial=True)
+        marks = marks_in(place, scope)
+        # What is promoted, or written again as an own text, keeps its mark.
+        self.allowed[there] |= marks
+        maps = {scope: there} if scope else {"": there}
+        if scope and there == "":
+            maps[""] = self.fresh(other)
+        with contextlib.suppress(UsageError):
+            other.import_(
+                place, maps=maps, foreign=random.random() < 0.5, strategy=random.choice(["merge", "replace"])
+            )
+
+    def fresh(self, memory: Memory) -> str:
+        """A scope that nobody looks at."""
+        self.count += 1
+        return f"fresh-{self.count}"
+
+    def forget_scope(self, random: Random) -> None:
+        memory, scope = self.pick(random)
+        if scope and random.random() < 0.5:
+            memory.forget_scope(scope)
+
+    def restore_scope(self, random: Random) -> None:
+        memory, scope = self.pick(random)
+        roots = [line.root for line in memory.log()]
+        if scope:
+            memory.restore_scope(scope, random.choice([*roots, None]))
+
+    def lead(self, random: Random) -> None:
+        memory, scope = self.pick(random)
+        if scope:
+            into = random.choice([one for one in SCOPES[1:] if one != scope])
+            memory.lead_scope(scope, into if random.random() < 0.6 else None)
+
+    def strange_token(self, random: Random) -> None:
+        """What was seen in one scope replaces nothing in another, in whatever form it is handed back."""
+        memory, scope = self.pick(random)
+        here, key = Memories(memory.replica).in_scope(scope), random.choice(KEYS)
+        reading = here.read(key)
+        other = random.choice([one for one in SCOPES if one != scope])
+        there = Memories(memory.replica).in_scope(other)
+        if reading is None or there.forgotten():
+            return
+        before = there.conflicts(), there.listing(), there.read(key)
+        for seen in (reading, reading.seen):
+            with pytest.raises((UsageError, ChangedError)):
+                there.write(key, b"never", seen=seen)
+            with pytest.raises((UsageError, ChangedError)):
+                there.resolve(key, b"never", seen) if there.replica.store.entry(
+                    there.name(key)
+                ) else there.write(key, b"n", seen=seen)
+        assert (there.conflicts(), there.listing(), there.read(key)) == before
+
+    def edit(self, random: Random) -> None:
+        """Somebody edits the plain files of a scope, and MEMORY.md beside them."""
+        if not self.folders:
+            return
+        scope = random.choice(SCOPES)
+        memory = self.devices[0]
+        file = self.folders[0, scope] / f"{random.choice(KEYS)}.md"
+        one = memory.find_scope(scope) if scope else None
+        if one is not None and one.forgotten:
+            return
+        file.write_text(f"edited {self.mark(scope)}\n")
+        memory.scan()
+
+    def sync(self, random: Random) -> None:
+        asyncio.run(random.choice(self.devices).sync())
+
+    # -- what is seen ----------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Every answer of every scope on every device."""
+        for number, memory in enumerate(self.devices):
+            scopes = Scopes(memory.replica)
+            for scope in SCOPES:
+                for what, said in self.answers(memory, scope).items():
+                    self.check(scope, what, said, self.allowed[scope])
+                below = self.seen_in(memory, scope)
+                part = memory.scope(scope)
+                read = [part.read(key) for key in KEYS]
+                self.check(scope, "stack", repr((read, part.list(), part.timeline())), below)
+                assert {one.scope for one in read if one is not None} <= set(scopes.stack(scope))
+                folder = self.folders.get((number, scope))
+                if folder is not None:
+                    for path in folder.rglob("*"):
+                        if path.is_file():
+                            self.check(scope, f"the file {path.name}", path.read_bytes(), self.allowed[scope])
+        if self.mode == "ipfs":
+            self.look_at_the_root()
+
+    def answers(self, memory: Memory, scope: str) -> dict[str, object]:
+        part, exact = memory.scope(scope), Memories(memory.replica).in_scope(scope)
+        found: dict[str, object] = {
+            "list": exact.listing(sessions=True),
+            "texts": [exact.read(key) for key in KEYS],
+            "index": part.index(),
+            "files": part.files(),
+            "timeline": Timeline(memory.replica, scope).events(),
+            "conflicts": part.conflicts(),
+            "history": [part.history(key) for key in KEYS if memory.replica.store.entry(exact.name(key))],
+            "left out": part.left_out(),
+        }
+        one = memory.find_scope(scope) if scope else None
+        if not scope or (one is not None and not one.forgotten):
+            out = io.BytesIO()
+            part.export_zip(out, partial=True)
+            with tempfile.NamedTemporaryFile(dir=self.folder) as file:
+                file.write(out.getvalue())
+                file.flush()
+                found["export"] = read_zip(Path(file.name))
+            found["blob"] = part.export(partial=True)
+        return found
+
+    def look_at_the_root(self) -> None:
+        root = self.devices[0].replica.db.get_meta("root")
+        if root is None:
+            return
+        provider = open_provider(str(self.stick))
+        with contextlib.suppress(NotFoundError):  # this root was not sent
+            files = asyncio.run(
+                drive_async(Reader().read_tree(parse_cid(root.decode())), provider.get_blocks)
+            )
+            for path, data in files.items():
+                if "/.ipfsmem/" not in path:
+                    scope = path.split("/")[1] if path.startswith("scopes/") else ""
+                    if scope in SCOPES:
+                        self.check(scope, f"the published {path}", data, self.allowed[scope])
+
+    def check(self, scope: str, what: str, said: object, allowed: set[int]) -> None:
+        text = said if isinstance(said, bytes) else repr(said).encode()
+        strange = {int(mark) for mark in _marks(text)} - allowed
+        if strange:
+            raise AssertionError(f"{what} of the scope {scope!r} shows {sorted(strange)}: {said!r}")
+
+
+def marks_in(place: Path, scope: str) -> set[int]:
+    """The marks of one scope of a bundle."""
+    parts: dict[str, Part] = read_zip(place)
+    return {int(mark) for mark in _marks(repr(parts.get(scope)).encode())}
+
+
+ACTIONS: dict[str, Callable[[Walls, Random], None]] = {
+    name: getattr(Walls, name)
+    for name in (
+        "write", "note", "forget", "settle", "undo", "title", "beside", "carry", "forget_scope", "restore_scope",
+        "lead", "strange_token", "edit", "sync",
+    )
+}  # fmt: skip
+WEIGHTED = [*ACTIONS, *["write"] * 4, *["sync"] * 3, "note", "beside", "carry", "strange_token", "edit"]
+plans = st.lists(st.tuples(st.sampled_from(WEIGHTED), st.integers(0, 2**32)), min_size=8, max_size=30)
+
+
+def play(mode: Mode, plan: list[tuple[str, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        walls = Walls(Path(folder), mode)
+        try:
+            for number, (action, seed) in enumerate(plan):
+                # What cannot be done now (a scope is forgotten, a key is full) is no step.
+                with contextlib.suppress(NotFoundError, LimitError, ChangedError, UsageError):
+                    ACTIONS[action](walls, Random(seed))
+                if number % 6 == 5:
+                    walls.look()
+            for _ in range(2):
+                for memory in walls.devices:
+                    asyncio.run(memory.sync())
+            walls.look()
+        finally:
+            walls.close()
+
+
+@pytest.mark.parametrize("mode", ["ipfs", "encrypted-ipfs"])
+def test_nothing_of_one_scope_is_seen_through_another(mode: Mode) -> None:
+    """Format-next A, as a law: any mix of writes, syncs, conflicts, promotes, imports with maps, forgets and restores."""
+
+    @settings(max_examples=cases(2, 150))
+    @given(plan=plans)
+    def law(plan: list[tuple[str, int]]) -> None:
+        play(mode, plan)
+
+    law()
+
+
+def test_the_law_sees_a_leak() -> None:
+    """The look itself: a mark in the wrong scope is found, by every kind of answer that can show it."""
+    with tempfile.TemporaryDirectory() as folder:
+        walls = Walls(Path(folder), "ipfs")
+        try:
+            memory = walls.devices[0]
+            for scope in SCOPES:
+                memory.scope(scope).write("tone", f"text {walls.mark(scope)}")
+            walls.look()
+            memory.scope("work").write("plan", "text <<1>>")
+            found = set()
+            for what, said in walls.answers(memory, "work").items():
+                with contextlib.suppress(AssertionError):
+                    walls.check("work", what, said, walls.allowed["work"])
+                    continue
+                found.add(what)
+            assert found == {"texts", "files", "export", "blob"}
+            with pytest.raises(AssertionError, match="shows"):
+                walls.look()
+        finally:
+            walls.close()
