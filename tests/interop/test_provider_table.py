@@ -34,7 +34,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.opening import Unlock
 from ipfsmem.seal.signers import RawKeySigner
 from ipfsmem.sync.probe import Step, probe
-from ipfsmem.sync.provider import Block, Pin, Provider, lister, raw_reader, unsupported
+from ipfsmem.sync.provider import Block, Pin, Provider, Settling, lister, raw_reader, unsupported
 from tests.interop.kubo_lab import QUICK, Node
 from tests.interop.test_kubo import node, started  # noqa: F401
 from tests.interop.test_network_peers import go  # noqa: F401
@@ -101,6 +101,10 @@ class Parts:
 
     async def get_name(self, name: str) -> bytes | None:
         return await self._at("get_name", self.capabilities.names).get_name(name)
+
+    async def settle(self) -> list[str]:
+        at = self._at("put_name", True)
+        return await at.settle() if isinstance(at, Settling) else []
 
     async def close(self) -> None:
         for provider in {id(one): one for one in (self._base, *self._calls.values())}.values():
