@@ -48,17 +48,22 @@ class Channels:
         known = configuration.settings()
         specs = [one for one in each if isinstance(one, str)]
         return [
-            self._open(one, known.of_provider(one), specs, standing) if isinstance(one, str) else one
+            self._open(one, known.of_provider(one), specs, standing, len(each) > 1)
+            if isinstance(one, str)
+            else one
             for one in each
         ]
 
-    def _open(self, spec: str, settings: Mapping[str, Any], given: Sequence[str], standing: bool) -> Provider:
+    def _open(
+        self, spec: str, settings: Mapping[str, Any], given: Sequence[str], standing: bool, company: bool
+    ) -> Provider:
         for own in self._own:
             if own.spec == spec and own.settings == settings:
                 return own.provider
         try:
-            # A token belongs to one of them, so each is told of the others.
-            made = open_provider(spec, {**settings, "beside": lambda: self._beside(spec, given)})
+            # A token belongs to one of them, so each is told of the others; and who is not alone is not waited for long.
+            told = {"beside": lambda: self._beside(spec, given), "company": company}
+            made = open_provider(spec, {**settings, **told})
         except ConfigError as error:
             if not standing:
                 raise

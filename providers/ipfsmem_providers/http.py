@@ -115,7 +115,7 @@ class Http:
         auth: headers with credentials. Their values never appear in logs, errors or repr.
         secrets: more texts that must not appear.
         settings: common ones by name: `timing` (Timing), `retry` (Retry), `timeouts` (Timeouts), `per_minute`,
-            `progress` (called with "sent"/"received" and bytes).
+            `progress` (called with "sent"/"received" and bytes), `company` (other providers are used beside this one).
         per_minute: requests a minute that the service takes; a setting wins over it.
         lookup: name resolution for URLs from outside, for tests.
         """
@@ -128,7 +128,7 @@ class Http:
         rate = settings.get("per_minute") or per_minute
         self._limiter = RateLimiter(float(rate), timing=self.timing) if rate else None
         self._outages = Outages(self.timing)
-        self._silence = Silence(self.timing, settings.get("silence"))
+        self._silence = Silence(self.timing, settings.get("silence"), company=bool(settings.get("company")))
         self._auth = dict(auth or {})
         self.redact = Redactor(secrets)
         self.redact.add_headers(self._auth)
@@ -218,8 +218,9 @@ class Http:
             raise _Silent(self.redact(f"{self.service}: {target.host} took no connection a moment ago"))
         failures = 0
         while True:
-            wait = self._silence.allowed(self._timeouts.stall) if stall is None else stall
-            budget = Budget(self._timeouts, wait, total)
+            limits = self._timeouts
+            wait = self._silence.allowed(limits.stall, limits.little) if stall is None else stall
+            budget = Budget(limits, wait, total, counts=stall is None)
             outcome = await self._attempt(call, budget, what)
             if isinstance(outcome, Stream) or outcome.error.permanent or outcome.heard:
                 self._outages.answered(origin)
@@ -349,6 +350,8 @@ class Http:
                 response = await session.request(
                     call.method, url, headers=sent, data=outgoing.data, allow_redirects=False
                 )
+            if budget.counts:
+                self._silence.answered(*budget.idle, self._timeouts.little)
             problem = None
         except (aiohttp.ClientError, OSError) as error:
             problem = self.failed(error, url, budget)

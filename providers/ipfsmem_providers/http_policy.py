@@ -35,6 +35,8 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     stall: float = 60.0
     drip: int = 1024
     total: float | None = None  #: one attempt in all; None: as long as it makes progress
+    #: What is waited for anything of a provider that has used up its wait. An answer that takes longer counts as waiting.
+    little: float = 5.0
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,8 +67,6 @@ ONCE = Retry(attempts=1)
 REST = 60.0
 #: The same for one that took a request and fell silent: each try costs a whole wait, and a sync makes many calls.
 REST_AFTER_STALL = 300.0
-#: Seconds that are waited for anything of a provider that has used up its wait.
-LITTLE = 5.0
 
 
 class Outages:
@@ -106,23 +106,38 @@ class Outages:
 class Silence:
     """The one bound for all that a provider may cost while it is silent, over all its hosts: when one of them has used it
     up, the others get a little each, until they have been left alone for a while. `kept` is shared by the sessions of one provider.
+
+    With others beside it (`company`) answers that come late count too, for they need not be waited for: what the sick one
+    does not say, another does, and what it did not get goes there later. One that is alone may take its time.
     """
 
-    def __init__(self, timing: Timing, kept: dict[str, float] | None = None) -> None:
+    def __init__(
+        self, timing: Timing, kept: dict[str, float] | None = None, *, company: bool = False
+    ) -> None:
         self._timing = timing
         self._kept = kept if kept is not None else {}
+        self._company = company
 
-    def allowed(self, stall: float) -> float:
+    def allowed(self, stall: float, little: float = Timeouts().little) -> float:
         """Seconds without progress that may be waited now, of `stall` in all."""
         if self._kept.get("until", 0.0) <= self._timing.now():
             return stall
-        return max(min(LITTLE, stall), stall - self._kept.get("spent", 0.0))
+        return max(min(little, stall), stall - self._kept.get("spent", 0.0))
 
     def add(self, seconds: float) -> None:
         """So long was waited for nothing."""
         now = self._timing.now()
         spent = self._kept.get("spent", 0.0) if self._kept.get("until", 0.0) > now else 0.0
         self._kept["spent"], self._kept["until"] = spent + seconds, now + REST_AFTER_STALL
+
+    def answered(self, began: float, ended: float, little: float) -> None:
+        """An answer was waited for between these instants of one clock; what is waited for side by side counts once."""
+        if not self._company or ended - began <= little:
+            return
+        began = max(began, self._kept.get("counted", began))
+        if ended > began:
+            self._kept["counted"] = ended
+            self.add(ended - began)
 
 
 def retry_after(header: str | None, wall: float) -> float | None:

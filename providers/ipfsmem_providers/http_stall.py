@@ -21,7 +21,11 @@ Progress = Callable[[str, int], None]
 class Budget:
     """Seconds that may be spent waiting: `stall` until the next `drip` bytes have passed, and a deadline for all."""
 
-    def __init__(self, timeouts: Timeouts, stall: float | None, total: float | None) -> None:
+    def __init__(
+        self, timeouts: Timeouts, stall: float | None, total: float | None, *, counts: bool = False
+    ) -> None:
+        """`counts`: what is waited for here is no more than any answer takes, so long waits say something."""
+        self.counts = counts
         self._stall = stall if stall is not None else timeouts.stall
         self._drip = timeouts.drip
         self._left = self._stall
@@ -30,6 +34,8 @@ class Budget:
         self._deadline = None if total is None else asyncio.get_running_loop().time() + total
         self._running: asyncio.Timeout | None = None
         self._began = 0.0
+        #: When what was waited for last began to be waited for without a byte moving, and ended; by the loop's clock.
+        self.idle = (0.0, 0.0)
 
     @property
     def stalled(self) -> float:
@@ -66,7 +72,8 @@ class Budget:
     ) -> None:
         assert self._running is not None
         running, self._running = self._running, None
-        self._left = max(0.0, self._left - (asyncio.get_running_loop().time() - self._began))
+        self.idle = (self._began, asyncio.get_running_loop().time())
+        self._left = max(0.0, self._left - (self.idle[1] - self._began))
         await running.__aexit__(kind, error, trace)
 
 

@@ -124,7 +124,7 @@ class Blocks:
             try:
                 answer = await self._rpc.call(
                     "block/get", {"arg": str(cid), **how}, what="get a block", max_bytes=BLOCK_MAX,
-                    stall=self._patience + 30,
+                    stall=None if "offline" in how else self._patience + 30,
                 )  # fmt: skip
                 verify_block(cid, answer.body)
             except CommandFailed as error:

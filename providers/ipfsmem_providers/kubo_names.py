@@ -200,7 +200,7 @@ class Network:
         try:
             answer = await self._rpc.call(
                 "name/get", {"arg": name, **how}, what="get a name", max_bytes=ipns.MAX_RECORD,
-                stall=self._patience + 30,
+                stall=None if "offline" in how else self._patience + 30,
             )  # fmt: skip
             return ipns.verify_record(name, answer.body)
         except (ProviderError, FormatError, LimitError, SealError) as error:

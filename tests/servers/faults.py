@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 
@@ -16,6 +17,8 @@ class Faults:
     def __init__(self) -> None:
         self._waiting: list[tuple[str, re.Pattern[str], int, Fault]] = []
         self.hits = 0
+        self.delay = 0.0  #: seconds before each answer
+        self.cuts = False  #: the second half of each body never comes
 
     def answer(
         self, method: str, path: str, status: int, text: str = "", *, times: int = 1, kind: str = "application/json",
@@ -67,4 +70,19 @@ class Faults:
                     self._waiting[index] = (method, path, times - 1, fault)
                 self.hits += 1
                 return await fault(request)
-        return await handler(request)
+        if self.delay:
+            await asyncio.sleep(self.delay)
+        answer = await handler(request)
+        return await self._cut(request, answer) if self.cuts and isinstance(answer, web.Response) else answer
+
+    async def _cut(self, request: web.Request, answer: web.Response) -> web.StreamResponse:
+        body = answer.body if isinstance(answer.body, bytes) else b""
+        if len(body) < 2:
+            return answer
+        half = web.StreamResponse(status=answer.status, headers=answer.headers)
+        half.content_length = len(body)
+        await half.prepare(request)
+        await half.write(body[: len(body) // 2])
+        assert request.transport is not None
+        request.transport.abort()
+        return half

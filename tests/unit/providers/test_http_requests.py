@@ -643,7 +643,7 @@ def test_p4_one_that_accepts_and_never_answers_costs_one_wait(work: Clockwork) -
 
 
 def test_p4_a_second_host_of_a_silent_provider_gets_a_little() -> None:
-    from ipfsmem_providers.http_policy import LITTLE, REST_AFTER_STALL, Silence, Timing
+    from ipfsmem_providers.http_policy import REST_AFTER_STALL, Silence, Timing
 
     now = [1000.0]
     kept: dict[str, float] = {}
@@ -651,6 +651,6 @@ def test_p4_a_second_host_of_a_silent_provider_gets_a_little() -> None:
     silence, other = Silence(timing, kept), Silence(timing, kept)
     assert silence.allowed(60) == 60 and other.allowed(60) == 60
     silence.add(60)
-    assert other.allowed(60) == LITTLE and other.allowed(2) == 2
+    assert other.allowed(60) == Timeouts().little == 5 and other.allowed(2) == 2
     now[0] += REST_AFTER_STALL
     assert other.allowed(60) == 60

@@ -1,0 +1,186 @@
+"""Every provider that can run here with a server of its own, and the ways in which that server can fall ill."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.gateways import Gateways
+from ipfsmem_providers.http_policy import Retry, Timeouts
+from ipfsmem_providers.kubo import KuboProvider
+from ipfsmem_providers.peer import PeerProvider
+from ipfsmem_providers.pinning_service import PinningServiceProvider
+from ipfsmem_providers.routing import RoutingProvider
+
+from ipfsmem.http import blocks as serving
+from ipfsmem.http import psa
+from ipfsmem.sync.provider import Provider
+from ipfsmem.testing import SimCloud, SimProvider
+from tests.effort import THOROUGH
+from tests.servers.faults import Faults
+from tests.servers.kubo import FakeKubo
+from tests.servers.threaded import serve
+from tests.unit.providers.services_lab import account
+
+TOKEN = "a token of these tests"
+#: Numbers of production, a hundredth each: 60 s of silence, 5 s of a late answer.
+LIMITS = Timeouts(stall=0.6, little=0.05, connect=0.5)
+#: What one sick provider may cost a sync, in seconds of these: its one wait, what late answers add until they count for
+#: it, and the work of the sync itself on a slow machine.
+BOUND = 4.0
+KINDS = (
+    "directory", "peer", "kubo", "kubo-old", "pinata-car", "pinata-free", "pinata-legacy", "filebase-s3", "filebase-rpc",
+    "pinning_service", "gateway", "routing",
+)  # fmt: skip
+OVER_HTTP = tuple(kind for kind in KINDS if kind != "directory")
+
+
+class Bench:
+    """One provider's server; `open` opens the provider once more, as another device would."""
+
+    def __init__(
+        self,
+        kind: str,
+        faults: Faults,
+        make: Callable[[dict[str, Any]], Provider],
+        store: Provider | None = None,
+    ) -> None:
+        """`store`: what the server keeps things in, where the provider itself takes no uploads or no names."""
+        self.kind = kind
+        self.faults = faults
+        self._make = make
+        self._store = store
+
+    def filler(self) -> Provider:
+        """What fills the server: the provider, or the store behind it."""
+        return self._store or self.open()
+
+    def open(self, **more: Any) -> Provider:
+        """The provider once more."""
+        settings = {
+            "retry": Retry(attempts=2, first=0.01, most=0.02, patience=0.5),
+            "timeouts": LIMITS,
+            **more,
+        }
+        return self._make(settings)
+
+
+@contextlib.contextmanager
+def bench(kind: str, folder: Path) -> Iterator[Bench]:
+    """One of KINDS, well."""
+    faults = Faults()
+
+    def sickly(app: web.Application) -> web.Application:
+        app.middlewares.insert(0, faults.middleware)
+        return app
+
+    if kind == "directory":
+        yield Bench(kind, faults, lambda _: DirectoryProvider(folder, {"create": True}))
+    elif kind in ("peer", "gateway", "routing"):
+        store = DirectoryProvider(folder, {"create": True})
+        with serve(lambda: sickly(serving.app(store, token=TOKEN))) as url:
+            makers: dict[str, Callable[[dict[str, Any]], Provider]] = {
+                "peer": lambda settings: PeerProvider(url, {"peer_token": TOKEN, **settings}),
+                "gateway": lambda settings: Gateways(url, settings),
+                "routing": lambda settings: RoutingProvider(url, settings),
+            }
+            yield Bench(kind, faults, makers[kind], None if kind == "peer" else store)
+    elif kind in ("kubo", "kubo-old"):
+        kubo = FakeKubo("0.43.1" if kind == "kubo" else "0.30.0")
+        with serve(kubo.app) as url:
+            yield Bench(
+                kind, kubo.faults, lambda settings: KuboProvider(url, {"kubo_patience": "1", **settings})
+            )
+    elif kind == "pinning_service":
+        behind = SimProvider(SimCloud())
+        with serve(lambda: sickly(psa.app(behind, token=TOKEN))) as url:
+            given = {"pinning_service_token": TOKEN, "pinning_service_patience": "0"}
+            yield Bench(
+                kind, faults, lambda settings: PinningServiceProvider(url, {**given, **settings}), behind
+            )
+    else:
+        with account(kind) as at:
+            yield Bench(kind, at.server.faults, lambda settings: at.open(**settings))
+
+
+# -- illnesses ---------------------------------------------------------------------------------------------------------
+
+
+def never(faults: Faults) -> None:
+    """Takes every request and says nothing."""
+
+    async def fault(_: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    faults.add("*", ".*", fault, times=-1)
+
+
+def late(faults: Faults) -> None:
+    """Answers everything rightly, and each time only just before nobody waits any more: 50 s in production."""
+    faults.delay = 0.5
+
+
+def page(faults: Faults) -> None:
+    """200 and a page of a proxy, whatever is asked."""
+    faults.answer(
+        "*", ".*", 200, "<html><title>503 Service Unavailable</title></html>", times=-1, kind="text/html"
+    )
+
+
+def nothing(faults: Faults) -> None:
+    """200 and an empty body."""
+    faults.answer("*", ".*", 200, "", times=-1, kind="application/octet-stream")
+
+
+def cut(faults: Faults) -> None:
+    """Half of each body, then the connection breaks."""
+    faults.cuts = True
+
+
+def broken(faults: Faults) -> None:
+    """500, always."""
+    faults.answer("*", ".*", 500, '{"error":{"reason":"INTERNAL_ERROR"}}', times=-1)
+
+
+def busy_in_seconds(faults: Faults) -> None:
+    """429 with a number of seconds that nobody waits for."""
+    faults.answer("*", ".*", 429, "", times=-1, Retry_After="3600")
+
+
+def busy_until(faults: Faults) -> None:
+    """429 with a date, by a clock that is five hours ahead."""
+    when = format_datetime(datetime.now(UTC) + timedelta(hours=5), usegmt=True)
+    faults.answer("*", ".*", 429, "", times=-1, Retry_After=when)
+
+
+def busy_until_yesterday(faults: Faults) -> None:
+    """429 with a date, by a clock that is five hours behind: not later than at once."""
+    when = format_datetime(datetime.now(UTC) - timedelta(hours=5), usegmt=True)
+    faults.answer("*", ".*", 429, "", times=-1, Retry_After=when)
+
+
+def closed(faults: Faults) -> None:
+    """The account is gone: 403 to everything."""
+    faults.answer("*", ".*", 403, '{"error":{"reason":"ACCOUNT_CLOSED"}}', times=-1)
+
+
+ILLNESSES: tuple[Callable[[Faults], None], ...] = (
+    never, late, page, nothing, cut, broken, busy_in_seconds, busy_until, busy_until_yesterday, closed,
+)  # fmt: skip
+
+#: Each illness at each provider over HTTP; in a short run a quarter of the pairs, in which each provider and each illness
+#: comes up.
+PAIRS = [
+    (kind, illness)
+    for row, kind in enumerate(OVER_HTTP)
+    for column, illness in enumerate(ILLNESSES)
+    if THOROUGH or (row + column) % 4 == 0
+]

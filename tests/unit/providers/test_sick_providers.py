@@ -1,0 +1,178 @@
+"""Each illness at each provider (findings P1, P2, P4): every call ends in time, with the truth or with an error of ours;
+a sync with another provider beside it serves that one fully, and costs no more than the bound.
+
+Which clock is asked: that of this machine. The numbers are a hundredth of production's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from ipfsmem_providers.directory import DirectoryProvider
+
+from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.content.tree import build_tree
+from ipfsmem.content.verify import verify_block
+from ipfsmem.errors import ProviderError
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.sync import ipns
+from ipfsmem.sync.provider import Block, Provider
+from ipfsmem.sync.report import SyncReport
+from tests.servers.faults import Faults
+from tests.unit.providers.sick_lab import BOUND, PAIRS, bench, late
+
+TREE = build_tree({"a.md": b"one", "sub/b.md": b"two" * 300})
+SEED = b"\x07" * 32
+NAME = ipns_name(ed25519_public(SEED))
+RECORD = ipns.make_record(SEED, f"/ipfs/{TREE.cid}", 3, 2_500_000_000_000_000_000)
+UNLOCK = Unlock(RawKeySigner(bytes(31) + b"\x23"))
+
+
+PARAMETERS = pytest.mark.parametrize(
+    ("kind", "illness"), PAIRS, ids=[f"{kind}-{ill.__name__}" for kind, ill in PAIRS]
+)
+
+
+async def _all(blocks: AsyncIterator[Block]) -> list[Block]:
+    return [block async for block in blocks]
+
+
+def _right(blocks: Iterable[Block]) -> bool:
+    for cid, data in blocks:
+        verify_block(cid, data)
+    return True
+
+
+@PARAMETERS
+def test_each_call_ends_with_the_truth_or_with_an_error_of_ours(
+    kind: str, illness: Callable[[Faults], None], tmp_path: Path
+) -> None:
+    with bench(kind, tmp_path) as at:
+
+        async def before() -> CID:
+            well = at.filler()
+            root = await well.put_car(TREE.cid, TREE.blocks, name="n")
+            if well.capabilities.names:
+                await well.put_name(NAME, RECORD)
+            if well.capabilities.pin:
+                await well.pin(root, "n")
+            await well.close()
+            return root
+
+        root = asyncio.run(before())
+        illness(at.faults)
+        cids = [cid for cid, _ in TREE.blocks]
+        other = build_tree({"c.md": b"three"})
+
+        async def ask() -> None:
+            sick = at.open()
+            can = sick.capabilities
+            calls: list[tuple[bool, Callable[[], Coroutine[Any, Any, Any]], Callable[[Any], bool]]] = [
+                (can.has, lambda: sick.has(cids), lambda got: got <= set(cids)),
+                (can.blocks, lambda: sick.get_blocks([root, *cids]), lambda got: _right(got.items())),
+                (can.dag, lambda: _all(sick.get_dag(root)), _right),
+                (can.list, lambda: sick.pins("n"), lambda got: {pin.cid for pin in got} <= {root}),
+                (can.names, lambda: sick.get_name(NAME), lambda got: got in (None, RECORD)),
+                (can.put, lambda: sick.put_car(other.cid, other.blocks, name="n"), lambda got: got != root),
+                (can.pin, lambda: sick.pin(root, "n"), lambda got: got.cid == root),
+            ]  # fmt: skip
+            for call, true in ((call, true) for able, call, true in calls if able):
+                try:
+                    got = await asyncio.wait_for(call(), 3 * BOUND)
+                except ProviderError as error:
+                    assert illness is not late or not error.permanent
+                else:
+                    assert true(got)
+            await sick.close()
+
+        asyncio.run(ask())
+
+
+def _memory(home: Path, providers: list[Provider], **more: Any) -> Memory:
+    return Memory.load(
+        "m", "encrypted-ipfs", provider=providers, unlock=UNLOCK, unprotected_keys=True, home=home, **more
+    )
+
+
+@PARAMETERS
+def test_p4_another_provider_beside_a_sick_one_is_served_fully(
+    kind: str, illness: Callable[[Faults], None], tmp_path: Path
+) -> None:
+    """It fell ill between two syncs. What is new is at the other one, whole, and the sync has ended in time."""
+    with bench(kind, tmp_path / "sick") as at:
+        (tmp_path / "stick").mkdir()
+
+        def both() -> list[Provider]:
+            return [at.open(company=True, silence={}), DirectoryProvider(tmp_path / "stick")]
+
+        with _memory(tmp_path / "one", both(), create=True) as one:
+            one.write("note", "text")
+            asyncio.run(one.sync())
+            illness(at.faults)
+            one.write("note", "new text")
+        with _memory(tmp_path / "one", both()) as one:
+            began = time.monotonic()
+            report: SyncReport = asyncio.run(one.sync())
+            took = time.monotonic() - began
+        with _memory(tmp_path / "two", [DirectoryProvider(tmp_path / "stick")]) as two:
+            assert two.read("note").file.body == "new text"  # type: ignore[union-attr]
+    assert report.root is not None and report.published
+    assert took < BOUND, f"{took:.1f} s"
+
+
+def _v3(number: int, empty: bool) -> str:
+    row = {"id": "1", "cid": str(TREE.cid), "name": "n", "created_at": "2026-11-01T00:00:00Z"}
+    return json.dumps({"data": {"files": [] if empty else [row], "next_page_token": f"token {number}"}})
+
+
+def _legacy(_: int, empty: bool) -> str:
+    row = {"ipfs_pin_hash": str(TREE.cid), "date_pinned": "2026-11-01T00:00:00Z", "metadata": {"name": "n"}}
+    return json.dumps({"count": 10**9, "rows": [] if empty else [row] * 1000})
+
+
+def _s3(number: int, empty: bool) -> str:
+    row = f"<Contents><Key>ipfsmem/n/{TREE.cid}.car</Key><Size>5</Size></Contents>"
+    token = f"<NextContinuationToken>{number}</NextContinuationToken>"
+    return (
+        f"<ListBucketResult><IsTruncated>true</IsTruncated>{token}{'' if empty else row}</ListBucketResult>"
+    )
+
+
+def _psa(number: int, empty: bool) -> str:
+    row = {
+        "requestid": "r", "status": "pinned", "created": f"2026-11-01T00:00:{number % 60:02}Z",
+        "pin": {"cid": str(TREE.cid), "name": "n"}, "delegates": ["/ip4/127.0.0.1/tcp/9"],
+    }  # fmt: skip
+    return json.dumps({"count": 10**9, "results": [] if empty else [row]})
+
+
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "page"),
+    [("pinata-car", _v3), ("pinata-legacy", _legacy), ("filebase-s3", _s3), ("filebase-rpc", _psa), ("pinning_service", _psa)],
+)  # fmt: skip
+def test_a_listing_that_never_ends_is_left_after_a_few_pages(
+    kind: str, page: Callable[[int, bool], str], empty: bool, tmp_path: Path
+) -> None:
+    """The same entries again under a cursor that is new each time, or pages without any: at the pace that a plan allows,
+    a thousand of them are a quarter of an hour."""
+    with bench(kind, tmp_path) as at:
+        asked = [0]
+
+        async def fault(_: web.Request) -> web.StreamResponse:
+            asked[0] += 1
+            return web.Response(text=page(asked[0], empty), content_type="application/json")
+
+        at.faults.add("GET", ".*", fault, times=-1)
+        assert len(asyncio.run(at.open().pins("n"))) == (0 if empty else 1)
+    assert asked[0] <= 4
