@@ -226,10 +226,11 @@ class Checker:
             await self._ask(blocks)
 
     async def _look_at_missing(self, lost: Iterable[CID]) -> None:
-        """What was missing last time and still lives, and what is not here."""
+        """What was missing last time and still lives, and what is not here. What was found missing by reading is read: who
+        lost it may go on saying that it has it."""
         if self._known.missing:
             live = {*self.live.structure, *self.live.objects}
-            await self._ask(cid for cid in map(_of_hex, self._known.missing) if cid in live)
+            await self._read([cid for cid in map(_of_hex, self._known.missing) if cid in live])
         await self._ask(lost)
 
     async def _look_at_new(self) -> None:

@@ -1,0 +1,247 @@
+"""Presence as a law (format section 7): whatever is taken away from any provider at any time, devices that have it bring it
+back, and until then they say what is missing.
+
+A case is up to three providers of any kind, two devices with a clock of their own making, and a plan: blocks, pins and names
+taken away, texts written, hours and days that pass. After each sync what is gone must be named by that device once it is
+due: at a provider that lists what it stores at once, structure within a day, everything within seven days of daily syncs.
+In the end, after those days and the repair's, a new device restores everything from each provider that can be checked; one
+that cannot is named as such, and one that lost the same block again and again is left to a person who has it repaired.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.memory import Memory
+from ipfsmem.sync.live import live_set
+from ipfsmem.sync.presence import load
+from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
+from tests.device_lab import NAMESPACE, ROOT, Lab, no_chance_in_boxes, texts
+from tests.effort import cases
+
+#: What a provider can do. `liar` says that it has everything; `service` takes whole trees only; the last two tell nothing.
+KINDS = {
+    "listed": replace(FULL, listing=True),
+    "has": FULL,
+    "liar": FULL,
+    "service": replace(FULL, names=False, has=False, partial_car=False, dag=False),
+    "listed service": replace(FULL, names=False, has=False, partial_car=False, listing=True),
+    "says only": replace(FULL, raw=False),
+    "silent": replace(FULL, raw=False, has=False, partial_car=False),
+}
+UNCHECKED = ("says only", "silent")
+HOUR = 3600
+DAY = 24 * HOUR
+#: Days after the last loss: a round of reading, and what a repair takes where trees are sent whole, or half of one a day.
+LATEST = 7 + 4
+Plan = list[tuple[str, int]]
+
+
+class Place:
+    """One provider, and what was taken away there when."""
+
+    def __init__(self, number: int, kind: str) -> None:
+        self.name, self.kind = f"p{number}", kind
+        self.cloud = SimCloud()
+        self.lost: dict[CID, int] = {}
+
+    def gone(self, live: list[CID]) -> list[CID]:
+        return [cid for cid in live if cid not in self.cloud.blocks]
+
+
+class Presence:
+    def __init__(self, folder: Path, kinds: list[str]) -> None:
+        self.lab = Lab(folder)
+        self.places = [Place(number, kind) for number, kind in enumerate(kinds)]
+        self.count = 0
+        self.devices: dict[str, Memory] = {}
+        #: Since when a device has synced at least once a day, and when it did last.
+        self.steady: dict[str, int] = {}
+        self.last: dict[str, int] = {}
+        self.done: Counter[str] = Counter()
+        a = Memory.create(
+            NAMESPACE, "encrypted-ipfs", provider=self.open("a"), unlock=ROOT, recovery=False, unprotected_keys=True,
+            home=self.lab.home("a"), label="a", world=self.lab.world("a"),
+        )  # fmt: skip
+        self.devices["a"] = a
+        for number in range(12):
+            a.write(f"first{number}", f"text {number} of the beginning")
+        self.sync("a")
+        self.devices["b"] = self.restore("b", self.open("b"))
+        for name in "bab":
+            self.sync(name)
+
+    def open(self, name: str, places: list[Place] | None = None) -> list[SimProvider]:
+        opened = []
+        for place in self.places if places is None else places:
+            provider = SimProvider(
+                place.cloud, name=place.name, clock=self.lab.clock, capabilities=KINDS[place.kind]
+            )
+            provider.faults.has = "all" if place.kind == "liar" else "truth"
+            opened.append(provider)
+        return opened
+
+    def restore(self, name: str, providers: list[SimProvider]) -> Memory:
+        memory = asyncio.run(
+            Memory.recover(
+                NAMESPACE, provider=list(providers), unlock=ROOT, unprotected_keys=True, home=self.lab.home(name),
+                label=name, world=self.lab.world(name),
+            )
+        )  # fmt: skip
+        memory._root = None
+        return memory
+
+    # -- what happens --------------------------------------------------------------------------------------------------
+
+    def sync(self, name: str) -> None:
+        now = self.lab.clock.ms // 1000
+        if name not in self.last or now - self.last[name] > DAY:
+            self.steady[name] = now
+        self.last[name] = now
+        memory = self.devices[name]
+        report = asyncio.run(memory.sync())
+        self.done["syncs"] += 1
+        self.done["repaired"] += any(notice.kind == "repaired" for notice in report.notices)
+        rows = {row.provider: row for row in memory.status().presence}
+        live = self.live(memory)
+        structure = set(live[0])
+        for place in self.places:
+            row = rows[place.name]
+            if place.kind in UNCHECKED:
+                assert row.state == "unchecked" and "cannot be checked" in row.text
+                continue
+            named = set(load(memory.replica, place.name).missing)
+            for cid in place.gone([*live[0], *live[1]]):
+                since = max(place.lost.get(cid, 0), self.steady[name])
+                can = KINDS[place.kind]
+                # Where each block is a request of its own, a listing that shrank has structure read, and the rest in its turn.
+                listed = can.listing and (can.has or cid in structure)
+                due = listed or now - since >= (DAY if cid in structure else 7 * DAY)
+                if due:
+                    self.done["named"] += 1
+                    assert cid.encode().hex() in named, (
+                        f"{name} does not say that {cid} is missing at {place.name}, {place.kind}, "
+                        f"{now - since} s, {'structure' if cid in structure else 'object'}"
+                    )
+                    assert row.missing and row.state in ("missing", "waiting", "stopped")
+                    assert row.state == "waiting" or report.exit_code == 44
+            assert not named or row.state != "ok"
+
+    def live(self, memory: Memory) -> tuple[list[CID], list[CID]]:
+        root = memory.status().root
+        assert root is not None
+        found = live_set(memory.replica.db, parse_cid(root))
+        return found.structure, found.objects
+
+    def lose_blocks(self, random: Random) -> None:
+        """Some, any, of what lives; or all there is."""
+        place = random.choice(self.places)
+        structure, objects = self.live(self.devices[random.choice("ab")])
+        here = [cid for cid in random.choice((structure, objects, list(place.cloud.blocks))) if cid in place.cloud.blocks]
+        count = random.choice((1, 1, 2, 5, len(here)))
+        for cid in random.sample(here, min(count, len(here))):
+            del place.cloud.blocks[cid]
+            place.lost[cid] = self.lab.clock.ms // 1000
+
+    def lose_pins(self, random: Random) -> None:
+        cloud = random.choice(self.places).cloud
+        cloud.pins = [pin for pin in cloud.pins if random.random() < 0.5]
+
+    def lose_names(self, random: Random) -> None:
+        cloud = random.choice(self.places).cloud
+        cloud.names = {name: records for name, records in cloud.names.items() if random.random() < 0.5}
+
+    def collect(self, random: Random) -> None:
+        """It keeps what pins reach, and nothing else."""
+        place = random.choice(self.places)
+        before = set(place.cloud.blocks)
+        place.cloud.collect()
+        for cid in before - place.cloud.blocks.keys():
+            place.lost[cid] = self.lab.clock.ms // 1000
+
+    def write(self, random: Random) -> None:
+        self.count += 1
+        self.devices[random.choice("ab")].write(f"k{random.randrange(20)}", f"text {self.count} of the plan")
+
+    def sync_one(self, random: Random) -> None:
+        self.sync(random.choice("ab"))
+
+    def hours(self, random: Random) -> None:
+        self.lab.clock.advance(random.randrange(1, 20) * HOUR)
+
+    def day(self, random: Random) -> None:
+        """A day on which everybody syncs, in any order."""
+        self.lab.clock.advance(DAY)
+        for name in random.sample("ab", 2):
+            self.sync(name)
+
+    def week(self, random: Random) -> None:
+        self.lab.clock.advance(7 * DAY)
+
+    def run(self, plan: Plan) -> None:
+        for action, seed in plan:
+            self.done[action] += 1
+            getattr(self, action)(Random(seed))
+
+    # -- what must hold in the end -----------------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """After the days that it may take, each provider gives everything to a new device: by the syncs of one of them."""
+        alone = "ab"[self.count % 2]
+        for _ in range(LATEST):
+            self.lab.clock.advance(DAY)
+            self.sync(alone)
+        for name in "ab":
+            self.sync(name)
+        a, b = self.devices[alone], self.devices["b" if alone == "a" else "a"]
+        wanted = texts(a)
+        assert texts(b) == wanted
+        for place in self.places:
+            if place.kind in UNCHECKED:
+                continue
+            if any(row.state == "stopped" for row in a.status().presence if row.provider == place.name):
+                self.done["by hand"] += 1
+                asyncio.run(a.check_providers(repair=True))
+            assert not place.gone([cid for part in self.live(a) for cid in part]), (place.name, place.kind)
+            new = self.restore(f"new {place.name}", self.open("new", [place]))
+            assert new.restored is not None and new.restored.exit_code == 0
+            assert texts(new) == wanted, (place.name, place.kind)
+            new.close()
+            self.done["restored"] += 1
+
+    def close(self) -> None:
+        for memory in self.devices.values():
+            memory.close()
+
+
+ACTIONS = ("lose_blocks", "lose_blocks", "lose_pins", "lose_names", "collect", "write", "sync_one", "hours", "day", "week")
+PLANS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 2**32)), min_size=1, max_size=14)
+PLACES = st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=3)
+
+
+def hold(kinds: list[str], plan: Plan) -> Counter[str]:
+    with tempfile.TemporaryDirectory() as folder, no_chance_in_boxes():
+        world = Presence(Path(folder), kinds)
+        try:
+            world.run(plan)
+            world.end()
+        finally:
+            world.close()
+        return world.done
+
+
+@settings(max_examples=cases(8, 400))
+@given(PLACES, PLANS)
+def test_what_is_taken_away_is_named_in_time_and_comes_back(kinds: list[str], plan: Plan) -> None:
+    hold(kinds, plan)
