@@ -121,7 +121,11 @@ def test_command(here: Here, spec: str) -> None:
 
 @ours("check", short_help="Is everything that lives still there?")
 @click.option("--repair", is_flag=True, help="Send again what is missing there and is here.")
-@click.option("--full", is_flag=True, help="Read every block, instead of asking for it.")
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Read every block, instead of asking for it, and of the older roots that are kept.",
+)
 def check_command(here: Here, repair: bool, full: bool) -> None:
     """Check at each provider that everything which a new device would need is there: every block asked for, and what the
     rest is found by read; with --full all of it read, which takes as long as fetching the memory.

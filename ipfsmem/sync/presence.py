@@ -16,6 +16,7 @@ import msgspec
 
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, DAG_PB, parse_cid, raw_cid
+from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.verify import verify_block
@@ -152,9 +153,9 @@ class Checker:
             self._live = msgspec.structs.replace(found, objects=[*found.objects, *lost])
         return self._live
 
-    async def look(self, *, every: bool = False, read_all: bool = False) -> bool:
+    async def look(self, *, every: bool = False, read_all: bool = False, older: Collection[CID] = ()) -> bool:
         """Look at what is due now; whether anything was. `every` asks for all blocks and reads structure, `read_all`
-        reads all. Raises ProviderError when the provider cannot say.
+        reads all, and `older` roots too. Raises ProviderError when the provider cannot say.
         """
         known, now = self._known, self._replica.world.now()
         listing = await self._listing()
@@ -179,6 +180,7 @@ class Checker:
             await self._look_at_all(read_all=read_all)
         elif fresh:
             await self._look_at_new()
+        await self._read_trees(older)
         if (structure_due or every) and not read_all:
             await self._read_structure()
         if structure_due or every or first:
@@ -189,7 +191,7 @@ class Checker:
             await self._read_part(now)
         if read_all:
             known.structure_at = known.objects_at = known.round_at = now
-        known.at, known.total = now, self._count()
+        known.at, known.total = now, max(self._count(), self.seen)
         if len(self._absent) <= _NAMED:  # what is missing is asked for again by its name
             known.root, known.rings = str(self._root), rings
         return True
@@ -248,6 +250,25 @@ class Checker:
         else:
             structure = self._ordered(new - objects)[:_FEW] if self._answered == self._root else []
             await self._read([*structure, *self._ordered(objects)[:_FEW]])
+
+    async def _read_trees(self, roots: Collection[CID]) -> None:
+        """Read the trees of roots that are kept there, from the root down, by what is read: this device need not have them."""
+        level = list(dict.fromkeys(roots)) if self._raw is not None else []
+        seen = set(level)
+        while level:
+            below: dict[CID, None] = {}
+            for start in range(0, len(level), _BATCH):
+                part = level[start : start + _BATCH]
+                self._progress(f"reading {self._provider.name}", len(seen) - len(level) + start, len(seen))
+                asked = [cid for cid in part if cid not in self._present]
+                found = await self._stored(asked)
+                self._note([cid for cid in asked if cid not in found], found)
+                for cid in part:
+                    data = found.get(cid) or self._replica.db.block(cid.digest)
+                    if data is not None and cid.codec == DAG_PB:
+                        below.update((link.cid, None) for link in decode_node(data).links)
+            level = [cid for cid in below if cid not in seen]
+            seen.update(level)
 
     def _objects_among(self, blocks: Collection[CID]) -> set[CID]:
         """Those of these blocks that are texts or segments; without walking the whole tree."""

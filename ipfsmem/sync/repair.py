@@ -8,7 +8,7 @@ can be had nowhere raises MissingError, so that nothing is named that nobody cou
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 
 from ipfsmem.content.cid import CID, parse_cid
@@ -51,10 +51,11 @@ async def keep_present(
     read_all: bool = False,
     mend: bool = True,
     by_hand: bool = False,
+    older: Collection[CID] = (),
 ) -> Presence:
     """Look at what is due of one provider, send again what is missing, remember and report it.
 
-    `every`, `read_all`: see Checker. `by_hand`: a person asked, so what went missing twice is sent all the same. Raises
+    `every`, `read_all`, `older`: see Checker. `by_hand`: a person asked, so what went missing twice is sent all the same. Raises
     ProviderError when it cannot say, MissingError when structure is neither there nor here.
     """
     replica = run.replica
@@ -64,7 +65,7 @@ async def keep_present(
     before = copy(known)
     served = run.fetcher.served.get(provider.name, ())
     checker = Checker(replica, provider, root, answered, _rings(run), known, run.progress, served)
-    looked = await checker.look(every=every, read_all=read_all)
+    looked = await checker.look(every=every, read_all=read_all, older=older)
     sent = 0
     missing = checker.missing
     if looked and mend and provider.capabilities.put:
@@ -102,13 +103,21 @@ async def check_one(run: Run, provider: Provider, root: CID | None, *, repair: b
     ).fetchone()
     answered = parse_cid(row[0]) if row is not None else root
     try:
+        older = await _kept_there(run, provider, answered) if full else []
         return await keep_present(
-            run, provider, root, answered, every=True, read_all=full, mend=repair, by_hand=repair
+            run, provider, root, answered, every=True, read_all=full, mend=repair, by_hand=repair, older=older
         )
     except MissingError:
         return described(run.replica, provider)
     except ProviderError as error:
         return Presence(provider.name, "unchecked", text=str(error))
+
+
+async def _kept_there(run: Run, provider: Provider, newest: CID) -> list[CID]:
+    """The other roots in a provider's list: what it keeps of the past."""
+    if not provider.capabilities.list:
+        return []
+    return [pin.cid for pin in await provider.pins(pin_name(run.anchor)) if pin.cid != newest]
 
 
 def _rings(run: Run) -> list[CID]:
@@ -175,6 +184,10 @@ async def _send_again(
 ) -> int:
     """Send what is here of `missing`; how many blocks are there by that."""
     replica = run.replica
+    if not provider.capabilities.partial_car:
+        # Only whole trees are taken, and of these the newest: what older roots lack stays named.
+        live = {*checker.live.structure, *checker.live.objects}
+        missing = [cid for cid in missing if cid in live]
     here = blocks_here(replica.db, [cid.digest for cid in missing])
     wanted = [cid for cid in missing if cid.digest in here]
     if _sent_too_often(run, provider, wanted):

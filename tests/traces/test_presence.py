@@ -415,6 +415,30 @@ def test_a_repair_sends_no_more_a_day_than_the_live_tree_has(lab: Lab) -> None:
     assert lab.sync(a).bytes_sent > 0
 
 
+@pytest.mark.parametrize("name", ["a", "c"])
+def test_a_full_check_reads_older_roots_that_are_kept_too(lab: Lab, name: str) -> None:
+    """By what is read there: a device that came later holds nothing of the past, and can say what is missing of it."""
+    a, _ = two(lab, 3)
+    before = newest(a)
+    delete(a, "k1")
+    lab.sync(a)
+    old, new = live_set(a.replica.db, before), live_set(a.replica.db, newest(a))
+    assert before in {pin.cid for pin in lab.cloud.pins}
+    (lost,) = set(old.objects) - set(new.objects)
+    device = a if name == "a" else lab.restore("late")
+    del lab.cloud.blocks[lost]
+    (found,) = asyncio.run(device.check_providers())
+    assert found.state == "ok"
+    (found,) = asyncio.run(device.check_providers(full=True))
+    assert (found.state, found.missing, found.shown) == ("missing", 1, [str(lost)])
+    (found,) = asyncio.run(device.check_providers(full=True, repair=True))
+    if name == "a":
+        assert (found.state, found.sent) == ("ok", 1) and lost in lab.cloud.blocks
+    else:
+        assert (found.state, found.missing) == ("missing", 1)
+        assert lab.sync(device).exit_code == 0  # nothing that lives is missing
+
+
 def test_a_provider_that_can_neither_list_nor_read_is_named_as_such(tmp_path: Path) -> None:
     with lab_in(tmp_path) as lab:
         lab.providers["a"] = SimProvider(lab.cloud, clock=lab.clock, capabilities=replace(FULL, raw=False))
