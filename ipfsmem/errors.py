@@ -177,7 +177,10 @@ class WrongWalletError(SealError):
     """This wallet does not own this memory"""
 
     exit_code = 24
-    hint = "Unlock with the wallet that made the memory, or with its recovery words: ipfsmem recover."
+    hint = (
+        "Use the wallet that made the memory, or its recovery words: where the memory is, ipfsmem keys unlock --words; where "
+        "it is not, ipfsmem recover."
+    )
 
 
 class SignatureError(SealError):

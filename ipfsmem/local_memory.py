@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -49,7 +49,7 @@ from ipfsmem.storage.forgetting import erase
 from ipfsmem.storage.import_map import assign
 from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.late import late_values
-from ipfsmem.storage.memories import Listed, Memories
+from ipfsmem.storage.memories import Listed, Memories, NotHereError
 from ipfsmem.storage.readings import Reading, Seen, Unsettled, place_of
 from ipfsmem.storage.scopes import Restored, Scope, Scopes
 from ipfsmem.storage.stacks import Stack
@@ -58,6 +58,7 @@ from ipfsmem.storage.working_copies import PLAIN_MODES, FolderFacts, WorkingCopi
 from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.forwarding import waiting, words_of_move
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
+from ipfsmem.sync.join import LACKING
 from ipfsmem.sync.names import oldest_put, what_is_forgotten
 from ipfsmem.sync.presence import Presence, described
 from ipfsmem.sync.provider import Provider
@@ -522,12 +523,24 @@ class LocalMemory:
         if root is not None:
             return read_past(self._memories, key, root)
         self._take(key)
-        return self._own_stack().read(key)
+        with self._asks_for_what_is_not_here():
+            return self._own_stack().read(key)
 
     def read_conflict(self, key: str, file: str) -> Reading:
         """A conflict copy of a memory."""
         self._take(key)
-        return self._memories.read_conflict(key, file)
+        with self._asks_for_what_is_not_here():
+            return self._memories.read_conflict(key, file)
+
+    @contextlib.contextmanager
+    def _asks_for_what_is_not_here(self) -> Iterator[None]:
+        """A text that turns out not to be here, since the disk lost it perhaps, is asked for by the next sync."""
+        try:
+            yield
+        except NotHereError:
+            with contextlib.suppress(StorageError), self.replica.transaction():
+                self.replica.db.set_meta(LACKING, b"1")
+            raise
 
     def list(self) -> list_[Listed]:
         """All memories, ordered by key, headers only."""
@@ -762,7 +775,7 @@ class LocalMemory:
                     "what has several scopes cannot be put into one"
                     if len(parts) > 1
                     else "into one scope, nothing is left to map",
-                    hint="Leave the scope out (--scope, IPFSMEM_SCOPE), and say where each goes: --map THEIRS=OURS.",
+                    hint="Leave the scope out (--scope, IPFSMEM_SCOPE), and say where each goes: --map THEIRS=OURS (in Python: maps=).",
                 )
             maps = {"": self._memories.scope}
         with self.replica.reading():
@@ -828,7 +841,11 @@ class LocalMemory:
 
     def doctor(self) -> list_[Finding]:
         """Look at everything on this device and say what is wrong and what to do."""
-        return examine(self.replica, self._memories, passphrase_protected(self.replica.folder))
+        found = examine(self.replica, self._memories, passphrase_protected(self.replica.folder))
+        if any(finding.code == "not-fetched" for finding in found):
+            with self.replica.transaction():
+                self.replica.db.set_meta(LACKING, b"1")
+        return found
 
     def trust_clock(self) -> int:
         """Date new writes by this machine's clock again, though this device once wrote far in its future; by how many

@@ -60,3 +60,71 @@ def _has_doc(node: ast.AST) -> bool:
     return isinstance(
         node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     ) and isinstance(ast.get_docstring(node), str)
+
+
+class Hint(NamedTuple):
+    """A hint as it stands in the source, what is filled in as VALUE."""
+
+    where: str
+    text: str
+
+
+def hints() -> list[Hint]:
+    """Every text that is given to an error (or a finding of `doctor`) as its hint, each text once.
+
+    Found are `hint=` in calls, the attribute `hint`, what is assigned to `error.hint`, the fourth field of a `Finding`, and
+    module constants whose name says HINT or that any of these names.
+    """
+    found: dict[str, str] = {}
+    for path in sorted([*(ROOT / "ipfsmem").rglob("*.py"), *(ROOT / "providers").rglob("*.py")]):
+        tree = ast.parse(path.read_text("utf-8"))
+        constants = {
+            target.id: node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(tree):
+            for given in _given(node):
+                for text in _said(given, constants):
+                    if text.strip(" .;") not in ("", FILLED):
+                        found.setdefault(text, f"{path.relative_to(ROOT)}:{given.lineno}")
+    return [Hint(where, text) for text, where in found.items()]
+
+
+def _given(node: ast.AST) -> Iterator[ast.expr]:
+    """Expressions that become a hint."""
+    if isinstance(node, ast.Call):
+        yield from (keyword.value for keyword in node.keywords if keyword.arg == "hint")
+        if isinstance(node.func, ast.Name) and node.func.id == "Finding" and len(node.args) > 3:
+            yield node.args[3]
+    elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in targets:
+            name = getattr(target, "attr", getattr(target, "id", ""))
+            if name == "hint" or "HINT" in name:
+                yield node.value
+
+
+def _said(given: ast.expr, constants: dict[str, ast.expr]) -> Iterator[str]:
+    """The texts that an expression can be."""
+    if isinstance(given, ast.Constant) and isinstance(given.value, str):
+        yield given.value
+    elif isinstance(given, ast.JoinedStr):
+        yield "".join(str(v.value) if isinstance(v, ast.Constant) else FILLED for v in given.values)
+    elif isinstance(given, ast.IfExp):
+        yield from _said(given.body, constants)
+        yield from _said(given.orelse, constants)
+    elif isinstance(given, ast.BoolOp):
+        for value in given.values:
+            yield from _said(value, constants)
+    elif isinstance(given, ast.Name) and given.id in constants:
+        yield from _said(constants[given.id], constants)
+    elif isinstance(given, ast.Dict):
+        for value in given.values:
+            yield from _said(value, constants)
+    elif isinstance(given, ast.Subscript | ast.Attribute):
+        yield from _said(given.value, constants)
+    elif isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute):
+        yield from _said(given.func.value, constants)

@@ -50,7 +50,7 @@ def assign(
             if len(taken) > 1
             else f"there is a scope {first} here already, and what is imported has one of this name: is it the same?",
             hint=f"Put it together with: --map {first}={first}. Keep it apart with: --map {first}={_free(first, live)}. "
-            "Of a backup of this memory all are: --from-backup.",
+            "Of a backup of this memory all are: --from-backup (in Python: maps=, same=True).",
         )
     by_target: dict[str, list[str]] = {}
     for scope, here in chosen.items():
@@ -59,7 +59,7 @@ def assign(
         if len(sources) > 1:
             raise UsageError(
                 f"{_list(sources)} cannot all become {_called(here)}: that would mix them",
-                hint=f"Give each a name of its own, for instance --map {sources[-1]}={_free(sources[-1] or 'self', live)}.",
+                hint=f"Give each a name of its own, for instance --map {sources[-1]}={_free(sources[-1] or 'self', live)} (in Python: maps=).",
             )
     new = {here for here in by_target if here} - set(live)
     if len(live) + len(new) > MAX_SCOPES:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -32,6 +32,8 @@ from ipfsmem.storage.memories import Memories, check_body
 
 Strategy = Literal["merge", "replace"]
 MAX_BLOB = MAX_BYTES
+
+_NO_PRUNING: Final = "Put it right, or import without pruning."
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -75,7 +77,7 @@ def import_files(
     if prune and problems:
         raise FormatError(
             f"what could not be read would be forgotten: {problems[0]}",
-            hint="Put it right, or import without pruning.",
+            hint=_NO_PRUNING,
         )
     into = {scope: scope for scope in parts} if into is None else into
     done: dict[str, Counter[str]] = {}
@@ -130,7 +132,9 @@ class _Taking:
                 wrong.append(f"{where}{key} was left out: {error}")
         if prune:
             if wrong:
-                raise FormatError(f"what could not be taken in would be forgotten: {wrong[-1]}")
+                raise FormatError(
+                    f"what could not be taken in would be forgotten: {wrong[-1]}", hint=_NO_PRUNING
+                )
             named = {*blob.files, *(key for key, _ in (*blob.more, *blob.others))}
             for entry, view in list(memories.views()):
                 if view.key not in named and view.data is not None and entry:

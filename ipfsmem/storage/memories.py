@@ -691,9 +691,13 @@ def _check_match(key: str, view: KeyView, if_match: str) -> None:
         raise ChangedError(f"{key} is not what was read: it has SHA-256 {now or '(there is none)'}")
 
 
-def _not_fetched(key: str, dots: tuple[str, ...] = ()) -> NotFoundError:
+class NotHereError(NotFoundError):
+    """A text that is known is not on this device."""
+
+
+def _not_fetched(key: str, dots: tuple[str, ...] = ()) -> NotHereError:
     by = f" (written by device {dots[0][:16]})" if dots else ""
-    return NotFoundError(
+    return NotHereError(
         f"{key} is known but its text is not fetched yet{by}",
         hint="Try again after: ipfsmem sync.",
     )

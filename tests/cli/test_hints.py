@@ -194,4 +194,4 @@ def test_a_plain_text_that_stays_when_an_encrypted_one_is_asked_for(
     bare.ok("init", "--unprotected-keys", key=KEY)
     bare.ok("write", "tone", "--body", "x")
     run_as_printed(bare, refused.err, DIR=str(tmp_path / "out"))
-    assert (tmp_path / "out" / "tone.md").exists()
+    assert [*(tmp_path / "out").rglob("tone.md")]

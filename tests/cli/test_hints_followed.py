@@ -1,0 +1,305 @@
+"""Every hint is true: the situation is brought about, what is printed is carried out, and then it helps. Finding U12.
+
+The rows name hints as they stand in the source (tests/hints.py), so a hint that is changed, or a new one, has no row and fails
+the last test until somebody has followed it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import takewhile
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.hints import WHOLE, hints
+from tests.outcomes import (
+    HAS,
+    PUBLIC,
+    SAID,
+    Place,
+    clash,
+    damaged_head,
+    full_stick,
+    moved_away,
+    no_collecting,
+    old_place_gone,
+    second_provider_gone,
+    served,
+    unfetched,
+    unplug,
+)
+
+#: A command, or something that a person does.
+Step = str | Callable[[Place], object]
+
+
+class Hint(NamedTuple):
+    """`asks` fails in `mode` after `before` and prints `text`; after `follow` it, or `then`, ends with 0."""
+
+    text: str
+    asks: str
+    follow: tuple[Step, ...] = ()
+    then: str = ""
+    mode: str = "local"
+    before: tuple[str, ...] = ()
+    prepare: Callable[[Place], object] | None = None
+
+
+def plug_in(place: Place) -> None:
+    (place.base / "gone").rename(place.stick)
+
+
+def both_back(place: Place) -> None:
+    (place.base / "gone usb").rename(place.usb)
+
+
+def other_syncs(place: Place) -> None:
+    place.ok("sync", device=place.other)
+
+
+def room_again(place: Place) -> None:
+    place.patch.undo()
+    place.patch.setenv("IPFSMEM_PROVIDER", str(place.stick))
+    place.patch.setenv("IPFSMEM_CONFIG", str(place.base / "no-settings.toml"))
+
+
+def move_home_away(place: Place) -> None:
+    (place.cli.home / "default").rename(place.base / "moved away")
+
+
+def garbage(place: Place) -> None:
+    database = place.cli.home / "default" / "state.db"
+    database.write_bytes(b"no database " * 4000)
+    for tail in ("-wal", "-shm"):
+        database.with_name(f"state.db{tail}").unlink(missing_ok=True)
+
+
+def folder_gone(place: Place) -> None:
+    place.folder.rename(place.base / "elsewhere")
+
+
+def link(place: Place) -> None:
+    (place.base / "link").symlink_to(place.folder)
+
+
+def spoilt(place: Place) -> None:
+    (place.folder / "bad.md").write_bytes(b"\xff\xfe")
+
+
+def mended(place: Place) -> None:
+    (place.folder / "bad.md").write_text("fine\n")
+
+
+def long_text(place: Place) -> None:
+    (place.base / "long.md").write_bytes(b"x" * 983_041)
+
+
+def shorter(place: Place) -> None:
+    (place.base / "long.md").write_bytes(b"x" * 900_000)
+
+
+def written_since(place: Place) -> None:
+    """Another device has replaced what this one wrote last."""
+    place.ok("sync")
+    place.ok("sync", device=place.other)
+    place.ok("write tone --body z", device=place.other)
+    place.ok("sync", device=place.other)
+    place.ok("sync")
+
+
+def salvage_a_part(place: Place) -> None:
+    """It ends with 14 as long as anything cannot be read, and brings back what can."""
+    done = place.run("salvage --json")
+    assert done.code == 14 and done.json["done"] is not None
+
+
+def unlock_by_words(place: Place) -> None:
+    words = " ".join(place.run("keys words --json KEY").json["recovery_words"]).encode()
+    place.cli.ok("keys", "unlock", "--words", stdin=words)
+    place.cli.ok("recover", "--home", str(place.base / "new"), "--unprotected-keys", stdin=words)
+
+
+SCOPE = ("write tone --body x --scope work",)
+GONE_SCOPE = (*SCOPE, "scope forget work --yes")
+
+FOLLOWED: tuple[Hint, ...] = (
+    Hint("Make one with: ipfsmem init. Or check --home and --namespace (in Python: home= and namespace=).", "list", ("init --mode local",), mode="none"),
+    Hint("See what there is with: ipfsmem list.", "forget nothing", ("list",), "forget tone", before=HAS),
+    Hint("List all: ipfsmem conflicts.", "conflicts nothing", ("conflicts",), "conflicts tone", "sealed", prepare=clash),
+    Hint("Name a folder that does not exist yet.", "demo --keep --dir PLAIN", ("cid BASE/note.md",), "cid BASE/note.md", "none"),
+    Hint("Try again later: ipfsmem gc", "gc", (room_again,), "gc", "sealed", SAID, no_collecting),
+    Hint("List them with: ipfsmem scope list", "list --scope wrok", ("scope list",), "list --scope work", before=SCOPE),
+    Hint("List them with: ipfsmem scope list", "scope show wrok", ("scope list",), "scope show work", before=SCOPE),
+    Hint("Split it into two memories.", "write tone --file BASE/long.md", (shorter,), prepare=long_text),
+    Hint("Put them right and import again: what is there already stays. Or agree with --partial.", "import PLAIN", (mended,), prepare=spoilt),
+    Hint("Put them right and import again: what is there already stays. Or agree with --partial.", "import PLAIN", (), "import PLAIN --partial", prepare=spoilt),
+    Hint("--wallet KEYSTORE, --mnemonic, --new-wallet to make one now, or --no-wallet to do without.", "init --unprotected-keys", (), "init --unprotected-keys --no-wallet", "none"),
+    Hint("Write some out with: ipfsmem export --dir DIR.", "attach PLAIN", ("export --dir BASE/out",), "cid BASE/out", "sealed", HAS),
+    Hint("When the provider can be reached: ipfsmem sync.", "init --unprotected-keys KEY", (room_again, "sync"), "status", "none", prepare=full_stick),
+    Hint("Its CID: ipfsmem cid PATH.", "inspect BASE/note.md", ("cid BASE/note.md",), "cid BASE/note.md", "none"),
+    Hint("Its CID: ipfsmem cid PATH. A file in it: inspect that.", "inspect PLAIN", ("cid PLAIN",), "cid PLAIN", "none"),
+    Hint("See: ipfsmem keys list.", "keys revoke phone KEY", ("keys list",), "keys revoke second KEY", "sealed", prepare=other_syncs),
+    Hint("They do after: ipfsmem sync", "keys words KEY", (both_back, "sync"), "status", "sealed", prepare=second_provider_gone),
+    Hint("Look again later: ipfsmem providers check", "providers check", (plug_in,), "providers check", "sealed", SAID, unplug),
+    Hint("On a device that still publishes at the old place: ipfsmem providers add SPEC", "providers move USB", ("providers add USB",), "status", "sealed", prepare=old_place_gone),
+    Hint("Its providers: VALUE. Or move without --from, to leave all of them.", "providers move USB --from nowhere", (), "providers move USB", "sealed", SAID),
+    Hint("VALUE (it prints the line to use)", "resolve tone --keep", ("conflicts tone",), "resolve tone --keep --seen SEEN", "sealed", prepare=clash),
+    Hint("See: ipfsmem history VALUE", "restore tone", ("history tone",), "restore tone --root ROOT", "sealed", (*SAID, "write tone --body y")),
+    Hint("Look with: ipfsmem salvage --dry-run", "salvage --pick nothing", ("salvage --dry-run",), "salvage", "sealed", SAID),
+    Hint("Say so: --yes", "scope forget work", (), "scope forget work --yes", before=SCOPE),
+    Hint("Make one with: openssl rand -hex 16", "serve USB --token x", (), "cid USB", "none"),
+    Hint("Unlock once with: ipfsmem keys unlock. Then: ipfsmem sync --every TIME.", "sync --every 5m KEY", ("keys unlock KEY",), "sync", "sealed"),
+    Hint("--wallet FILE, --mnemonic, or --words.", "keys rotate", (), "keys rotate KEY", "sealed"),
+    Hint("Give the text with --body or --file, or - for standard input.", "write tone text", (), "write tone --body text"),
+    Hint("Give --body TEXT, --file PATH or - for standard input.", "write tone", (), "write tone --file BASE/note.md"),
+    Hint("When the memory shall have an empty text: --empty. To take it away: ipfsmem forget.", "write tone --body ''", ("write tone --body '' --empty",), "read tone", before=HAS),
+    Hint("When the memory shall have an empty text: --empty. To take it away: ipfsmem forget.", "write tone --body ''", ("forget tone",), "list", before=HAS),
+    Hint("Leave them out, or say that it is the body alone: --body-only.", "write tone --name T --body '---\nname: x\n---\n\ny'", (), "write tone --body-only --name T --body '---\nname: x\n---\n\ny'"),
+    Hint("A namespace is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit.", "init -n 'No Name' --mode local", (), "init -n no-name_1 --mode local", "none"),
+    Hint("A key is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit, for instance feedback_tone.", "write 'No Key' --body x", (), "write feedback_tone --body x"),
+    Hint("A scope is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit, for instance my-project; its title can be changed later, this cannot.", "write tone --body x --scope 'No Scope'", (), "write tone --body x --scope my-project"),
+    Hint("Choose a type that does not begin with VALUE", "note ipfsmem-moved", (), "note moved"),
+    Hint("Read it again, then write with the new hash.", "write tone --body y --if-match 00000000", ("read tone",), "write tone --body y", before=HAS),
+    Hint("Agree to that with --partial (in Python: partial=True), or put it right first: ipfsmem conflicts, ipfsmem sync.", "export --out BASE/o.json", (), "export --out BASE/o.json --partial", "sealed", prepare=clash),
+    Hint("Agree to that with --partial (in Python: partial=True), or put it right first: ipfsmem conflicts, ipfsmem sync.", "export --out BASE/o.json", ("conflicts", "resolve tone --keep --seen SEEN"), "export --out BASE/o.json", "sealed", prepare=clash),
+    Hint("Give it at the prompt, in IPFSMEM_PASSPHRASE, or with --passphrase-fd (in Python: passphrase=).", "list", (), "list --passphrase-fd NEWFD", "sealed", ("keys passphrase --new-passphrase-fd NEWFD",)),
+    Hint("Use the wallet that made the memory, or its recovery words: where the memory is, ipfsmem keys unlock --words; where it is not, ipfsmem recover.", "keys unlock OTHER", (unlock_by_words,), "keys unlock KEY", "sealed"),
+    Hint("Agree once with: ipfsmem sync --yes-public (in Python: sync(public_ok=True)). Or use mode encrypted-ipfs.", "sync", ("sync --yes-public",), "sync", "ipfs", HAS),
+    Hint("Check the wallet, the vault name and the provider. Make a new memory with: ipfsmem init.", "recover --unprotected-keys KEY", ("init --unprotected-keys KEY",), "list", "none"),
+    Hint("Nothing was made, joined or signed. To bring the sealed one back: --mode encrypted-ipfs (in Python: mode=).", "init --home BASE/new --mode ipfs --unprotected-keys KEY", (), "init --home BASE/new --mode encrypted-ipfs --unprotected-keys KEY", "sealed"),
+    Hint("Nothing was made, joined or signed. If you published this memory in the clear yourself, say so: --mode ipfs (in Python: mode=). If yours was sealed, somebody put another one in its place: do not write into that one.", "recover --home BASE/new --unprotected-keys KEY", (), "recover --home BASE/new --mode ipfs --unprotected-keys KEY", "ipfs", PUBLIC),
+    Hint("What it is now: ipfsmem list. Copies to compare with later: ipfsmem export --out FILE.", "diff", ("list", "export --out BASE/o.json"), "list"),
+    Hint("Publish with: ipfsmem sync.", "diff", ("sync --yes-public",), "diff", "ipfs", HAS),
+    Hint("Say where the memory is kept: --provider (in Python: provider=).", "recover --home BASE/new --unprotected-keys KEY", (), "recover --home BASE/new --provider STICK --unprotected-keys KEY", "sealed", SAID, lambda p: p.patch.delenv("IPFSMEM_PROVIDER")),
+    Hint("Give a CID, ipfs://..., an IPNS name (k51...), or the URL of a manifest.json.", "open nonsense", (), "open ROOT", "ipfs", PUBLIC),
+    Hint("With its wallet: ipfsmem init --wallet ... With its recovery words: ipfsmem recover.", "open ROOT", ("init --home BASE/new --unprotected-keys KEY",), "list", "sealed", SAID),
+    Hint("Try again later, or another provider: --provider (in Python: provider=).", "open ROOT", (plug_in,), "open ROOT", "ipfs", PUBLIC, unplug),
+    Hint("Move the folder away. A memory that is published comes back with: ipfsmem init --wallet FILE, or ipfsmem recover. One in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER", "read tone", (move_home_away, "init --unprotected-keys KEY"), "read tone", "sealed", SAID, garbage),
+    Hint("Move the folder away. A memory that is published comes back with: ipfsmem init --wallet FILE, or ipfsmem recover. One in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER", "read tone", (move_home_away, "init --mode local", "import 'BASE/moved away/memory'"), "read tone", "local", HAS, garbage),
+    Hint("Bring VALUE back from a copy; or move the folder away, then make or restore anew.", "init --unprotected-keys KEY", (move_home_away, "init --unprotected-keys KEY"), "read tone", "sealed", SAID, lambda p: (p.cli.home / "default" / "ipfsmem.json").unlink()),
+    Hint("Use it: -n VALUE. For memories that are kept apart give the new one a vault of its own: --vault NAME (in Python: Unlock(vault=NAME)). If VALUE is a damaged copy, move its folder out of VALUE first.", "init -n second --vault default --unprotected-keys KEY", (), "init -n second --vault second --unprotected-keys KEY", "sealed"),
+    Hint("Use it, or choose another --namespace or --home (in Python: namespace= or home=).", "init --mode local", (), "init --mode local -n another"),
+    Hint("Bring it back with: ipfsmem scope restore VALUE", "write tone --body y --scope work", ("scope restore work",), before=GONE_SCOPE),
+    Hint("A passphrase has at least VALUE characters, of which those that only repeat or count on from the one before (aaa, 123) count once. Four or five words that do not belong together are easy to keep.", "keys passphrase --new-passphrase-fd WEAKFD", (), "keys passphrase --new-passphrase-fd NEWFD", "sealed"),
+    Hint("When nothing else uses it: ipfsmem attach {path} --take-over.", "attach PLAIN", ("attach PLAIN --take-over",), "folders list", before=("attach PLAIN", "init -n b --mode local", "attach PLAIN -n b --take-over")),
+    Hint("Nothing was overwritten. Name another folder.", "export --dir PLAIN", (), "export --dir BASE/new", before=HAS),
+    Hint("Put it right, or import without pruning.", "import PLAIN --strategy replace --prune", (mended,), prepare=spoilt),
+    Hint("Put it right, or import without pruning.", "import PLAIN --strategy replace --prune", (), "import PLAIN --strategy replace --partial", prepare=spoilt),
+    Hint("Give the place that it leads to.", "import BASE/link", (), "import PLAIN", prepare=link),
+    Hint("Try again after: ipfsmem sync.", "read tone", ("sync",), "read tone", "sealed", prepare=unfetched),
+    Hint("List them with: ipfsmem conflicts.", "read tone --conflict nothing", ("conflicts",), "read tone --conflict COPY", "sealed", prepare=clash),
+    Hint("Replace it by what it points at, or remove it.", "cid BASE/link", (lambda p: (p.base / "link").unlink(),), "cid PLAIN", "none", prepare=link),
+    Hint("Write the CAR to a place outside the folder.", "cid PLAIN --car PLAIN/out.car", (), "cid PLAIN --car BASE/out.car", "none"),
+    Hint("Older texts of a memory: ipfsmem history KEY.", "undo", ("write tone --body x", "history tone"), "undo"),
+    Hint("There are: VALUE", "detach PLAIN", (), "detach BASE/home/default/memory"),
+    Hint("When the folder is gone for good: ipfsmem detach VALUE --gone.", "detach PLAIN", ("detach PLAIN --gone",), "folders list", before=("attach PLAIN",), prepare=folder_gone),
+    Hint("See: ipfsmem log.", "diff bafynothing", ("log",), "diff ROOT", "sealed", SAID),
+    Hint("A folder's path, or one of: VALUE.", "providers add nonsense", (), "providers add USB", "sealed"),
+    Hint("Keep a copy of it: ipfsmem export --out FILE.", "keys sheet", ("export --out BASE/o.json",), "list"),
+    Hint("Its providers: VALUE", "providers remove USB", (), "providers remove STICK", "sealed"),
+    Hint("To publish elsewhere: ipfsmem providers move.", "providers follow", ("providers move USB",), "status", "sealed", SAID),
+    Hint("Make one with: ipfsmem init --mode encrypted-ipfs, and import this one.", "sync", ("export --out BASE/o.json", "init -n sealed --mode encrypted-ipfs --unprotected-keys KEY", "import BASE/o.json -n sealed"), "sync -n sealed", before=HAS),
+    Hint("Give one with --provider (in Python: provider=), for instance a folder.", "sync", (), "sync --provider USB", "sealed", ("providers remove STICK",), lambda p: p.patch.delenv("IPFSMEM_PROVIDER")),
+    Hint("See: ipfsmem list.", "history nothing", ("list",), "history tone", before=HAS),
+    Hint("Its texts: ipfsmem history VALUE", "restore more --root ROOT", ("history more",), "restore tone --root ROOT", "sealed", (*SAID, "write more --body y")),
+    Hint("Is it the right place? Another device, or who moved it, has the address: ipfsmem providers list.", "providers follow PLAIN", ("providers list",), "providers follow", "sealed", prepare=moved_away),
+    Hint("Plug the stick in or mount the share. A new folder must be made first.", "sync", (plug_in,), "sync", "sealed", HAS, unplug),
+    Hint("Make it with --create.", "serve BASE/new", (), "serve BASE/new --create", "none", prepare=served),
+    Hint("Let them in by the name they ask by: --host VALUE --name HOST. Or stay on 127.0.0.1.", "serve USB --host 0.0.0.0", (), "serve USB --host 0.0.0.0 --name home.example", "none", prepare=served),
+    Hint("Give the whole id.", "keys label '' x KEY", (), "keys label first x KEY", "sealed"),
+    Hint("See what there is: the same command without it.", "open ROOT nothing", ("open ROOT",), "open ROOT tone", "ipfs", PUBLIC),
+    Hint("Detach it first: ipfsmem detach VALUE.", "attach PLAIN --scope work", ("detach PLAIN",), before=("attach PLAIN",)),
+    Hint("Read it again.", "restore tone --root ROOT --seen 00000000", ("read tone",), "restore tone --root ROOT", "sealed", (*SAID, "write tone --body y")),
+    Hint("Its older texts: ipfsmem history VALUE", "undo", ("history tone",), "restore tone --root ROOT", "sealed", (*SAID, "write tone --body y"), written_since),
+    Hint("Give more of the CID.", "diff baf", (), "diff ROOT", "sealed", (*SAID, "write tone --body y", "sync")),
+    Hint("A device that has everything sends what is missing with: ipfsmem sync", "salvage", (other_syncs, "sync"), "salvage", "sealed", prepare=damaged_head),
+    Hint("Bring back what is listed with: ipfsmem salvage", "salvage --dry-run", (salvage_a_part,), "list", "sealed", prepare=damaged_head),
+    Hint("Nothing here was changed by it. A device that has everything sends what is missing with: ipfsmem sync. What can be read can be brought back: ipfsmem salvage.", "recover --home BASE/new --unprotected-keys KEY", (other_syncs,), "sync --home BASE/new", "sealed", prepare=damaged_head),
+    Hint("Give one at the prompt, in IPFSMEM_PASSPHRASE or with --passphrase-fd; or say --unprotected-keys and trust the disk (in Python: passphrase= or unprotected_keys=True).", "init KEY", (), "init --passphrase-fd NEWFD KEY", "none"),
+    Hint("Check the path and its permissions.", "init --unprotected-keys --wallet BASE/none --wallet-passphrase-fd NEWFD", (), "init --unprotected-keys KEY", "none"),
+    Hint("If the clock is behind, set it.", "doctor --clock-is-right", (), "doctor"),
+    Hint("Say where it is kept: --provider FOLDER (or pinata, kubo, ...), or set IPFSMEM_PROVIDER.", "init --unprotected-keys KEY", (), "init --unprotected-keys --provider STICK KEY", "none", prepare=lambda p: p.patch.delenv("IPFSMEM_PROVIDER")),
+    Hint("Say where, for instance --provider gateway:https://trustless-gateway.link (in Python: provider=), or a folder that has it.", "open ROOT", (), "open --provider STICK ROOT", "ipfs", PUBLIC, lambda p: p.patch.delenv("IPFSMEM_PROVIDER")),
+    Hint("Try another provider: --provider gateway:https://... (in Python: provider=), or the folder that has it.", "open --provider USB ROOT", (), "open --provider STICK ROOT", "ipfs", PUBLIC),
+    Hint("For instance directory:/media/stick", "providers add directory:", (), "providers add directory:USB", "sealed"),
+    Hint("Name the vault: --vault NAME (in Python: Unlock(vault=NAME)).", "init -n a_b --unprotected-keys KEY", (), "init -n a_b --vault ab --unprotected-keys KEY", "sealed"),
+    Hint("Choose another name, or move the file away.", "init --unprotected-keys --new-wallet BASE/note.md --wallet-passphrase-fd NEWFD", (), "init --unprotected-keys --new-wallet BASE/w.json --wallet-passphrase-fd NEWFD", "none"),
+)  # fmt: skip
+
+
+def pattern(text: str) -> str:
+    return re.sub(r"(VALUE|\\\{\w+\\\})+", lambda _: ".*", re.escape(" ".join(text.split())))
+
+
+def is_run(step: str, command: str) -> bool:
+    """Whether a step is the command that a hint tells, with what a person fills in."""
+    words = [*takewhile(lambda word: re.fullmatch(r"[a-z][a-z-]*", word), command.split())]
+    return step.split()[: len(words)] == words
+
+
+@pytest.mark.parametrize("row", FOLLOWED, ids=lambda row: f"{row.asks}: {row.text}"[:80])
+def test_u12_a_hint_helps_as_it_is_printed(
+    row: Hint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path, monkeypatch, row.mode)
+    place.ok(*row.before)
+    if row.prepare is not None:
+        row.prepare(place)
+    failed = place.run(row.asks)
+    assert failed.code != 0, failed
+    assert re.search(pattern(row.text), " ".join((failed.err + failed.out).split())), failed
+    for step in row.follow:
+        if callable(step):
+            step(place)
+        else:
+            place.ok(step)
+    place.ok(row.then or row.asks)
+
+
+def test_u12_what_a_hint_tells_to_run_is_what_was_run() -> None:
+    steps: dict[str, list[str]] = {}
+    for row in FOLLOWED:
+        steps.setdefault(row.text, []).extend(
+            step for step in (*row.follow, row.then or row.asks) if isinstance(step, str)
+        )
+    for text, run in steps.items():
+        if text.endswith("ipfsmem salvage"):
+            continue  # salvage_a_part runs it
+        told = [match[1].strip() for match in WHOLE.finditer(text)]
+        assert not told or any(is_run(step, one) for step in run for one in told), (text, run)
+
+
+#: Hints that other tests carry out, each in its situation.
+ELSEWHERE = {
+    "On another device of this memory: ipfsmem keys revoke VALUE --wallet FILE (in Python: unlock(), then revoke()).": "tests/cli/test_cli_revoke.py::test_u11_a_device_does_not_revoke_itself",
+    "VALUEVALUE is made on this device and not published yet. Publish it with: ipfsmem sync": "tests/cli/test_cli_revoke.py::test_u11_a_revoke_that_could_not_be_published_says_so",
+    "If another device still has the memory, sync it, and try again. Else bring back what can be read: ipfsmem recover --damaged, then: ipfsmem salvage": "tests/cli/test_cli_salvage.py::test_l3_recover_does_not_say_that_nothing_is_back",
+    "Ask another provider that holds this memory, or a device that has it, to sync first.": "tests/cli/test_hints.py::test_a_pack_that_is_lost_comes_back_from_a_device_that_has_it",
+    "Nothing was acknowledged that is not on disk. Free space or check the permissions, then try again.": "tests/cli/test_outcomes.py::test_a_full_disk_is_said_and_nothing_is_half_there",
+    "Wait for the other ipfsmem process to finish, or stop it; its process id is in the message.": "tests/cli/test_outcomes.py::test_a_memory_that_another_process_holds",
+    "The token is wrong or missing. Check the provider's settings.": "tests/cli/test_cli_providers.py::test_what_to_do_stands_under_what_failed",
+    "Check the address, or try again later.": "tests/cli/test_cli_providers.py::test_a_dead_provider_is_not_told_of_a_memory",
+    "What could be read is here. Sync again when the provider answers: ipfsmem sync.": "tests/unit/sync/test_outages.py::test_a_later_pull_goes_on_with_the_others_and_ends_with_a_code_of_its_own",
+}
+
+
+def test_u12_what_is_said_to_be_followed_elsewhere_is() -> None:
+    root = Path(__file__).parents[2]
+    known = {one.text for one in hints()}
+    for text, place in ELSEWHERE.items():
+        path, _, name = place.partition("::")
+        assert text in known, text
+        assert f"def {name}(" in (root / path).read_text("utf-8"), place
+
+
+def test_u12_a_new_hint_is_followed_by_a_test() -> None:
+    """`tests/hints_not_followed.txt` lists those that no test carries out yet. It may only get shorter."""
+    known = {one.text for one in hints()}
+    followed = {row.text for row in FOLLOWED} | ELSEWHERE.keys()
+    waiting = set((Path(__file__).parents[1] / "hints_not_followed.txt").read_text("utf-8").splitlines())
+    assert {text for text in followed if text not in known} == set(), "no such hint any more"
+    assert known - followed - waiting == set(), "carry it out in a row above"
+    assert waiting & followed == set() and waiting <= known, "take these off the list"
