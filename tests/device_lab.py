@@ -16,6 +16,7 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import msgspec
+from ipfsmem_providers.directory import DirectoryProvider
 from nacl import bindings
 
 from ipfsmem.causal.entries import memory_entry
@@ -31,6 +32,7 @@ from ipfsmem.storage.layouts import SealedLayout
 from ipfsmem.storage.memories import Memories
 from ipfsmem.sync.ipns import parse_record
 from ipfsmem.sync.names import DEVICE_LIFE_MS, Names, pin_name
+from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.publish import new_blocks, prepare, send
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing.clock import MockClock, SeededRandom
@@ -220,6 +222,32 @@ class Lab:
         """The root that the name of an Ed25519 key points at now."""
         value = parse_record(self.cloud.names[ipns_name(key)][-1]).value
         return parse_cid(value.removeprefix("/ipfs/"))
+
+
+class FolderLab(Lab):
+    """Devices over folders, each with its own; what one device sees may be another folder than what the others see."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.use: dict[str, str] = {}
+
+    def at(self, name: str) -> Path:
+        folder = self.folder / self.use.get(name, "p")
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def provider(self, name: str) -> Provider:  # type: ignore[override]
+        return DirectoryProvider(self.at(name), clock=lambda: self.clock.ms * 1_000_000)
+
+    def meet(self, *names: str) -> None:
+        """What a program that keeps folders in step does: files that are lacking are copied, none is changed."""
+        for source in names:
+            for target in names:
+                for file in (self.folder / source).rglob("*"):
+                    there = self.folder / target / file.relative_to(self.folder / source)
+                    if file.is_file() and not there.exists():
+                        there.parent.mkdir(parents=True, exist_ok=True)
+                        shutil.copy2(file, there)
 
 
 def same(*memories: Memory) -> None:

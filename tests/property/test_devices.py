@@ -120,9 +120,13 @@ class Devices:
         return found
 
     def shown(self, memory: Memory, key: str) -> set[str]:
-        """The texts that a write replaces which was given no token: those shown, where they are the reader's own."""
-        reading = memory.read(key)
-        return self.behind(memory, key, reading.token) if reading and reading.own else set()
+        """The texts that a write replaces which was given no token: those shown, where they are the reader's own; none where
+        what would be shown is not fetched."""
+        with contextlib.suppress(NotFoundError):
+            reading = memory.read(key)
+            if reading and reading.own:
+                return self.behind(memory, key, reading.token)
+        return set()
 
     def wrote(self, who: str, text: str, replaced: set[str]) -> None:
         self.wanted = (self.wanted - replaced) | {text}

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.content.tree import build_tree
@@ -16,46 +15,20 @@ from ipfsmem.errors import FormatError, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.sync import looking
 from ipfsmem.sync.names import pin_name
-from ipfsmem.sync.provider import Pin, Provider
-from tests.device_lab import ROOT, Forger, Lab, all_texts, events, kinds, says
+from ipfsmem.sync.provider import Pin
+from tests.device_lab import ROOT, FolderLab, Forger, Lab, all_texts, events, kinds, says
 
 HOUR = 3_601.0
 
 
-class Folders(Lab):
-    """Devices over folders, each with its own; what one device sees may be another folder than what the others see."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.use: dict[str, str] = {}
-
-    def at(self, name: str) -> Path:
-        folder = self.folder / self.use.get(name, "p")
-        folder.mkdir(exist_ok=True)
-        return folder
-
-    def provider(self, name: str) -> Provider:  # type: ignore[override]
-        return DirectoryProvider(self.at(name), clock=lambda: self.clock.ms * 1_000_000)
-
-    def meet(self, *names: str) -> None:
-        """What a program that keeps folders in step does: files that are lacking are copied, none is changed."""
-        for source in names:
-            for target in names:
-                for file in (self.folder / source).rglob("*"):
-                    there = self.folder / target / file.relative_to(self.folder / source)
-                    if file.is_file() and not there.exists():
-                        there.parent.mkdir(parents=True, exist_ok=True)
-                        shutil.copy2(file, there)
-
-
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Folders]:
-    made = Folders(tmp_path)
+def lab(tmp_path: Path) -> Iterator[FolderLab]:
+    made = FolderLab(tmp_path)
     yield made
     made.close()
 
 
-def test_l14_two_restores_at_once_over_a_folder_that_a_program_keeps_in_step(lab: Folders) -> None:
+def test_l14_two_restores_at_once_over_a_folder_that_a_program_keeps_in_step(lab: FolderLab) -> None:
     """Finding L14 (two_enrol): both move the anchor, one record stays; nobody unlocks again, and all texts meet."""
     lab.use = {"d2": "q"}
     a = lab.create("a")
@@ -76,7 +49,7 @@ def test_l14_two_restores_at_once_over_a_folder_that_a_program_keeps_in_step(lab
     assert all_texts(lab.restore("e")) == {"v", "from d1", "from d2"}
 
 
-def rolled_back(lab: Folders) -> tuple[Memory, Memory]:
+def rolled_back(lab: FolderLab) -> tuple[Memory, Memory]:
     """A's home and its provider go back together, as a machine with its disk does; C is ahead of both."""
     a = lab.create("a")
     lab.sync(a)
@@ -100,7 +73,7 @@ def rolled_back(lab: Folders) -> tuple[Memory, Memory]:
     return a, c
 
 
-def test_l14_what_a_rolled_back_device_published_at_a_rolled_back_provider_is_found(lab: Folders) -> None:
+def test_l14_what_a_rolled_back_device_published_at_a_rolled_back_provider_is_found(lab: FolderLab) -> None:
     """Finding L14 (stale46): the older record of A's name loses to the one that C holds, so only the list shows A's root.
     C finds it, says whose fork it is, and takes its texts when A is revoked, for A is gone."""
     a, c = rolled_back(lab)
@@ -116,7 +89,7 @@ def test_l14_what_a_rolled_back_device_published_at_a_rolled_back_provider_is_fo
     assert {"x5", "y, written after the rollback"} <= all_texts(lab.restore("e"))
 
 
-def test_l14_the_same_where_the_device_lives_on(lab: Folders) -> None:
+def test_l14_the_same_where_the_device_lives_on(lab: FolderLab) -> None:
     a, c = rolled_back(lab)
     for _ in range(3):
         lab.clock.advance(HOUR)
@@ -126,7 +99,7 @@ def test_l14_the_same_where_the_device_lives_on(lab: Folders) -> None:
         assert {"x5", "y, written after the rollback"} <= all_texts(memory) and "after" in events(memory)
 
 
-def test_l14_a_new_device_is_told_of_such_a_fork(lab: Folders) -> None:
+def test_l14_a_new_device_is_told_of_such_a_fork(lab: FolderLab) -> None:
     """Finding L14 (stale46), its second half: A's disk dies before anybody looked."""
     a, c = rolled_back(lab)
     a.close()
