@@ -542,10 +542,14 @@ def play(folder: Path, liar: str, plan: list[tuple[str, int]]) -> None:
             town.lab.close()
 
 
-@settings(deadline=None, max_examples=cases(6, 200))
+@settings(deadline=None, max_examples=cases(5, 200))
 @given(
     st.sampled_from(LIARS),
-    st.lists(st.tuples(st.sampled_from(sorted(ACTIONS)), st.integers(0, 2**32 - 1)), min_size=4, max_size=24),
+    st.lists(
+        st.tuples(st.sampled_from(sorted(ACTIONS)), st.integers(0, 2**32 - 1)),
+        min_size=4,
+        max_size=cases(14, 30),
+    ),
 )
 def test_nothing_honest_is_lost_whatever_a_liar_publishes(liar: str, plan: list[tuple[str, int]]) -> None:
     folder = Path(tempfile.mkdtemp(prefix="attackers-"))

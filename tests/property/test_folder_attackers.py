@@ -241,7 +241,7 @@ def play(folder: Path, plan: list[tuple[str, int]]) -> None:
             town.lab.close()
 
 
-@settings(deadline=None, max_examples=cases(6, 200))
+@settings(deadline=None, max_examples=cases(4, 150))
 @given(
     st.lists(
         st.tuples(st.sampled_from(WEIGHED), st.integers(0, 2**32 - 1)), min_size=4, max_size=cases(20, 40)
