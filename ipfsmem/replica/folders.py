@@ -122,7 +122,7 @@ def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> Non
 
 def hold_what_came(db: Database) -> bool:
     """Put into `o/` the objects whose blocks have come since they were first named (inside a transaction); whether any had."""
-    return _set_held(db, "held = 0 AND digest IN (SELECT digest FROM blocks)", 1)
+    return _set_held(db, "held = 0 AND EXISTS (SELECT 1 FROM blocks WHERE blocks.digest = objects.digest)", 1)
 
 
 def let_go(db: Database, digests: Iterable[bytes]) -> bool:

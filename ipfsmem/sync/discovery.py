@@ -155,7 +155,7 @@ async def look_at_lists(run: Run) -> None:
         _tell_of_pins(run, provider, failed)
         in_part = [root for root in news if root in run.heads and run.heads[root].lacking]
         part = MembershipError("joined in part")
-        looks.note(provider.name, roots, news, failed | dict.fromkeys(in_part, part))
+        looks.note(provider.name, news, failed | dict.fromkeys(in_part, part))
     with run.replica.transaction():
         looks.keep()
 

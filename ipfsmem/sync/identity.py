@@ -6,6 +6,8 @@ and the other copy's head does not hold identically, and only then joins that he
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ipfsmem.causal.entries import parse_entry
 from ipfsmem.causal.restore import Held, check_own_pairs, lines_to_move, step_back, values_to_move
 from ipfsmem.causal.state import Change, State
@@ -23,15 +25,20 @@ from ipfsmem.sync.report import UNLOCK, SyncReport
 Line = tuple[str, bytes]
 
 
-def drawn_pairs(replica: Replica) -> dict[int, str]:
-    """Every pair (n, r) that this device drew under its present id."""
-    rows = replica.db.connection.execute("SELECT n, r FROM pairs WHERE device=?", (replica.device.id,))
-    return {n: bytes(r).hex() for n, r in rows}
+def drawn_among(replica: Replica, shown: Iterable[tuple[int, str]]) -> dict[int, str]:
+    """Those of these pairs (n, r) that this device drew under its present id."""
+    query = "SELECT 1 FROM pairs WHERE device=? AND n=? AND r=?"
+    run, device = replica.db.connection, replica.device.id
+    return {
+        n: r for n, r in shown if run.execute(query, (device, n, bytes.fromhex(r))).fetchone() is not None
+    }
 
 
 def stranger_to_itself(replica: Replica, heads: list[Head]) -> Head | None:
     """A head that shows a pair of this device which it never drew: the one that counted furthest, or None."""
-    drawn, device = drawn_pairs(replica), replica.device
+    device = replica.device
+    pairs = [head.commit.commit.ctx.get(device.id) for head in heads]
+    drawn = drawn_among(replica, [(pair.n, pair.r) for pair in pairs if pair is not None])
     vault = replica.vault_tag
     assert vault is not None
     found: list[tuple[int, str, Head]] = []

@@ -43,6 +43,8 @@ class Looks:
         self._unlocked = unlocked
         self._most = FRESH_AT_ONCE if fresh else AT_ONCE
         self._changed = False
+        #: What the list that is being looked at shows, by its text.
+        self._listed: dict[str, CID] = {}
 
     @classmethod
     def of(cls, replica: Replica, *, unlocked: bool, fresh: bool) -> Self:
@@ -61,13 +63,12 @@ class Looks:
         was refused is read again when the ring has changed: it may be of a member that was not known."""
         look = self._looks.get(provider) or _Look()
         seen = {*look.used, *(look.refused if look.ring == self._ring() else ()), *self._known()}
-        return [root for root in roots if str(root) not in seen][: self._most]
+        self._listed = {str(root): root for root in roots}
+        return [root for text, root in self._listed.items() if text not in seen][: self._most]
 
-    def note(
-        self, provider: str, listed: Iterable[CID], opened: Iterable[CID], failed: Mapping[CID, IpfsmemError]
-    ) -> None:
-        """Remember a look. What nobody could give is read again at the next one."""
-        there = {str(root) for root in listed}
+    def note(self, provider: str, opened: Iterable[CID], failed: Mapping[CID, IpfsmemError]) -> None:
+        """Remember the look that `unseen` was asked about. What nobody could give is read again at the next one."""
+        there = self._listed.keys()
         look = self._looks.get(provider) or _Look()
         ring = self._ring()
         used = {str(root) for root in opened if root not in failed}
