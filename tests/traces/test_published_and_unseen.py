@@ -211,11 +211,12 @@ def test_looks_are_forgotten_with_the_roots_that_a_list_shows_no_more(tmp_path: 
     looks = looking.Looks.of(b.replica, unlocked=False, fresh=False)
     roots = [raw_cid(n.to_bytes(32, "big")) for n in range(300)]
     assert looks.unseen("p", roots) == roots[: looking.AT_ONCE]
-    looks.note("p", roots, roots[:128], {roots[0]: FormatError("x"), roots[1]: ProviderUnavailable("x")})
+    looks.note("p", roots[:128], {roots[0]: FormatError("x"), roots[1]: ProviderUnavailable("x")})
     assert looks.unseen("p", roots) == [roots[1], *roots[128:255]], (
         "what nobody could give is asked for again"
     )
-    looks.note("p", roots[200:], roots[200:210], {})
+    looks.unseen("p", roots[200:])
+    looks.note("p", roots[200:210], {})
     assert looks.unseen("p", roots)[0] == roots[0]
     lab.close()
 
