@@ -132,6 +132,12 @@ def view_of(ring: Ring) -> dict[str, Any]:
     }
 
 
+def _later(than: Statement) -> Statement:
+    """An admin's enrolment of the phone as somebody else's, with a greater hash than this."""
+    found = (says_member(ADMIN, PHONE, since=n, person="12" * 8) for n in range(99))
+    return next(st for st in found if st.hash > than.hash)
+
+
 def evaluations(made: dict[str, Ring]) -> list[dict[str, Any]]:
     """Sets of statements that no keyring.json need carry: what is dropped, what counts, what seals."""
     met = made["both rotations joined"]
@@ -239,6 +245,18 @@ def evaluations(made: dict[str, Ring]) -> list[dict[str, Any]]:
         ("one that names it outdoes it", [*base, by_second, naming]),
         ("of two that outdo each other the least hash stays", [*base, by_second, naming, twin]),
         ("two births of one vault unite their roots", [*base, says_genesis(ROOT, GUEST)]),
+        (
+            "of two who claim one successor the least signer counts",
+            [*base, *(says_heir(by, party("heir 0"), enrolment_of(met, by)) for by in (PHONE, GUEST))],
+        ),
+        (
+            "of a family that an admin revoked a root's word goes before an admin's of a greater hash",
+            [*base, says_member(ROOT, PHONE), _later(says_member(ROOT, PHONE)), says_revoked(ADMIN, PHONE)],
+        ),
+        (
+            "a successor that two revokes name is of the family of the least id",
+            [*base, *(says_revoked(ROOT, who, heirs=[party("heir 0")]) for who in (PHONE, GUEST))],
+        ),
     ]
     return [
         {"name": name, "statements": items, "view": view_of(Ring(VAULT, items, ()))} for name, items in cases

@@ -59,6 +59,8 @@ def keys_of(opened_by: dict[str, Any]) -> RootKeys:
     """The root keys of whoever a case is opened by."""
     if "words" in opened_by:
         return RootKeys.from_recovery(from_words(opened_by["words"]))
+    if "secret" in opened_by:
+        return RootKeys.from_random(bytes.fromhex(opened_by["secret"]), "default", 1)
     wallet = opened_by["wallet"]
     return wallet_keys(bytes.fromhex(wallet["private_key"]), wallet["vault"], wallet["key_number"])
 

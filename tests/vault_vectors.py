@@ -537,6 +537,10 @@ def no_wallet(shelf: Shelf, folder: Path) -> None:
         "no wallet", "a vault without a wallet", "64 random bytes stand for the signature (2.3); the words are its second root.",
         lab, opened_by={"words": " ".join(a.recovery_words)}, pins={},
     )  # fmt: skip
+    shelf.case(
+        "no wallet", "a vault without a wallet, by its secret", "As the device that made it may keep it.",
+        lab, opened_by={"secret": BySize("laptop 1")(64).hex()}, pins={},
+    )  # fmt: skip
     lab.close()
 
 
@@ -707,7 +711,7 @@ def build(streams: dict[str, str], *, read: bool = True) -> dict[str, Any]:
 ABOUT = (
     "Whole published vaults, format sections 1 to 7, as a reader finds them that has nothing but a key. `cars`: blocks of a "
     "provider (CAR version 1, base64url; the root of its header means nothing). A case: `opened_by` a wallet (private key, vault, key "
-    "number) or recovery words; `kind`: what is asked for; `car`: the blocks that are there, except those in `without`, and with other bytes "
+    "number), recovery words, or the `secret` of a vault without a wallet; `kind`: what is asked for; `car`: the blocks that are there, except those in `without`, and with other bytes "
     "in `instead`; `names`: IPNS records by name; `pins`: roots by pin name, newest first; `now`: milliseconds since 1970. `expect`: either "
     "`refused` (none: nothing that this key signed for; other kind; damaged: heads stand there and none is whole), or what is read: "
     "`digest` of the joined state; `root` on which all devices end, null where no head says what the join says, and whether its files stand where the rule puts them, `by_rule`; `heads`: what "

@@ -197,26 +197,30 @@ def _counting_revokes(statements: Iterable[Statement], facts: Facts) -> dict[str
 
 
 def _enrolled(enrolled: Sequence[Statement], out: frozenset[str], facts: Facts) -> dict[str, Person]:
-    """Of the enrolments of one id a root's wins, then the greatest (since, hash)."""
-    best: dict[str, tuple[tuple[bool, str, str], Statement]] = {}
-    for st in enrolled:
-        body = as_member(st)
-        if body.id in out:
-            continue
-        order = (body.by in facts.roots, body.since, st.hash)
-        if body.id not in best or order > best[body.id][0]:
-            best[body.id] = (order, st)
+    """Those who are members by the enrolment of theirs that counts, by id."""
     claimed = _claimed(enrolled, facts)
     return {
         member: _person(
             st,
-            RANK_ROOT if order[0] else RANK_ADMIN,
+            RANK_ROOT if st.body.by in facts.roots else RANK_ADMIN,
             "admin" if member in facts.admin_ids | facts.root_ids else as_member(st).role,
             member,
             owner=claimed.get(st.hash),
         )
-        for member, (order, st) in sorted(best.items())
+        for member, st in sorted(_counting_enrolments(enrolled, facts).items())
+        if member not in out
     }
+
+
+def _counting_enrolments(enrolled: Iterable[Statement], facts: Facts) -> dict[str, Statement]:
+    """Of the enrolments of one id a root's wins, then the greatest (since, hash)."""
+    best: dict[str, tuple[tuple[bool, str, str], Statement]] = {}
+    for st in enrolled:
+        body = as_member(st)
+        order = (body.by in facts.roots, body.since, st.hash)
+        if body.id not in best or order > best[body.id][0]:
+            best[body.id] = (order, st)
+    return {member: st for member, (_, st) in best.items()}
 
 
 def _claimed(enrolled: Iterable[Statement], facts: Facts) -> dict[str, str]:
@@ -241,7 +245,10 @@ def _with_successors(
     claims: Iterable[Statement],
     out: frozenset[str],
 ) -> dict[str, Person]:
-    """The members with the successors of each: same box key, no more than the family may."""
+    """The members with the successors of each: same box key, no more than the family may.
+
+    An id that several claim as their successor is that of the least (signer, hash).
+    """
     base = {st.hash: as_member(st) for st in enrolled}
     taken = {body.id for body in base.values()} | out
     members = dict(heads)
@@ -282,9 +289,10 @@ def _families(
     revokes: Mapping[str, Sequence[Revoke]],
 ) -> dict[str, str]:
     families: dict[str, str] = {}
-    for target, said in revokes.items():
+    # In an order of their own, so that every implementation sees one family in what several say.
+    for target, said in sorted(revokes.items(), reverse=True):
         families |= {id_of_hex(key): target for body in said for key in body.heirs}
-    for st in claims:
+    for st in sorted(claims, key=lambda st: (st.body.by, st.hash)):
         families.setdefault(as_member(st).id, id_of_hex(st.body.by))
     # An id that is enrolled is nobody's successor, whatever others say of it.
     families |= {as_member(st).id: as_member(st).id for st in enrolled}
@@ -334,7 +342,8 @@ def _owners(
 ) -> dict[str, str]:
     """Whose each id is: of those who are out a root's revoke says it, for their enrolments may be gone."""
     claimed = _claimed(enrolled, facts)
-    heads = {as_member(st).id: claimed[st.hash] for st in enrolled if st.hash in claimed}
+    counting = _counting_enrolments(enrolled, facts)
+    heads = {one: claimed[st.hash] for one, st in counting.items() if st.hash in claimed}
     for target, said in revokes.items():
         by_roots = [body.person for body in said if body.by in facts.roots]
         if by_roots:

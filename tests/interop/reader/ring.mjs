@@ -300,14 +300,6 @@ class Said {
     const ids = new Set(enrolments.map(one => one.id))
     this.family = new Map([...ids].map(id => [id, id]))
     const byHash = new Map(enrolments.map(one => [one.hash, one]))
-    for (const one of heirs) if (!ids.has(one.id)) this.family.set(one.id, byHash.get(one.under).id)
-    for (const one of revokes) {
-      const gone = targetOf(one)
-      for (const key of [one.sign, ...one.heirs]) {
-        const id = idOf(Buffer.from(key, 'hex'))
-        if (!this.family.has(id)) this.family.set(id, gone)
-      }
-    }
 
     this.asked = new Set([
       ...this.revoked,
@@ -324,18 +316,24 @@ class Said {
       )
       this.members.set(id, { ...best, role: made.has(id) || rootIds.has(id) ? 'admin' : best.role, familyId: id })
     }
-    for (const one of heirs) {
+    const claims = heirs.sort((a, b) => compare([a.by, a.hash], [b.by, b.hash]))
+    for (const one of claims) {
       const base = byHash.get(one.under)
       const head = this.members.get(base.id)
-      if (!head || ids.has(one.id) || one.box !== base.box) continue
+      if (!head || ids.has(one.id) || this.revoked.has(one.id) || this.members.has(one.id) || one.box !== base.box) continue
       const role = ROLES[Math.min(ROLES.indexOf(one.role), ROLES.indexOf(head.role))]
-      const here = this.members.get(one.id)
-      if (here && compare([here.since, here.hash], [one.since, one.hash]) > 0) continue
       this.members.set(one.id, { ...one, role, familyId: base.id })
     }
+    const within = (id, family) => this.family.has(id) || this.family.set(id, family)
+    for (const one of this.members.values()) within(one.id, one.familyId)
+    for (const id of this.revoked) within(id, id)
+    for (const one of counting.sort((a, b) => compare([targetOf(a)], [targetOf(b)]))) {
+      for (const key of one.heirs) within(idOf(Buffer.from(key, 'hex')), targetOf(one))
+    }
+    for (const one of claims) within(one.id, one.byId)
 
-    const within = Math.max(0, ...epochs.filter(one => isRoot(one.by)).map(one => one.epoch)) + REACH
-    const near = epochs.filter(one => one.epoch <= within)
+    const reach = Math.max(0, ...epochs.filter(one => isRoot(one.by)).map(one => one.epoch)) + REACH
+    const near = epochs.filter(one => one.epoch <= reach)
     this.nextEpoch = 1 + Math.max(0, ...near.map(one => one.epoch))
     const may = near.filter(one =>
       epochs
@@ -374,12 +372,13 @@ class Said {
       if (all.length === 0) continue
       const best = greatest(all, one => [isRoot(one.by) ? 1 : 0, one.since, one.hash])
       const holders = given.get(best.person)
-      const nobody = !isRoot(best.by) && holders && !holders.has(id) && !holders.has(best.byId)
+      const others = [...(holders ?? [])].filter(one => one !== id)
+      const nobody = !isRoot(best.by) && others.length > 0 && !others.includes(best.byId)
       if (!nobody) out.set(id, best.person)
     }
     const byRoots = revokes.filter(one => isRoot(one.by)).sort((a, b) => byCodePoints(b.person, a.person))
-    for (const one of byRoots) for (const key of [one.sign, ...one.heirs]) out.set(idOf(Buffer.from(key, 'hex')), one.person)
-    for (const [id, family] of this.family) if (!out.has(id) && out.has(family)) out.set(id, out.get(family))
+    for (const one of byRoots) out.set(targetOf(one), one.person)
+    for (const [id, family] of this.family) if (id !== family && out.has(family)) out.set(id, out.get(family))
     return out
   }
 

@@ -1,9 +1,9 @@
 // Reads every case of fixtures/vectors/vaults.json with nothing but its key; one line of JSON for each, as in `expect`.
 
 import { readFileSync } from 'node:fs'
-import { Refused, canonical, fromB64, hex } from './bytes.mjs'
+import { Refused, canonical, fromB64, fromHex, hex } from './bytes.mjs'
 import { Blocks, readCar } from './content.mjs'
-import { keysOfWallet, keysOfWords } from './keys.mjs'
+import { keysOfSecret, keysOfWallet, keysOfWords } from './keys.mjs'
 import { Reader } from './vault.mjs'
 
 const { cars, cases } = JSON.parse(readFileSync(process.argv[2], 'utf8'))
@@ -13,9 +13,9 @@ function read(one) {
   readCar(fromB64(cars[one.car]), blocks)
   for (const cid of one.without) blocks.held.delete(cid)
   for (const [cid, data] of Object.entries(one.instead)) blocks.add(cid, fromB64(data))
-  const { wallet, words } = one.opened_by
+  const { wallet, words, secret } = one.opened_by
   const reader = new Reader({
-    keys: wallet ? keysOfWallet(wallet) : keysOfWords(words),
+    keys: wallet ? keysOfWallet(wallet) : words ? keysOfWords(words) : keysOfSecret(fromHex(secret, 64), '00'.repeat(20), 'default', 1),
     plain: one.kind === 'plain',
     blocks,
     names: Object.fromEntries(Object.entries(one.names).map(([name, record]) => [name, fromB64(record)])),

@@ -102,13 +102,19 @@ export class Reader {
     return ring
   }
 
-  /** Roots that may be heads: those of device names and of the pin list of the first root's anchor. */
-  roots(ring) {
+  /** Roots that may be heads: those of device names, and those of the pin list of the first root's anchor. */
+  places(ring) {
     const said = ring.said
     const devices = [...said.members.values()].map(one => this.follow(Buffer.from(one.sign, 'hex')))
     const first = said.members.get(idOf(Buffer.from(said.first, 'hex')))
     const listed = first?.anchor ? (this.pins[pinName(Buffer.from(first.anchor, 'hex'))] ?? []) : []
-    return [...new Set([...devices, ...listed].filter(Boolean))]
+    const named = [...new Set(devices.filter(Boolean))]
+    return { named, listed: [...new Set(listed)].filter(root => !named.includes(root)) }
+  }
+
+  roots(ring) {
+    const { named, listed } = this.places(ring)
+    return [...named, ...listed]
   }
 
   /** The ring joined with what anchors and verified heads bring, until nothing new is learned. */
@@ -142,20 +148,23 @@ export class Reader {
     return this.blocks.read(root, `${this.inside}${this.plain ? 'commit.json' : 'head.ipm'}`)
   }
 
-  /** A head read whole: its commit and its state. */
-  readHead(root, ring) {
+  /** The verified commit of a root, with the ring that it was verified with. */
+  commit(root, ring) {
     const theirs = this.scratch(root, ring)
-    const commit = part('head', () => {
-      need(theirs !== null, 'ring', 'its ring is not of this vault')
-      return readCommit(this.head(root), theirs.ring, theirs.bytes)
-    })
-    const key = theirs.ring.readable.find(one => one.id === commit.ek)
-    const entries = part('state', () => readTree(commit.state, (prefix, hash) => {
-      const stored = unlessRefused(() => this.blocks.read(root, `${this.inside}${nodePath(prefix)}.${this.plain ? 'json' : 'ipm'}`))
+    need(theirs !== null, 'ring', 'its ring is not of this vault')
+    return { root, joined: theirs.ring, ...readCommit(this.head(root), theirs.ring, theirs.bytes) }
+  }
+
+  /** The state that a commit names, read whole and checked. */
+  state(commit, ring) {
+    const key = commit.joined.readable.find(one => one.id === commit.ek)
+    const entries = readTree(commit.state, (prefix, hash) => {
+      const path = `${this.inside}${nodePath(prefix)}.${this.plain ? 'json' : 'ipm'}`
+      const stored = unlessRefused(() => this.blocks.read(commit.root, path))
       if (stored === null || this.plain) return stored
       return unlessRefused(() => key.open(NODE, prefix, stored))
-    }))
-    return { commit, state: part('state', () => checkedState(entries, commit, ring)) }
+    })
+    return checkedState(entries, commit, ring)
   }
 
   /** The plain bytes at a location, or null: not here, another size, does not open. */
@@ -182,15 +191,32 @@ export class Reader {
       const data = this.object(ring, name, loc)
       return data !== null && (field === 'loc' ? hex(sha256(data)) === value.body : hex(sha256(data)).startsWith(value.b[0]))
     }
-    for (const root of this.roots(ring)) {
-      try {
-        const one = this.readHead(root, ring)
-        state = joinStates(state, one.state, passes, loc => [epochs.get(loc[0]) ?? 0, ...loc])
-        heads.push({ root, ...one })
-        verdicts[root] = one.commit.lacking.length ? 'joined in part' : 'joined'
-      } catch (error) {
-        if (!(error instanceof Refused)) throw error
-        verdicts[root] = { damaged: 'damaged', missing: 'damaged', held: 'held' }[error.kind] ?? `refused: ${error.part}`
+    const failed = (root, part, error) => {
+      if (!(error instanceof Refused)) throw error
+      verdicts[root] = { damaged: 'damaged', missing: 'damaged', held: 'held' }[error.kind] ?? `refused: ${part}`
+    }
+    const { named, listed } = this.places(ring)
+    for (const roots of [named, listed]) {
+      let left = roots.flatMap(root => {
+        try {
+          return [this.commit(root, ring)]
+        } catch (error) {
+          failed(root, 'head', error)
+          return []
+        }
+      })
+      while (left.length) {
+        const { top, below } = tops(left)[0]
+        left = left.filter(one => one !== top)
+        try {
+          state = joinStates(state, this.state(top, ring), passes, loc => [epochs.get(loc[0]) ?? 0, ...loc])
+        } catch (error) {
+          failed(top.root, 'state', error)
+          continue
+        }
+        for (const one of [top, ...below]) verdicts[one.root] = one.lacking.length ? 'joined in part' : 'joined'
+        heads.push(top, ...below)
+        left = left.filter(one => !below.includes(one))
       }
     }
     need(heads.length > 0, 'damaged', 'no head can be read whole')
@@ -267,14 +293,23 @@ export class Reader {
   }
 }
 
-/** What `read()` gives; a refusal says in which part of a head it was. */
-function part(name, read) {
-  try {
-    return read()
-  } catch (error) {
-    if (error instanceof Refused) error.part = name
-    throw error
-  }
+/** Heads that no other one of these holds, by clock and hash, each with those that it holds: joined already when it is (7). */
+function tops(heads) {
+  const byHash = new Map(heads.map(one => [one.hash, one]))
+  const below = one => (one.lacking.length ? [] : one.prev.map(hash => byHash.get(hash)).filter(other => other && covers(one, other)))
+  const held = new Set(heads.flatMap(below))
+  const reached = one => below(one).flatMap(other => [other, ...reached(other)])
+  return heads
+    .filter(one => !held.has(one))
+    .sort((a, b) => compare([a.h, a.hash], [b.h, b.hash]))
+    .map(top => ({ top, below: [...new Set(reached(top))] }))
+}
+
+function covers(one, other) {
+  return [...other.seen].every(([dev, pair]) => {
+    const mine = one.seen.get(dev)
+    return mine && (mine.n > pair.n || (mine.n === pair.n && mine.r === pair.r))
+  })
 }
 
 /** Where the rule of prefix trees puts objects. */
@@ -296,8 +331,8 @@ function objectPaths(hashes) {
 function rootOf(heads, digest, state) {
   const ctx = [...state.seen].map(([dev, pair]) => `${dev} ${pair.n} ${pair.r}`).sort().join()
   const same = heads.filter(
-    one => one.commit.state === digest && [...one.commit.seen].map(([dev, pair]) => `${dev} ${pair.n} ${pair.r}`).sort().join() === ctx
+    one => one.state === digest && [...one.seen].map(([dev, pair]) => `${dev} ${pair.n} ${pair.r}`).sort().join() === ctx
   )
-  return same.length ? greatest(same, one => [one.commit.hash]).root : null
+  return same.length ? greatest(same, one => [one.hash, one.root]).root : null
 }
 

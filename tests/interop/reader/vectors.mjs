@@ -1,4 +1,5 @@
-// Holds this reader against the vectors of single rules: prints for each file how many rows agree, and each row that does not.
+// Holds this reader against the vectors of single rules, `node vectors.mjs FOLDER [NAME...]`: prints for each file how many rows there are,
+// and each that does not agree.
 
 import { readFileSync } from 'node:fs'
 import { join as path } from 'node:path'
@@ -13,7 +14,7 @@ import { EpochKey, inflate, pad } from './sealed.mjs'
 import * as state from './state.mjs'
 import { cardOf, foreignId, instant, lineOf, ownView, view } from './view.mjs'
 
-const folder = process.argv[2]
+const [, , folder, ...only] = process.argv
 const fails = []
 let count = 0
 
@@ -267,17 +268,18 @@ function evaluation(ring, wanted, name) {
     next_epoch: said.nextEpoch,
     persons: sorted(Object.fromEntries(said.persons)),
     revoked: ids(id => said.revoked.has(said.family.get(id))),
-    roots: said.roots,
+    roots: [...said.roots].sort(),
     seals: said.seals,
     sign_keys: sorted(Object.fromEntries(said.keysOf))
   }
-  for (const field of Object.keys(got)) same(got[field], field === 'anchors' ? [...wanted[field]].sort() : wanted[field], `${name}: ${field}`)
+  for (const field of Object.keys(got)) same(got[field], ['anchors', 'roots'].includes(field) ? [...wanted[field]].sort() : wanted[field], `${name}: ${field}`)
   const members = [...said.members.values()].map(one => [one.id, { anchor: one.anchor, box: one.box, family: one.familyId, kind: one.kind, label: one.label, role: one.role, sign: one.sign }])
   const theirs = Object.entries(wanted.members).map(([id, { rank, ...one }]) => [id, one])
   same(sorted(Object.fromEntries(members)), sorted(Object.fromEntries(theirs)), `${name}: members`)
 }
 
 for (const [name, judge] of Object.entries(files)) {
+  if (only.length && !only.includes(name)) continue
   count = 0
   judge(JSON.parse(readFileSync(path(folder, `${name}.json`), 'utf8')))
   console.log(JSON.stringify({ file: `${name}.json`, rows: count, fails: fails.splice(0) }))
