@@ -86,7 +86,16 @@ def parse_source(text: str) -> Source:
     if found := _host_url(source):
         return _content(found[3], found[2], found[5] or "", f"{found[1]}://{found[4]}")
     if source.startswith(("http://", "https://")):
-        parts = urlsplit(source)
+        try:
+            parts = urlsplit(source)
+            usable = bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise UsageError(
+                "that is no URL that can be asked",
+                hint="Give the address of a web server: https://host/path.",
+            )
         if parts.query or parts.fragment:
             raise UsageError("the URL of a bundle has no ? and no #")
         base = source.removesuffix(_MANIFEST)

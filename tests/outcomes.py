@@ -407,7 +407,7 @@ ROWS: tuple[Row, ...] = (
     Row("providers follow", "the new place cannot be reached: nothing changed", 41, "providers follow BASE/none", "sealed", prepare=moved_away),
     Row("serve", "it ended with Ctrl-C", 0, "serve USB", "none", prepare=served),
     Row("serve", "there is no such folder", 4, "serve BASE/none", "none"),
-    Row("serve", "the token is too short", 2, "serve USB --token x", "none"),
+    Row("serve", "the token is too short", 2, "serve USB --token-fd 0", "none"),
     Row("serve", "others could reach it, and nobody said that they may", 3, "serve USB --host 0.0.0.0", "none"),
     Row("doctor", "nothing is lost", 0, "doctor"),
     Row("doctor", "something is lost or cannot be used", 1, "doctor", "sealed", prepare=lambda p: (revoked(p), p.run("sync"))),

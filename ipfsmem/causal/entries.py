@@ -17,6 +17,8 @@ from ipfsmem.canonical import MAX_INT
 from ipfsmem.errors import FormatError
 
 _MEMORY, _SEGMENT, _CARD = "m", "t", "c"
+#: No name of an entry is longer, in characters.
+_LONGEST = 256
 _is_device = re.compile(r"[0-9a-f]{16}").fullmatch
 _is_number = re.compile(r"0|[1-9][0-9]{0,15}").fullmatch
 _is_day = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
@@ -132,8 +134,13 @@ def entry_place(name: str) -> str:
     return f"{found.scope}/{place}" if found.scope else place
 
 
-@lru_cache(maxsize=1024)  # one write looks at its name several times
 def _parse(name: str) -> EntryName | None:
+    # What strangers send may be of any length, and what is remembered must not be.
+    return _parsed(name) if len(name) <= _LONGEST else None
+
+
+@lru_cache(maxsize=1024)  # one write looks at its name several times
+def _parsed(name: str) -> EntryName | None:
     parts = name.split("/")
     first, count = parts[0], len(parts)
     if first == _MEMORY and count in (2, 3):

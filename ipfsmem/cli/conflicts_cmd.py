@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ipfsmem.cli.diff_cmd import differences
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, clean_lines, is_terminal, style
 from ipfsmem.errors import NotFoundError
@@ -73,7 +73,7 @@ def _print(item: dict[str, Any], *, whole: bool) -> None:
         click.echo(f"  {copy['file']}  {clean(by)}")
         if whole and copy["text"] is not None:
             before, after = (item["text"] or "").splitlines(), copy["text"].splitlines()
-            for line in [*difflib.unified_diff(before, after, n=1, lineterm="")][2:]:
+            for line in differences(before, after, around=1):
                 colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
                 click.echo("    " + style(clean_lines(line), fg=colour))
     if whole:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterator
+from itertools import islice
 
 import click
 
@@ -44,9 +45,8 @@ def command(here: Here, root_a: str | None, root_b: str | None, names: bool) -> 
             click.echo(f"{line.change}\t{clean(line.key)}")
             continue
         click.echo(style(f"{line.change} {clean(line.key)}", bold=True))
-        for text in _differences(_lines(line.before), _lines(line.after)):
-            if not text.startswith(("---", "+++")) or text[3:4] not in ("", " "):
-                click.echo("  " + style(clean_lines(text), fg=_COLOUR.get(text[:1])))
+        for text in differences(_lines(line.before), _lines(line.after)):
+            click.echo("  " + style(clean_lines(text), fg=_COLOUR.get(text[:1])))
     if not names:
         click.echo(
             style(f"{count(len(lines), 'memory')} changed" if lines else "Nothing changed.", dim=True),
@@ -54,11 +54,11 @@ def command(here: Here, root_a: str | None, root_b: str | None, names: bool) -> 
         )
 
 
-def _differences(old: list[str], new: list[str]) -> Iterable[str]:
-    """A unified diff. Two texts of very many lines that all differ are shown one after the other: comparing each line with
-    each would take minutes."""
+def differences(old: list[str], new: list[str], *, around: int = 2) -> Iterator[str]:
+    """A unified diff, without names of files. Two texts of very many lines that all differ are shown one after the other:
+    comparing each line with each would take minutes."""
     if len(old) * len(new) <= _MOST_PAIRS:
-        return difflib.unified_diff(old, new, n=2, lineterm="")
+        return islice(difflib.unified_diff(old, new, n=around, lineterm=""), 2, None)
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
@@ -67,12 +67,9 @@ def _differences(old: list[str], new: list[str]) -> Iterable[str]:
         end += 1
     gone, came = old[start : len(old) - end], new[start : len(new) - end]
     if len(gone) * len(came) <= _MOST_PAIRS:
-        return difflib.unified_diff(gone, came, n=2, lineterm="")
-    return [
-        f"@@ -{start + 1},{len(gone)} +{start + 1},{len(came)} @@",
-        *("-" + x for x in gone),
-        *("+" + x for x in came),
-    ]
+        return islice(difflib.unified_diff(gone, came, n=around, lineterm=""), 2, None)
+    head = f"@@ -{start + 1},{len(gone)} +{start + 1},{len(came)} @@"
+    return iter([head, *("-" + x for x in gone), *("+" + x for x in came)])
 
 
 def _text(data: bytes | None) -> str | None:

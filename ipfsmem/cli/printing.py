@@ -7,6 +7,7 @@ drive it. Nothing here decides what is said.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
@@ -20,12 +21,18 @@ _UNSAFE = dict.fromkeys(
     [
         *range(0x20),
         *range(0x7F, 0xA0),
+        0x061C,
         *range(0x200E, 0x2010),
         *range(0x2028, 0x202F),
         *range(0x2066, 0x206A),
         0xFEFF,
     ],
     "�",
+)
+#: The same in JSON, with what nobody sees; there they stand as escapes, so that programs read what was written. Outside
+#: of strings JSON has none of them but line ends.
+_UNSAFE_JSON = re.compile(
+    "[\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 )
 _UNSAFE_LINES = {code: mark for code, mark in _UNSAFE.items() if code not in (0x0A, 0x09)}
 
@@ -41,10 +48,16 @@ def clean_lines(text: str) -> str:
 
 
 def to_json(value: Any) -> str:
-    """JSON for people and programs: two spaces deep, non-ASCII as it is."""
+    """JSON for people and programs: two spaces deep, non-ASCII as it is, but for what could drive a terminal or hides."""
     import msgspec
 
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return _UNSAFE_JSON.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def write_bytes(data: bytes) -> None:

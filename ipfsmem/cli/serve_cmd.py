@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import signal
 from pathlib import Path
 
 import click
 
+from ipfsmem.cli import secrets_in
 from ipfsmem.cli.here import Here, Whole, ours
 from ipfsmem.errors import ConfigError, NotFoundError, UsageError
 
@@ -28,21 +30,38 @@ PSA_FOLDER = "psa"
 @click.option(
     "--name", "names", multiple=True, metavar="HOST", help="A name others ask by; lets other machines in."
 )
-@click.option("--token", envvar="IPFSMEM_SERVE_TOKEN", metavar="TEXT", help="Who sends this may write.")
+@click.option(
+    "--token-fd",
+    type=Whole(0),
+    metavar="N",
+    help="Who sends the token that file descriptor N gives may write.",
+)
+@click.option("--new-token", is_flag=True, help="Make a token, and print it this once.")
 @click.option("--create", is_flag=True, help="Make the folder when it is not there.")
 def command(
-    here: Here, folder: Path, host: str, port: int, names: tuple[str, ...], token: str | None, create: bool
+    here: Here,
+    folder: Path,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    token_fd: int | None,
+    new_token: bool,
+    create: bool,
 ) -> None:
     """Serve FOLDER to your other devices as the provider `peer:http://HOST:PORT`, until Ctrl-C.
 
     To everybody else it is a trustless gateway, and to IPFS tools with the token a pinning service under /psa. What
     is served are sealed blocks, pins and signed names; no key is here. Reading needs no token, for CIDs cannot be
-    guessed; without a token nobody may write.
+    guessed; without a token nobody may write. It is never given on the command line, which every program on this
+    machine can read: --token-fd, IPFSMEM_SERVE_TOKEN, or --new-token.
     """
+    if new_token and token_fd is not None:
+        raise UsageError("--new-token makes a token, --token-fd gives one: one of both")
+    token = secrets.token_urlsafe(24) if new_token else secrets_in.given(token_fd, "IPFSMEM_SERVE_TOKEN")
     token = token.strip() if token is not None else None  # files and variables end lines; headers cannot
     if token is not None and len(token) < MIN_TOKEN:
         raise UsageError(
-            f"a token has at least {MIN_TOKEN} characters", hint="Make one with: openssl rand -hex 16"
+            f"a token has at least {MIN_TOKEN} characters", hint="Or have one made: --new-token."
         )
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder")
@@ -56,11 +75,18 @@ def command(
             hint=f"Let them in by the name they ask by: --host {host} --name HOST. Or stay on 127.0.0.1.",
         )
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
-        asyncio.run(_serve(here, folder, host, port, names, token or "", create))
+        asyncio.run(_serve(here, folder, host, port, names, token or "", new_token, create))
 
 
 async def _serve(
-    here: Here, folder: Path, host: str, port: int, names: tuple[str, ...], token: str, create: bool
+    here: Here,
+    folder: Path,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    token: str,
+    new_token: bool,
+    create: bool,
 ) -> None:
     from msgspec.json import encode
 
@@ -82,9 +108,12 @@ async def _serve(
     async with running(server, host, port, public=bool(names)) as url:
         pins = f"{url}{PSA_PATH}"
         if here.json:
-            click.echo(encode({"url": url, "writes": bool(token), "psa": pins if token else None}))
+            said = {"url": url, "writes": bool(token), "psa": pins if token else None}
+            click.echo(encode(said | ({"token": token} if new_token else {})))
         else:
             click.echo(f"serving {folder} at {url}, {'writes with the token' if token else 'read only'}")
             if token:
                 click.echo(f"pinning service at {pins}, with the same token")
+            if new_token:
+                click.echo(f"the token, shown this once: {token}")
         await ended.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
-from ipfsmem.cli import app
+from ipfsmem.cli import app, conflicts_cmd
 from ipfsmem.cli.app import SHORT
 from ipfsmem.errors import IpfsmemError
 from tests.cli_lab import Cli, program
@@ -244,15 +245,62 @@ def test_u17_letters_that_the_systems_encoding_lacks(cli: Cli, arguments: tuple[
 
 def test_s15_a_diff_of_very_many_lines_is_shown_in_time() -> None:
     """Finding S15's relative: comparing each of many lines with each takes minutes."""
-    from ipfsmem.cli.diff_cmd import _differences
+    from ipfsmem.cli.diff_cmd import differences
 
     old = [str(n * 7 % 9973) for n in range(60_000)]
     new = [str(n * 11 % 9973) for n in range(60_000)]
     start = time.perf_counter()
-    found = list(_differences(["same", *old, "end"], ["same", *new, "end"]))
+    found = list(differences(["same", *old, "end"], ["same", *new, "end"]))
     assert time.perf_counter() - start < 5
     assert sum(line[:1] == "-" for line in found) == sum(line[:1] == "+" for line in found) > 50_000
     assert "-same" not in found and "+end" not in found
-    small = list(_differences(["same"] * 5000 + ["a"], ["same"] * 5000 + ["b"]))
+    small = list(differences(["same"] * 5000 + ["a"], ["same"] * 5000 + ["b"]))
     assert small[-2:] == ["-a", "+b"]
-    assert list(_differences(["a", "b", "c"], ["a", "x", "c"]))[-4:] == [" a", "-b", "+x", " c"]
+    assert list(differences(["a", "b", "c"], ["a", "x", "c"]))[-4:] == [" a", "-b", "+x", " c"]
+
+
+def test_s15_a_conflict_of_very_many_lines_is_shown_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relative of S15: `conflicts KEY` compared each line with each."""
+    old, new = ("\n".join(f"{who} {n % 7}" for n in range(6_000)) for who in ("here", "there"))
+    item = {
+        "key": "tone", "forgotten": False, "seen": "s", "text": old, "device": "a",
+        "copies": [{"file": "f", "text": new, "device": "b"}],
+    }  # fmt: skip
+    shown: list[str] = []
+    monkeypatch.setattr(click, "echo", lambda text="", **_: shown.append(text))
+    began = time.process_time()
+    conflicts_cmd._print(item, whole=True)
+    assert time.process_time() - began < 5
+    lines = [click.unstyle(line).strip() for line in shown]
+    assert lines.count("-here 3") == lines.count("+there 3") == 857
+
+
+UNSEEN = "\x7f\x80\x9b\u061c\u200b\u200e\u202e\u2028\u2066\u2069\ufeff\xad\U000e0041\U000e007f"
+
+
+def test_s15_json_drives_no_terminal_and_says_the_same(cli: Cli) -> None:
+    """Finding S15: `--json` on a terminal printed C1, DEL and bidi marks as they are."""
+    text = f"a{UNSEEN}\x1b[31mb\u00e9\u65e5\U0001f600"
+    cli.ok("note", "said", "--json", f"text={text}")
+    result = cli.ok("timeline", "--json")
+    assert text in json.loads(result.out)[0].values()
+    assert not set(UNSEEN + "\x1b") & set(result.out) and "\u00e9\u65e5\U0001f600" in result.out
+    wrong = cli("read", f"no{UNSEEN}", "--json")
+    assert not set(UNSEEN) & set(wrong.out + wrong.err) and wrong.code != 0
+    plain = cli.ok("timeline")
+    assert not set(UNSEEN[:11]) & set(plain.out) - {"\u200b"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "https://[x", "https://[::1", "http://", "https://:80/", "https://h:99999/", "https://h:x/", "http://h:0/",
+        "https://\u202eevil/", "https://h/\x00", "https://h/\ud800", "ipfs://[x", "ipns://", "/ipfs/", "", " ", "https://a b/",
+        "https://user:secret-word@[x/", "https://xn--/", "https://" + "a" * 300 + "/", "file:///etc/passwd",
+    ],
+)  # fmt: skip
+def test_s15_a_source_that_is_none_is_an_error_in_words(bare: Cli, source: str) -> None:
+    """Finding S15: `open 'https://[x'` ended with an unexpected ValueError."""
+    result = bare("open", source, "--provider", "gateway:https://127.0.0.1:9")
+    assert result.code not in (0, 70) and "unexpected" not in result.err and "Traceback" not in result.err
+    assert "secret-word" not in result.err

@@ -285,14 +285,46 @@ def test_ctrl_c_in_the_middle_of_an_upload_leaves_nothing_half_written(tmp_path:
     assert not list(kept.rglob("*"))
 
 
+def test_s15_a_token_is_made_and_shown_once_and_none_is_on_the_command_line(tmp_path: Path) -> None:
+    """Finding S15: `serve --token` stood in the list of processes for everybody to read."""
+    shown = set()
+    for n, how in enumerate((["--new-token"], ["--new-token"], ["--token-fd", "0"])):
+        server = subprocess.Popen(
+            [*SERVE, str(tmp_path / "kept"), "--create", "--port", "0", "--json", *how],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "IPFSMEM_SERVE_TOKEN": ""},
+        )  # fmt: skip
+        try:
+            assert server.stdin is not None and server.stdout is not None
+            server.stdin.write(f"{TOKEN}\n")
+            server.stdin.close()
+            said = json.loads(server.stdout.readline())
+            token = said.get("token", TOKEN)
+            shown.add(token)
+            assert said["writes"] and ("token" in said) == (n < 2) and len(token) >= 16
+            command = Path(f"/proc/{server.pid}/cmdline")
+            assert not command.exists() or token.encode() not in command.read_bytes()
+            for given, allowed in ((token, True), ("another token of nobody", False)):
+                store = peer(said["url"], given)
+                try:
+                    asyncio.run(store.put_car(TREE.cid, TREE.blocks, name="n"))
+                    assert allowed
+                except ProviderRefused:
+                    assert not allowed
+        finally:
+            server.kill()
+            server.wait()
+    assert len(shown) == 3
+
+
 def test_bad_calls_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         for folder, more, said in (
-            (".", ["--token", "short"], "at least 16 characters"),
-            (".", ["--token", f"{'x' * 15}\n"], "at least 16 characters"),
+            (".", ["--token-fd", "0"], "at least 16 characters"),
+            (".", ["--token-fd", "0", "--new-token"], "one of both"),
+            (".", ["--token", "a long random text"], "No such option"),
             (".", ["--host", "0.0.0.0"], "can be reached from other machines"),
             (".", ["--port", str(taken.getsockname()[1])], "another program does"),
             ("stick", [], "there is no folder"),
@@ -300,7 +332,7 @@ def test_bad_calls_are_one_line(tmp_path: Path) -> None:
         ):
             done = subprocess.run(
                 [*SERVE, str(tmp_path / folder), "--port", "0", *more],
-                capture_output=True, text=True, timeout=20, check=False,
+                capture_output=True, text=True, timeout=20, check=False, input=f"{'x' * 15}\n",
             )  # fmt: skip
             assert done.returncode not in (0, 70) and said in done.stderr, done.stderr
             assert len(done.stderr.splitlines()) <= 2

@@ -143,7 +143,7 @@ def test_our_service_before_the_judge(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_judge_at_the_program_that_people_start(tmp_path: Path) -> None:
+def test_the_judge_at_the_program_that_people_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`ipfsmem serve` as a process of its own, its folder filled through the peer that it is as well."""
     kept = tmp_path / "kept"
     blocks = []
@@ -151,7 +151,8 @@ def test_the_judge_at_the_program_that_people_start(tmp_path: Path) -> None:
         data = f"7,{number}".encode()
         blocks.append((raw_cid(hashlib.sha256(data).digest()), data))
     program = [sys.executable, "-m", "ipfsmem.cli", "serve", kept, "--create", "--port", "0", "--json"]
-    with server([*program, "--token", TOKEN]) as line:
+    monkeypatch.setenv("IPFSMEM_SERVE_TOKEN", TOKEN)
+    with server(program) as line:
         said = json.loads(line)
         store = PeerProvider(said["url"], {"peer_token": TOKEN})
         asyncio.run(store.put_car(blocks[0][0], blocks, name="n"))

@@ -1,0 +1,94 @@
+"""Finding S11: what is remembered of what strangers publish is bounded by bytes, not by how many pieces there are."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from ipfsmem import canonical
+from ipfsmem.bundle.timeline import normal_ts
+from ipfsmem.causal import entries
+from ipfsmem.content.cid import CID, IDENTITY, RAW, parse_cid
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.seal import statements
+from ipfsmem.seal.primitives import Signer25519
+from ipfsmem.seal.statements import Epoch, make, open_envelope
+
+VAULT = bytes(16)
+
+
+def grown(work: Callable[[], object]) -> int:
+    """Bytes that stay when the work is done."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def test_s11_statements_of_strangers_stay_in_a_bounded_memory() -> None:
+    """Pinned rings with huge epochs that they signed themselves: 358 MB at three hundred of them."""
+    signer = Signer25519(bytes(31) + b"\x07")
+    ids = tuple(f"{n:016x}" for n in range(9_400))
+    made = []
+    for n in range(120):
+        epoch = Epoch(
+            by=signer.public.hex(), ek=f"{n:016x}", epoch=n + 1, for_=ids, not_=(), old=(), slots=()
+        )
+        one = make(signer, epoch, VAULT)
+        made.append((canonical.b64(one.payload), canonical.b64(one.signature)))
+    size = sum(len(k) for k, _ in made)
+    assert size > 3 * statements._MOST
+
+    def read() -> None:
+        for k, s in made:
+            open_envelope(k, s, VAULT)
+
+    assert grown(read) < 4 * statements._MOST
+    kept = statements._verified._items
+    assert 0 < len(kept) < 60 and statements._verified._size <= statements._MOST
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        entries.parse_entry, entries.check_entry_name, entries.memory_name, entries.segment_name, entries.card_name,
+        parse_cid, normal_ts,
+    ],
+    ids=lambda read: read.__name__,
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "m/{}",
+        "m/{}/a",
+        "t/2026-01-01/{}/1",
+        "t/{}/0123456789abcdef/1",
+        "c/{}",
+        "{}",
+        "2026-01-01{}",
+        "bafk{}",
+    ],
+)
+def test_s11_long_names_are_not_remembered(read: Callable[[str], object], name: str) -> None:
+    """Relatives: names of entries, CIDs and instants come from strangers too. A thousand of 100 KB were 100 MB."""
+
+    def work() -> None:
+        for n in range(60):
+            try:
+                read(name.format(f"{n}" + "a" * 100_000))
+            except IpfsmemError:
+                pass
+
+    assert grown(work) < 1_000_000
+
+
+def test_s11_identity_cids_are_short() -> None:
+    def work() -> None:
+        for n in range(2_000):
+            str(CID(1, RAW, bytes((IDENTITY, 100)) + n.to_bytes(100, "big")))
+
+    assert grown(work) < 2_000_000
