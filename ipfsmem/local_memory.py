@@ -574,8 +574,9 @@ class LocalMemory:
         # Nothing is noted in a scope that is forgotten, where texts that others wrote meanwhile may still go.
         with self.replica.reading():
             where = {"scope": self._memories.scope} if self._memories.forgotten() else {}
-        noted = self.scope("") if where else self
-        noted.note("forgot", **where, key=key, **({"reason": reason} if reason else {}))
+        # In the scope in which it stood, wherever new events of that one go.
+        timeline = self.scope("")._timeline if where else self._timeline
+        self._noted(timeline, "forgot", {**where, "key": key, **({"reason": reason} if reason else {})})
         if self.mode == "local":
             erase(self.replica, self._memories, key)
         return True
@@ -612,7 +613,9 @@ class LocalMemory:
     def note(self, kind: str, /, **data: Any) -> dict[str, Any]:
         """Append an event to the timeline, durable when this returns. Raises UsageError for a type of the program's own."""
         check_kind(kind)
-        timeline = self._target()._timeline
+        return self._noted(self._target()._timeline, kind, data)
+
+    def _noted(self, timeline: Timeline, kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
         event = timeline.note(kind, data)
         if self._files is not None:
             self._files.show_day(event["ts"][:10], timeline.scope)

@@ -213,6 +213,11 @@ class Store:
             if changed is not None and _holds_many(changed):
                 yield name, decode_entry(name, changed)
 
+    @property
+    def mark(self) -> bytes:
+        """Something that is another one whenever an entry may have changed."""
+        return self._tree.digest + self._chain
+
     def cards(self) -> dict[str, bytes]:
         """The canonical JSON of every card's entry by the token of its scope; costs nothing for all other entries."""
         changed = {name for name in self._overlay if name.startswith(_CARD)}

@@ -34,6 +34,8 @@ ZIP_MAGIC = b"PK\x03\x04"
 #: The directory of a zip without files.
 _EMPTY_ZIP = b"PK\x05\x06"
 _ENCRYPTED = 0x1
+#: What each file's line in the directory of a zip begins with.
+_DIRECTORY = b"PK\x01\x02"
 
 
 def is_zip(head: bytes) -> bool:
@@ -119,6 +121,8 @@ def _walk(base: str) -> Iterator[tuple[str, list[str], list[str], int | None]]:
 def read_zip(path: Path) -> dict[str, Part]:
     """The scopes of a zip. Raises FormatError, LimitError."""
     with storage_errors(path, "read"), opened(path) as file:
+        if _signatures(file) > MAX_NAMES:
+            raise LimitError(f"there are more than {MAX_NAMES:,} files in the zip")
         try:
             with zipfile.ZipFile(file) as archive:
                 return _from_zip(archive)
@@ -133,12 +137,19 @@ def read_zip(path: Path) -> dict[str, Part]:
             raise FormatError(f"{path} is no zip that can be read: {error}") from None
 
 
+def _signatures(file: BinaryIO) -> int:
+    """How many files a zip may have at most: its directory is read whole, so they are counted before it is."""
+    count, tail = 0, b""
+    while piece := file.read(1 << 20):
+        count += (tail + piece).count(_DIRECTORY)
+        tail = piece[-len(_DIRECTORY) + 1 :]
+    file.seek(0)
+    return count
+
+
 def _from_zip(archive: zipfile.ZipFile) -> dict[str, Part]:
     infos: dict[str, zipfile.ZipInfo] = {}
-    listed = archive.infolist()
-    if len(listed) > MAX_NAMES:
-        raise LimitError(f"there are more than {MAX_NAMES:,} files in the zip")
-    for info in listed:
+    for info in archive.infolist():
         if info.is_dir():
             continue
         if info.filename in infos:

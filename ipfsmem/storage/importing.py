@@ -112,10 +112,14 @@ class _Taking:
         wrong: list[str] = []
         where = f"{memories.scope}/" if memories.scope else ""
         # Before the texts behind it: one text too many is left out, and none comes back. A key that is here keeps what it
-        # has: a bundle forgets nothing of ours.
-        for key in blob.forgotten:
-            if not change.entry(memories.name(key)):
+        # has, and of strangers no wish is taken: it would hide what other devices of ours have under that key.
+        texted = {*blob.files, *(key for key, _ in (*blob.more, *blob.others))}
+        for key in sorted(blob.forgotten & texted):
+            if self._foreign:
+                wrong.append(f"{where}{key} was left out: it is forgotten there")
+            elif not change.entry(memories.name(key)):
                 change.forget(memories.name(key), ())
+        left = blob.forgotten if self._foreign else frozenset()
         of = FOREIGN if self._foreign else ""
         # A second text for one key stands beside the first, whatever the strategy: nobody was shown the first.
         texts = [
@@ -125,6 +129,8 @@ class _Taking:
         # Own ones first: a text that is own and others' at once is own.
         texts += [(key, data, False, FOREIGN) for key, data in blob.others]
         for key, data, replaces, whose in texts:
+            if key in left:
+                continue
             try:
                 check_body(key, data)
                 done[_take(memories, change, key, data, replaces, whose)] += 1
@@ -135,9 +141,8 @@ class _Taking:
                 raise FormatError(
                     f"what could not be taken in would be forgotten: {wrong[-1]}", hint=_NO_PRUNING
                 )
-            named = {*blob.files, *(key for key, _ in (*blob.more, *blob.others))}
             for entry, view in list(memories.views()):
-                if view.key not in named and view.data is not None and entry:
+                if view.key not in texted and view.data is not None and entry:
                     change.forget(memories.name(view.key), view.dots)
                     done["forgotten"] += 1
         problems += wrong

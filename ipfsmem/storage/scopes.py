@@ -63,6 +63,8 @@ class Scopes:
         self.replica = replica
         #: Cards that were read, beside the JSON of the entry that they were read of.
         self._known: dict[str, tuple[bytes, Card | None]] = {}
+        #: Where scopes lead, as of a state.
+        self._leads: tuple[bytes, dict[str, str]] | None = None
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -98,13 +100,27 @@ class Scopes:
         self._known = known
         return {token: card for token, (_, card) in known.items() if card is not None}
 
+    def _onward(self) -> dict[str, str]:
+        """Where the scopes lead that turned out to be another one."""
+        with self.replica.reading():
+            mark = self.replica.store.mark
+            if self._leads is not None and self._leads[0] == mark:
+                return self._leads[1]
+            cards = self.cards()
+            leads = followed(cards)
+            absent = [held for token, held in self._known.items() if token not in cards]
+            # A card that is not fetched may come without any entry's changing.
+            waits = any(FORGOTTEN.encode() not in text for text, _ in absent)
+            self._leads = None if waits else (mark, leads)
+        return leads
+
     def stack(self, token: str) -> list[str]:
         """The scopes that are read for this one, the first goes before the next."""
-        return stack(token, followed(self.cards())) if token else [""]
+        return stack(token, self._onward()) if token else [""]
 
     def target(self, token: str) -> str:
         """Where a new write meant for this scope goes."""
-        return target(token, followed(self.cards())) if token else ""
+        return target(token, self._onward()) if token else ""
 
     def find(self, idents: Iterable[Ident]) -> list[str]:
         """The scopes whose card has one of these ids or remotes."""
@@ -143,6 +159,8 @@ class Scopes:
 
         Raises NotFoundError when there is no such scope or it is forgotten, UsageError, FormatError, LimitError.
         """
+        if into is not None:
+            check_scope(into)
         if into is not None and (stay or into == token):
             raise UsageError(
                 f"{token} cannot both go into another scope and stay"

@@ -179,3 +179,32 @@ def test_a_scope_that_turned_out_to_be_another(cli: Cli) -> None:
     cli.ok("scope", "into", "tmp", "--stay")
     cli.ok("write", "tone", "--body", "apart", "--scope", "tmp")
     cli.fails(4, "read", "tone", "--scope", "api")
+
+
+def test_a_title_drives_no_terminal_and_no_list(cli: Cli, tmp_path: Path) -> None:
+    """Marks that reorder text, from a card of somebody else: shown as what they are."""
+    bad = "ours\u202e\u2066, really\u200f"
+    cli.ok("scope", "make", "work", "--title", bad)
+    for said in (
+        cli.ok("scope", "list"),
+        cli.ok("scope", "show", "work"),
+        cli.ok("scope", "title", "work", bad),
+    ):
+        assert "ours" in said.out and not set(said.out) & set("\u202e\u2066\u200f")
+    assert cli.ok("scope", "list", "--json").json[0]["card"]["title"] == bad
+
+
+@pytest.mark.parametrize("bad", ["Not A Scope", "all", "../x", "w\u00f6rk"])
+def test_a_wrong_name_in_the_environment_is_one_line(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, bad: str
+) -> None:
+    monkeypatch.setenv("IPFSMEM_SCOPE", bad)
+    for command in (
+        ["write", "tone", "--body", "x"], ["read", "tone"], ["list"], ["forget", "tone"], ["history", "tone"], ["note", "waved"],
+        ["timeline"], ["export"], ["conflicts"], ["promote", "tone"], ["restore", "tone", "--text", "abcdefgh"],
+    ):  # fmt: skip
+        cli.fails(12, *command)
+    cli.ok("list", "--scope", "")
+    cli.ok("list", "--stack", "")
+    monkeypatch.delenv("IPFSMEM_SCOPE")
+    assert cli.ok("list", "--json").json == [] and cli.ok("scope", "list", "--json").json == []

@@ -113,7 +113,12 @@ class Walls:
 
     def forget(self, random: Random) -> None:
         memory, scope = self.pick(random)
-        memory.scope(scope).forget(random.choice(KEYS), reason=self.mark(scope))
+        reason = self.mark(scope)
+        # What is read below it is forgotten with it; in a forgotten scope nothing is noted.
+        for one in (*Scopes(memory.replica).stack(scope), ""):
+            if one or Memories(memory.replica).in_scope(scope).forgotten():
+                self.allowed[one].add(self.count)
+        memory.scope(scope).forget(random.choice(KEYS), reason=reason)
 
     def settle(self, random: Random) -> None:
         memory, scope = self.pick(random)

@@ -310,6 +310,7 @@ def test_what_a_stranger_puts_into_a_tree_is_named_or_refused(
     assert {p.split(" was ")[0] for p in done.problems} == {
         "the folder scopes/Work", "the folder scopes/wo\\u0308rk", "the folder scopes/w\\xf6rk",
         "the folder scopes/2026-04-14", "scopes/bad/scope.json", "scopes/worse/scope.json", "scopes/odd/scope.json",
+        "evil/a",
     }  # fmt: skip
     found = everything_in(memory)
     assert found["work"] == before and set(found) == {"", "bad", "evil", "work"}
