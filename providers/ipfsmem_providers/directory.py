@@ -15,11 +15,11 @@ makes the folder itself unless told to: an unplugged stick must not become a fol
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -32,6 +32,7 @@ from ipfsmem_providers.directory_collect import Collector, Roots
 from ipfsmem_providers.directory_files import disk_errors, gone
 from ipfsmem_providers.directory_packs import Packs, PackWriter
 from ipfsmem_providers.directory_pins import Pins
+from ipfsmem_providers.directory_wait import STALL, Waiting, beat
 
 T = TypeVar("T")
 
@@ -49,6 +50,10 @@ _CAPABILITIES: Final = Capabilities(
 _SHA256: Final = b"\x12\x20"
 _NAME_MAX: Final = 255
 _FLUSH: Final = 2 * 1024 * 1024
+#: Bytes a second that a stick takes at the least: a pack is brought out of the system's memory in one step.
+_SLOWEST: Final = 1024 * 1024
+#: Packs are written anew, and brought out, before a collection goes on.
+_COLLECT_SECONDS: Final = 900.0
 
 
 class DirectoryProvider:
@@ -63,7 +68,7 @@ class DirectoryProvider:
     ) -> None:
         """Use the folder at `path`; `settings["create"]` makes it when missing, else it must be there.
 
-        `clock` gives nanoseconds since 1970 UTC. The disk is not touched unless the folder is to be made. Raises
+        `settings["stall"]`: seconds for which it may be silent. `clock` gives nanoseconds since 1970 UTC. The disk is not touched unless the folder is to be made. Raises
         ConfigError for an empty path, ProviderUnavailable when the folder cannot be made.
         """
         if not str(path):
@@ -78,6 +83,7 @@ class DirectoryProvider:
         self._clock = clock
         self._pins = Pins(Folder(self._folder, "pins"), lambda: clock() // 1_000_000)
         self._names = Folder(self._folder, "names")
+        self._waiting = Waiting(f"folder {self._folder}", float((settings or {}).get("stall") or STALL))
         self._used = False
         if (settings or {}).get("create"):
             with disk_errors(self._folder):
@@ -101,7 +107,7 @@ class DirectoryProvider:
                 writer.add(cid, data)
                 if writer.due > _FLUSH:
                     await self._run(writer.flush)
-            await self._run(self._finish, writer)
+            await self._run(self._finish, writer, more=writer.size / _SLOWEST)
         except BaseException:
             writer.drop()
             raise
@@ -156,7 +162,7 @@ class DirectoryProvider:
         """Mark packs with blocks that no pin needs, and remove those that were marked a day ago. Bytes that are or
         will be free. ProviderRefused when a pin's tree is not whole here, so that nobody can say what it needs.
         """
-        return await self._run(self._collect)
+        return await self._run(self._collect, more=_COLLECT_SECONDS)
 
     async def lacking(self) -> list[CID]:
         """Blocks that were found damaged here and stand nowhere else in the folder."""
@@ -183,15 +189,9 @@ class DirectoryProvider:
     async def close(self) -> None:
         """Nothing is held open."""
 
-    async def _run(self, work: Callable[..., T], *args: object) -> T:
-        """Do blocking work beside the event loop; also when cancelled wait for it, so that files are not torn."""
-        task = asyncio.ensure_future(asyncio.to_thread(self._checked, work, *args))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            with contextlib.suppress(Exception):
-                await task
-            raise
+    async def _run(self, work: Callable[..., T], *args: object, more: float = 0.0) -> T:
+        """Do blocking work beside the event loop; see Waiting."""
+        return await self._waiting.run(partial(self._checked, work, *args), more=more)
 
     def _checked(self, work: Callable[..., T], *args: object) -> T:
         with disk_errors(self._folder):
@@ -228,6 +228,7 @@ class DirectoryProvider:
         """Every root that a pin or a name record keeps, whoever put it there."""
         named: set[CID] = set()
         for file in self._names.names():
+            beat()
             data = self._names.read(file, ipns.MAX_RECORD) if file.endswith(".ipns-record") else None
             if data is not None:
                 with contextlib.suppress(FormatError, SealError):
@@ -261,6 +262,7 @@ class DirectoryProvider:
         found = {}
         for file in self._names.names():
             if file.startswith(f"{name}.") and file.endswith(".ipns-record"):
+                beat()
                 data = self._names.read(file, ipns.MAX_RECORD)
                 if data is not None:
                     with contextlib.suppress(FormatError, SealError):

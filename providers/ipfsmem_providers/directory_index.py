@@ -19,6 +19,7 @@ from ipfsmem.content.cid import SHA2_256, read_cid
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.replica.inside import Folder
+from ipfsmem_providers.directory_wait import beat
 
 _MAGIC: Final = b"ipmidx1\n"
 _MAGIC_DAMAGED: Final = b"ipmidx1-"
@@ -218,6 +219,7 @@ def scan(file: BinaryIO) -> Iterator[Section]:
         if not 0 < length <= _SECTION_MAX:
             raise FormatError(f"a pack has a section of {length} bytes")
         section = file.read(length)
+        beat()
         end = file.tell()
         if len(section) != length:
             raise FormatError(f"a pack ends inside the section at {position}")

@@ -34,6 +34,7 @@ from ipfsmem_providers.directory_index import (
     scan,
 )
 from ipfsmem_providers.directory_lost import LOST, Lost
+from ipfsmem_providers.directory_wait import beat
 
 _log = logging.getLogger("ipfsmem.providers")
 #: More packs than this, and the smallest are merged until half as many are left.
@@ -80,6 +81,11 @@ class PackWriter:
         self._size = offset + size
 
     @property
+    def size(self) -> int:
+        """Bytes of the pack so far."""
+        return self._size
+
+    @property
     def due(self) -> int:
         """Bytes that were added and are not written."""
         return self._size - self._written
@@ -91,6 +97,7 @@ class PackWriter:
         self._written += len(data)
         self._hash.update(data)
         self._file.write(data)
+        beat()
 
     def finish(self) -> str:
         """Write the rest and put pack and index in place, durably. Blocks. The pack's file name; "" when empty."""
@@ -242,6 +249,7 @@ class Packs:
                     end = max(end, places[j].offset + places[j].length)
                     j += 1
                 data = _read_at(file.fileno(), start, end - start)
+                beat()
                 for digest, offset, length in places[i:j]:
                     block = data[offset - start : offset - start + length]
                     if sha256(block).digest() == digest:
@@ -253,6 +261,7 @@ class Packs:
         """The index of a pack; None when the pack is gone."""
         index = self._indexes.get((name, size))
         if index is None:
+            beat()
             index = open_index(self.folder, f"{name[:-4]}.idx", size)
             if index is None:
                 try:

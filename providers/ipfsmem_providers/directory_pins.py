@@ -24,6 +24,7 @@ from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.replica.inside import Folder
 from ipfsmem.sync.provider import Pin
+from ipfsmem_providers.directory_wait import beat
 
 LIST: Final = ".pins"
 ONE: Final = ".json"
@@ -179,6 +180,7 @@ class Pins:
         known = self._lists.get(file)
         if known is None:
             data = self.folder.read(file, 2 * _LIST_MAX)
+            beat()
             if data is None:
                 return _list_of({}, intact=file not in self.folder.sizes())
             pins = {}
@@ -193,6 +195,7 @@ class Pins:
 
     def _one(self, handle: str) -> Pin | None:
         data = self.folder.read(handle, _PIN_MAX)
+        beat()
         read = _parsed(data) if data is not None else None
         if read is None:
             return None

@@ -103,6 +103,7 @@ def test_a_configured_name(cloud: SimCloud) -> None:
 WRITES = [
     ("POST", f"/car?root={TREE.cid}&name=n"), ("POST", "/pins"), ("DELETE", f"/pins?cid={TREE.cid}&name=n"),
     ("PUT", "/routing/v1/ipns/k51qzi5uqu5dl2hq2hm5m29sdq1lum0kb0lmyqsowicmrmxzxywwgxhy6ymrdv"),
+    ("POST", "/unpin"), ("POST", "/collect"), ("GET", "/listing"),
 ]  # fmt: skip
 
 

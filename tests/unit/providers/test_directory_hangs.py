@@ -1,0 +1,118 @@
+"""Finding P4 for folders: a mount that hangs costs a sync one wait, others go on, and it is used again when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.directory_wait import Waiting, beat
+
+from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.sync.provider import Provider
+from ipfsmem.testing import SimCloud, SimProvider
+
+WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
+STALL = 0.3
+
+
+class Mount(DirectoryProvider):
+    """A folder on a share whose server may go away: then whoever asks the system about it is blocked, as by a real one."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, {"stall": STALL})
+        self.pipe: tuple[int, int] | None = None
+        self.blocked = 0
+
+    def hang(self) -> None:
+        self.pipe = os.pipe()
+
+    def come_back(self) -> None:
+        assert self.pipe is not None
+        os.write(self.pipe[1], bytes(100))
+        self.pipe = None
+
+    def _checked(self, work, *args):  # type: ignore[no-untyped-def]
+        if self.pipe is not None:
+            self.blocked += 1
+            os.read(self.pipe[0], 1)
+        return super()._checked(work, *args)
+
+
+def device(home: Path, *providers: Provider) -> Memory:
+    return Memory.load(
+        "m", "encrypted-ipfs", provider=list(providers), unlock=WALLET, unprotected_keys=True, home=home, create=True
+    )  # fmt: skip
+
+
+def test_p4_a_mount_that_hangs_holds_a_sync_for_its_bound_and_no_longer(tmp_path: Path) -> None:
+    (tmp_path / "share").mkdir()
+    mount, other = Mount(tmp_path / "share"), SimProvider(SimCloud(), name="other")
+    a = device(tmp_path / "a", mount, other)
+    a.write("k", "before")
+    assert asyncio.run(a.sync()).exit_code == 0
+    mount.hang()
+    a.write("k", "while it hangs")
+    started = time.monotonic()
+    report = asyncio.run(a.sync())
+    took = time.monotonic() - started
+    # Names that are asked for side by side wait side by side; after that nothing more is asked of it.
+    waited = mount.blocked
+    assert report.published and STALL <= took < 10 * STALL + 2
+    assert "hangs" in " ".join(notice.text for notice in report.notices if notice.kind == "provider-down")
+    b = device(tmp_path / "b", other)
+    assert b.read("k").file.body == "while it hangs"  # type: ignore[union-attr]
+    asyncio.run(a.sync())
+    assert mount.blocked == waited, "asked again although it hangs"
+    mount.come_back()
+    time.sleep(0.2)
+    assert asyncio.run(a.sync()).exit_code == 0
+    c = device(tmp_path / "c", DirectoryProvider(tmp_path / "share"))
+    assert c.read("k").file.body == "while it hangs"  # type: ignore[union-attr]
+
+
+def test_p4_work_that_goes_on_is_waited_for() -> None:
+    def slow() -> str:
+        for _ in range(8):
+            time.sleep(0.1)
+            beat()
+        return "done"
+
+    assert asyncio.run(Waiting("a stick", 0.25).run(slow)) == "done"
+    with pytest.raises(ProviderUnavailable, match="a stick does not answer"):
+        asyncio.run(Waiting("a stick", 0.25).run(lambda: time.sleep(1)))
+    asyncio.run(Waiting("a stick", 0.25).run(lambda: time.sleep(0.4), more=1.0))
+
+
+def test_p4_a_cancelled_call_waits_for_its_work_and_then_ends() -> None:
+    async def body() -> None:
+        done: list[int] = []
+        task = asyncio.ensure_future(Waiting("a stick", 5.0).run(lambda: (time.sleep(0.2), done.append(1))))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert done == [1]
+
+    asyncio.run(body())
+
+
+def test_p4_the_program_ends_although_a_folder_hangs() -> None:
+    code = (
+        "import asyncio, time\n"
+        "from ipfsmem_providers.directory_wait import Waiting\n"
+        "try: asyncio.run(Waiting('a share', 0.1).run(lambda: time.sleep(600)))\n"
+        "except Exception as error: print(error)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stdout == "a share does not answer: its disk or network share hangs\n"
