@@ -1,26 +1,33 @@
 """Trying a provider out: upload, question, listing, reading back, name, unpin, each done for real and checked.
 
-What it uploads is a few random bytes under a name of its own, gone again at the end. It is given no memory and no key.
+What it uploads is a few random bytes under a name of its own, gone again at the end. What comes back is compared with
+what was sent, file by file. It is given no memory and no key.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from ipfsmem.content.cid import CID, DAG_PB, ipns_name
 from ipfsmem.content.dagpb import decode_node
+from ipfsmem.content.fetch import drive, from_mapping
+from ipfsmem.content.reader import Reader
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.seal.primitives import Signer25519
+from ipfsmem.sync.abilities import good_for, limits
 from ipfsmem.sync.ipns import make_record, verify_record
 from ipfsmem.sync.provider import Provider
 
 Outcome = Literal["ok", "cannot", "failed"]
+
+#: The last step: what it comes to.
+ALTOGETHER: Final = "altogether"
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -38,8 +45,19 @@ class _Failed(Exception):
 
 
 async def probe(provider: Provider, *, now_ms: int, random: Callable[[int], bytes]) -> list[Step]:
-    """Try everything that a provider says it can do, in order. Raises nothing: what fails is in the steps."""
-    tree = build_tree({"hello.txt": random(32), "folder/data.bin": random(2000)})
+    """Try everything that a provider says it can do, in order, and say at the end what it comes to. Raises nothing: what
+    fails is in the steps."""
+    steps = await _tried(provider, now_ms=now_ms, random=random)
+    failed = [step.what for step in steps if step.outcome == "failed"]
+    can = provider.capabilities
+    if failed:
+        return [*steps, Step(ALTOGETHER, "failed", f"not to be relied on: {', '.join(failed)} failed", 0.0)]
+    return [*steps, Step(ALTOGETHER, "ok", "; ".join([good_for(can), *limits(can)]), 0.0)]
+
+
+async def _tried(provider: Provider, *, now_ms: int, random: Callable[[int], bytes]) -> list[Step]:
+    files = {"hello.txt": random(32), "folder/data.bin": random(2000), "folder/none.txt": b""}
+    tree = build_tree(files)
     name = f"ipfsmem-test-{random(6).hex()}"
     cids = [cid for cid, _ in tree.blocks]
     can = provider.capabilities
@@ -98,7 +116,12 @@ async def probe(provider: Provider, *, now_ms: int, random: Callable[[int], byte
                 link.cid for cid in wanted if cid.codec == DAG_PB for link in decode_node(found[cid]).links
             ]
             wanted = [cid for cid in dict.fromkeys(links) if cid not in found]
-        return f"{len(found)} blocks, verified"
+        back = drive(Reader().read_tree(root), from_mapping(found))
+        for path, data in files.items():
+            if back.get(path) != data:
+                how = "with other bytes" if path in back else "not"
+                raise _Failed(f"{path} came back {how}: {len(back)} of {len(files)} files are there")
+        return f"{len(found)} blocks, verified; {len(files)} files as they were sent"
 
     async def dag() -> str:
         seen = set()

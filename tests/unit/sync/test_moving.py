@@ -114,12 +114,14 @@ def test_a_target_that_lacks_a_block_is_not_relied_on(tmp_path: Path) -> None:
 
 def test_a_probe_tells_what_holds_and_what_does_not() -> None:
     good = asyncio.run(probe(SimProvider(), now_ms=1_800_000_000_000, random=SeededRandom(1)))
-    assert {step.outcome for step in good} == {"ok"} and len(good) == 8
+    assert {step.outcome for step in good} == {"ok"} and len(good) == 9
+    assert good[-1].text == "full"
     liar = SimProvider()
     liar.faults.has = "none"
     steps = {s.what: s for s in asyncio.run(probe(liar, now_ms=1_800_000_000_000, random=SeededRandom(1)))}
     assert steps["has"].outcome == "failed" and steps["upload"].outcome == "ok"
     gone = SimProvider()
     gone.faults.offline = True
-    (only,) = asyncio.run(probe(gone, now_ms=1_800_000_000_000, random=SeededRandom(1)))
-    assert only.outcome == "failed"
+    first, altogether = asyncio.run(probe(gone, now_ms=1_800_000_000_000, random=SeededRandom(1)))
+    assert first.outcome == altogether.outcome == "failed"
+    assert altogether.text == "not to be relied on: upload failed"
