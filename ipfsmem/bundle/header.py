@@ -41,6 +41,8 @@ _KNOWN_SET = frozenset(KNOWN)
 _SPECIAL = "-?:,[]{}#&*!|>'\"%@`"
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff"
 _HAS_CONTROL = re.compile(f"[{_CONTROL}]")
+#: What lays a header out is no control character in it.
+_LAYOUT = dict.fromkeys(map(ord, "\t\n"), " ")
 _ESCAPE = re.compile(f'[{_CONTROL}"\\\\]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SINGLE = re.compile(r"'(?:[^']|'')*'")
@@ -200,7 +202,7 @@ def read_flat(text: str) -> dict[str, str] | None:
         if value[0] in "\"'":
             value = unquote(value)
         if line[0] != '"':
-            name = name.rstrip(" \t")
+            name = name.strip(" \t\r")
         if value and name not in fields:
             fields[name] = value
     if comments:
@@ -220,12 +222,15 @@ def read_yaml(text: str) -> dict[str, str]:
     """Fields of a header that is YAML but not flat; every scalar is text.
 
     A `metadata` mapping is lifted, a `tags` list gets its bracket form, any other nested value becomes its RFC 8785
-    text. Raises FormatError for aliases, anchors, tags, directives, a depth beyond 4, and what is not a mapping.
+    text. Raises FormatError for aliases, anchors, tags, directives, a depth beyond 4, control characters (of which every
+    YAML library thinks something else), and what is not a mapping.
     """
     import yaml  # only here: most headers are flat, and starting up is not free
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     text = text.replace("\r\n", "\n")
+    if _HAS_CONTROL.search(text.translate(_LAYOUT)) is not None:
+        raise FormatError("header holds a control character")
     try:
         root = _tree(yaml.parse(text, Loader=loader))
     except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:

@@ -16,24 +16,17 @@ const trim = text => text.replace(/^[ \t\r]+|[ \t\r]+$/g, '')
 
 /** Fields, in their order, and body of the bytes of a file. */
 export function parseFile(data) {
-  let text = fromUtf8(data)
-  if (text.startsWith('\ufeff')) text = text.slice(1)
-  const first = /^---[ \t]*(\r?)\n/.exec(text)
-  if (first?.[1]) text = text.replaceAll('\r\n', '\n')
-  const body = all => ({ fields: [], body: all.endsWith('\n') ? all.replace(/\n+$/, '') : all })
-  const whole = () => body(text)
+  const found = fromUtf8(data)
+  const raw = found.startsWith('\ufeff') ? found.slice(1) : found
+  const body = all => all.replace(/\n+$/, '')
+  // Not with `^` and `$`: to them U+2028 ends a line.
+  const text = /^---[ \t]*\r\n/.test(raw) ? raw.replaceAll('\r\n', '\n') : raw
   const open = /^---[ \t]*\n/.exec(text)
-  if (!open) return whole()
-  const close = /^---[ \t]*$/m
-  const rest = text.slice(open[0].length)
-  const end = close.exec(rest)
-  if (!end) return whole()
-  const header = rest.slice(0, end.index)
-  let after = rest.slice(end.index + end[0].length)
-  if (after.startsWith('\n')) after = after.slice(1)
-  if (/^\n/.test(after)) after = after.slice(1)
-  const fields = readHeader(header)
-  return fields === null ? whole() : { fields, body: body(after).body }
+  const end = open && /\n---[ \t]*(?:\n|(?![^]))/.exec(text.slice(open[0].length - 1))
+  const fields = end && readHeader(text.slice(open[0].length, open[0].length - 1 + end.index + 1))
+  if (!fields) return { fields: [], body: body(raw) }
+  const after = text.slice(open[0].length - 1 + end.index + end[0].length)
+  return { fields, body: body(after.startsWith('\n') ? after.slice(1) : after) }
 }
 
 /** The fields of a header, or null when it is none. */
@@ -56,10 +49,15 @@ function readHeader(header) {
 /** Of doubled fields the first that is not empty; comment lines behind what a field of that name says. */
 function settle(all, comments) {
   const out = new Map()
-  for (const [name, value] of all) if (!out.get(name)) out.set(name, value)
+  for (const [name, value] of all) {
+    if (out.get(name)) continue
+    out.delete(name)
+    out.set(name, value)
+  }
   const said = comments.filter(line => line !== '')
   if (said.length) {
     const own = out.get('comment')
+    if (!own) out.delete('comment')
     out.set('comment', [...(own ? [own] : []), ...said].join('\n'))
   }
   return [...out].filter(([, value]) => value !== '')
@@ -77,8 +75,9 @@ function flatFields(lines) {
     }
     const pair = flatLine(line)
     if (!pair) return null
-    if (pair[0] === 'metadata' && pair[1] === '' && /^[ \t]/.test(lines[i + 1] ?? '')) {
-      const indent = /^[ \t]+/.exec(lines[i + 1])[0]
+    const next = lines.slice(i + 1).find(one => trim(one) !== '') ?? ''
+    if (pair[0] === 'metadata' && pair[1] === '' && /^[ \t]/.test(next)) {
+      const indent = /^[ \t]+/.exec(next)[0]
       for (; i + 1 < lines.length && (trim(lines[i + 1]) === '' || lines[i + 1].startsWith(indent)); i++) {
         const inner = lines[i + 1]
         if (trim(inner) === '') continue
@@ -101,14 +100,14 @@ function flatLine(line) {
   if (/^[ \t]/.test(line)) return null
   let name, value
   if (line.startsWith('"')) {
-    const quoted = /^"(?:[^"\\]|\\.)*"/.exec(line)
-    if (!quoted) return null
-    name = jsonText(quoted[0])
-    const rest = trim(line.slice(quoted[0].length))
-    if (name === null || !rest.startsWith(':')) return null
-    value = trim(rest.slice(1))
-  } else {
-    if (SPECIAL.includes(line[0]) || !line.includes(':')) return null
+    const quoted = /^("(?:[^"\\]|\\.)*")[ \t]*:/.exec(line)
+    if (quoted) {
+      name = jsonText(quoted[1]) ?? quoted[1]
+      value = trim(line.slice(quoted[0].length))
+    }
+  }
+  if (name === undefined) {
+    if ((line[0] !== '"' && SPECIAL.includes(line[0])) || !line.includes(':')) return null
     const at = line.indexOf(':')
     name = trim(line.slice(0, at))
     value = trim(line.slice(at + 1))
@@ -133,23 +132,12 @@ function scalar(value) {
 
 function splitTags(inner) {
   const items = []
-  let item = ''
-  let quote = null
-  for (let i = 0; i < inner.length; i++) {
-    const letter = inner[i]
-    if (quote) {
-      item += letter
-      if (letter === '\\' && quote === '"') item += inner[++i] ?? ''
-      else if (letter === quote) quote = null
-    } else if (letter === ',') {
-      items.push(item)
-      item = ''
-    } else {
-      if ((letter === '"' || letter === "'") && trim(item) === '') quote = letter
-      item += letter
-    }
+  const item = /[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|$)|([^,]*)(?:,|$)/y
+  for (let found; item.lastIndex <= inner.length && (found = item.exec(inner)); ) {
+    items.push(found[1] === undefined ? trim(found[2]) : trim(scalar(found[1])))
+    if (item.lastIndex === inner.length && !found[0].endsWith(',')) break
   }
-  return [...items, item].map(one => scalar(trim(one))).filter(one => trim(one) !== '')
+  return items.filter(one => one !== '')
 }
 
 const writeTags = items => (items.length ? `[${items.map(one => (bare(one) && !/[,[\]{}"']/.test(one) ? one : quoted(one))).join(', ')}]` : '')
@@ -158,6 +146,8 @@ export const readTags = text => splitTags(/^\[[^]*\]$/.test(text) ? text.slice(1
 
 function yamlFields(header) {
   let document
+  header = header.replaceAll('\r\n', '\n')
+  if (CONTROL.test(header.replace(/[\t\n]/g, ' '))) return null
   try {
     document = YAML.parseDocument(header, { schema: 'failsafe', version: '1.2', uniqueKeys: false, logLevel: 'silent', strict: true })
     if (document.errors.length || document.warnings.length || /^%/m.test(header)) return null
@@ -173,8 +163,10 @@ function yamlFields(header) {
     const out = {}
     for (const { key, value } of node.items) {
       const name = plain(key, depth + 1)
-      if (typeof name !== 'string') throw new Error('refused')
-      if (!out[name]) out[name] = plain(value, depth + 1)
+      if (typeof name !== 'string' || name === '') throw new Error('refused')
+      if (out[name] && Object.keys(out[name]).length) continue
+      delete out[name]
+      out[name] = plain(value, depth + 1)
     }
     return out
   }
