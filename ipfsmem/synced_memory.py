@@ -60,7 +60,7 @@ from ipfsmem.sync.provider import Capabilities, Provider, lasting_spec
 from ipfsmem.sync.publish import Layout
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
-from ipfsmem.sync.revoked import words_of_revoke
+from ipfsmem.sync.revoked import named, words_of_revoke, words_of_what_stands
 from ipfsmem.sync.salvage import Found, Salvaged
 from ipfsmem.sync.unready import Unready
 from ipfsmem.vaults import further_vaults, keep_name
@@ -166,11 +166,14 @@ class SyncedMemory(LocalMemory):
 
     # -- members ---------------------------------------------------------------------------------------------
 
-    async def revoke(self, member: str, *, progress: Progress = no_progress) -> SyncReport:
+    async def revoke(
+        self, member: str, *, stands: bool = True, progress: Progress = no_progress
+    ) -> SyncReport:
         """End a device's membership, with all ids that it went on under, and seal under a new key from now on.
 
-        Joins first and publishes in the same step. Needs `unlock`. What the device already holds it keeps. The report
-        says what was done (`revoked`). Raises UsageError for this device itself, MembershipError for a root and for
+        Joins first and publishes in the same step. Needs `unlock`. What the device already holds it keeps. Of recovery
+        words, or another wallet, whom they enrolled stays a member, and the report names them (`stands`); with `stands`
+        off they are out too. The report says what was done (`revoked`). Raises UsageError for this device itself, MembershipError for a root and for
         whom this root may not revoke, ProviderError: then nothing was done, or the hint says what waits.
         """
         root = self._unlocked()
@@ -185,9 +188,16 @@ class SyncedMemory(LocalMemory):
             at = next_hlc(frame.hlc, self.replica.world.now())
             family = ring.view.ids_of(ring.view.family_of(member))
             labels = [p.label for one in family if (p := ring.view.members.get(one))]
-            self.replica.set_ring(ring_ops.revoke(ring, root.admin, member, at=at, counters=frame.ctx, ek=ek))
+            grown = ring_ops.revoke(ring, root.admin, member, at=at, counters=frame.ctx, ek=ek, stands=stands)
+            self.replica.set_ring(grown)
+        enrolled = ring_ops.let_in_by(ring, member)
         report = await self._brought_out("the revoke", progress)
         report.say("revoked", words_of_revoke(labels, family, plain=ring.plain))
+        stay = {one: label for one, label in enrolled.items() if one in grown.view.members}
+        if stay:
+            report.say("stands", words_of_what_stands(stay, ring.view.family_of(member)))
+        if gone := {one: label for one, label in enrolled.items() if one not in stay}:
+            report.say("revoked", f"out with it, for it alone let them in: {named(gone)}")
         return report
 
     def _refuse_itself(self, member: str) -> None:

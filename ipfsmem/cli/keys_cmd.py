@@ -94,18 +94,24 @@ def unlock_command(here: Here, **given: Any) -> None:
 
 @ours("revoke", short_help="End a device's membership.")
 @click.argument("member", metavar="DEVICE")
+@click.option("--nothing-stands", is_flag=True, help="Of words or a wallet: whom they let in is out too.")
 @_provider
 @root_options
-def revoke_command(here: Here, member: str, **given: Any) -> None:
+def revoke_command(here: Here, member: str, nothing_stands: bool, **given: Any) -> None:
     """End the membership of DEVICE (an id from `ipfsmem keys list`) and seal under a new key from now on.
 
-    What the device already holds it keeps: a revoked device cannot read what is written from now on.
+    What the device already holds it keeps: a revoked device cannot read what is written from now on. Devices that recovery
+    words or another wallet let in stay members, and are named; with --nothing-stands they are out too.
     """
 
     async def work(memory: Memory, meter: Progress) -> SyncReport:
         if not members_named(memory, member):
             await memory.sync(progress=meter)  # it may have joined since
-        return await memory.revoke(known_member(memory, member), progress=meter)
+        ring = memory.replica.ring
+        before = [one for one in (ring.view.revoked if ring else ()) if one.startswith(member)]
+        # Words that were revoked already are no members any more, and what they said may still be ended.
+        target = before[0] if nothing_stands and len(before) == 1 else known_member(memory, member)
+        return await memory.revoke(target, stands=not nothing_stands, progress=meter)
 
     with_owner(here, given, work)
 

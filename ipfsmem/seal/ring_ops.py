@@ -215,11 +215,13 @@ def revoke(
     counters: Mapping[str, int],
     ek: bytes | None,
     box: BoxSeal = box_seal,
+    stands: bool = True,
 ) -> Ring:
     """End the membership of the family of `member` and rotate to `ek` for those who stay.
 
     `counters` is the joined state's ctx (device id -> counter): values up to there stay accepted. Join and publish in
-    the same step. `ek` is None in a plain memory only. Of an admin its enrolments of members and its revokes stand.
+    the same step. `ek` is None in a plain memory only. Of an admin its enrolments of members and its revokes stand,
+    unless `stands` is off: then nothing does, also when it was revoked before and something was let stand.
     """
     view = ring.view
     target = view.family_of(member)
@@ -227,12 +229,23 @@ def revoke(
     if (ek is None) != ring.plain:
         raise UsageError("revoking in a sealed memory takes a new epoch key, in a plain one none")
     grown = ring
-    if not _said(ring, signer.public.hex(), target):
-        stands, anew = _what_stands(ring, target)
-        said = [_revoke(ring, signer, target, at, counters, keep=stands)]
+    before = _said(ring, signer.public.hex(), target)
+    if not before or (not stands and all(one.keep for one in before)):
+        keep, anew = _what_stands(ring, target) if stands else ((), [])
+        said = [_revoke(ring, signer, target, at, counters, keep=keep)]
         # A revoke lists so many; what else is to stand, its maker says in its own name.
         grown = ring.add([*said, *_again(ring, signer, anew, at)])
     return grown if ek is None else rotate(grown, signer, ek, box=box)
+
+
+def let_in_by(ring: Ring, member: str) -> dict[str, str]:
+    """Ids and labels of the members whose enrolment is the word of `member`, their successors aside."""
+    target = ring.view.family_of(member)
+    return {
+        one.id: one.label
+        for one in ring.view.members.values()
+        if one.family == one.id != target and one.by == target
+    }
 
 
 def repeat_revokes(ring: Ring, signer: Signer25519, *, at: str) -> Ring:
@@ -511,7 +524,6 @@ def _may_revoke(view: Authority, signer: Signer25519, target: str) -> None:
         raise MembershipError(f"{target} is an admin; only a root can revoke it")
 
 
-def _said(ring: Ring, by: str, target: str) -> bool:
-    return any(
-        isinstance(st.body, Revoke) and st.body.by == by and st.body.id == target for st in ring.statements
-    )
+def _said(ring: Ring, by: str, target: str) -> list[Revoke]:
+    bodies = [st.body for st in ring.statements if isinstance(st.body, Revoke)]
+    return [body for body in bodies if body.by == by and body.id == target]

@@ -5,7 +5,7 @@ Words only, from what is on this device. Nothing here revokes, publishes or take
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ipfsmem.causal.entries import entry_place
 from ipfsmem.causal.value import split_dot
@@ -55,4 +55,18 @@ def words_of_revoke(labels: Iterable[str], ids: Iterable[str], *, plain: bool) -
     return (
         f"{out} It keeps all that it could read until now, and what others write before their next sync it may still read. From "
         "then on it cannot read what is written. Its access to the provider stays: change tokens and passwords that it knows."
+    )
+
+
+def named(members: Mapping[str, str]) -> str:
+    """Members, given by id with their labels, for a person."""
+    return ", ".join(f"{label} ({one})" for one, label in sorted(members.items(), key=lambda item: item[1]))
+
+
+def words_of_what_stands(members: Mapping[str, str], revoked: str) -> str:
+    """Whom recovery words or a wallet had let in when they were revoked: honest devices mostly, but whoever found those
+    words could let in one of theirs."""
+    return (
+        f"let in by it, and still members: {named(members)}. One that is not yours you revoke like any other; to end all of "
+        f"them: ipfsmem keys revoke {revoked} --nothing-stands"
     )

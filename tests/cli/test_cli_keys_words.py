@@ -204,3 +204,28 @@ def test_on_a_terminal_it_asks(
     refused = recover(device("old"), old["recovery_words"])
     assert refused.code == (0 if answer == "n" else 24), refused
     assert recover(device("new"), shown(text.split("Word ")[0])).code == 0
+
+
+def test_whom_revoked_words_let_in_is_named_and_may_go_too(sealed: Cli, device: Any) -> None:
+    """Somebody found the paper and let a device of theirs in: the revoke names it, and what it prints ends it."""
+    words = sealed.ok("keys", "words", "--json", key=KEY).json
+    theirs = device("theirs")
+    assert recover(theirs, words["recovery_words"]).code == 0
+    sealed.ok("sync")
+    (found,) = (
+        m
+        for m in sealed.ok("keys", "list", "--json").json["members"]
+        if m["id"] == theirs.ok("status", "--json").json["device"]
+    )
+    said = sealed.ok("keys", "revoke", words["id"], key=KEY)
+    told = " ".join(said.out.split() + said.err.split())
+    assert f"still members: {found['label']} ({found['id']})" in told
+    assert found["id"] in [m["id"] for m in sealed.ok("keys", "list", "--json").json["members"]]
+    (hint,) = re.findall(r"ipfsmem (keys revoke [0-9a-f]{16} --nothing-stands)", told)
+    gone = sealed.ok(*hint.split(), key=KEY)
+    assert f"out with it, for it alone let them in: {found['label']}" in " ".join(gone.out.split())
+    assert found["id"] not in [m["id"] for m in sealed.ok("keys", "list", "--json").json["members"]]
+    sealed.ok("write", "after", "--body", "not for them")
+    sealed.ok("sync")
+    theirs("sync")
+    assert theirs("read", "after").code == 4

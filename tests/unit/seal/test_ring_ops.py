@@ -14,6 +14,7 @@ from ipfsmem.seal.ring_ops import (
     enrol,
     give_key,
     lacking_key,
+    let_in_by,
     read_request,
     repeat_revokes,
     request,
@@ -378,3 +379,24 @@ def test_ids_are_of_the_key() -> None:
     signer = Signer25519(b"\x01" * 32)
     device = Device(signer.public, x25519_public(b"\x02" * 32), "one", "")
     assert device.id == member_id(signer.public) == "34750f98bd59fcfc"
+
+
+def test_whoever_revokes_an_admin_says_whether_anything_of_it_stands() -> None:
+    """By default its enrolments and revokes stand; or nothing does, at once, or when it was revoked before."""
+    ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
+    ring = enrolled(ring, ADMIN, PHONE)
+    assert let_in_by(ring, ADMIN.id).keys() == {PHONE.id} and let_in_by(ring, LAPTOP.id) == {}
+    more = {"at": hlc(8), "counters": {}, "ek": ek(8), "box": fixed_box}
+    kept = revoke(ring, ROOT.signer, ADMIN.id, **more)  # type: ignore[arg-type]
+    assert PHONE.id in kept.view.members
+    none = revoke(ring, ROOT.signer, ADMIN.id, stands=False, **more)  # type: ignore[arg-type]
+    assert PHONE.id not in none.view.members and LAPTOP.id in none.view.members
+    assert none.view.sealing is not None and none.view.sealing.id not in {key.id for key in ring.keys}
+    later = revoke(kept, ROOT.signer, ADMIN.id, stands=False, at=hlc(9), counters={}, ek=ek(9), box=fixed_box)
+    assert PHONE.id not in later.view.members and ADMIN.id in later.view.out
+    # Whoever joins what was said first and what was said then, in any order, sees that nothing stands.
+    for one, other in ((kept, later), (later, kept), (kept, none), (none, kept)):
+        assert PHONE.id not in one.join(other).view.members
+    # The same device may be let in again, by a root.
+    again = enrolled(later, ROOT, PHONE, n=20)
+    assert PHONE.id in again.view.members
