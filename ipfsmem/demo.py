@@ -196,10 +196,10 @@ class Demo:
 
     def _publish(self) -> tuple[str, dict[str, Any]]:
         report = _sync(self._a)
-        self._claim("a new root was published", report.published and report.root is not None)
+        self._claim("a new version was published", report.published and report.root is not None)
         self._claim("a second sync has nothing to do", not _sync(self._a).published)
         return (
-            f"{_size(report.bytes_sent)} sent, root {_short(report.root)}",
+            f"{_size(report.bytes_sent)} sent, all of it encrypted",
             _facts(report),
         )
 
@@ -287,12 +287,12 @@ class Demo:
         before = self._b.files()
         self._flipped.flip()
         refused = _sync(self._b)
-        named = [notice.text for notice in refused.notices if str(self._flipped.cid) in notice.text]
-        self._claim(f"B names the block {self._flipped.cid} and refuses what needs it", bool(named))
-        self._claim("B joined nothing of it", not refused.entries_changed)
+        named = [notice.detail for notice in refused.notices if str(self._flipped.cid) in notice.detail]
+        self._claim(f"B names the part {self._flipped.cid} and refuses what needs it", bool(named))
+        self._claim("B took in nothing of it", not refused.entries_changed)
         self._claim("B still has every text it had", self._b.files() == before)
         return (
-            f"1 bit of {_short(str(self._flipped.cid))}: B refuses it",
+            f"1 bit of {self._flipped.size:,} bytes: B refuses them",
             {
                 "block": str(self._flipped.cid),
                 "file": str(self._flipped.file),
@@ -314,22 +314,22 @@ class Demo:
     def _repair(self) -> tuple[str, dict[str, Any]]:
         self._flipped.flip()
         report = _sync(self._b)
-        self._claim("B joins what it had refused", report.entries_changed > 0 and report.heads_joined > 0)
+        self._claim("B takes in what it had refused", report.entries_changed > 0 and report.heads_joined > 0)
         self._claim("and has nothing to complain of", not any("refused" in n.kind for n in report.notices))
         return (
-            f"B joins {report.entries_changed} changes, root {_short(report.root)}",
+            f"B takes in {report.entries_changed} changes, and keeps its own",
             _facts(report),
         )
 
     def _converge(self) -> tuple[str, dict[str, Any]]:
         first, second = _sync(self._a), _sync(self._b)
         self.roots = {"A": first.root, "B": second.root}
-        self._claim("both devices end on one root", first.root is not None and first.root == second.root)
+        self._claim("both devices end on one version", first.root is not None and first.root == second.root)
         again = [_sync(self._a), _sync(self._b)]
         self._claim("and stay there", {report.root for report in again} == {first.root})
         self._claim("with nothing more to send", not any(report.bytes_sent for report in again))
         return (
-            f"A joins {first.entries_changed} changes, and takes over B's root",
+            f"A takes in {first.entries_changed} changes: both have the same",
             {"roots": self.roots},
         )
 

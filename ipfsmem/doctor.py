@@ -175,11 +175,11 @@ def _blocks(replica: Replica) -> Iterator[Finding]:
         yield Finding(
             "error",
             "blocks",
-            f"{bad} of {count} blocks do not match their hash",
+            f"{bad} of {count} parts are damaged",
             "Run: ipfsmem sync, then doctor again.",
         )
     else:
-        yield Finding("ok", "blocks", f"{count} blocks match their hashes")
+        yield Finding("ok", "blocks", f"{count} parts are as they were written")
 
 
 def _state(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
@@ -201,8 +201,12 @@ def _state(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
             "warn", "not-fetched", f"{missing} texts are known and not here yet", "Run: ipfsmem sync."
         )
     if unsigned:
-        yield Finding("error", "signatures", f"{unsigned} values do not have the signature of their device")
-    yield Finding("ok", "state", f"{entries} entries, every state node loads")
+        yield Finding(
+            "error",
+            "signatures",
+            f"{unsigned} texts are not signed by the device that is said to have written them",
+        )
+    yield Finding("ok", "state", f"{entries} memories and pieces of the timeline can be read")
 
 
 def _ring(replica: Replica) -> Iterator[Finding]:
@@ -210,7 +214,9 @@ def _ring(replica: Replica) -> Iterator[Finding]:
     if replica.config.vault is None:
         return
     if ring is None:
-        yield Finding("error", "ring", "this memory has no key ring", "Run: ipfsmem sync with the wallet.")
+        yield Finding(
+            "error", "members", "this memory has no list of members", "Run: ipfsmem sync with the wallet."
+        )
         return
     if ring.view.is_out(replica.device.id):
         yield Finding("error", "revoked", f"this device ({replica.device.id}) was revoked", way_back(replica))
@@ -223,12 +229,16 @@ def _ring(replica: Replica) -> Iterator[Finding]:
             "Run: ipfsmem keys unlock.",
         )
     if not ring.plain and ring.view.sealing is None:
-        yield Finding("error", "cannot-seal", ring.view.reason, "Run: ipfsmem keys unlock.")
+        yield Finding("error", "no-key", ring.view.reason, "Run: ipfsmem keys unlock.")
     if len(ring.view.roots) < 2:
         yield Finding(
             "warn", "no-recovery", "this memory has no recovery words: a lost wallet is a lost memory"
         )
-    yield Finding("ok", "ring", f"{len(ring.view.members)} members, {len(ring.keys)} epoch keys")
+    yield Finding(
+        "ok",
+        "members",
+        f"{len(ring.view.members)} members, {len(ring.keys)} encryption {'key' if len(ring.keys) == 1 else 'keys'}",
+    )
 
 
 def _shown(memories: Memories) -> Iterator[Finding]:

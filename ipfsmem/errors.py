@@ -71,11 +71,11 @@ class ConfigError(IpfsmemError):
 
 
 class OtherKindError(ConfigError):
-    """The memory there is of the other kind, sealed or public"""
+    """The memory there is of the other kind, encrypted or public"""
 
 
 class NotFoundError(IpfsmemError):
-    """No such memory, namespace, root or file"""
+    """No such memory, namespace, published version or file"""
 
     exit_code = 4
 
@@ -126,7 +126,7 @@ class KeyNameError(FormatError):
 
 
 class BlockError(FormatError):
-    """A block does not match its CID"""
+    """A part does not match the hash that it was asked for by"""
 
     exit_code = 13
     hint = "The provider or the disk changed it. It was not used; fetch it from another provider."
@@ -143,18 +143,18 @@ class DamagedError(FormatError):
 
 
 class SealError(IpfsmemError):
-    """Keys, signatures and sealed objects"""
+    """Keys, signatures and encryption"""
 
     exit_code = 20
 
 
 class OpenError(SealError):
-    """A sealed object could not be opened"""
+    """Something encrypted could not be opened"""
 
     exit_code = 21
 
     def __init__(
-        self, message: str = "sealed object could not be opened", *, hint: str | None = None
+        self, message: str = "something encrypted could not be opened", *, hint: str | None = None
     ) -> None:
         super().__init__(message, hint=hint)
 

@@ -64,10 +64,10 @@ async def vault_of_root(
     files = await drive_async(read_root(Reader(), newest), fetcher.get)
     keyring = parse_keyring(files.keyring)
     if keyring.plain is sealed:
-        raise other_kind(keyring, sealed, f"in root {newest}")
+        raise other_kind(keyring, sealed, f"in version {newest}")
     main = _main_anchor(root, keyring)
     if main is None:
-        raise FormatError(f"the ring in root {newest} does not name the anchor of its first root")
+        raise FormatError(f"version {newest} does not say where this memory begins")
     return _pinned(keyring, main)
 
 
@@ -95,9 +95,9 @@ def other_kind(keyring: Keyring, sealed: bool, where: str) -> OtherKindError:
 
 
 _WHICH: Final = {
-    True: "Nothing was made, joined or signed. If you published this memory in the clear yourself, say so: --mode ipfs (in Python: mode=). "
-    "If yours was sealed, somebody put another one in its place: do not write into that one.",
-    False: "Nothing was made, joined or signed. To bring the sealed one back: --mode encrypted-ipfs (in Python: mode=).",
+    True: "Nothing was made or signed. If you published this memory in the clear yourself, say so: --mode ipfs (in Python: mode=). "
+    "If yours was encrypted, somebody put another one in its place: do not write into that one.",
+    False: "Nothing was made or signed. To bring the encrypted one back: --mode encrypted-ipfs (in Python: mode=).",
 }
 #: A public key whose seed is 32 zero bytes: nothing of anybody's stands under its name.
 _NOBODY: Final = bytes.fromhex("3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29")
@@ -163,7 +163,7 @@ class _Search:
             wrong = "; ".join(self._fetcher.refused.values())
             # There is one: whoever makes an empty memory now would move the anchor away from it.
             raise ProviderError(
-                f"{self._where} has a name of this wallet but not the ring that it points at: {error}"
+                f"{self._where} knows a memory of this wallet, but what it begins with cannot be read there: {error}"
                 + (f" ({wrong})" if wrong else ""),
                 hint="Ask another provider that holds this memory, or a device that has it, to sync first.",
             ) from None
@@ -265,11 +265,11 @@ def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
         # Revokes are sealed; what every epoch says of those who are out is not.
         if any(me in epoch.not_ for epoch in keyring.epochs):
             raise no_longer(root) from None
-        raise WrongWalletError("the ring that this key leads to does not open with it") from None
+        raise WrongWalletError("the memory that this wallet leads to does not open with it") from None
     if me in view.revoked:
         raise no_longer(root)
     if not view.may_administer(me) or view.sign_key(me) != root.admin_public:
-        raise WrongWalletError("the ring that this key leads to does not know it as a root or an admin")
+        raise WrongWalletError("the memory that this wallet leads to does not know it as its owner")
     first = view.members.get(member_id(keyring.roots[0]))
     return first.anchor if first is not None else None
 

@@ -374,7 +374,7 @@ class LocalMemory:
         if found < TELL_SUPERSEDED:
             return []
         return [
-            f"{found:,} superseded roots take up room here and at the provider: let go of them with ipfsmem gc, or once a day by themselves: ipfsmem gc --daily"
+            f"{found:,} old versions take up room here and at the provider: let go of them with ipfsmem gc, or once a day by themselves: ipfsmem gc --daily"
         ]
 
     def is_revoked(self) -> bool:

@@ -96,7 +96,7 @@ class Memory(SyncedMemory):
         """Open the memory of `namespace` on this device.
 
         With `manifest_uri` (a CID, an IPNS name, a path or URL of either, or the URL of a `manifest.json`) it is
-        somebody's public bundle instead, read through `provider` and only to be read: nothing is written anywhere, and
+        somebody's public bundle instead (also a folder, an export or a CAR file on this disk), read through `provider` and only to be read: nothing is written anywhere, and
         whoever wrote it is not known. `opened` says where it came from. The same as `await Memory.open_foreign(...)`.
 
         When there is none here, `mode` says what to do: `none` and `local` make an empty one; the modes with a vault
@@ -109,7 +109,7 @@ class Memory(SyncedMemory):
         """
         if manifest_uri is not None:
             if mode not in (None, "none"):
-                raise UsageError("somebody else's bundle is opened in no mode of ours: leave mode out")
+                raise UsageError("somebody else's memory is opened in no mode of ours: leave mode out")
             return _run(cls.open_foreign(manifest_uri, provider=provider, world=world))
         known = configuration.settings()
         namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE

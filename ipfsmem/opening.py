@@ -211,9 +211,11 @@ def kept_root(replica: Replica) -> RootKeys | None:
     return RootKeys.from_random(open_row(replica.device.row_key, stored), vault.name, vault.key_number)
 
 
-def check_root(config: NamespaceConfig, root: RootKeys, ring: Ring | None = None) -> None:
+def check_root(
+    config: NamespaceConfig, root: RootKeys, ring: Ring | None = None, address: str | None = None
+) -> None:
     """Refuse a wallet that is neither the one this memory was made with nor one of those that `ring` has as an admin,
-    and what was revoked. Other recovery words are judged by the ring when they do something."""
+    and what was revoked. Other recovery words are judged by the ring when they do something. `address`: the wallet's."""
     me = member_id(root.admin_public)
     if ring is not None and me in ring.view.revoked:
         raise no_longer(root)
@@ -221,7 +223,7 @@ def check_root(config: NamespaceConfig, root: RootKeys, ring: Ring | None = None
         return
     if ring is not None and ring.view.may_administer(me) and ring.view.sign_key(me) == root.admin_public:
         return
-    require_admin(root, bytes.fromhex(config.vault.admin))
+    require_admin(root, bytes.fromhex(config.vault.admin), address, config.vault.address)
 
 
 def check_mode(mode: str, *, passphrase: str | None, unprotected: bool) -> None:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
@@ -22,8 +23,9 @@ from ipfsmem.bundle.keys import INDEX_FILE, is_scope
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.canonical import read_json
 from ipfsmem.causal.cards import MAX_SCOPES
+from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, parse_cid
-from ipfsmem.content.fetch import Fetch, drive_async
+from ipfsmem.content.fetch import Fetch, drive, drive_async
 from ipfsmem.content.limits import BLOCK_MAX, STRANGER
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
@@ -38,7 +40,10 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.replica.database import Database
+from ipfsmem.replica.disk import storage_errors
 from ipfsmem.storage.bundle_tree import collect_files
+from ipfsmem.storage.containers import is_car, is_zip
+from ipfsmem.storage.importing import read_path
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.ipns import Record, canonical_name, order, verify_record
 from ipfsmem.sync.names import target
@@ -49,6 +54,10 @@ MAX_HOPS = 8
 WEB_FILES = 1_000
 _AT_ONCE = 8
 _MANIFEST = "manifest.json"
+_SOURCES = (
+    "Give an address (bafy..., ipfs://..., or a name, k51...), the URL of a gateway or of a manifest.json, "
+    "a folder of memory files, an export, or a CAR file."
+)
 _link = re.compile(r"\]\(([^()\s]{1,300}\.md)\)").finditer
 _gateway_url = re.compile(r"(https?://[^/?#]+)/(ipfs|ipns)/([^/?#]+)(/[^?#]*)?$").fullmatch
 _host_url = re.compile(r"(https?)://([a-z0-9]{46,})\.(ipfs|ipns)\.([^/?#]+)(/[^?#]*)?$").fullmatch
@@ -97,7 +106,7 @@ def parse_source(text: str) -> Source:
                 hint="Give the address of a web server: https://host/path.",
             )
         if parts.query or parts.fragment:
-            raise UsageError("the URL of a bundle has no ? and no #")
+            raise UsageError("the URL of a memory has no ? and no #")
         base = source.removesuffix(_MANIFEST)
         return Source("url", base if base.endswith("/") else base + "/")
     for space in ("ipfs", "ipns"):
@@ -117,11 +126,9 @@ def _content(space: str, value: str, path: str, gateway: str | None = None) -> S
         if space == "ipfs":
             return Source("cid", str(parse_cid(value)), tuple(parts), gateway)
         return Source("name", canonical_name(value), tuple(parts), gateway)
-    except IpfsmemError as error:
-        what = "CID" if space == "ipfs" else "IPNS name of an Ed25519 key"
+    except IpfsmemError:
         raise UsageError(
-            f"{value[:80]!r} is no {what}: {error}",
-            hint="Give a CID, ipfs://..., an IPNS name (k51...), or the URL of a manifest.json.",
+            f"{value[:80]!r} is no address of IPFS, and nothing of that name is on this disk", hint=_SOURCES
         ) from None
 
 
@@ -140,7 +147,13 @@ async def read_foreign(source: str, providers: Sequence[Provider], *, now_ms: in
 
 
 async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) -> Foreign:
-    wanted = parse_source(source)
+    try:
+        wanted = parse_source(source)
+    except UsageError:
+        path = Path(source).expanduser()
+        if not path.exists():
+            raise
+        return await asyncio.to_thread(read_on_disk, source, path)
     if wanted.kind == "url":
         reader = open_reader(configuration.settings().providers.get("web"))
         try:
@@ -178,6 +191,42 @@ async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) 
     return Foreign(source, str(root), msgspec.structs.replace(blob, problems=said), scopes)
 
 
+# -- files on this disk --------------------------------------------------------------------------------------------
+
+
+def read_on_disk(source: str, path: Path) -> Foreign:
+    """A folder or zip of memory files, an export, or a CAR file with a public memory in it.
+
+    Raises UsageError for a folder that is a provider's, NotFoundError, FormatError, LimitError, StorageError.
+    """
+    if (path / "packs").is_dir() and (path / "names").is_dir():
+        raise UsageError(
+            f"{path} is a provider's folder, which may hold many memories",
+            hint="Say which one: ipfsmem open ADDRESS --provider FOLDER",
+        )
+    with storage_errors(path, "read"):
+        head = b""
+        if not path.is_dir():
+            with path.open("rb") as file:
+                head = file.read(16)
+    if not is_car(head):
+        if head and not is_zip(head) and path.suffix not in (".md", ".json") and head[:1] not in (b"{", b"-"):
+            raise FormatError(f"{path} is no memory file, export, zip or CAR file", hint=_SOURCES)
+        parts = read_path(path)
+        if not any(part.blob.files for part in parts.values()):
+            raise FormatError(f"there are no memories in {path}")
+        rest = {scope: part.blob for scope, part in parts.items() if scope}
+        return Foreign(source, None, parts[""].blob if "" in parts else Blob({}, []), rest)
+    with storage_errors(path, "read"), path.open("rb") as file:
+        car = read_car(file, STRANGER)
+        blocks = dict(car)
+    if len(car.roots) != 1:
+        raise FormatError(f"{path} holds {len(car.roots)} trees, and a memory is one")
+    reading = _read_root(Reader(STRANGER), car.roots[0], ())
+    blob, scopes = drive(reading, lambda cids: {cid: blocks[cid] for cid in cids if cid in blocks})
+    return Foreign(source, str(car.roots[0]), blob, scopes)
+
+
 # -- names ---------------------------------------------------------------------------------------------------------
 
 
@@ -192,7 +241,7 @@ async def _follow(name: str, providers: Sequence[Provider], now_ms: int, problem
         if isinstance(leads, CID):
             return leads
         name = leads
-    raise FormatError(f"{first} leads from name to name and to no root")
+    raise FormatError(f"{first} leads from name to name and to nothing else")
 
 
 async def _record(name: str, providers: Sequence[Provider]) -> Record:
@@ -244,7 +293,7 @@ def _read_root(reader: Reader, root: CID, path: Sequence[str]) -> Fetch[tuple[Bl
             listed = yield from reader.list_directory(names["scopes"])
             others = {link.name: link.cid for link in listed}
             if len(others) > MAX_SCOPES:
-                raise LimitError(f"the bundle has {len(others):,} scopes, at most {MAX_SCOPES:,} are allowed")
+                raise LimitError(f"the memory has {len(others):,} scopes, at most {MAX_SCOPES:,} are allowed")
         folder = (yield from reader.resolve(folder, ("memory",))).cid
         names = {link.name: link.cid for link in (yield from reader.list_directory(folder))}
     if not others and not any(_of_a_base(name) for name in names):
@@ -324,7 +373,7 @@ def _check_manifest(data: bytes, problems: list[str]) -> None:
         return
     if memory.mode == "encrypted-ipfs":
         raise FormatError(
-            "this bundle is encrypted by the program that wrote it, and cannot be read without it"
+            "this memory is encrypted by the program that wrote it, and cannot be read without it"
         )
 
 
@@ -352,7 +401,7 @@ async def _read_web(reader: FileReader, base: str) -> Blob:
             return
         total[0] += len(data)
         if total[0] > STRANGER.total_bytes:
-            raise LimitError(f"the bundle at {base} has more than {STRANGER.total_bytes} bytes")
+            raise LimitError(f"the memory at {base} has more than {STRANGER.total_bytes} bytes")
         files[name] = data
 
     await _each(names, one)

@@ -77,7 +77,7 @@ def may_make_words(ring: Ring | None, root: RootKeys) -> None:
     if not ring.view.may_administer(me):
         raise MembershipError(f"{who} do not belong to this memory", hint="Check them: every word counts.")
     raise MembershipError(
-        f"new words can only be made with a root of this memory, and {who} came later",
+        f"new words can only be made with a first key of this memory, and {who} came later",
         hint="Use the wallet that made it, the words shown at init, or the device of a memory without a wallet.",
     )
 

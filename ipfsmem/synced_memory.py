@@ -108,15 +108,17 @@ class SyncedMemory(LocalMemory):
         None takes the root that this device keeps of a vault without a wallet. Raises WrongWalletError when this memory
         belongs to another wallet, MembershipError when nothing is kept.
         """
+        address = None
         if isinstance(unlock, Unlock):
+            address = "0x" + unlock.signer.address.hex()
             unlock = unlock.known(self.replica.config.vault).root(twice=False)
         root = unlock or kept_root(self.replica)
         if root is None:
             raise MembershipError(
-                "this device does not keep the root of this memory",
+                "this device does not keep the first key of this memory",
                 hint="Give the wallet or the recovery words.",
             )
-        check_root(self.replica.config, root, self.replica.ring)
+        check_root(self.replica.config, root, self.replica.ring, address)
         self._root = root
 
     @property
@@ -319,7 +321,7 @@ class SyncedMemory(LocalMemory):
             self.render()
             self._let_go_when_revoked()
         for suspect in check.found:
-            report.say("secret", f"{suspect}: sealed and published, but should it be in a memory?")
+            report.say("secret", f"{suspect}: encrypted and published, but should it be in a memory?")
         report.conflicts = len(self._memories.conflicts_everywhere())
         return report
 
@@ -449,7 +451,7 @@ class SyncedMemory(LocalMemory):
         vault = self.replica.config.vault
         if self.mode != "encrypted-ipfs" or vault is None or vault.address is None:
             raise UsageError(
-                "names of further vaults are kept in a sealed memory of a wallet, by which they are found"
+                "names of further vaults are kept in an encrypted memory of a wallet, by which they are found"
             )
         check_vault(name)
         check_key_number(key_number)

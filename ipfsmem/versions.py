@@ -87,7 +87,7 @@ def read_past(memories: Memories, key: str, root: str) -> Reading:
         found = memories.reading_of(key, entry)
     if found is None:
         state = "is forgotten in" if entry else "is not in"
-        raise NotFoundError(f"{key} {state} root {cid}", hint=f"Its texts: ipfsmem history {key}")
+        raise NotFoundError(f"{key} {state} version {cid}", hint=f"Its texts: ipfsmem history {key}")
     return found
 
 
@@ -100,7 +100,8 @@ def find_text(memories: Memories, key: str, root: str | None, text: str | None) 
     if text is None:
         if root is None:
             raise UsageError(
-                "say which text: that of a root, or its SHA-256", hint=f"See: ipfsmem history {key}"
+                "say which text: that of a published version (its address), or its SHA-256",
+                hint=f"See: ipfsmem history {key}",
             )
         reading = read_past(memories, key, root)
         return reading.data, "" if reading.own else _of_shown(memories, key, root)

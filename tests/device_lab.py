@@ -318,7 +318,9 @@ def kinds(report: SyncReport) -> set[str]:
 
 def says(report: SyncReport, kind: str) -> str:
     """The text of all notices of one kind."""
-    return "\n".join(notice.text for notice in report.notices if notice.kind == kind)
+    return "\n".join(
+        f"{notice.text} {notice.detail}".strip() for notice in report.notices if notice.kind == kind
+    )
 
 
 def pair(memory: Memory, device: str) -> Seen:

@@ -37,10 +37,10 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "timeline": "Show the timeline.",
     },
     "In, out and across": {
-        "sync": "Pull what others published, join it, publish what is new.",
+        "sync": "Take in what other devices published, publish what is new.",
         "export": "Write the whole memory to a file or a folder.",
         "import": "Take in an export, a folder of memory files, or one file.",
-        "open": "Read somebody's public bundle: a CID, a name or a URL.",
+        "open": "Read what somebody published: an address, a folder or a CAR.",
     },
     "On your disk": {
         "attach": "Make a folder of plain files a working copy of this memory.",
@@ -49,20 +49,20 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     },
     "Look after it": {
         "status": "What is here, and what waits to be published.",
-        "log": "The published roots that this device knows.",
-        "diff": "What changed between two roots, or since the last one.",
+        "log": "The published versions that this device knows.",
+        "diff": "What changed between two published versions, or since the last.",
         "conflicts": "Texts that were written at the same time.",
         "resolve": "Settle a conflict.",
         "keys": "Members: list, unlock, revoke, label, passphrase and more.",
         "providers": "Where it is published: list, add, test, check, move and more.",
         "serve": "Be a provider for your other devices.",
         "doctor": "Check this memory and say what to do.",
-        "salvage": "Bring back what can be read of damaged heads.",
-        "gc": "Let go of superseded roots, with a reason for each.",
+        "salvage": "Bring back what can be read of what is damaged.",
+        "gc": "Let go of old versions, with a reason for each.",
     },
     "Formats": {
-        "cid": "Root CID of any file or folder, and its CAR.",
-        "inspect": "What is inside a CAR, ring, commit, sealed object or name record.",
+        "cid": "The IPFS address (root CID) of any file or folder, and its CAR.",
+        "inspect": "What is inside a file of the format, with the format's words.",
     },
 }
 SHORT: Final = {name: text for section in SECTIONS.values() for name, text in section.items()}
@@ -130,7 +130,7 @@ class Commands(click.Group):
 def group(ctx: click.Context, version: bool, namespace: str | None, home: str | None, as_json: bool) -> None:
     """Private, portable memory for AI agents.
 
-    Markdown files sealed to your wallet, kept on IPFS or in any folder, merged without losing a word.
+    Markdown files encrypted for you alone, kept on IPFS or in any folder, merged without losing a word.
     Begin with: ipfsmem demo
     """
     ctx.obj = {"namespace": namespace, "home": home, "as_json": as_json}

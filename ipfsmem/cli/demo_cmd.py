@@ -25,7 +25,10 @@ _LEFT = 36
 
 @ours("demo", secrets=False)
 @click.option(
-    "--from", "source", metavar="PATH", help="Your own texts: a memory/0.1 blob or a folder of memory files."
+    "--from",
+    "source",
+    metavar="PATH",
+    help="Your own texts: an export file (memory/0.1) or a folder of memory files.",
 )
 @click.option("--keep", is_flag=True, help="Leave both devices and the provider's folder behind.")
 @click.option(
@@ -36,7 +39,7 @@ def command(here: Here, source: str | None, keep: bool, folder: str | None) -> N
 
     In a temporary folder: device A makes a wallet and a memory, takes in a sample (or your own texts, --from), and
     syncs through a folder. Device B starts from the wallet alone. Both write at the same time; a byte is flipped at the
-    provider; both end on one root. Each claim is checked in this run: the exit code is 0 only when all of them held.
+    provider; both end on one version. Each claim is checked in this run: the exit code is 0 only when all of them held.
     """
     from ipfsmem.bundle.blob import read_blob
     from ipfsmem.demo import Demo
@@ -120,7 +123,7 @@ def _end(roots: dict[str, str | None], claims: int, broken: int, took: float) ->
     equal = roots["A"] is not None and roots["A"] == roots["B"]
     for device, root in roots.items():
         click.echo(
-            f"   {device}  {root or 'no root'}{style('  equal', fg='green') if equal and device == 'B' else ''}"
+            f"   {device} has  {root or 'nothing'}{style('  the same', fg='green') if equal and device == 'B' else ''}"
         )
     click.echo("")
     if broken:

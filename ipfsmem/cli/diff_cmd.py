@@ -17,13 +17,13 @@ _COLOUR = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @ours("diff", scoped=True, shows=True)
-@click.argument("root_a", required=False)
-@click.argument("root_b", required=False)
+@click.argument("root_a", metavar="[BEFORE]", required=False)
+@click.argument("root_b", metavar="[AFTER]", required=False)
 @click.option("--names", is_flag=True, help="Only which memories changed.")
 def command(here: Here, root_a: str | None, root_b: str | None, names: bool) -> None:
-    """Show what changed from ROOT_A (default: the root published last) to ROOT_B (default: now).
+    """Show what changed from BEFORE (default: the version published last) to AFTER (default: now).
 
-    A root is a CID from `ipfsmem log`, or the beginning of one.
+    A version is an address from `ipfsmem log`, or the beginning of one.
     """
     with here.memory() as memory:
         lines = memory.diff(root_a, root_b)

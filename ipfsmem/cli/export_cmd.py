@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 @ours("export", scoped=True, shows=True)
 @click.option(
-    "--out", metavar="FILE", help="A blob of one scope; without it the blob goes to standard output."
+    "--out", metavar="FILE", help="One scope as a JSON file; without it that goes to standard output."
 )
 @click.option("--dir", "folder", metavar="DIR", help="A new folder of plain Markdown files instead.")
 @click.option("--zip", "zipped", metavar="FILE", help="The same files in a zip.")
 @click.option("--plain-car", metavar="FILE", help="The same files in a CAR, for IPFS programs.")
-@click.option("--car", metavar="FILE", help="A published root with all its blocks instead, sealed as it is.")
-@click.option("--root", metavar="CID", help="Which root for --car (default: the one published last).")
+@click.option(
+    "--car", metavar="FILE", help="A published version with all its parts instead, encrypted as it is."
+)
+@click.option("--root", metavar="CID", help="Which version for --car (default: the one published last).")
 @click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
 def command(
     here: Here,
@@ -40,9 +42,9 @@ def command(
     """Write everything as plain files: --dir a folder, --zip a zip, --plain-car a CAR. All scopes go along, each as a base of
     its own; with --scope only that one ('' is the nameless one). `ipfsmem import` takes each of them.
 
-    --out FILE, or no option, writes one scope as a memory/0.1 blob (JSON), the nameless one unless --scope is given. A blob
+    --out FILE, or no option, writes one scope as one JSON file (memory/0.1), the nameless one unless --scope is given. It
     holds no conflict copies and no second scope. All these are plain text, also of an encrypted memory. --car writes a
-    published root as any IPFS program reads it.
+    published version as any IPFS program reads it.
 
     What is left out is named, and the exit code is 7 unless --partial is given.
     """
@@ -55,7 +57,7 @@ def command(
     if car is not None:
         if here.scope is not None:
             raise UsageError(
-                "a published root holds all scopes, so --car takes no --scope (or IPFSMEM_SCOPE)",
+                "a published version holds all scopes, so --car takes no --scope (or IPFSMEM_SCOPE)",
                 hint="One scope as plain files: --dir, --zip or --plain-car.",
             )
         _export_car(here, Path(car).expanduser(), root)
@@ -119,4 +121,4 @@ def _export_car(here: Here, where: Path, root: str | None) -> None:
     if here.json:
         here.emit({"path": str(where), "root": str(cid), "bytes": where.stat().st_size})
     else:
-        click.echo(f"{clean(str(where))}: root {cid}, {size(where.stat().st_size)}")
+        click.echo(f"{clean(str(where))}: version {cid}, {size(where.stat().st_size)}")

@@ -15,16 +15,22 @@ from ipfsmem.errors import NotFoundError
 def command(here: Here, key: str, reason: str, if_match: str | None) -> None:
     """Forget the memory KEY, on every device, edits that were made meanwhile included.
 
-    The wish is noted in the timeline. Published roots of the past still hold the text, sealed, until they are unpinned.
+    The wish is noted in the timeline. Versions that were published before still hold the text, encrypted, until they are let
+    go of (`ipfsmem gc`). In mode ipfs what was published stays public.
     """
     with here.memory() as memory:
         if not memory.forget(key, reason=reason, if_match=if_match):
             raise NotFoundError(f"there is no memory {key}", hint="See what there is with: ipfsmem list.")
-        folders = memory.folders()
+        folders, public = memory.folders(), memory.mode == "ipfs" and memory.status().root is not None
     if here.json:
         here.emit({"key": key, "forgotten": True})
     else:
         click.echo(f"{key} is forgotten here; other devices learn it with the next sync.")
+        if public:
+            click.echo(
+                "What was published stays public: whoever has an address of before, or a copy, can read it for good.",
+                err=True,
+            )
         if folders:
             click.echo(
                 "An editor's swap file, the trash and backups of its folder may still have the text.",

@@ -1,4 +1,4 @@
-"""`ipfsmem gc`: let go of superseded roots, with a reason for each."""
+"""`ipfsmem gc`: let go of old versions, with a reason for each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option(
     "--drop-guarded",
     is_flag=True,
-    help="A mass delete was right: the root before it may go like any other.",
+    help="A mass delete was right: the version before it may go like any other.",
 )
 @click.option(
     "--daily/--by-hand",
@@ -41,9 +41,9 @@ def command(
     keep_roots: int,
     keep_days: int,
 ) -> None:
-    """Unpin superseded roots at the provider and drop blocks here that only they needed. Pulls first.
+    """Let go of old versions at the provider and of what only they needed here. Syncs first.
 
-    Never what a name points at, what this device did not verify, or what is less than a day old. The last root before
+    Never of the newest of a device, of what this device did not check, or of what is less than a day old. The last one before
     somebody deleted more than a tenth at once stays until --drop-guarded says that this was right.
     """
     from msgspec import to_builtins
@@ -84,7 +84,7 @@ def _show(done: Collection, dry_run: bool) -> None:
     for where, problem in done.problems.items():
         click.echo(style("not freed: ", fg="yellow") + clean(f"{where}: {problem}"))
     verb = "would go" if dry_run else "went"
-    click.echo(f"{count(done.blocks.blocks, 'block')} ({size(done.blocks.bytes)}) {verb} here.")
+    click.echo(f"{size(done.blocks.bytes)} {verb} here.")
 
 
 def _tell(where: str, verdicts: Iterable[Verdict]) -> None:

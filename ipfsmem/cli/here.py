@@ -265,7 +265,7 @@ def provider_option(purpose: str) -> Callable[[Callable[..., None]], Callable[..
 root_option = click.option(
     "--root",
     metavar="CID",
-    help="A root of it that was written down (ipfsmem keys sheet), where no name or list leads there any more.",
+    help="A version of it that was written down (ipfsmem keys sheet), where nothing else leads there any more.",
 )
 
 

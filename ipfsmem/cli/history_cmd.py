@@ -13,7 +13,7 @@ from ipfsmem.cli.printing import clean, count, is_terminal, moment, size, style,
 def command(here: Here, key: str) -> None:
     """List every text of the memory KEY that this device can find, the one written last first.
 
-    The columns: when it was written and by which device, its SHA-256, its size, where it stands now, and the newest root
+    The columns: when it was written and by which device, its SHA-256, its size, where it stands now, and the newest version
     that holds it. Read one with `ipfsmem read KEY --root CID`, bring one back with `ipfsmem restore KEY`.
     """
     import msgspec
@@ -36,8 +36,8 @@ def command(here: Here, key: str) -> None:
         )
         for one in found.versions
     ]
-    headings = ("written (UTC)", "device", "SHA-256", "size", "now", "root")
+    headings = ("written (UTC)", "device", "SHA-256", "size", "now", "version")
     table(headings, lines, styles=("dim", "cyan", "bold", "", "green", "dim"))
     if found.gone:
-        text = f"{count(found.gone, 'older root')} not kept on this device, so not looked at"
+        text = f"{count(found.gone, 'older version')} not kept on this device, so not looked at"
         click.echo(style(clean(text), dim=True), err=True)

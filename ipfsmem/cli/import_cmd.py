@@ -55,7 +55,7 @@ def command(
     maps: tuple[str, ...],
     same: bool,
 ) -> None:
-    """Take in PATH: a folder, zip, CAR or memory/0.1 blob of memory files, or one file; - is a blob on standard input.
+    """Take in PATH: a folder, zip or CAR of memory files, an export (memory/0.1), or one file; - is an export on standard input.
 
     Nothing is lost: a text that differs from yours is kept beside it. Importing twice changes nothing more. What cannot
     be taken in is named, and the exit code is 7 unless --partial is given.

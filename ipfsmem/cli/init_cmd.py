@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from ipfsmem.cli import secrets_in
+from ipfsmem.cli import asking, secrets_in
 from ipfsmem.cli.here import Here, agreed, ours, provider_option, root_option
 from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.status_cmd import READERS
@@ -92,13 +92,20 @@ def command(
     opened or reached, nothing is made. Where it cannot be known for certain that the wallet has none there, a new one
     takes --create (a terminal asks). To bring one back and never make one: ipfsmem recover --wallet FILE.
 
-    A new encrypted memory comes with 24 recovery words: write them down.
+    A new encrypted memory comes with 24 recovery words: write them down. On a terminal it asks for what it was not told.
     """
     from ipfsmem.config import settings
     from ipfsmem.replica.replica import claim_folder
 
     claim_folder(here.folder)
     where = provider or settings().provider
+    if secrets_in.can_ask() and not here.json:
+        told = asking.complete(
+            asking.Choice(_named_mode(mode), where or (), new_wallet, no_wallet, wallet),
+            default_keystore(here.home),
+        )
+        where, new_wallet, no_wallet, wallet = told.provider, told.new_wallet, told.no_wallet, told.wallet
+        mode = told.mode or mode
     chosen = _check(mode, bool(where), new_wallet, no_wallet, wallet, no_recovery, memory_dir)
     if root is not None and (not wallet.named or mode == "local"):
         raise UsageError(
@@ -184,7 +191,7 @@ def command(
                     f"{keystore}  (your wallet: keep a copy of this file elsewhere)" if keystore else "",
                 ),
                 ("provider", clean(", ".join(status.providers))),
-                ("root", status.root or ""),
+                ("published", status.root or ""),
             ]
         )
         for text in _remarks(status):
@@ -196,6 +203,12 @@ def command(
             raise failure
         end_restored(report)
         click.echo(style("Next: ipfsmem write KEY --body TEXT", dim=True), err=True)
+
+
+def _named_mode(mode: str) -> str | None:
+    """The mode when this call names one; the default is no choice of anybody's."""
+    source = click.get_current_context().get_parameter_source("mode")
+    return None if source is click.core.ParameterSource.DEFAULT else mode
 
 
 def _remarks(status: Status) -> list[str]:
@@ -227,8 +240,8 @@ def _check(
         )
     if not named:
         raise UsageError(
-            "whose memory is it? Name a wallet",
-            hint="--wallet KEYSTORE, --mnemonic, --new-wallet to make one now, or --no-wallet to do without.",
+            "choose a key for this memory",
+            hint="--new-wallet (recommended), --wallet FILE, --mnemonic, or --no-wallet.",
         )
     if no_wallet and no_recovery:
         raise UsageError(

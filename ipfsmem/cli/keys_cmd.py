@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @click.group("keys", context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Members of this memory: who they are, who may write, which key seals."""
+    """Members of this memory: who they are, who may write, and the encryption keys."""
 
 
 @ours("list", short_help="Who belongs to this memory.")
 def list_command(here: Here) -> None:
-    """List the members: id, role, label, and whether it is this device; then the key that seals."""
+    """List the members: id, role, label, and whether it is this device; then the current encryption key."""
     with here.memory() as memory:
         members = memory.members()
         ring = memory.replica.ring
@@ -71,23 +71,23 @@ def list_command(here: Here) -> None:
     if not members:
         click.echo("This memory has no vault: it is not shared, and has no keys.", err=True)
     elif sealing is not None:
-        click.echo(style(f"key {sealing.id} of epoch {sealing.epoch} seals", dim=True), err=True)
+        click.echo(style(f"current encryption key: no. {sealing.epoch}", dim=True), err=True)
     elif reason:
-        click.echo(style(f"no key seals: {reason}", fg="yellow"), err=True)
+        click.echo(style(f"no encryption key: {reason}", fg="yellow"), err=True)
     if revoked:
-        click.echo(style(f"revoked: {', '.join(revoked)}", dim=True), err=True)
+        click.echo(style(f"removed: {', '.join(revoked)}", dim=True), err=True)
 
 
 _provider = provider_option("Where")
 
 
-@ours("unlock", short_help="Sync once with the wallet: enrol, give keys, move the anchor.")
+@ours("unlock", short_help="Sync once with the wallet: let devices in, give them keys.")
 @_provider
 @root_options
 def unlock_command(here: Here, **given: Any) -> None:
     """Sync once with the wallet or the recovery words.
 
-    It enrols this device, gives the sealing key to members who lack it, and moves the anchor that new devices start from.
+    It adds this device, gives the encryption key to members who lack it, and brings what new devices begin with up to date.
     """
     with_owner(here, given, lambda memory, meter: memory.sync(progress=meter))
 
@@ -98,7 +98,7 @@ def unlock_command(here: Here, **given: Any) -> None:
 @_provider
 @root_options
 def revoke_command(here: Here, member: str, nothing_stands: bool, **given: Any) -> None:
-    """End the membership of DEVICE (an id from `ipfsmem keys list`) and seal under a new key from now on.
+    """End the membership of DEVICE (its name or id from `ipfsmem keys list`), and use a new encryption key from now on.
 
     What the device already holds it keeps: a revoked device cannot read what is written from now on. Devices that recovery
     words or another wallet let in stay members, and are named; with --nothing-stands they are out too.
@@ -116,11 +116,11 @@ def revoke_command(here: Here, member: str, nothing_stands: bool, **given: Any) 
     with_owner(here, given, work)
 
 
-@ours("rotate", short_help="Seal under a new key from now on.")
+@ours("rotate", short_help="Use a new encryption key from now on.")
 @_provider
 @root_options
 def rotate_command(here: Here, **given: Any) -> None:
-    """Seal under a new key from now on. Texts keep the key that they were sealed under."""
+    """Use a new encryption key from now on. Texts keep the key that they were encrypted with."""
     with_owner(here, given, lambda memory, meter: memory.rotate(progress=meter))
 
 
@@ -128,7 +128,7 @@ def rotate_command(here: Here, **given: Any) -> None:
 @click.option("--add", metavar="NAME", help="Keep the name of another one.")
 @click.option("--key-number", type=Whole(1), default=1, metavar="N", help="Its key number, with --add.")
 def vaults_command(here: Here, add: str | None, key_number: int) -> None:
-    """List the further vaults of this memory's wallet. The vault `default` keeps their names, sealed, so that whoever has
+    """List the further vaults of this memory's wallet. The vault `default` keeps their names, encrypted, so that whoever has
     brought that one back knows them. Each takes one more signature: ipfsmem recover -n NAME --vault NAME --wallet FILE.
     """
     with here.memory() as memory:

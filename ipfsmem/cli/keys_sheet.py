@@ -20,7 +20,7 @@ _WIDTH = 78
 @ours("sheet", short_help="A page to print: how to get this memory back.")
 @click.option("--output", metavar="FILE", help="Write it to a file instead.")
 def command(here: Here, output: str | None) -> None:
-    """Print the recovery sheet: names, newest root, providers, the commands that bring this memory back.
+    """Print the recovery sheet: names, newest version, providers, the commands that bring this memory back.
 
     It holds no secret and no words; there is a place to write the 24 words by hand. Print it again after the provider
     or the words changed.
@@ -80,14 +80,17 @@ def _facts(sheet: RecoverySheet) -> list[str]:
     published = f"{_day(sheet.published_at)} UTC" if sheet.published_at else ""
     rows = [
         ("mode", sheet.mode),
-        ("vault tag", vault),
+        ("vault id", vault),
         ("wallet", wallet),
-        ("anchor", sheet.anchor),
-        ("pin name", sheet.pin_name),
-        ("newest root", sheet.root or "nothing is published yet: ipfsmem sync, then print this page again"),
+        ("begins at", sheet.anchor),
+        ("listed as", sheet.pin_name),
+        (
+            "newest version",
+            sheet.root or "nothing is published yet: ipfsmem sync, then print this page again",
+        ),
         ("published", published),
     ]
-    return [f"{word:<13}{clean(text)}" for word, text in rows if text]
+    return [f"{word:<16}{clean(text)}" for word, text in rows if text]
 
 
 def _places(sheet: RecoverySheet) -> list[str]:
@@ -113,7 +116,7 @@ def _place(place: Place, sheet: RecoverySheet) -> list[str]:
             subsequent_indent="    ",
         )
     if place.root:
-        lines.append(f"    root there: {clean(place.root)}")
+        lines.append(f"    version there: {clean(place.root)}")
     if place.at is None and sheet.root:
         lines.append("    nothing was placed there by this device")
     return lines
@@ -135,7 +138,7 @@ def _last_resort(sheet: RecoverySheet) -> list[str]:
     if not sheet.root:
         return []
     return _wrap(
-        "If that finds no memory, names and lists are lost: add --root and the newest root. Any provider that still "
+        "If that finds no memory, names and lists are lost: add --root and the newest version. Any provider that still "
         "has it will do, a public gateway too (--provider gateway:https://...) beside one that takes uploads."
     )
 

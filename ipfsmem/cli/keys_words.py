@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: What nobody can change about the words of `init`; docs/CLI.md says how to move.
 ROOT_STAYS = (
-    "The words shown at init were made a root of this memory, and a root cannot be revoked: they go on working. If "
+    "The words shown at init belong to this memory from its beginning and cannot be revoked: they go on working. If "
     "somebody may have found them, move to a new vault: ipfsmem init -n NEW (with a wallet also --key-number 2), then "
     "export and import."
 )

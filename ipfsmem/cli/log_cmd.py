@@ -1,4 +1,4 @@
-"""`ipfsmem log`: the published roots that this device made, joined or took over."""
+"""`ipfsmem log`: the published versions that this device made, joined or took over."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ipfsmem.cli.printing import is_terminal, moment, table
 @ours("log")
 @click.option("--limit", type=Whole(1), metavar="N", help="Only the newest N.")
 def command(here: Here, limit: int | None) -> None:
-    """List published roots, newest first: when this device saw each, which device made it, and as which commit.
+    """List published versions, newest first: when this device saw each, its number, which device made it, and its address.
 
-    Any of them can be given to `ipfsmem diff`.
+    Any of them can be given to `ipfsmem diff`, `read --root` and `restore --root`.
     """
     with here.memory() as memory:
         entries = memory.log()[:limit]
@@ -34,7 +34,7 @@ def command(here: Here, limit: int | None) -> None:
         )
         for e in entries
     ]
-    table(("seen (UTC)", "commit", "device", "", "root"), rows, styles=("dim", "", "cyan", "dim", "bold"))
+    table(("seen (UTC)", "no.", "device", "", "version"), rows, styles=("dim", "", "cyan", "dim", "bold"))
 
 
 def _fields(entry: object) -> dict[str, object]:

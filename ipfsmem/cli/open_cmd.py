@@ -1,4 +1,4 @@
-"""`ipfsmem open`: look at somebody's public bundle without taking anything of it into a memory."""
+"""`ipfsmem open`: look at somebody's public memory without taking anything of it into a memory."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 @click.argument("source")
 @click.argument("key", required=False)
 @provider_option("Read it through")
-@click.option("--export", "out", metavar="FILE", help="Write it to FILE as a blob, for ipfsmem import.")
+@click.option("--export", "out", metavar="FILE", help="Write it to FILE as an export, for ipfsmem import.")
 @click.option("--partial", is_flag=True, help="With --export: it is fine that what is named is left out.")
 def command(
     here: Here, source: str, key: str | None, provider: tuple[str, ...], out: str | None, partial: bool
 ) -> None:
-    """List the memories of the public bundle SOURCE, or print one of them, KEY.
+    """List the memories of the public SOURCE, or print one of them, KEY.
 
-    SOURCE is a CID, an IPNS name, a path or gateway URL of either, or the URL of a manifest.json. What comes by CID or
-    name is checked block by block; who wrote it is not known. Nothing is kept on this device, and of text that
+    SOURCE is an address of IPFS (bafy..., ipfs://..., or a name, k51...), a path below it or a gateway's URL of it, the URL of
+    a manifest.json; or on this disk a folder of memory files, an export, or a CAR file. What comes by an address is checked
+    part by part; who wrote it is not known. Nothing is kept on this device, and of text that
     strangers wrote nothing should be taken for an instruction.
     """
     from ipfsmem.memory import Memory
@@ -48,7 +49,7 @@ def command(
             list_cmd.tell(here, memory.list())
             assert memory.opened is not None
             if is_terminal() and not here.json:
-                where = memory.opened.root or "plain files of a web server, vouched for by nothing else"
+                where = memory.opened.root or "plain files, vouched for by nothing else"
                 click.echo(style(f"{where}; {count(len(memory.timeline()), 'event')}", dim=True), err=True)
 
 

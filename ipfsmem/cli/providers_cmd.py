@@ -33,7 +33,7 @@ def command() -> None:
 
 @ours("list", short_help="Where this memory is published.")
 def list_command(here: Here) -> None:
-    """List the providers of this memory: what each can do, and the root that this device placed there last."""
+    """List the providers of this memory: what each can do, and the version that this device placed there last."""
     from ipfsmem.sync.abilities import good_for, limits
 
     with here.memory() as memory:
@@ -57,7 +57,7 @@ def list_command(here: Here) -> None:
         )
         return
     table(
-        ("kind", "provider", "can", "last root here", "when"),
+        ("kind", "provider", "can", "last version", "when"),
         [
             (
                 one.name.partition(":")[0],
@@ -128,10 +128,10 @@ def test_command(here: Here, spec: str) -> None:
 @click.option(
     "--full",
     is_flag=True,
-    help="Read every block, instead of asking for it, and of the older roots that are kept.",
+    help="Read every part, instead of asking for it, and of the older versions that are kept.",
 )
 def check_command(here: Here, repair: bool, full: bool) -> None:
-    """Check at each provider that everything which a new device would need is there: every block asked for, and what the
+    """Check at each provider that everything which a new device would need is there: every part asked for, and what the
     rest is found by read; with --full all of it read, which takes as long as fetching the memory.
 
     `sync` does this by itself, a part at a time. The exit code is 44 when something is missing in the end, and 7 when a
@@ -147,8 +147,8 @@ def check_command(here: Here, repair: bool, full: bool) -> None:
     else:
         for one in found:
             mark, colour = _PRESENCE[one.state]
-            known = f"{count(one.read, 'block')} of {one.total:,} looked at" if one.read else ""
-            again = f"{count(one.sent, 'block')} sent again" if one.sent else ""
+            known = f"{one.read:,} of {count(one.total, 'part')} looked at" if one.read else ""
+            again = f"{count(one.sent, 'part')} sent again" if one.sent else ""
             rest = "; ".join(part for part in (known, again, clean(one.text)) if part)
             click.echo(f"{style(mark, fg=colour, bold=True)} {clean(one.provider)}  {rest}")
             for shown in one.shown:
@@ -179,7 +179,7 @@ def _next_step(found: list[Presence], repaired: bool) -> str:
 @ours("move", short_help="Go to another provider, everything checked there first.")
 @click.argument("target")
 @click.option("--from", "source", metavar="SPEC", help="Leave only this provider (default: all others).")
-@retention_options("Take the newest N roots.")
+@retention_options("Take the newest N versions.")
 @public_options
 def move_command(
     here: Here,
@@ -230,8 +230,8 @@ def move_command(
 
 def _tell_of_move(target: str, moved: Moved) -> None:
     click.echo(
-        f"{count(len(moved.roots), 'root')} at {clean(target)}: {count(moved.blocks, 'block')} sent "
-        f"({size(moved.bytes)}), {count(moved.checked, 'block')} checked there."
+        f"{count(len(moved.roots), 'version')} at {clean(target)}: {size(moved.bytes)} sent, "
+        f"{count(moved.checked, 'part')} checked there."
     )
     if moved.told:
         click.echo(
@@ -244,7 +244,7 @@ def _tell_of_move(target: str, moved: Moved) -> None:
             + f"{clean(place)} took no word of the move: on devices that publish there, ipfsmem providers add and remove",
             err=True,
         )
-    why = clean(moved.down) or "a block of it is nowhere any more"
+    why = clean(moved.down) or "a part of it is nowhere any more"
     for root in moved.incomplete:
         click.echo(style("incomplete: ", fg="yellow") + f"{root} ({why})")
 

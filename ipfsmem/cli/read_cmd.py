@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.option(
     "--conflict", metavar="FILE", help="A conflict copy instead: its name from `ipfsmem conflicts`."
 )
-@click.option("--root", metavar="CID", help="As it was in a published root: a CID from `ipfsmem history`.")
+@click.option(
+    "--root", metavar="CID", help="As it was in a published version: an address from `ipfsmem history`."
+)
 def command(here: Here, key: str, only_body: bool, conflict: str | None, root: str | None) -> None:
     """Print the memory KEY, byte for byte.
 

@@ -31,7 +31,7 @@ from ipfsmem.errors import UsageError
     type=click.Choice(["encrypted-ipfs", "ipfs"]),
     default="encrypted-ipfs",
     show_default=True,
-    help="Which kind it is: sealed, or published in the clear.",
+    help="Which kind it is: encrypted, or published in the clear.",
 )
 @click.option("--words-fd", type=Whole(0), metavar="N", help="The words, from file descriptor N.")
 @wallet_options
@@ -58,7 +58,7 @@ def command(
     memory_dir: str | None,
     label: str | None,
 ) -> None:
-    """Bring a memory back with its 24 recovery words or its wallet, and enrol this device. It never makes a new one.
+    """Bring a memory back with its 24 recovery words or its wallet, and add this device. It never makes a new one.
 
     The words are asked for on a terminal; else they come from --words-fd or standard input.
     """
@@ -117,8 +117,8 @@ def command(
             ("device", status.device),
             ("vault", vault_shown(status.vault)),
             ("provider", clean(", ".join(status.providers))),
-            ("root", status.root or ""),
-            ("vault tag", status.vault.tag if root and status.vault else ""),
+            ("version", status.root or ""),
+            ("vault id", status.vault.tag if root and status.vault else ""),
         ]
     )
     if report is not None and report.notices:

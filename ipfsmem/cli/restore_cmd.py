@@ -11,7 +11,9 @@ from ipfsmem.errors import UsageError
 @ours("restore", scoped=True)
 @click.argument("key")
 @click.option(
-    "--root", metavar="CID", help="What this root shows: a CID from `ipfsmem history` or `ipfsmem log`."
+    "--root",
+    metavar="CID",
+    help="What this version shows: an address from `ipfsmem history` or `ipfsmem log`.",
 )
 @click.option("--text", metavar="SHA256", help="The text with this SHA-256, or the beginning of one.")
 @click.option("--seen", metavar="HASH", help="Refuse unless what is shown now has this hash (read --json).")

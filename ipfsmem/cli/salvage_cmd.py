@@ -34,7 +34,7 @@ def command(
     yes_public: bool,
     allow: tuple[str, ...],
 ) -> None:
-    """Bring back what can be read of heads that are damaged: a part of their tree is at no provider and on no device.
+    """Bring back what can be read of a published version that is damaged: a part of it is at no provider and on no device.
 
     What hashes prove comes back by itself, as writes of this device; nothing that is here and newer is replaced. What is
     only signed by its writer is listed, and comes back when it is picked: a newer version of it may be among what is lost.
@@ -58,7 +58,7 @@ def command(
     if found.lost or found.unread:
         parts = count(found.lost + len(found.unread), "part")
         raise DamagedError(
-            f"at least {parts} of {count(len(found.heads), 'head')} cannot be read",
+            f"at least {parts} of {count(len(found.heads), 'version')} cannot be read",
             hint="A device that has everything sends what is missing with: ipfsmem sync"
             if done is not None
             else "Bring back what is listed with: ipfsmem salvage",
@@ -87,9 +87,9 @@ def _show(found: Found, done: Salvaged | None) -> None:
     from ipfsmem.sync.salvage import label
 
     if not found.heads:
-        click.echo("Nothing is damaged: every head that was found could be read whole.")
+        click.echo("Nothing is damaged: all that was found could be read whole.")
         return
-    click.echo(style(count(len(found.heads), "damaged head"), bold=True))
+    click.echo(style(count(len(found.heads), "damaged version"), bold=True))
     rows: list[tuple[str, str, str]] = []
     for change in found.changes:
         if change.taken:

@@ -139,7 +139,7 @@ def forget_command(here: Here, name: str, reason: str, yes: bool) -> None:
     """Forget SCOPE with every memory and event in it, on every device. What others write there meanwhile stands under
     its conflicts.
 
-    Nothing can be written there any more until `ipfsmem scope restore`, which brings the texts back out of a published root
+    Nothing can be written there any more until `ipfsmem scope restore`, which brings the texts back out of a published version
     as long as one with them is kept.
     """
     from ipfsmem.cli import secrets_in
@@ -168,9 +168,9 @@ def forget_command(here: Here, name: str, reason: str, yes: bool) -> None:
 
 @ours("restore", short_help="Bring a forgotten scope back.")
 @click.argument("name", metavar="SCOPE")
-@click.option("--root", metavar="CID", help="With the texts and events of this root (see ipfsmem log).")
+@click.option("--root", metavar="CID", help="With the texts and events of this version (see ipfsmem log).")
 def restore_command(here: Here, name: str, root: str | None) -> None:
-    """Make SCOPE writable again. With --root its texts and events come back out of a published root; without, it is empty."""
+    """Make SCOPE writable again. With --root its texts and events come back out of a published version; without, it is empty."""
     check_scope(name)
     with here.memory() as memory:
         back = memory.restore_scope(name, root)
@@ -180,7 +180,7 @@ def restore_command(here: Here, name: str, root: str | None) -> None:
         )
     elif root is None:
         click.echo(
-            f"The scope {name} is back, and empty. Its texts come with --root CID, before anything else."
+            f"The scope {name} is back, and empty. Its texts come back with --root VERSION (ipfsmem log), before anything is written there."
         )
     else:
         click.echo(f"The scope {name} is back: {count(back.texts, 'text')}, {count(back.events, 'event')}.")

@@ -1,4 +1,4 @@
-"""`ipfsmem serve`: this machine as a provider for your other devices, over a folder of sealed blocks."""
+"""`ipfsmem serve`: this machine as a provider for your other devices, over a folder of encrypted blocks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def command(
     """Serve FOLDER to your other devices as the provider `peer:http://HOST:PORT`, until Ctrl-C.
 
     To everybody else it is a trustless gateway, and to IPFS tools with the token a pinning service under /psa. What
-    is served are sealed blocks, pins and signed names; no key is here. Reading needs no token, for CIDs cannot be
+    is served are encrypted blocks, pins and signed names; no key is here. Reading needs no token, for addresses cannot be
     guessed; without a token nobody may write. It is never given on the command line, which every program on this
     machine can read: --token-fd, IPFSMEM_SERVE_TOKEN, or --new-token.
     """

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ipfsmem.cli import sharing
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, facts, moment, style
 
@@ -37,7 +38,7 @@ def _copy(one: Presence) -> str:
     """What is known of the copy at one provider."""
     checked = f", checked {moment(one.at)} UTC" if one.at else ""
     if one.state == "ok":
-        return f"{clean(one.provider)}: all {one.total:,} blocks that live{checked}"
+        return f"{clean(one.provider)}: all {one.total:,} parts are there{checked}"
     more = "  (ipfsmem providers check)" if one.state in ("missing", "stopped") else ""
     return f"{clean(one.provider)}: " + style(clean(one.text), fg="yellow") + checked + more
 
@@ -68,7 +69,7 @@ def command(here: Here) -> None:
     vault = found.vault
     wallet = ""
     if vault is not None:
-        owner = vault.address or "no wallet on this device's record"
+        owner = vault.address or "none: the recovery words bring it back"
         wallet = f"{owner}, vault {vault.name!r}, key number {vault.key_number}" if vault.address else owner
     published = "" if vault is None else found.root or "nothing yet"
     if vault is not None:
@@ -81,12 +82,14 @@ def command(here: Here) -> None:
             ("events", f"{found.events:,}"),
             ("scopes", _scopes(found.scopes)),
             ("published", published),
+            ("address", sharing.address(found)),
+            ("open it by", clean(sharing.way_in(found))),
             ("provider", clean(", ".join(found.providers)) or ("none chosen" if vault else "")),
             *(("copy", _copy(one)) for one in found.presence),
             ("names put", f"{moment(found.names_put)} UTC, the oldest" if found.names_put else ""),
             ("readers", READERS.get(found.mode, "")),
             ("wallet", wallet),
-            ("vault tag", vault.tag if vault else ""),
+            ("vault id", vault.tag if vault else ""),
             (
                 "members",
                 count(len(found.members), "member") + " (ipfsmem keys list)" if found.members else "",

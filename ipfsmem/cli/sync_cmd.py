@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ipfsmem.cli import sharing
 from ipfsmem.cli.here import Here, agreed, ours, provider_option, public_options
 from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
-from ipfsmem.errors import IpfsmemError, UsageError
+from ipfsmem.errors import IpfsmemError, ProviderUnavailable, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -25,6 +26,37 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 IDLE = 30.0
 #: So many scopes are named in which something changed.
 MOST_SCOPES = 5
+#: So many memories are named in the paragraph of a sync.
+_SHOWN = 5
+#: What a person reads before a notice, where that is another word than its kind.
+_TITLES = {
+    "head-refused": "not used",
+    "bad-block": "not used",
+    "bad-record": "not used",
+    "in-part": "left out",
+    "equivocation": "contradiction",
+    "fork-joined": "two copies",
+    "orphan": "taken over",
+    "channel-down": "not reached",
+    "provider-down": "not reached",
+    "provider-refused": "refused",
+    "cannot-publish": "not published",
+    "not-a-writer": "not published",
+    "not-published": "not published",
+    "not-served-yet": "not there yet",
+    "left-out": "left out",
+    "ring-filling": "almost full",
+    "mass-delete": "many deletes",
+    "revoke-dropped": "not removed",
+    "enrolled": "new device",
+    "revoked": "removed",
+    "unlock": "note",
+    "identity": "note",
+    "pins": "note",
+    "guard": "note",
+    "stale": "note",
+    "expired": "note",
+}
 
 
 def _duration(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
@@ -55,16 +87,16 @@ def command(
     allow: tuple[str, ...],
     wallet: Wallet,
 ) -> None:
-    """Pull what other devices published, join it, publish what is new.
+    """Take in what other devices published, publish what is new here.
 
-    With a wallet it also does what only a wallet can: it enrols this device, gives keys to new members and moves the
-    anchor (the same as `ipfsmem keys unlock`).
+    With a wallet it also does what only a wallet can: it adds this device, and gives keys to new members (the same as
+    `ipfsmem keys unlock`).
 
     With --every it goes on until Ctrl-C or SIGTERM, prints a line for each sync that did something, waits outages out,
     and publishes what still waits before it ends.
 
     The exit code is 27 when this device may not or cannot publish, and 44 when something that lives is missing at a provider
-    after what could be sent again was: what others published is joined all the same. It is 45 when newer texts may be
+    after what could be sent again was: what others published is taken in all the same. It is 45 when newer texts may be
     missing here, because a provider that has them did not answer.
 
     Mode ipfs publishes in the clear: the first sync asks whether that is meant, and what looks like a secret stops it.
@@ -84,10 +116,13 @@ def command(
             click.get_current_context().exit(lines.exit_code)
         with Meter(silent=here.json) as meter:
             report = asyncio.run(memory.sync(public_ok=public_ok, allow=allow, progress=meter))
+        shared = sharing.lines(memory.status())
     if here.json:
         here.emit(report)
     else:
         tell(report)
+        for line in shared:
+            click.echo(line)
     click.get_current_context().exit(report.exit_code)
 
 
@@ -151,12 +186,13 @@ class _Lines:
             self._line(paragraph(report))
         for notice in report.notices:
             if notice not in self._notices:
-                self._line(style(f"{notice.kind}: ", fg="yellow") + clean(notice.text))
+                self._line(noticed(notice))
         self._notices, self._problem = list(report.notices), ""
 
     def _failed(self, error: Exception, attempt: Attempt) -> None:
         found = _error(error)
-        text = clean(f"{found['kind']}: {found['message']}")
+        what = "not reached" if isinstance(error, ProviderUnavailable) else "failed"
+        text = f"{what}: {clean(found['message'])}"
         new = text != self._problem
         if not new and not attempt.passes:
             return
@@ -198,8 +234,13 @@ def _error(error: Exception) -> dict[str, Any]:
 def tell(report: SyncReport) -> None:
     """A report in words; each notice on a line of its own."""
     click.echo(paragraph(report))
-    for notice in report.notices:
-        click.echo(style(f"{notice.kind}: ", fg="yellow") + clean(notice.text))
+    for line in dict.fromkeys(map(noticed, report.notices)):  # two may differ in their details alone
+        click.echo(line)
+
+
+def noticed(notice: Notice) -> str:
+    """A notice as a line for a person."""
+    return style(f"{_TITLES.get(notice.kind, notice.kind)}: ", fg="yellow") + clean(notice.text)
 
 
 def _where(report: SyncReport) -> str:
@@ -217,31 +258,31 @@ def paragraph(report: SyncReport) -> str:
     said: list[str] = []
     if report.entries_changed:
         said.append(
-            f"Pulled {count(report.entries_changed, 'change')}{_where(report)} from {count(report.heads_joined, 'head')}: "
-            f"{count(report.blocks_received, 'block')} ({size(report.bytes_received)})."
+            f"{count(report.entries_changed, 'change')}{_where(report)}{_from(report)} ({size(report.bytes_received)})."
         )
-    elif report.blocks_received:
-        said.append(f"Nothing new to pull ({size(report.bytes_received)} looked at).")
     else:
-        said.append("Nothing new to pull.")
+        said.append("Nothing new from other devices.")
     if report.conflicts:
         said.append(f"{count(report.conflicts, 'conflict')} to look at (ipfsmem conflicts).")
     if report.not_fetched:
         said.append(f"{count(report.not_fetched, 'text')} could not be fetched yet.")
     if report.published:
-        said.append(
-            f"Published {report.root}: sent {count(report.blocks_sent, 'block')} ({size(report.bytes_sent)})."
-        )
+        said.append(f"Published: {size(report.bytes_sent)} sent.")
     elif report.blocks_sent:
-        said.append(
-            f"Sent {count(report.blocks_sent, 'block')} ({size(report.bytes_sent)}) that a provider lacked: the root is "
-            f"{report.root}."
-        )
-    elif report.adopted:
-        said.append(f"Nothing to publish: another device's root says the same, {report.root}.")
+        said.append(f"Up to date: {size(report.bytes_sent)} sent that a provider lacked.")
     elif report.root:
-        said.append(f"Nothing to publish: the root is {report.root}.")
+        said.append("Up to date.")
     else:
         said.append("Nothing was published.")
     said.append(f"{seconds(report.seconds)}.")
     return " ".join(said)
+
+
+def _from(report: SyncReport) -> str:
+    """Whose changes came, and to what: ` from phone: tone, music`."""
+    names = [clean(name) for name in report.changed]
+    if len(names) > _SHOWN:
+        names = [*names[:_SHOWN], "and more"]
+    return (f" from {', '.join(map(clean, report.sources))}" if report.sources else "") + (
+        f": {', '.join(names)}" if names else ""
+    )

@@ -105,9 +105,10 @@ def command(
     if here.json:
         here.emit({"key": key, "sha256": written.sha256, "bytes": len(written.data), "token": written.token})
         return
-    click.echo(written.sha256)
-    if is_terminal():
-        click.echo(f"{key}: {size(len(written.data))}, on this disk", err=True)
+    if is_terminal():  # a person needs no hash, a program nothing else
+        click.echo(f"{key} is written: {size(len(written.data))}, on this disk")
+    else:
+        click.echo(written.sha256)
 
 
 def _whole(text: bytes, whole: bool | None) -> bytes | None:

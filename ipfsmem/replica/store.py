@@ -152,7 +152,7 @@ class Store:
         file = None if row is None or row[1] != digest else blob(row[0])
         stored = None if file is None else self.db.block(file)
         if stored is None:
-            raise StorageError(f"state node {prefix or 'top'} is missing in {self.db.path}")
+            raise StorageError(f"a part of the memory ({prefix or 'top'}) is missing in {self.db.path}")
         return self.codec.open_node(prefix, self._tree_ek, stored)
 
     def raw(self, name: str) -> bytes | None:

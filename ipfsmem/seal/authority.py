@@ -421,5 +421,5 @@ def _reason(sealing: EpochKey | None, seals: tuple[int, str] | None, plain: bool
     if plain:
         return PLAIN_REASON
     if seals is None:
-        return "no key may seal since members were revoked: an admin must unlock and make a new one"
-    return f"this device was not given the key {seals[1]} that seals now: an admin must unlock and give it"
+        return "a member was removed, and since then there is no encryption key: an admin must unlock and make a new one"
+    return "this device was not given the current encryption key: an admin must unlock and give it"

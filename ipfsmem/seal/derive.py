@@ -143,25 +143,27 @@ def vault_tag(admin_public: bytes, *, plain: bool) -> bytes:
     return hashlib.sha256(domain + admin_public).digest()[:16]
 
 
-def require_admin(keys: RootKeys, pinned: bytes) -> None:
+def require_admin(
+    keys: RootKeys, pinned: bytes, address: str | None = None, owner: str | None = None
+) -> None:
     """Raise WrongWalletError unless `keys` derive the admin key that this device has pinned (format section 2.2).
 
-    A mismatch never means an empty vault: the caller stops here and offers the recovery words.
+    A mismatch never means an empty vault: the caller stops here and offers the recovery words. The addresses of the wallet
+    that was unlocked and of the one that made the memory are for the message, where they are known.
     """
     if hmac.compare_digest(keys.admin_public, pinned):
         return
-    what = (
-        "the recovery words belong"
-        if keys.kind == "recovery"
-        else "the keys derived from this signature belong"
-    )
-    cause = (
-        "other words, or another vault"
-        if keys.kind == "recovery"
-        else "another account, vault name, key number or passphrase, or a wallet that began to sign differently"
-    )
+    if keys.kind == "recovery":
+        raise WrongWalletError(
+            "these recovery words are not those of this memory",
+            hint="Check them: every word counts. Or unlock with the wallet that made the memory.",
+        )
+    who = f"wallet {address}" if address else "this wallet"
+    if address and owner and address != owner:
+        raise WrongWalletError(f"{who} did not make this memory ({owner} did)")
     raise WrongWalletError(
-        f"{what} to admin key {keys.admin_public.hex()[:16]}, this memory to {pinned.hex()[:16]}: {cause}"
+        f"{who} gives other keys than those of this memory: another vault name, key number or passphrase, or it began to "
+        "sign differently"
     )
 
 

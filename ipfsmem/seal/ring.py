@@ -237,7 +237,7 @@ class Ring:
         if self.plain:
             body: str | _Body = _Body([], hidden)
         elif view.sealing is None:
-            raise MembershipError(f"the key ring cannot be sealed: {view.reason}")
+            raise MembershipError(view.reason)
         else:
             others = [ek for ek in self.keys if ek != view.sealing]
             payload = canonical.encode(_Body(_pack(others), hidden))

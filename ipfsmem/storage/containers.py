@@ -189,7 +189,7 @@ def read_plain_car(path: Path) -> dict[str, Part]:
         car = read_car(file)
         blocks = dict(car)
     if len(car.roots) != 1:
-        raise FormatError(f"{path} has {len(car.roots)} roots, so which tree is meant is not known")
+        raise FormatError(f"{path} has {len(car.roots)} trees, so which one is meant is not known")
     reader, get = Reader(OWN), from_mapping(blocks)
     root = car.roots[0]
     try:

@@ -66,7 +66,7 @@ class LeftOut(msgspec.Struct, frozen=True):
         if not self.scopes:
             return None
         return (
-            "A blob holds one scope. All of them: ipfsmem export --dir DIR, or --zip FILE. The nameless one alone: "
+            "That file holds one scope. All of them: ipfsmem export --dir DIR, or --zip FILE. The nameless one alone: "
             "--scope ''. Or agree with --partial (in Python: export_folder, scope(''), partial=True)."
         )
 

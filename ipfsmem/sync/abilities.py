@@ -43,7 +43,7 @@ def limits(can: Capabilities) -> list[str]:
     if can.put and not can.partial_car:
         found.append("it takes only whole memories: each publish sends everything again")
     if can.put and not can.keeps_root:
-        found.append("it lays files out its own way, so its root is another one than ours")
+        found.append("it lays files out its own way, so its address is another one than ours")
     if can.put and not can.unpin:
         found.append("it lets go of nothing: gc frees no space there")
     if not can.durable:

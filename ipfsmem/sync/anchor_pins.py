@@ -167,7 +167,7 @@ async def bring_out_anchor_pins(run: Run) -> None:
             try:
                 await _bring_to(run, provider, anchor)
             except ProviderError as error:
-                run.report.failed(f"an anchor was not pinned at {provider.name}", error)
+                run.report.failed(f"what new devices begin with was not placed at {provider.name}", error)
 
 
 def _takes(provider: Provider) -> bool:
@@ -258,6 +258,6 @@ async def check_anchor_pins(run: Run, provider: Provider) -> None:
     for anchor in further_anchors(run) if _takes(provider) else ():
         if _wanted(run, anchor) is not None and not await provider.pins(pin_name(anchor)):
             raise ProviderRefused(
-                f"{provider.name} does not list anchor {ipns_name(anchor)} yet",
+                f"{provider.name} does not list yet what new devices begin with ({ipns_name(anchor)})",
                 hint="Run the move again later.",
             )

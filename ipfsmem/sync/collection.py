@@ -116,7 +116,7 @@ async def collect_when_due(run: Run) -> None:
     try:
         done = await collect_roots(run, Rules(keep_roots=keep.roots, keep_days=keep.days))
     except ProviderError as error:
-        run.report.failed("superseded roots could not be let go of", error)
+        run.report.failed("old versions could not be let go of", error)
         return
     gone = {
         verdict.root
@@ -125,7 +125,7 @@ async def collect_when_due(run: Run) -> None:
         if not verdict.keep
     }
     if gone:
-        what = "1 superseded root" if len(gone) == 1 else f"{len(gone):,} superseded roots"
+        what = "1 old version" if len(gone) == 1 else f"{len(gone):,} old versions"
         run.report.say(
             "collected",
             f"{what} went by the rules that were set. To let go by hand again: ipfsmem gc --by-hand",

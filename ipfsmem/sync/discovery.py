@@ -27,6 +27,7 @@ from ipfsmem.seal.ring import WARN_FROM, Ring, parse_keyring
 from ipfsmem.seal.statements import Revoke
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
 from ipfsmem.sync.heads import Head, Opened, open_root
+from ipfsmem.sync.in_words import device_called, reason
 from ipfsmem.sync.looking import Looks, held_heads, named_before
 from ipfsmem.sync.names import pin_name, target
 from ipfsmem.sync.paper import Paper
@@ -107,7 +108,7 @@ async def _open_pins(run: Run) -> None:
         if len(roots) > MAX_PINS:
             run.report.say(
                 "pins",
-                f"{provider.name} lists {len(roots)} roots: only the newest {MAX_PINS} were looked at. "
+                f"{provider.name} keeps {len(roots)} versions of this memory: only the newest {MAX_PINS} were looked at. "
                 "Let go of old ones: ipfsmem gc",
             )
         fresh = [root for root in roots[:MAX_PINS] if _is_news(run, root, False)]
@@ -182,16 +183,17 @@ def _tell_of_pins(run: Run, provider: Provider, failed: dict[CID, IpfsmemError])
         root, error = next(iter(roots.items()))
         source = f"pin list of {provider.name}"
         if issubclass(sort, ProviderError):
-            what = "a root" if len(roots) == 1 else f"{len(roots)} roots"
+            what = "a version" if len(roots) == 1 else f"{len(roots)} versions"
             run.report.say(
                 "channel-down",
-                f"{what} of the {source} could not be read, so newer texts may be missing: {error}; the next sync tries again",
+                f"{what} in the {source} could not be read, so newer texts may be missing: {error}; the next sync tries again",
             )
         elif len(roots) == 1:
             _refuse(run, root, source, error)
         else:
             run.report.say(
                 "head-refused",
+                f"{len(roots)} versions in the {source} were not used, one of them {root}: {reason(error)}",
                 f"{len(roots)} roots ({source}) were not used, one of them {root}: {error}{run.why(error)}",
             )
 
@@ -216,7 +218,11 @@ async def _resolve(run: Run, names: list[str], asked: set[str]) -> dict[str, CID
             try:
                 leads = target(record)
             except FormatError as error:
-                run.report.say("bad-record", f"{at[name]}: {error}")
+                run.report.say(
+                    "bad-record",
+                    "a device names something as its newest version that is none; that was not used",
+                    f"{at[name]}: {error}",
+                )
                 continue
             if isinstance(leads, CID):
                 found[name] = leads
@@ -256,7 +262,20 @@ def anchor_names(run: Run) -> set[str]:
 
 
 def _refuse(run: Run, root: CID, source: str, error: IpfsmemError) -> None:
-    run.report.say("head-refused", f"root {root} ({source}) was not used: {error}{run.why(error)}")
+    run.report.say(
+        "head-refused",
+        f"{_published_by(run, root, source)} was not used: {reason(error)}",
+        f"root {root} ({source}) was not used: {error}{run.why(error)}",
+    )
+
+
+def _published_by(run: Run, root: CID, source: str) -> str:
+    """What a name or a list leads to, as a person knows it: by the device whose name it is."""
+    ring = run.replica.ring
+    for person in ring.view.members.values() if ring is not None else ():
+        if ipns_name(person.sign) == source:
+            return f"what {device_called(ring, person.id)} published last"
+    return f"version {root}"
 
 
 async def _open_roots(run: Run, roots: list[CID], *, anchor: bool) -> dict[CID, IpfsmemError]:
@@ -313,7 +332,7 @@ def _keep_ring(run: Run, opened: Opened) -> None:
     if after.used > WARN_FROM:
         run.report.say(
             "ring-filling",
-            f"{after.used:.0%} of the room for this memory's key ring is taken. Before it is full, move to a new vault: "
+            f"{after.used:.0%} of the room for this memory's list of members is taken. Before it is full, move to a new vault: "
             "ipfsmem init -n NEW (with a wallet also --key-number 2), then export and import",
         )
     kept = {st.hash for st in after.statements}
@@ -387,9 +406,11 @@ def weigh(run: Run, head: Head, named: Set[str]) -> None:
         elif head.root not in run.listed:
             run.report.say(
                 "stale",
-                f"an older head of device {commit.dev} was served (commit {commit.c}, {row[0]} was seen before)",
+                f"an older version of {device_called(run.replica.ring, commit.dev)} was shown (its number {commit.c}; {row[0]} "
+                "was seen before)",
             )
     elif row[1] != head.commit.digest:
         run.report.say(
-            "equivocation", f"device {commit.dev} made two different commits with the number {commit.c}"
+            "equivocation",
+            f"{device_called(run.replica.ring, commit.dev)} published two different versions with the number {commit.c}",
         )

@@ -120,7 +120,7 @@ async def bring_back(
             run.unread_now.refuse(run.heads, run.where)
         if not damaged_ok and (parts := _nothing_whole(run)):
             raise DamagedError(
-                f"no head of this memory could be read whole at {run.where}: at least {parts} parts cannot be read. "
+                f"this memory could not be read whole at {run.where}: at least {parts} parts cannot be read. "
                 f"{_first_of(run.report, 'damaged', 'head-refused')}",
                 hint="If another device still has the memory, sync it, and try again. Else bring back what can be read: "
                 "ipfsmem recover --damaged, then: ipfsmem salvage",
@@ -361,7 +361,10 @@ def _administer(run: Run, root: RootKeys) -> None:
             public = ring_ops.device_of(device.signer, device.box_public, replica.config.label, ring.vault)
             ring = ring_ops.enrol(ring, root.admin, public, "writer", since=since)
             replica.set_enrolled(device)
-            run.report.say("enrolled", f"this device joined the memory as {replica.device.id}")
+            run.report.say(
+                "enrolled",
+                f"this device belongs to the memory now, as {replica.config.label or replica.device.id}",
+            )
         replica.set_ring(ring)
         anchor_root = build_ring_root(replica)
         name = ipns_name(root.head_public)
@@ -414,11 +417,15 @@ async def _prepare(run: Run, layout: Layout) -> Prepared:
 def _say_what_is_left_out(run: Run) -> None:
     out = len(objects_not_here(run.replica.db))
     if out:
-        what = "1 object is" if out == 1 else f"{out} objects are"
+        what = (
+            "1 text or piece of the timeline is"
+            if out == 1
+            else f"{out} texts and pieces of the timeline are"
+        )
         run.report.say(
             "left-out",
-            f"{what} on no device and at no provider that answered, so this root leaves {'it' if out == 1 else 'them'} "
-            "out: a device that has what is lacking publishes it with its next sync",
+            f"{what} on no device and at no provider that answered, so what is published leaves "
+            f"{'it' if out == 1 else 'them'} out: a device that has what is lacking publishes it with its next sync",
         )
 
 
@@ -492,4 +499,6 @@ async def publish(run: Run, layout: Layout) -> None:
         and replica.ring is not None
         and run.anchored.join(replica.ring) != run.anchored
     ):
-        run.report.say("unlock", f"the ring has grown since the anchor was signed. Unlock once: {UNLOCK}")
+        run.report.say(
+            "unlock", f"a device joined: new devices find everything at once after one unlock: {UNLOCK}"
+        )

@@ -61,14 +61,16 @@ async def bring_out_guards(run: Run) -> None:
             try:
                 await provider.pin(_answered(run, provider, root), guard_name(run.anchor))
             except ProviderError as error:
-                run.report.failed(f"a guarded root was not pinned at {provider.name}", error)
+                run.report.failed(
+                    f"the version before a mass delete was not marked as kept at {provider.name}", error
+                )
                 break
             there.append(root)
     if not takers:
         run.report.say(
             "guard",
-            f"{', '.join(roots)} is kept by this device alone: no provider here takes a second name for a root, so the "
-            "gc of another device may let it go there. Keep it: ipfsmem export --car FILE",
+            f"the version before a mass delete, {', '.join(roots)}, is kept by this device alone: no provider here can mark it "
+            "as kept, so the gc of another device may let it go there. Keep it: ipfsmem export --car FILE",
         )
     with run.replica.transaction():
         run.replica.db.set_meta(_NOTED, msgspec.json.encode(noted))

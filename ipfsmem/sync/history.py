@@ -62,7 +62,7 @@ def open_past(replica: Replica, cid: CID) -> Past:
     """
     vault = replica.vault_tag
     if vault is None:
-        raise UsageError(f"a memory in mode {replica.config.mode} has no published roots")
+        raise UsageError(f"a memory in mode {replica.config.mode} has no published versions")
 
     def blocks(cids: list[CID]) -> dict[CID, bytes]:
         found = {c: replica.db.block(c.digest) for c in cids}
@@ -71,10 +71,10 @@ def open_past(replica: Replica, cid: CID) -> Past:
     try:
         files = drive(read_root(Reader(), cid), blocks)
     except NotFoundError as error:
-        raise NotFoundError(f"root {cid} is not kept on this device: {error}") from None
+        raise NotFoundError(f"version {cid} is not kept on this device: {error}") from None
     opened = open_root(files, vault, replica.ring, [replica.device.box_secret])
     if opened.head is None:
-        raise NotFoundError(f"root {cid} holds a key ring and no memory")
+        raise NotFoundError(f"{cid} holds a list of members and no memory")
     commit, codec = opened.head.commit.commit, replica.codec
     read = node_reader(Reader(), opened.head.state, codec.extension)
 
@@ -90,11 +90,11 @@ def find_root(replica: Replica, text: str) -> CID:
     if len(roots) == 1:
         return parse_cid(roots[0])
     if len(roots) > 1:
-        raise UsageError(f"{text} is the beginning of {len(roots)} known roots", hint="Give more of the CID.")
+        raise UsageError(f"{text} is the beginning of {len(roots)} known versions", hint="Give more of it.")
     try:
         return parse_cid(text)
     except IpfsmemError:
-        raise NotFoundError(f"no root {text} is known on this device", hint="See: ipfsmem log.") from None
+        raise NotFoundError(f"no version {text} is known on this device", hint="See: ipfsmem log.") from None
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -142,7 +142,7 @@ def export_car(replica: Replica, root: CID, out: Writable) -> int:
             data = replica.db.block(cid.digest)
             if data is None:
                 raise NotFoundError(
-                    f"block {cid} of root {root} is not on this device", hint="Run: ipfsmem sync."
+                    f"part {cid} of version {root} is not on this device", hint="Run: ipfsmem sync."
                 )
             yield cid, data
             if cid.codec == DAG_PB:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 
 from ipfsmem.causal.clock import ZERO, observed
-from ipfsmem.causal.entries import check_entry_name, scope_of
+from ipfsmem.causal.entries import MemoryName, check_entry_name, parse_entry, scope_of
 from ipfsmem.causal.state import (
     Change,
     Choose,
@@ -41,7 +41,8 @@ from ipfsmem.replica.replica import STRAY, Replica
 from ipfsmem.replica.store import Frame, located
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.heads import Head
-from ipfsmem.sync.report import Progress, SyncReport
+from ipfsmem.sync.in_words import device_called
+from ipfsmem.sync.report import MOST_NAMED, Progress, SyncReport
 
 #: Signatures checked between two reports of progress.
 _TELL = 8_192
@@ -186,6 +187,7 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
         dots = ", ".join(clash.dot for clash in outcome.clashes)
         report.say(
             "equivocation",
+            f"{device_called(replica.ring, dots[:16])} wrote two different things in one place: the second was not taken in",
             f"device {dots[:16]} wrote two different things under {dots}: the head {head.root} "
             "that brought the second was not joined",
         )
@@ -210,11 +212,24 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
         store.apply(joined, frame)
     report.entries_changed += len(joined)
     report.changed_in = dict(Counter(report.changed_in) + Counter(map(scope_of, joined)))
+    _note_changed(report, joined)
     lacking = sum(digest not in here for digest in bodies)
     if lacking or not here.issuperset(bases):
         replica.db.set_meta(LACKING, b"1")
     report.not_fetched += lacking
     return True
+
+
+def _note_changed(report: SyncReport, names: Iterable[str]) -> None:
+    """Name the memories that changed, as many as a report names."""
+    for name in sorted(names):
+        if len(report.changed) >= MOST_NAMED:
+            break
+        match parse_entry(name):
+            case MemoryName(scope, key):
+                shown = f"{scope}/{key}" if scope else key
+                if shown not in report.changed:
+                    report.changed.append(shown)
 
 
 def _note_stray(replica: Replica, entries: Iterable[Entry]) -> None:

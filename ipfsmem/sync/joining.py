@@ -44,6 +44,7 @@ from ipfsmem.sync.identity import (
     move_values,
     new_identity,
 )
+from ipfsmem.sync.in_words import device_called, label_of, reason
 from ipfsmem.sync.join import LACKING, checked, fetch_objects, join
 from ipfsmem.sync.looking import hold, let_in, named_before
 from ipfsmem.sync.names import target
@@ -160,8 +161,8 @@ def _guard(run: Run, before: int) -> None:
         guard(run.replica.db, root.decode())
         run.report.say(
             "mass-delete",
-            f"{gone} of {before} entries went with this join; the root before it, {root.decode()}, is kept "
-            "until: ipfsmem gc --drop-guarded",
+            f"{gone} of {before} texts and pieces of the timeline were deleted elsewhere at once. The version before that, "
+            f"{root.decode()}, is kept until you say that it was right: ipfsmem gc --drop-guarded",
         )
 
 
@@ -203,14 +204,19 @@ def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
         try:
             changes, lines = adopt_head(run.replica, changes, head, forked)
         except (LimitError, NotFoundError) as error:
-            run.report.say("equivocation", f"head {head.root} is held back: {error}")
+            run.report.say(
+                "equivocation",
+                f"what two copies of {_called(run, forked)} wrote cannot all be kept now: {error}",
+                f"head {head.root} is held back: {error}",
+            )
             run.heads.pop(head.root, None)
             return False
         run.report.say(
             "fork-joined",
-            f"two copies of {', '.join(sorted(forked))} wrote different things; the texts of both were kept, "
+            f"two copies of {_called(run, forked)} wrote different things; the texts of both were kept, "
             "some may come twice",
         )
+    before = run.report.entries_changed
     if not join(changes, head, run.replica, run.report):
         raise FormatError(f"head {head.root} contradicts itself")
     drop_own_segments(run.replica, [change.name for change in changes])
@@ -218,7 +224,16 @@ def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
     learn(run.replica, (change.name for change in changes))
     let_in(run.replica, head.root)
     run.report.heads_joined += _note_head(run, head)
+    by = head.commit.commit.dev
+    if run.report.entries_changed > before and by != run.replica.device.id:
+        source = label_of(run.replica.ring, by)
+        if source not in run.report.sources:
+            run.report.sources.append(source)
     return True
+
+
+def _called(run: Run, devices: Iterable[str]) -> str:
+    return ", ".join(device_called(run.replica.ring, device) for device in sorted(devices))
 
 
 def _other_copy(run: Run, head: Head) -> set[str]:
@@ -236,9 +251,10 @@ def _joinable(run: Run, forked: set[str], head: Head) -> bool:
         hold(run.replica, head.root, waiting[0])
         run.report.say(
             "equivocation",
+            f"two copies of {_called(run, waiting)} wrote different things. What came second waits until that device has "
+            "taken a new id (it does so at its next sync) or is removed (ipfsmem keys revoke DEVICE)",
             f"device {', '.join(waiting)} wrote different things under the same numbers: head {head.root}, which "
-            "came second, is held back until that device has taken a new id (it does so at its next sync) or is "
-            "revoked",
+            "came second, is held back",
         )
     return not waiting
 
@@ -246,13 +262,14 @@ def _joinable(run: Run, forked: set[str], head: Head) -> bool:
 def _drop(run: Run, head: Head, error: IpfsmemError) -> None:
     """Leave out a head of which nothing may be believed, or a part cannot be read (format section 7.1)."""
     run.heads.pop(head.root, None)
-    what = f"head {head.root} of device {head.commit.commit.dev} was not joined: {error}{run.why(error)}"
+    what = f"what {_called(run, [head.commit.commit.dev])} published was not taken in: {reason(error)}"
+    detail = f"head {head.root} of device {head.commit.commit.dev} was not joined: {error}{run.why(error)}"
     if isinstance(error, _UNREADABLE):
         run.damaged[head.root] = head
         run.report.damaged = len(run.damaged)
-        run.report.say("damaged", f"{what}. What can be read of it comes back with: ipfsmem salvage")
+        run.report.say("damaged", f"{what}. What can be read of it comes back with: ipfsmem salvage", detail)
     else:
-        run.report.say("head-refused", what)
+        run.report.say("head-refused", what, detail)
 
 
 def _note_head(run: Run, head: Head, made: int | None = None) -> bool:
@@ -263,9 +280,9 @@ def _note_head(run: Run, head: Head, made: int | None = None) -> bool:
         if str(head.root) not in run.replica.told():
             run.report.say(
                 "in-part",
-                f"head {head.root} was joined but for what {', '.join(sorted(head.lacking))} wrote: the key ring has no key "
-                "of that device, so nobody can tell whether it did. Enrolled anew, or by a device that holds its texts, "
-                "they come",
+                f"what {_called(run, head.lacking)} wrote was left out: the list of members does not know that device, so "
+                "nobody can tell whether it did. Its texts come when it is added again, or from a device that has them",
+                f"head {head.root} was joined but for what {', '.join(sorted(head.lacking))} wrote: the key ring has no key of it",
             )
             run.replica.tell(str(head.root))
         return False
@@ -309,7 +326,7 @@ async def check_own_name(run: Run) -> None:
     if run.root is not None:
         await become_another(run, None, unknown=True)
         return
-    run.unsure = f"the name of this device points at {leads}, which it did not publish and cannot read. Unlock once: {UNLOCK}"
+    run.unsure = f"{leads} stands as the newest version of this device, which did not publish it and cannot read it. Unlock once: {UNLOCK}"
 
 
 def joined_before(replica: Replica) -> set[CID]:
@@ -335,8 +352,7 @@ def take_over_orphans(run: Run) -> None:
                 return
             run.report.say(
                 "orphan",
-                f"the key ring no longer knows the key of {', '.join(sorted(found))}: the texts of that device go "
-                "on under the id of this one",
+                f"{_called(run, found)} is no member any more: the texts of that device go on as those of this one",
             )
 
 
@@ -381,5 +397,9 @@ async def become_another(run: Run, stranger: Head | None, *, unknown: bool = Fal
 
 def say_what_was_refused(run: Run) -> None:
     for cid, why in run.fetcher.refused.items():
-        run.report.say("bad-block", f"a wrong block was served: {why}")
+        run.report.say(
+            "bad-block",
+            "a provider gave something else than it was asked for; that was not used",
+            f"a wrong block was served: {why}",
+        )
         run.replica.db.report(run.replica.world.now(), "bad-block", f"{cid}: {why}")

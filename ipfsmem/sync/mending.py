@@ -34,4 +34,4 @@ async def mend(run: Run, provider: Provider, root: CID) -> None:
             run.report.blocks_sent += len(blocks)
             run.report.bytes_sent += sum(len(data) for _, data in blocks)
     if sent:
-        run.report.say("mended", f"{sent} blocks that were damaged at {provider.name} were sent again")
+        run.report.say("mended", f"{sent} parts that were damaged at {provider.name} were sent again")

@@ -136,7 +136,7 @@ async def _check(run: Run, target: Provider, roots: list[CID]) -> int:
     for root in roots:
         if root not in found:
             raise ProviderRefused(
-                f"{target.name} does not serve root {root} yet", hint="Run the move again later."
+                f"{target.name} does not serve version {root} yet", hint="Run the move again later."
             )
     return len(roots)
 
@@ -173,6 +173,6 @@ def _keeps_tree(run: Run, target: Provider, root: CID) -> bool:
 
 def _lacking(target: Provider, cid: CID) -> ProviderRefused:
     return ProviderRefused(
-        f"{target.name} does not have block {cid}",
+        f"{target.name} does not have part {cid}",
         hint="Run the move again; a service may take hours to serve what it took.",
     )

@@ -63,8 +63,8 @@ def what_is_forgotten(replica: Replica, providers: Sequence[Provider]) -> str:
         return ""
     if not leading:
         return (
-            "no provider here keeps names or lists roots, so other devices cannot find what is published: add one that "
-            "does, and print what leads there: ipfsmem keys sheet"
+            "no provider here keeps names or lists what it holds, so other devices cannot find what is published: add one "
+            "that does, and print what leads there: ipfsmem keys sheet"
         )
     at = oldest_put(replica, providers)
     when = "they were not put yet"
@@ -72,8 +72,8 @@ def what_is_forgotten(replica: Replica, providers: Sequence[Provider]) -> str:
         when = f"the oldest was put {datetime.fromtimestamp(at // 1000, UTC):%Y-%m-%d %H:%M} UTC"
     return (
         f"networks forget names 48 hours after they were put last ({when}), and no provider here keeps them or lists "
-        "roots: keep `ipfsmem sync --every 1h` running on one device, or add such a provider; the newest root and the "
-        "providers lead back to it too, on paper: ipfsmem keys sheet"
+        "what it holds: keep `ipfsmem sync --every 1h` running on one device, or add such a provider; a sheet of paper leads "
+        "back to it too: ipfsmem keys sheet"
     )
 
 
@@ -146,7 +146,9 @@ class Names:
             self._records[name] = best.encoded
             if best.validity < self._replica.world.now() * 1_000_000:
                 self._report.say(
-                    "expired", f"the record of {name} has run out; what it points at was still used"
+                    "expired",
+                    "a device did not say for long that its newest version is still that; it was used all the same",
+                    f"the record of {name} has run out; what it points at was still used",
                 )
         return best
 
@@ -173,7 +175,11 @@ class Names:
         try:
             return verify_record(name, encoded)
         except (FormatError, SignatureError, LimitError) as error:
-            self._report.say("bad-record", f"a record for {name} was refused: {error}")
+            self._report.say(
+                "bad-record",
+                "a provider showed a newest version that its device did not sign; that was not used",
+                f"a record for {name} was refused: {error}",
+            )
             return None
 
     def shown_by(self, channel: Provider) -> list[Record]:
@@ -301,4 +307,4 @@ def target(record: Record) -> CID | str:
     try:
         return split_value(record.value)
     except IpfsmemError as error:
-        raise FormatError(f"a name points at something that is not a root: {error}") from None
+        raise FormatError(f"a name points at something that is no version: {error}") from None

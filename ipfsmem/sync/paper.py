@@ -26,7 +26,7 @@ class Paper:
     @property
     def name(self) -> str:
         """What reports call it."""
-        return "the root that was given"
+        return "the version that was given"
 
     @property
     def capabilities(self) -> Capabilities:

@@ -62,7 +62,7 @@ async def place(run: Run, root: CID, *, check: bool = True) -> CID:
         try:
             await mend(run, provider, root)
         except ProviderError as error:
-            run.report.failed(f"damaged blocks at {provider.name} could not be sent again", error)
+            run.report.failed(f"damaged parts at {provider.name} could not be sent again", error)
     if not answers:
         raise failures[0][1] if failures else ConfigError(f"nothing can be published at {run.where}")
     answered = root if root in answers else answers[0]

@@ -412,10 +412,10 @@ def described(replica: Replica, provider: Provider, *, read: int = 0, sent: int 
     shown = [str(_of_hex(text)) for text in known.missing[:3]]
     at = known.at or None
     if known.lacking and _may_be_late(replica, provider, known):
-        state, text = "waiting", f"{known.lacking:,} blocks are not served yet of {known.total:,} that live"
+        state, text = "waiting", f"{known.lacking:,} of its {known.total:,} parts are not served yet"
     elif known.lacking:
-        what = "1 block is" if known.lacking == 1 else f"{known.lacking:,} blocks are"
-        state, text = "missing", f"{what} missing of {known.total:,} that live"
+        verb = "is" if known.lacking == 1 else "are"
+        state, text = "missing", f"{known.lacking:,} of its {known.total:,} parts {verb} missing"
         if known.stopped:
             state, text = (
                 "stopped",

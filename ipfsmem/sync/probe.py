@@ -78,9 +78,11 @@ async def _tried(provider: Provider, *, now_ms: int, random: Callable[[int], byt
     async def upload() -> str:
         answered = await provider.put_car(tree.cid, tree.blocks, name=name)
         if answered != tree.cid and can.keeps_root:
-            raise _Failed(f"answered root {answered} for a CAR with root {tree.cid}")
+            raise _Failed(f"gave the address {answered} to what has the address {tree.cid}")
         placed.append(answered)
-        return f"{len(tree.blocks)} blocks as a CAR, root {'kept' if answered == tree.cid else answered}"
+        return (
+            f"{len(tree.blocks)} blocks as a CAR file, address {'kept' if answered == tree.cid else answered}"
+        )
 
     await attempt("upload", can.put, upload)
     if can.put and not placed:
@@ -90,7 +92,7 @@ async def _tried(provider: Provider, *, now_ms: int, random: Callable[[int], byt
     async def question() -> str:
         there = await provider.has(cids)
         if root not in there:
-            raise _Failed("does not know the root that it took")
+            raise _Failed("does not know what it took")
         return f"{len(there)} of {len(tree.blocks)} blocks"
 
     async def pin() -> str:
@@ -129,7 +131,7 @@ async def _tried(provider: Provider, *, now_ms: int, random: Callable[[int], byt
             verify_block(cid, data)
             seen.add(cid)
         if root not in seen:
-            raise _Failed("the tree came without its root")
+            raise _Failed("the tree came without its beginning")
         return f"{len(seen)} blocks in one answer, verified"
 
     async def names() -> str:

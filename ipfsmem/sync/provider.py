@@ -234,8 +234,8 @@ def same_root(ours: CID, answered: CID, provider: Provider) -> CID:
     """
     if ours != answered and provider.capabilities.keeps_root:
         raise ProviderRefused(
-            f"{provider.name} answered root {answered} for a CAR whose root is {ours}",
-            hint="Nothing points at the other root. Report it to the provider, or use another provider.",
+            f"{provider.name} gave the address {answered} to what has the address {ours}",
+            hint="Nothing points at the other one. Report it to the provider, or use another provider.",
         )
     return answered
 

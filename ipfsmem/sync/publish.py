@@ -383,9 +383,9 @@ async def send(
 
 
 def _incomplete(provider: Provider, root: CID, absent: list[CID]) -> MissingError:
-    blocks = "a block" if len(absent) == 1 else f"{len(absent)} blocks"
+    parts = "a part" if len(absent) == 1 else f"{len(absent)} parts"
     return MissingError(
-        f"{blocks} of root {root} can be had neither on this device nor at {provider.name}, for instance {absent[0]}: "
-        "nothing was pinned there",
+        f"{parts} of version {root} can be had neither on this device nor at {provider.name}, for instance {absent[0]}: "
+        "nothing was published there",
         missing=[cid.digest for cid in absent],
     )

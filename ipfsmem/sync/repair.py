@@ -142,7 +142,7 @@ def _refuse_holes(run: Run, provider: Provider, root: CID, checker: Checker, mis
     holes = [cid for cid in missing if cid in structure and cid.digest not in here]
     if holes:
         raise MissingError(
-            f"{len(holes)} of the blocks by which root {root} is read are neither here nor at {provider.name}, "
+            f"{len(holes)} of the parts by which version {root} is read are neither here nor at {provider.name}, "
             f"for instance {holes[0]}",
             missing=[cid.digest for cid in holes],
         )
@@ -150,7 +150,7 @@ def _refuse_holes(run: Run, provider: Provider, root: CID, checker: Checker, mis
 
 def _tell(run: Run, found: Presence) -> None:
     if found.sent:
-        count = "1 block was" if found.sent == 1 else f"{found.sent:,} blocks were"
+        count = "1 part was" if found.sent == 1 else f"{found.sent:,} parts were"
         run.report.say("repaired", f"{count} missing at {found.provider} and sent again")
     if found.state == "waiting":
         run.report.say("not-served-yet", f"{found.provider}: {found.text}; the next sync looks again")

@@ -19,6 +19,9 @@ from ipfsmem.errors import (
 #: What a person does where a notice asks for the wallet.
 UNLOCK: Final = "ipfsmem keys unlock --wallet FILE, or with --mnemonic or --words"
 
+#: So many of the memories that a sync changed are named by its report.
+MOST_NAMED: Final = 20
+
 #: (what is being done, how much is done, of how much; 0 when not known)
 Progress = Callable[[str, int, int], None]
 
@@ -32,6 +35,8 @@ class Notice(msgspec.Struct, frozen=True):
 
     kind: str
     text: str
+    #: The same in the format's words, for programs and for whoever looks for the cause.
+    detail: str = ""
 
 
 class SyncReport(msgspec.Struct):
@@ -47,6 +52,9 @@ class SyncReport(msgspec.Struct):
     entries_changed: int = 0
     #: How many of these by scope; "" is the nameless one.
     changed_in: dict[str, int] = msgspec.field(default_factory=dict)
+    #: The devices whose changes were joined, as their person calls them; and of the memories that changed the first `MOST_NAMED`.
+    sources: list[str] = msgspec.field(default_factory=list)
+    changed: list[str] = msgspec.field(default_factory=list)
     conflicts: int = 0
     not_fetched: int = 0
     #: Heads that were found and not joined because parts of them cannot be read.
@@ -83,9 +91,9 @@ class SyncReport(msgspec.Struct):
             return DamagedError.exit_code
         return IncompleteError.exit_code if self.not_placed or self.not_fetched else 0
 
-    def say(self, kind: str, text: str) -> None:
+    def say(self, kind: str, text: str, detail: str = "") -> None:
         """Add a notice, once."""
-        notice = Notice(kind, text)
+        notice = Notice(kind, text, detail)
         if notice not in self.notices:
             self.notices.append(notice)
 

@@ -66,24 +66,24 @@ def judge(
             elif pin.root in weekly:
                 why = f"the last of its week, kept for {keep_days} days"
         verdicts.append(
-            Verdict(pin.root, bool(why), why or "superseded: a newer root holds everything that lives")
+            Verdict(pin.root, bool(why), why or "a newer version holds everything that is remembered")
         )
     return verdicts
 
 
 def _reason(pin: Pinned, now: int, whole: bool) -> str:
     if pin.named:
-        return "a name points at it"
+        return "the newest of a device"
     if pin.ring:
-        return "an anchor's key ring stays for ever"
+        return "new devices begin here: it stays for ever"
     if not pin.verified:
-        return "not verified and joined by this device"
+        return "this device has not checked and taken it in"
     if pin.guarded:
-        return "the last one before a join that removed more than a tenth: it may go with --drop-guarded (in Python: drop_guarded=True), if that was right"
+        return "the last one before more than a tenth was deleted: it may go with --drop-guarded (in Python: drop_guarded=True), if that was right"
     if now - pin.at < DAY_MS:
         return "less than a day old"
     if not whole:
-        return "the root now pinned there does not hold every object that lives"
+        return "the version now kept there does not hold everything that is remembered"
     return ""
 
 

@@ -89,7 +89,7 @@ class Run:
         self.unread_now.note(root, error)
         self.report.say(
             "channel-down",
-            f"root {root} could not be read, so newer texts may be missing: {error}; the next sync tries again",
+            f"version {root} could not be read, so newer texts may be missing: {error}; the next sync tries again",
         )
 
     def why(self, error: IpfsmemError) -> str:

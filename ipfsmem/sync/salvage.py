@@ -28,6 +28,7 @@ from ipfsmem.replica.writing import sign_entry
 from ipfsmem.sync import join
 from ipfsmem.sync.fork import append_new_lines
 from ipfsmem.sync.heads import Head
+from ipfsmem.sync.in_words import reason
 from ipfsmem.sync.remote import MAX_NODE
 from ipfsmem.sync.run import Run
 
@@ -85,7 +86,11 @@ async def look(run: Run, heads: Sequence[Head]) -> Found:
         except ProviderError:
             raise
         except IpfsmemError as error:
-            run.report.say("head-refused", f"head {head.root} was not salvaged: {error}")
+            run.report.say(
+                "head-refused",
+                f"nothing could be brought back of version {head.root}: {reason(error)}",
+                f"head {head.root} was not salvaged: {error}",
+            )
     store = run.replica.store
     names = {name for one in damaged for name in one.part.differs}
     changes = salvage(
@@ -202,7 +207,7 @@ async def _read(run: Run, head: Head, tree: Tree) -> Damaged:
     try:
         wanted = [prefix for prefix, _ in next(steps)]
         while True:
-            run.progress("reading damaged heads", len(folders), 0)
+            run.progress("reading what is damaged", len(folders), 0)
             texts = await _nodes(run, reader, head, folders, wanted)
             wanted = [prefix for prefix, _ in steps.send([texts.get(prefix) for prefix in wanted])]
     except StopIteration as end:

@@ -54,7 +54,7 @@ class Unread:
         """Raises UnreadError when newer texts than those of the joined roots stand there and could not be read."""
         newest = self.newest(joined)
         if newest:
-            what = "a root" if len(newest) == 1 else f"{len(newest)} roots"
+            what = "a version" if len(newest) == 1 else f"{len(newest)} versions"
             raise UnreadError(
                 f"{what} of this memory, newer than what could be read at {where}, cannot be read now, so newer texts would "
                 f"be missing: {self._why[newest[0]]}",

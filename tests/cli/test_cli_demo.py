@@ -37,7 +37,7 @@ def test_every_claim_holds_on_the_sample(bare: Cli) -> None:
     lines = result.out.splitlines()
     steps = [line for line in lines if line[:2].strip().isdigit()]
     assert len(steps) == 12 and all(line[3] == "✓" for line in steps)
-    roots = [line.split()[1] for line in lines if line.startswith(("   A  ", "   B  "))]
+    roots = [line.split()[2] for line in lines if line.startswith(("   A has  ", "   B has  "))]
     assert len(roots) == 2 and roots[0] == roots[1] and roots[0].startswith("bafy") and len(roots[0]) == 59
     assert "claims held." in lines[-1] and "204 memories, 510 events" in result.out
     assert max(map(len, lines)) <= 80, "finding U19: every row wrapped"

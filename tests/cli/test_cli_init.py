@@ -236,7 +236,7 @@ def test_on_a_terminal_it_asks_and_has_words_typed_back(tmp_path: Path) -> None:
         answer(words[number])
     until("Right. Keep them safe.")
     until("Made a new memory")
-    assert "secret" not in sheet
+    assert "sesame 7" not in sheet
     while True:
         try:
             if not os.read(ours, 4096):
@@ -393,7 +393,7 @@ def test_l9_a_place_that_takes_nothing_is_enough_to_bring_it_back(
         said = other.ok("init", "--unprotected-keys", key=KEY).out
     else:
         said = other.ok("recover", "--unprotected-keys", stdin=" ".join(words).encode()).out
-    assert "It is back" in said and "not-published: " in said and "ipfsmem sync" in said and "token" in said
+    assert "It is back" in said and "not published: " in said and "ipfsmem sync" in said and "token" in said
     other.ok("write", "tone", "--body", "direct")
     other.fails(42, "sync")
     monkeypatch.setenv("PEER_TOKEN", TOKEN)

@@ -159,7 +159,7 @@ def test_where_nothing_is_published(bare: Cli) -> None:
     assert (
         "NOWHERE BUT ON THIS DEVICE" in page
         and "nothing is published yet" in page
-        and "wallet       none" in page
+        and "wallet          none" in page
     )
     assert len(commands(page)) == 1
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import click
@@ -126,3 +128,57 @@ def test_an_encrypted_memory_only_says_so(sealed: Cli) -> None:
     said = sealed.ok("sync").out
     assert "secret: aws line 6: AWS access key" in said and AWS not in said
     assert "secret:" not in sealed.ok("sync").out
+
+
+def test_u14_a_public_memory_shows_the_address_to_hand_out_and_how_a_friend_opens_it(
+    public: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding U14. The command is run as printed, by somebody who has nothing of the memory but the folder."""
+    public.ok("write", "hello", "--body", "Hello, world.")
+    said = public.ok("sync").out
+    root = public.ok("status", "--json").json["root"]
+    assert f"Its address, for everybody: ipfs://{root}\n" in said
+    (told,) = re.findall(r"A friend reads it with: ipfsmem (.*)", said)
+    assert told in public.ok("status").out and f"ipfs://{root}" in public.ok("status").out
+    monkeypatch.delenv("IPFSMEM_PROVIDER")
+    friend = Cli(tmp_path / "friend", monkeypatch)
+    assert friend.ok(*shlex.split(told)).out.startswith("hello\t") and not friend.home.exists()
+    local = Cli(tmp_path / "local", monkeypatch)
+    local.ok("init", "--mode", "local")
+    assert "ipfs://" not in local.ok("status").out
+
+
+def test_u14_what_was_published_stays_public_when_it_is_forgotten(public: Cli, bare: Cli) -> None:
+    public.ok("write", "hello", "--body", "Hello, world.")
+    public.ok("sync")
+    assert "stays public" in public.ok("forget", "hello").err
+
+
+def test_u14_a_folder_an_export_and_a_car_file_are_opened(public: Cli, stick: Path, tmp_path: Path) -> None:
+    """Finding U14: they failed with words about multibase."""
+    public.ok("write", "hello", "--body", "Hello, world.")
+    public.ok("sync")
+    for arguments in (("--car", "page.car"), ("--dir", "page"), ("--out", "page.json")):
+        public.ok("export", *arguments)
+        assert "Hello, world." in public.ok("open", arguments[1], "hello").out
+        assert public.ok("open", str(tmp_path / arguments[1])).out.startswith("hello\t")
+    sealed = public.ok("init", "-n", "s", "--no-wallet", "--unprotected-keys", "--json")
+    assert sealed.code == 0
+    public.ok("sync", "-n", "s")
+    public.ok("export", "-n", "s", "--car", "s.car")
+    assert "encrypted" in public.fails(10, "open", "s.car").err
+
+
+def test_u14_what_cannot_be_opened_is_refused_in_plain_words(
+    public: Cli, stick: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "torn.car").write_bytes(b"no CAR")
+    for code, source, said in (
+        (2, "no-such-thing", "no address of IPFS, and nothing of that name"),
+        (2, str(stick), "which may hold many memories"),
+        (10, "empty", "there are no memories in empty"),
+        (10, "torn.car", "CAR"),
+    ):
+        refused = public.fails(code, "open", source).err
+        assert said in refused and "multibase" not in refused and "base:" not in refused

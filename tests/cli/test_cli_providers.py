@@ -165,7 +165,7 @@ def test_what_a_provider_lost_is_named_and_sent_again(sealed: Cli, stick: Path) 
         sealed.ok("write", f"k{n}", "--body", f"text {n}")
         sealed.ok("sync")
     assert "✓ directory:" in sealed.ok("providers", "check").out
-    assert "blocks that live" in sealed.ok("status").out
+    assert "parts are there" in sealed.ok("status").out
     for pack in (stick / "packs").iterdir():
         pack.unlink()
     lost = sealed("providers", "check", "--json")

@@ -579,7 +579,7 @@ def test_l15_a_guarded_root_is_let_go_by_no_other_device(shared: FolderLab) -> N
     shared.sync(a)
     report = shared.sync(c)
     assert "mass-delete" in kinds(report)
-    root = parse_cid(says(report, "mass-delete").split("before it, ")[1].split(",")[0])
+    root = parse_cid(says(report, "mass-delete").split("version before that, ")[1].split(",")[0])
     for n in range(35):
         shared.clock.advance(4 * 86_400)
         a.write("x", f"{n}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
+import shlex
 import subprocess
 import sys
-from importlib.util import find_spec
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -42,36 +44,95 @@ def test_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         assert [event["type"] for event in memory.timeline()] == ["played_clip", "played_clip"]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the block is for a POSIX shell")
-def test_command_line(tmp_path: Path) -> None:
-    code = block("cli")
-    for command in sorted(set(re.findall(r"^ipfsmem (\w+)", code, re.M))):
-        if find_spec(f"ipfsmem.cli.{command}_cmd") is None:
-            pytest.skip(f"the command {command} is not there yet")
+@pytest.mark.skipif(os.name == "nt", reason="it takes a terminal of POSIX")
+def test_the_first_steps_print_what_stands_there(tmp_path: Path) -> None:
+    """Finding U21: real output, made by running them. `...` stands for what differs each time; a comment changes the machine."""
+    import pty
+
     stick = tmp_path / "stick"
     stick.mkdir()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("IPFSMEM_")}
-    environment |= {
-        "HOME": str(tmp_path),
-        "XDG_DATA_HOME": str(tmp_path / "data"),
-        "XDG_CONFIG_HOME": str(tmp_path / "config"),
-    }
-    script = f'ipfsmem() {{ "{sys.executable}" -m ipfsmem.cli "$@"; }}\n' + code.replace(
-        "/media/stick", str(stick)
+    environment |= {"NO_COLOR": "1", "HOME": str(tmp_path), "IPFSMEM_PASSPHRASE": "a long sentence"}
+    environment |= {"IPFSMEM_CONFIG": str(tmp_path / "no.toml"), "TERM": "dumb"}
+    machine, run = 1, 0
+    for command, wanted in steps(block("session")):
+        if command.startswith("# on another machine"):
+            machine += 1
+            continue
+        words = [*shlex.split(command.replace("/media/stick", str(stick)))]
+        assert words.pop(0) == "ipfsmem"
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ipfsmem.cli", *words], cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=theirs,
+            stderr=theirs, env={**environment, "IPFSMEM_HOME": str(tmp_path / f"home{machine}")},
+        )  # fmt: skip
+        os.close(theirs)
+        shown = read_all(ours)
+        assert process.wait(60) == 0, shown
+        pattern = re.escape("\n".join(wanted)).replace(r"\.\.\.", r"[\s\S]*?")
+        assert re.fullmatch(pattern + r"\s*", shown), f"{command}\n{shown}"
+        run += 1
+    assert machine == 2 and run == 5
+
+
+def steps(console: str) -> list[tuple[str, list[str]]]:
+    """Commands, and comments that begin a line, with what stands below each."""
+    found: list[tuple[str, list[str]]] = []
+    for line in console.splitlines():
+        if line.startswith(("$ ", "#")):
+            found.append((line.removeprefix("$ "), []))
+        elif line:
+            found[-1][1].append(line)
+    return found
+
+
+def read_all(terminal: int) -> str:
+    """What a terminal shows in the end: a line that was written over shows what came last."""
+    seen = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65_536)
+        except OSError:
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(terminal)
+    lines = [line.removesuffix("\r").rpartition("\r")[2] for line in seen.decode().split("\n")]
+    return "\n".join(lines)
+
+
+def test_the_picture_shows_the_first_steps() -> None:
+    spec = spec_from_file_location("make_picture", ROOT / "docs" / "make_picture.py")
+    assert spec is not None and spec.loader is not None
+    maker = module_from_spec(spec)
+    spec.loader.exec_module(maker)
+    assert "](docs/terminal.svg)" in TEXT
+    assert (ROOT / "docs" / "terminal.svg").read_text("utf-8") == maker.text(), (
+        "run: python docs/make_picture.py"
     )
-    run = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.count("wants direct critique") >= 2
-    assert (tmp_path / "second" / "default" / "ipfsmem.json").exists()
+    assert all(len(line) <= maker.COLUMNS for line in maker.session().splitlines())
+
+
+def test_figures_stand_in_what_was_measured() -> None:
+    measured = (ROOT / "bench" / "RESULTS.md").read_text("utf-8").splitlines()
+    rows = TEXT.split("Beside encrypting backup tools")[1].split("\n\n")[1].splitlines()
+    assert len(rows) == 6 and [row for row in rows if row not in measured] == []
+
+
+def test_the_demo_that_is_shown_is_the_demo_that_there_is() -> None:
+    from ipfsmem.demo import Demo
+
+    source = inspect.getsource(Demo)
+    shown = re.findall(r"^ ?\d+ ✓ (.{21}) ", TEXT, re.M)
+    assert len(shown) == 12 and all(f'"{title.strip()}"' in source for title in shown)
+    assert all(len(line) <= 80 for line in TEXT.split("1 ✓ A makes")[1].split("```")[0].splitlines())
+
+
+def test_nothing_is_said_to_be_on_an_index_before_it_is() -> None:
+    """Installing is told from a checkout as long as no release is published; `uv tool install ipfsmem` would be a lie."""
+    assert "It is not on PyPI yet" in TEXT
+    assert not re.search(r"(pip|uv tool|pipx) install (-q )?ipfsmem", TEXT)
 
 
 def test_the_two_commands_are_run_by_the_ci_script() -> None:

@@ -54,7 +54,7 @@ def test_u9_every_text_of_a_memory_is_found_once(lab: Lab) -> None:
         assert version.size == len(then.data)
     with pytest.raises(NotFoundError):
         a.history("nothing")
-    with pytest.raises(NotFoundError, match="is not in root"):
+    with pytest.raises(NotFoundError, match="is not in version"):
         a.read("other", root=roots[0])
 
 

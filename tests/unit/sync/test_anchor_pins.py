@@ -417,7 +417,7 @@ def test_a_move_is_not_done_before_they_stand_there(tmp_path: Path) -> None:
     a, words = make(tmp_path, pins_only(SimCloud(), "old"))
     asyncio.run(a.sync())
     new = Picky(SimCloud(), name="new", capabilities=PINS)
-    with pytest.raises(ProviderRefused, match="does not list anchor"):
+    with pytest.raises(ProviderRefused, match="does not list yet what new devices begin with"):
         asyncio.run(a.move(new))
     picky = False
     asyncio.run(a.move(new))
@@ -448,7 +448,7 @@ def test_gc_shows_them_and_why_they_stay(tmp_path: Path) -> None:
         (root,) = under(cloud, words)
         collection = asyncio.run(a.gc(keep_roots=0, keep_days=0))
         (verdict,) = [one for one in collection.providers["pins"] if one.root == str(root)]
-        assert verdict.keep and verdict.why == "an anchor's key ring stays for ever"
+        assert verdict.keep and verdict.why == "new devices begin here: it stays for ever"
         cloud.collect()
     asyncio.run(a.sync())
     assert under(cloud, words) == [root]

@@ -87,6 +87,6 @@ def test_status_says_when_many_roots_could_go(lab: Lab, monkeypatch: pytest.Monk
         a.write("k", f"text {n}")
         lab.sync(a)
     lab.clock.advance(100 * DAY)
-    assert any("superseded roots" in notice and "ipfsmem gc" in notice for notice in a.status().notices)
+    assert any("old versions" in notice and "ipfsmem gc" in notice for notice in a.status().notices)
     asyncio.run(a.gc())
-    assert not any("superseded roots" in notice for notice in a.status().notices)
+    assert not any("old versions" in notice for notice in a.status().notices)

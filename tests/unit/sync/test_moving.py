@@ -107,7 +107,7 @@ def test_a_target_that_lacks_a_block_is_not_relied_on(tmp_path: Path) -> None:
     (loc,) = [value.loc for value in a.replica.store.entry("m/k").values()]
     assert loc is not None
     new.faults.drop.add(raw_cid(bytes.fromhex(loc.sha)))
-    with pytest.raises(ProviderRefused, match="does not have block"):
+    with pytest.raises(ProviderRefused, match="does not have part"):
         asyncio.run(a.move(new))
     assert [provider.name for provider in a._providers] == ["old"]
 

@@ -90,7 +90,7 @@ def test_three_thousand_invented_roots_cost_a_bounded_number_and_one_notice(tmp_
     assert fresh.calls.count("get_blocks") <= 2 * (3_000 // discovery.PINS_AT_ONCE) + 14
     assert b.restored is not None
     (notice,) = [notice for notice in b.restored.notices if notice.kind == "head-refused"]
-    assert "3000 roots (pin list of account)" in notice.text
+    assert "3000 versions in the pin list of account" in notice.text
 
 
 def test_no_more_than_so_many_roots_are_looked_at_and_that_is_said(
@@ -103,7 +103,7 @@ def test_no_more_than_so_many_roots_are_looked_at_and_that_is_said(
     listed = len([pin for pin in cloud.pins if pin.name == name_of(a)])
     report = asyncio.run(a.sync())
     (notice,) = [notice for notice in report.notices if notice.kind == "pins"]
-    assert "ipfsmem gc" in notice.text and f"lists {listed} roots" in notice.text
+    assert "ipfsmem gc" in notice.text and f"keeps {listed} versions" in notice.text
 
 
 def test_the_head_of_a_device_that_was_off_for_long_is_found_among_old_pins(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_when_the_newest_cannot_be_read_what_it_held_is_joined_from_older_ones(t
     b = device(tmp_path, "b", fresh)
     assert b.files() == {key: text for key, text in a.files().items() if key != "newest"}
     assert b.restored is not None
-    assert any(root in n.text and "was not joined" in n.text for n in b.restored.notices)
+    assert any(root in n.detail and "was not joined" in n.detail for n in b.restored.notices)
 
 
 def test_one_that_gives_nothing_is_not_asked_for_every_root(tmp_path: Path) -> None:

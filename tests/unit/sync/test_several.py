@@ -238,7 +238,7 @@ def test_mending_that_fails_is_not_told_as_a_root_that_is_missing(tmp_path: Path
     report = asyncio.run(a.sync())
     assert report.published
     told = [notice.text for notice in report.notices if notice.kind == "provider-down"]
-    assert told == ["damaged blocks at one could not be sent again: not now; the next sync tries again"]
+    assert told == ["damaged parts at one could not be sent again: not now; the next sync tries again"]
     assert not a.status().unpublished
 
 

@@ -1,0 +1,134 @@
+"""`ipfsmem init` on a terminal asks for what it was not told, and nowhere else; Ctrl-C leaves nothing. Issue 9, section Use."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli_lab import Cli
+
+
+class Person:
+    """Somebody at a terminal who reads and types."""
+
+    def __init__(self, home: Path, *arguments: str) -> None:
+        self._ours, theirs = pty.openpty()
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("IPFSMEM_")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ipfsmem.cli", "init", "--home", str(home), *arguments],
+            stdin=theirs, stdout=theirs, stderr=theirs, cwd=home.parent, start_new_session=True,
+            env={**environment, "NO_COLOR": "1", "IPFSMEM_CONFIG": str(home.parent / "no.toml")},
+        )  # fmt: skip
+        os.close(theirs)
+        self.seen = ""
+
+    def until(self, what: str) -> str:
+        """Read until it stands there; what stood before."""
+        give_up = time.monotonic() + 60
+        while what not in self.seen:
+            assert select.select([self._ours], [], [], max(0, give_up - time.monotonic()))[0], self.seen
+            self.seen += os.read(self._ours, 4096).decode()
+        before, _, self.seen = self.seen.partition(what)
+        return before
+
+    def types(self, *answers: tuple[str, str]) -> None:
+        """Answer questions, each when it is asked."""
+        for question, answer in answers:
+            self.until(question)
+            os.write(self._ours, (answer + "\n").encode())
+
+    def types_words_back(self) -> None:
+        """Write the 24 words down, and type those that are asked for."""
+        words = dict(re.findall(r"(\d+) ([a-z]+)", self.until("Word ")))
+        for turn in range(3):
+            if turn:
+                self.until("Word ")
+            number = self.until(": ")
+            os.write(self._ours, (words[number] + "\n").encode())
+        self.until("Right. Keep them safe.")
+
+    def ends(self) -> int:
+        """The exit code, when all is read."""
+        while True:
+            try:
+                if not os.read(self._ours, 4096):
+                    break
+            except OSError:
+                break
+        return self.process.wait(30)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "stick").mkdir()
+    yield tmp_path / "home"
+
+
+PASSPHRASE = (("Passphrase for this device: ", "open sesame 7"), ("The same again: ", "open sesame 7"))
+
+
+def test_it_asks_who_may_read_where_it_is_kept_and_whose_it_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = Person(home)
+    person.types(("Number [1]: ", ""), ("Place: ", "no/such/folder"))
+    person.until("There is no folder no/such/folder.")
+    person.types(("Place: ", str(home.parent / "stick")), ("Number [1]: ", "4"), *PASSPHRASE)
+    person.types_words_back()
+    person.until("Made a new memory")
+    assert person.ends() == 0
+    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "open sesame 7")
+    found = Cli(home, monkeypatch).ok("status", "--json").json
+    assert found["mode"] == "encrypted-ipfs" and found["providers"] == [str(home.parent / "stick")]
+    assert found["root"] is not None
+
+
+def test_plain_files_here_need_one_answer(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    person = Person(home)
+    person.types(("Number [1]: ", "2"))
+    person.until("Made a new memory")
+    assert person.ends() == 0
+    assert Cli(home, monkeypatch).ok("status", "--json").json["mode"] == "local"
+
+
+def test_a_new_wallet_is_recommended_and_takes_no_file_that_is_there(home: Path) -> None:
+    (home.parent / "w.json").write_text("mine")
+    person = Person(home, "--provider", str(home.parent / "stick"))
+    person.types(("Number [1]: ", ""), ("Number [1]: ", ""), ("wallet.json]: ", "w.json"))
+    person.until("w.json is there already.")
+    person.types(("wallet.json]: ", "new.json"), *PASSPHRASE)
+    person.types_words_back()
+    person.until("keep a copy of this file elsewhere")
+    assert person.ends() == 0
+    assert (home.parent / "w.json").read_text() == "mine" and (home.parent / "new.json").exists()
+
+
+@pytest.mark.parametrize("answers", range(3))
+def test_ctrl_c_leaves_nothing(home: Path, answers: int) -> None:
+    person = Person(home)
+    questions = [("Number [1]: ", ""), ("Place: ", str(home.parent / "stick")), ("Number [1]: ", "4")]
+    person.types(*questions[:answers])
+    person.until(questions[answers][0])
+    os.killpg(person.process.pid, signal.SIGINT)
+    assert person.ends() == 130
+    assert not home.exists() and not list((home.parent / "stick").iterdir())
+
+
+def test_nobody_is_asked_where_nobody_can_answer_or_what_is_told_already(bare: Cli, home: Path) -> None:
+    refused = bare.fails(2, "init").err
+    assert "choose a key" in refused and "--new-wallet (recommended)" in refused
+    person = Person(home, "--json")
+    assert person.ends() == 2  # a program reads that
+    person = Person(home, "--mode", "local")
+    assert "Number" not in person.until("Made a new memory")
+    assert person.ends() == 0

@@ -1,0 +1,151 @@
+"""Finding U20: what people are shown speaks everyday words; the format's words stay in its documents, `--json` and `inspect`.
+
+The list of both is the table at the end of docs/CLI.md. Texts are read from the source, so that one that is written later is
+looked at too.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from ipfsmem.cli.app import SHORT
+from tests.hints import texts
+
+ROOT = Path(__file__).parents[2]
+#: Words of the format that everybody uses, in these senses too.
+COMMON = {"block", "node", "object", "value", "entry", "statements", "join", "enrol", "revoke"}
+#: Rooms whose texts speak of bytes of the format. What they raise reaches people as a reason in words (sync/in_words.py),
+#: and as a notice's detail; `cid` and `inspect` are for whoever looks at those bytes.
+OF_THE_FORMAT = (
+    "ipfsmem/bundle/", "ipfsmem/causal/", "ipfsmem/content/", "ipfsmem/http/", "ipfsmem/seal/", "ipfsmem/testing/",
+    "ipfsmem/cli/cid_cmd.py", "ipfsmem/cli/inspect_cmd.py", "ipfsmem/cli/inspection.py", "ipfsmem/sync/commit.py",
+    "ipfsmem/sync/heads.py", "ipfsmem/sync/ipns.py", "ipfsmem/sync/ipns_data.py", "ipfsmem/sync/remote.py", "providers/",
+)  # fmt: skip
+#: Said of files of the format, by name.
+SAID_OF_FILES = {"The IPFS address (root CID) of any file or folder, and its CAR."}
+#: Errors about bytes of others: a sync tells their reason in words and keeps these texts as the detail.
+OF_BYTES = {"FormatError", "LimitError", "SignatureError", "OpenError"}
+
+
+def format_words() -> set[str]:
+    """The words of the second column of the table, each by itself."""
+    table = (ROOT / "docs" / "CLI.md").read_text("utf-8").split("\n## Words\n")[1]
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \|", table, re.M)[2:]
+    words = {word for row in rows for phrase in re.split(r"[;,]", row) for word in (phrase.strip(),) if word}
+    words = {re.sub(r" \d+$", "", word) for word in words}
+    return (words - COMMON) | {
+        "ring",
+        "keyring",
+        "CID",
+        "enrolled",
+        "seal",
+        "seals",
+        "multibase",
+        "superseded",
+    }
+
+
+def details() -> set[tuple[str, str]]:
+    """Places of texts that people are not shown: the detail of a notice, and errors about bytes of others."""
+    found: set[tuple[str, str]] = set()
+    for path in sorted((ROOT / "ipfsmem").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            hidden: list[ast.AST] = []
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "say"
+            ):
+                hidden += node.args[2:]
+            elif isinstance(node, ast.Assign) and any(
+                isinstance(t, ast.Name) and t.id == "detail" for t in node.targets
+            ):
+                hidden.append(node.value)
+            elif (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in OF_BYTES
+                and path.is_relative_to(ROOT / "ipfsmem" / "sync")
+            ):
+                hidden += node.args
+            for one in hidden:
+                for inner in ast.walk(one):
+                    if hasattr(inner, "lineno"):
+                        found.add((str(path.relative_to(ROOT)), str(inner.lineno)))
+    return found
+
+
+def shown() -> Iterator[tuple[str, str]]:
+    """Every text of several words that somebody may be shown, without options and addresses of documents."""
+    hidden = details()
+    for where, text in texts():
+        path, _, line = where.partition(":")
+        if where.startswith(OF_THE_FORMAT) or (path, line) in hidden or text in SAID_OF_FILES:
+            continue
+        if " " not in text.strip() or re.match(
+            r"\s*(SELECT|INSERT|CREATE|DELETE|UPDATE|WITH|PRAGMA)\b|held = ", text
+        ):
+            continue
+        yield where, text
+
+
+def told(text: str, words: set[str]) -> set[str]:
+    """The words of the format in a text; options (`--root CID`, `--keep-roots`) are called what they are called."""
+    plain = re.sub(r"--[a-z-]+( CID)?|git commit|another commit was", "", text)
+    return {word for word in words if re.search(rf"(?<![\w-]){re.escape(word)}s?(?![\w-])", plain)}
+
+
+def test_u20_the_list_has_the_words_that_were_found() -> None:
+    words = format_words()
+    assert {
+        "head",
+        "root",
+        "root CID",
+        "epoch",
+        "ring",
+        "anchor",
+        "genesis",
+        "EK",
+        "dot",
+        "sibling",
+        "blob",
+    } <= words
+    assert told("the ring has grown since the anchor was signed", words) == {"ring", "anchor"}
+    assert told("key 12 of epoch 1 seals", words) == {"epoch", "seal", "seals"}
+    assert told("a wiring diagram; --root CID; headings", words) == set()
+
+
+#: Names of rows and columns that are kept, never printed.
+KEPT = {"kept root", "anchor pins", "guard pins", "guarded ", "joined in part"}
+
+
+def test_u20_no_text_that_people_are_shown_speaks_the_formats_words() -> None:
+    words = format_words()
+    rows = {"file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since"}
+    assert [
+        (where, text, found)
+        for where, text in shown()
+        if text not in KEPT | rows and (found := told(text, words))
+    ] == []
+
+
+def test_u20_no_help_of_a_command_speaks_them() -> None:
+    """Help texts are docstrings, which `texts` leaves out."""
+    words = format_words()
+    found = {}
+    for name in SHORT:
+        if name in ("cid", "inspect"):
+            continue
+        command = import_module(f"ipfsmem.cli.{name}_cmd").command
+        for one in (command, *getattr(command, "commands", {}).values()):
+            with click.Context(one, info_name=one.name) as ctx:
+                said = told(" ".join(one.get_help(ctx).split()), words)
+            if said:
+                found[name, one.name] = said
+    assert found == {}
