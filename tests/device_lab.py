@@ -88,6 +88,10 @@ class Lab:
             )
         return self.providers[name]
 
+    def channels(self, name: str) -> Provider | list[Provider]:
+        """What a memory of this device is given: its connection, or several."""
+        return self.provider(name)
+
     def world(self, name: str) -> World:
         """The clock, and randomness that no other opening of a memory draws again."""
         self._runs[name] = self._runs.get(name, 0) + 1
@@ -102,7 +106,7 @@ class Lab:
         memory = Memory.create(
             NAMESPACE,
             "encrypted-ipfs",
-            provider=self.provider(name),
+            provider=self.channels(name),
             unlock=unlock,
             recovery=recovery,
             unprotected_keys=True,
@@ -119,7 +123,7 @@ class Lab:
         memory = asyncio.run(
             Memory.recover(
                 NAMESPACE,
-                provider=self.provider(name),
+                provider=self.channels(name),
                 unlock=unlock,
                 unprotected_keys=True,
                 home=self.home(name),
@@ -136,7 +140,7 @@ class Lab:
         """Open what lies in a device's home."""
         memory = Memory.load(
             NAMESPACE,
-            provider=self.provider(name),
+            provider=self.channels(name),
             unlock=unlock,
             home=self.home(name),
             world=self.world(name),
@@ -392,15 +396,15 @@ class Forger:
             entry = self.replica.store.entry(name)
         self.put({name: change(entry)})
 
-    def publish(self) -> CID:
-        """Publish the state as it is, joining nothing; the root."""
-        asyncio.run(self._publish())
+    def publish(self, provider: Provider | None = None) -> CID:
+        """Publish the state as it is, joining nothing; the root. None: at the provider of its lab."""
+        asyncio.run(self._publish(provider or _CONNECTIONS[self.memory]))
         status = self.memory.status().root
         assert status is not None
         return parse_cid(status)
 
-    async def _publish(self) -> None:
-        replica, provider = self.replica, _CONNECTIONS[self.memory]
+    async def _publish(self, provider: Provider) -> None:
+        replica = self.replica
         names, device = Names(replica, [provider], SyncReport()), self.replica.device
         name = ipns_name(device.sign_public)
         await names.read(name)

@@ -2,7 +2,8 @@
 a reader's, a writer's, those of a member that was revoked, of a stolen backup of an honest device, of an admin (recovery words
 made later), or of words that a root has revoked.
 
-Every honest device is a real memory at two simulated providers, and one of them is the liar's. With its keys it publishes states
+Every honest device is a real memory at a simulated provider, which is the liar's, or at that and one that nobody tampers with;
+what members publish goes to either. With its keys it publishes states
 with values of any form, under anybody's dots and at any place, counters and clocks of any size in values, pairs and commits,
 trees that no rule makes, roots put together from other roots, rings of before with anything an admin may sign, and
 records of any sequence for its names. Its provider replays records and lists, and damages, hides and invents blocks and pins.
@@ -43,8 +44,9 @@ from ipfsmem.seal.statements import Role, member_id
 from ipfsmem.seal.words import from_words
 from ipfsmem.sync import ipns, publish
 from ipfsmem.sync.names import pin_name
-from ipfsmem.sync.provider import Pin
-from ipfsmem.testing.simulator import Faults
+from ipfsmem.sync.provider import Pin, Provider
+from ipfsmem.testing.clock import SeededRandom
+from ipfsmem.testing.simulator import FULL, Faults, SimCloud, SimProvider
 from tests.device_lab import ROOT, Forger, Lab, all_texts, kinds, no_chance_in_boxes, replaced, same
 from tests.effort import cases
 
@@ -55,11 +57,28 @@ LIARS = ("none", "reader", "writer", "revoked", "backup", "admin", "old words")
 MOST_CALLS, MOST_BLOCKS = 150, 300
 
 
+class Places(Lab):
+    """Devices at the liar's provider, and with `second` at another one too."""
+
+    def __init__(self, folder: Path, *, second: bool) -> None:
+        super().__init__(folder)
+        self.second = SimCloud() if second else None
+
+    def channels(self, name: str) -> list[Provider]:
+        return [self.provider(name), *self.others(name)]
+
+    def others(self, name: str) -> list[Provider]:
+        if self.second is None:
+            return []
+        random = SeededRandom(f"second {name}")
+        return [SimProvider(self.second, name="second", clock=self.clock, random=random, capabilities=FULL)]
+
+
 class Town:
     """Two honest devices, a liar, and the provider between them."""
 
-    def __init__(self, folder: Path, liar: str) -> None:
-        self.lab = Lab(folder)
+    def __init__(self, folder: Path, liar: str, *, second: bool = False) -> None:
+        self.lab = Places(folder, second=second)
         self.liar = liar
         self.count = 0
         self.wanted: set[str] = set()
@@ -200,7 +219,7 @@ class Town:
             if random.random() < 0.2:
                 prefix_tree.MAX_ENTRIES = random.choice([1, 2])
             with self.lying_commit(random):
-                self.forger.publish()
+                self.publish(random)
         except (IpfsmemError, AssertionError):
             pass  # its own program refuses to say that
         finally:
@@ -218,6 +237,11 @@ class Town:
                         ),
                         (),
                     )
+
+    def publish(self, random: Random) -> None:
+        """At either place."""
+        others = self.lab.others("m")
+        self.forger.publish(random.choice(others) if others and random.random() < 0.5 else None)
 
     @contextlib.contextmanager
     def lying_commit(self, random: Random) -> Iterator[None]:
@@ -277,7 +301,7 @@ class Town:
         try:
             with replica.transaction():
                 replica.set_ring(ring)
-            self.forger.publish()
+            self.publish(random)
         except (IpfsmemError, AssertionError):
             pass
 
@@ -530,8 +554,9 @@ WITHOUT_KEYS = [name for name in ACTIONS if name not in ("meet", "forge", "state
 
 
 def play(folder: Path, liar: str, plan: list[tuple[str, int]]) -> None:
+    """Play one plan; every third number of its first step says that there is a second provider."""
     with no_chance_in_boxes():
-        town = Town(folder, liar)
+        town = Town(folder, liar, second=plan[0][1] % 3 == 0)
         try:
             for what, number in plan:
                 if liar == "none" and what not in WITHOUT_KEYS:
