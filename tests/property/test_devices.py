@@ -22,6 +22,7 @@ from random import Random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ipfsmem.bundle.keys import conflict_file_name
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.errors import (
     ChangedError,
@@ -555,12 +556,16 @@ def text_with(text: str) -> bytes:
 
 
 def unsettled(memory: Memory) -> list[tuple[str, bool, list[str]]]:
-    """What is listed beside or behind what is shown: the key, whether it is forgotten, and the copies by whose they are."""
-    return [
-        (item.key, item.forgotten, sorted(f"{c.file} {c.reading.own}" for c in item.copies if c.reading))
-        for item in memory.conflicts()
-        if item.copies
-    ]
+    """What is listed beside or behind what is shown: the key, whether it is forgotten, and the copies by whose they are. Of
+    texts of others alone one is shown, and which one is nobody's word: it stands among them here."""
+    found = []
+    for item in memory.conflicts():
+        copies = [f"{copy.file} {copy.reading.own}" for copy in item.copies if copy.reading]
+        if item.shown is not None and not item.shown.own:
+            copies.append(f"{conflict_file_name(item.key, item.shown.sha256)} False")
+        if copies:
+            found.append((item.key, item.forgotten, sorted(copies)))
+    return found
 
 
 ACTIONS: dict[str, Callable[[Devices, Random], None]] = {
