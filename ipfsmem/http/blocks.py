@@ -53,6 +53,7 @@ from ipfsmem.http.gateway_request import (
     byte_range,
     etag,
     is_known,
+    location,
     wish,
 )
 from ipfsmem.http.guard import LOCAL_HOSTS, error, guard, has_token, json, need_token
@@ -67,6 +68,8 @@ _JSON_MAX: Final = 2 * 1024 * 1024
 _AHEAD: Final = 32
 _CONTENT: Final = {"raw": RAW_TYPE, "car": CAR_TYPE}
 _RECORDS: Final = {"ipns-record": RECORD_TYPE}
+#: The same URL answers in two formats, so a cache must not give one for the other.
+_VARY: Final = {"Vary": "Accept"}
 _TO_PAGES: Final = ("/ipfs/", "/ipns/", "/routing/")
 
 
@@ -141,8 +144,13 @@ class _Blocks:
         if path and asked.kind == "raw":
             return error(400, "NO_PATHS", "a block is asked for by its CID; paths go with format=car")
         tag = etag(cid, path, asked)
-        if is_known(request.headers.get("If-None-Match", ""), tag):
-            return web.Response(status=304, headers={"Etag": tag})
+        held = request.headers.get("If-None-Match", "")
+        if is_known(held, tag):
+            if (
+                held.strip() == "*" and await self._block(cid) is None
+            ):  # who has a tag has it; an asterisk asks for any
+                return error(404, "NOT_FOUND", f"{cid} is not here")
+            return web.Response(status=304, headers={"Etag": tag, **_VARY})
         if "only-if-cached" in request.headers.get("Cache-Control", "") and await self._block(cid) is None:
             return error(412, "NOT_FOUND", f"{cid} is not here")
         name = "/".join((str(cid), *map(quote, path)))
@@ -152,7 +160,10 @@ class _Blocks:
             "X-Ipfs-Roots": str(cid),
             "Ipfs-Uri": f"ipfs://{name}",
             "Cache-Control": FOREVER,
+            **_VARY,
         }
+        if where := location(f"/ipfs/{name}", request.headers, request.query, asked):
+            common["Content-Location"] = where
         if asked.kind == "raw":
             data = await self._block(cid)
             if data is None:

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from multidict import CIMultiDictProxy, MultiMapping
 
@@ -30,7 +30,7 @@ CORS: Final = {
     "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
     "Access-Control-Allow-Headers": "Content-Type, Range, User-Agent, X-Requested-With, Accept, Cache-Control, If-None-Match",
     "Access-Control-Expose-Headers": (
-        "Content-Disposition, Content-Length, Content-Range, Etag, Ipfs-Uri, X-Chunked-Output, X-Ipfs-Path, X-Ipfs-Roots, "
+        "Content-Disposition, Content-Length, Content-Location, Content-Range, Etag, Ipfs-Uri, X-Chunked-Output, X-Ipfs-Path, X-Ipfs-Roots, "
         "X-Stream-Output"
     ),
     "X-Content-Type-Options": "nosniff",
@@ -60,11 +60,10 @@ def wish(
     kind, parameters = _kind(headers, query, offered)
     if kind != "car":
         return Wish(kind)
-    order = query.get("car-order", parameters.get("order", "dfs"))
-    version = query.get("car-version", parameters.get("version", "1"))
-    dups = query.get("car-dups", parameters.get("dups", "n"))
-    if order not in ("dfs", "unk") or version != "1" or dups not in ("y", "n"):
+    car = _car(query, parameters)
+    if not _is_served(car):
         raise NotServed(406, "CARs are served with version=1, order=dfs and dups=y or n only")
+    dups = car["dups"]
     span = None
     if "entity-bytes" in query:
         match = _RANGE.fullmatch(query["entity-bytes"])
@@ -77,6 +76,16 @@ def wish(
             f"dag-scope {scope!r} is not known" if span is None else "entity-bytes is for dag-scope=entity"
         )
     return Wish(kind, scope, span, dups == "y")
+
+
+def _car(query: MultiMapping[str], parameters: Mapping[str, str]) -> dict[str, str]:
+    """What a CAR is to be: the query wins over the parameters of its type in Accept."""
+    defaults = {"order": "dfs", "version": "1", "dups": "n"}
+    return {name: query.get(f"car-{name}", parameters.get(name, value)) for name, value in defaults.items()}
+
+
+def _is_served(car: Mapping[str, str]) -> bool:
+    return car["order"] in ("dfs", "unk") and car["version"] == "1" and car["dups"] in ("y", "n")
 
 
 def _kind(
@@ -93,7 +102,10 @@ def _kind(
         for short, content_type in offered.items():
             if kind.lower() == content_type:
                 accepted.append((_quality(parameters.pop("q", "1")), short, parameters))
-    best = max(accepted, key=lambda item: item[0], default=None)
+    # A list says what is wanted most; what cannot be had of it is passed over for the next.
+    accepted = [one for one in accepted if one[1] != "car" or _is_served(_car(query, one[2]))] or accepted
+    accepted.sort(key=lambda item: -item[0])
+    best = accepted[0] if accepted else None
     asked = query.get("format")
     if asked is not None:
         if asked not in offered:
@@ -153,6 +165,15 @@ def etag(cid: CID, path: tuple[str, ...], asked: Wish) -> str:
         return f'"{cid}.raw"'
     about = repr((path, asked.span, asked.dups)).encode()
     return f'W/"{asked.scope}.{cid}.car.{hashlib.sha256(about).hexdigest()[:16]}"'
+
+
+def location(path: str, headers: CIMultiDictProxy[str], query: MultiMapping[str], asked: Wish) -> str:
+    """Where the same answer stands whatever Accept says (Content-Location); "" when the request named that itself."""
+    fixed = {"format": asked.kind, **({"car-dups": "y"} if asked.dups else {})}
+    chosen = any(";" in accept for accept in headers.getall("Accept", []))  # of parameters, some by the query
+    if not chosen and all(query.get(name) == value for name, value in fixed.items()):
+        return ""
+    return f"{path}?{urlencode({**query, **fixed}, quote_via=quote)}"
 
 
 def is_known(header: str, tag: str) -> bool:

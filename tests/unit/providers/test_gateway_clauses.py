@@ -13,7 +13,9 @@ duplicates in CARs), and what the Path Gateway Specification says of headers. Fi
 | 404 for a root, or a path, that is not here | `test_what_is_not_here` |
 | a child that is missing ends the stream, and not as if it were whole | `test_p5_*` |
 | `Content-Type`, `Content-Disposition`, `filename` | `test_names_of_what_is_saved` |
-| `Etag`, `If-None-Match` | `test_etags` |
+| `Content-Location`, and that caches hold formats apart | `test_where_the_same_answer_stands` |
+| preferences in `Accept`: what cannot be had is passed over for the next | `test_a_list_of_preferences` |
+| `Etag`, `If-None-Match` | `test_etags`, `test_any_version_of_what_is_not_here` |
 | `Accept-Ranges`, `Range` | `test_ranges_of_a_block` |
 | identity CIDs are in no CAR; the probe `bafkqaaa` | `test_identity_cids` |
 | IPNS records: headers, Etag, how long they may be kept | `test_records` |
@@ -147,6 +149,46 @@ def test_formats(url: str, accept: str, query: str, given: str | int) -> None:
         assert answer.status == given
     else:
         assert (answer.status, answer.headers["Content-Type"].partition(";")[0]) == (200, given)
+
+
+def test_a_list_of_preferences(url: str) -> None:
+    """The specification's own example: an order that nobody has, or one that is served with duplicates."""
+    asked = f"/ipfs/{FILE}"
+    for accept, kind in (
+        (f"{CAR};order=foo, {CAR};order=dfs;dups=y;q=0.5", f"{CAR}; version=1; order=dfs; dups=y"),
+        (f"{CAR};version=2, {CAR};q=0.1", f"{CAR}; version=1; order=dfs; dups=n"),
+        (f"{CAR};order=foo, {RAW};q=0.1", RAW),
+    ):
+        answer = ask(url, asked, Accept=accept)
+        assert (answer.status, answer.headers["Content-Type"]) == (200, kind), accept
+    assert ask(url, asked, Accept=f"{CAR};order=foo, {CAR};version=2").status == 406
+    assert ask(url, asked + "?format=car", Accept=f"{CAR};order=foo, {CAR};dups=y").status == 200
+
+
+def test_where_the_same_answer_stands(url: str) -> None:
+    """Without `format` the answer depends on Accept: the URL that names it is told, and gives the same; caches ask again."""
+    for path, accept, where in (
+        (f"/ipfs/{HELLO}", RAW, f"/ipfs/{HELLO}?format=raw"),
+        (f"/ipfs/{TOP.cid}/subdir", CAR, f"/ipfs/{TOP.cid}/subdir?format=car"),
+        (
+            f"/ipfs/{TOP.cid}?dag-scope=block",
+            f"{CAR};dups=y",
+            f"/ipfs/{TOP.cid}?dag-scope=block&format=car&car-dups=y",
+        ),
+        (f"/ipfs/{TOP.cid}?format=car&car-dups=n", f"{CAR};dups=y", f"/ipfs/{TOP.cid}?format=car&car-dups=n"),
+    ):
+        answer = ask(url, path, Accept=accept)
+        assert (answer.headers["Content-Location"], answer.headers["Vary"]) == (where, "Accept")
+        again = ask(url, where)
+        assert (again.body, again.headers["Etag"]) == (answer.body, answer.headers["Etag"])
+        assert "Content-Location" not in again.headers
+
+
+def test_any_version_of_what_is_not_here(url: str) -> None:
+    nowhere = raw(b"nowhere")[0]
+    for kind in ("raw", "car"):
+        assert ask(url, f"/ipfs/{nowhere}?format={kind}", If_None_Match="*").status == 404
+        assert ask(url, f"/ipfs/{FILE}?format={kind}", If_None_Match="*").status == 304
 
 
 def test_only_if_cached(url: str) -> None:
