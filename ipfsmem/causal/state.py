@@ -113,23 +113,26 @@ def location_chooser(passes: Callable[[Loc, str], bool], epoch_of: Callable[[str
     return choose
 
 
-def clashes_of(changes: Iterable[Change]) -> list[Clash]:
+def clashes_of(changes: Sequence[Change]) -> list[Clash]:
     """Where the two sides hold different writes under one dot: in one entry, or in two, since a dot names one write of one
     entry. Sorted.
     """
     found: list[Clash] = []
     only_mine: dict[str, str] = {}
-    only_theirs: dict[str, str] = {}
-    for name, mine, theirs in ((change.name, change.mine, change.theirs) for change in changes):
-        for dot, value in mine.items():
-            other = theirs.get(dot)
+    for change in changes:
+        for dot, value in change.mine.items():
+            other = change.theirs.get(dot)
             if other is None:
-                only_mine[dot] = name
+                only_mine[dot] = change.name
             elif not same_identity(value, other):
-                found.append(Clash(dot, name, name))
-        for dot in theirs.keys() - mine.keys():
-            only_theirs[dot] = name
-    found += [Clash(dot, only_mine[dot], only_theirs[dot]) for dot in only_mine.keys() & only_theirs.keys()]
+                found.append(Clash(dot, change.name, change.name))
+    if only_mine:  # nothing of a first join
+        found += [
+            Clash(dot, only_mine[dot], change.name)
+            for change in changes
+            for dot in change.theirs
+            if dot in only_mine and dot not in change.mine
+        ]
     return sorted(found)
 
 

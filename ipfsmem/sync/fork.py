@@ -30,7 +30,7 @@ def forked_devices(changes: Iterable[Change], head: Head, replica: Replica) -> s
     A dot names one write of one entry, so the same dot in two entries is two identities as well.
     """
     store = replica.store
-    here = (Change(change.name, store.entry(change.name), change.theirs) for change in changes)
+    here = [Change(change.name, store.entry(change.name), change.theirs) for change in changes]
     return {*equivocation(store.frame.seen, head.ctx), *(clash.dot[:16] for clash in clashes_of(here))}
 
 
