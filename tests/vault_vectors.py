@@ -439,6 +439,26 @@ def trees(shelf: Shelf, folder: Path) -> None:
         lab, opened_by=by_wallet(), pins={KEYS.head_public: [lab.root(a), good]},
     )  # fmt: skip
     forger, stranger = Forger(a), "00112233445566aa"
+    under, other = forger.next_dot(), "11223344556677bb"
+    lines = [
+        "no event",
+        '{"ts":"2026-01-01T10:00:00Z","type":"t","id":"mine","n":1e300}',
+        '{"ts":"2026-01-01T11:00:00Z","type":"doubled","type":"doubled"}',
+        f'{{"ts":"2026-01-01T12:00:00+02:00","type":"claimed","id":"{other}-1"}}',
+        f'{{"ts":"2026-01-01T13:00:00Z","type":"own","id":"{a.device}-1"}}',
+        f'{{"ts":"2026-01-01T14:00:00Z","type":"same id","id":"{a.device}-1"}}',
+        '{"ts":"2026-01-01T15:00:00Z","type":"no id"}',
+        '{"ts":"2026-01-01T16:00:00Z","type":"an id of another form","id":"x"}',
+    ]
+    segment = f"t/2026-01-01/{a.device}/0"
+    value, block = forger.value(segment, under, "\n".join(lines) + "\n")
+    forger.put({segment: {under: value}}, ctx={a.device: int(under[17:])}, blocks=[block])
+    lab.clock.advance(1)
+    forger.publish()
+    shelf.case(
+        "trees", "a segment with lines that are no events", "Each is kept as a raw event; an id counts only in a segment of its device, and of two events with one id the least line keeps it.",
+        lab, opened_by=by_wallet(), pins={KEYS.head_public: [lab.root(a)]},
+    )  # fmt: skip
     value, block = forger.value("m/feedback_tone", f"{stranger}-1", "by nobody who is known")
     forger.put(
         {"m/feedback_tone": {f"{stranger}-1": value}},

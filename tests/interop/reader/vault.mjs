@@ -262,7 +262,7 @@ export class Reader {
         memories[ctx] = { ...all, own: mine.others.length || mine.unheeded ? mine : null }
       }
       if (kind === 't') {
-        const texts = Object.values(entry).map(value => ({ dev, text: fetch(value.body)?.toString() ?? '' }))
+        const texts = Object.values(entry).map(value => ({ dev, data: fetch(value.body) ?? Buffer.alloc(0) }))
         segments.set(scope, [...(segments.get(scope) ?? []), ...texts])
       }
     }

@@ -12,7 +12,7 @@ import * as keys from './keys.mjs'
 import { Ring, openKeyring, parseKeyring, readRequest, statement } from './ring.mjs'
 import { EpochKey, inflate, pad } from './sealed.mjs'
 import * as state from './state.mjs'
-import { cardOf, foreignId, instant, lineOf, ownView, view } from './view.mjs'
+import { cardOf, foreignId, instant, lineOf, ownView, parseLine, union, view } from './view.mjs'
 
 const [, , folder, ...only] = process.argv
 const fails = []
@@ -140,6 +140,8 @@ const files = {
   timeline(all) {
     for (const row of all.instants) same(new Date(instant(row.ts)).toISOString(), row.normal, row.ts)
     for (const ts of all.bad_instants) same(instant(ts), null, ts)
+    for (const row of all.parse) same(lineOf(parseLine(Buffer.from(un(row.line_hex).toString('latin1').replace(/^[ \t\r]+|[ \t\r]+$/g, ''), 'latin1'), '2026-04-15')), row.event_line, 'parse')
+    for (const row of all.unions) same(union(row.sources), row.lines, 'union')
     for (const row of all.lines) same([lineOf(row.event), foreignId(row.event)], [row.line, row.foreign_id], 'line')
   },
 

@@ -1,6 +1,6 @@
 // What is shown under one key, and to whom; cards and timelines (FORMAT.md 5, 5.1, 5.2, 1.4).
 
-import { byCodePoints, canonical, compare, fields, hex, isHex, need, parseCanonical, sha256, unlessRefused } from './bytes.mjs'
+import { byCodePoints, canonical, compare, fields, fromUtf8, hex, isHex, need, parseCanonical, sha256, unlessRefused } from './bytes.mjs'
 import { merge3 } from './files.mjs'
 import { isToken, readDot } from './state.mjs'
 
@@ -157,24 +157,86 @@ export function foreignId(event) {
   return hex(sha256(canonical(rest))).slice(0, 16)
 }
 
-/** Events of segments [{dev, text}] in their order: union by id, an own id only in a segment of its device. */
-export function timeline(segments) {
-  const seen = new Map()
-  for (const { dev, text } of segments) {
-    for (const line of text.split('\n').filter(one => one.trim() !== '')) {
-      const event = JSON.parse(line)
-      const own = new RegExp(`^${dev}-[1-9][0-9]*$`).test(event.id)
-      const said = own || !/^[0-9a-f]{16}-[1-9][0-9]*$/.test(event.id) ? event : { ...event, id: foreignId(event) }
-      const lines = seen.get(said.id) ?? new Set()
-      seen.set(said.id, lines.add(lineOf(said)))
+const NO_TIME = '1970-01-01T00:00:00.000Z'
+
+/** Whether a name stands twice in an object of this JSON text. */
+function repeats(text) {
+  const open = []
+  let string = null
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]/g)) {
+    if (token === '{' || token === '[') open.push(token === '{' ? new Set() : null)
+    else if (token === '}' || token === ']') open.pop()
+    else if (token[0] === '"') string = token
+    else if (token === ':') {
+      const name = JSON.parse(string)
+      if (open.at(-1).has(name)) return true
+      open.at(-1).add(name)
     }
   }
-  const out = []
-  for (const lines of seen.values()) {
-    const [first, ...others] = [...lines].sort(byCodePoints)
-    out.push(JSON.parse(first), ...others.map(one => ({ ...JSON.parse(one), id: foreignId(JSON.parse(one)) })))
-  }
-  out.sort((a, b) => compare([instant(a.ts), a.id], [instant(b.ts), b.id]))
-  return out.map(lineOf)
+  return false
 }
 
+/** Whether all of a value has one form in every language. */
+function isSound(value, depth = 1) {
+  if (typeof value === 'string') return value.isWellFormed()
+  if (typeof value === 'number') return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value))
+  if (value === null || typeof value !== 'object') return true
+  return depth <= 32 && Object.entries(value).every(([name, inner]) => name.isWellFormed() && isSound(inner, depth + 1))
+}
+
+/** One line as an event, which has an id; what is none becomes a `raw` one. */
+export function parseLine(line, day) {
+  const text = unlessRefused(() => fromUtf8(line))
+  let event = null
+  try {
+    event = JSON.parse(text)
+  } catch {}
+  const isObject = event !== null && typeof event === 'object' && !Array.isArray(event)
+  const timed = isObject && typeof event.ts === 'string' && instant(event.ts) !== null
+  const named = isObject && (!Object.hasOwn(event, 'id') || (typeof event.id === 'string' && event.id !== ''))
+  if (timed && named && typeof event.type === 'string' && isSound(event) && !repeats(text)) {
+    return Object.hasOwn(event, 'id') ? event : { ...event, id: foreignId(event) }
+  }
+  const raw = text === null ? { raw: line.toString('base64url'), encoding: 'base64url' } : { raw: text }
+  const made = { ts: timed ? event.ts : day ? `${day}T00:00:00.000Z` : NO_TIME, type: 'raw', ...raw }
+  return { ...made, id: foreignId(made) }
+}
+
+/** The events of a segment or file; blank lines are skipped. */
+function parseLines(data, day) {
+  const lines = data.toString('latin1').replace(/^\xef\xbb\xbf/, '').split('\n')
+  return lines.map(line => line.replace(/^[ \t\r]+|[ \t\r]+$/g, '')).filter(Boolean).map(line => parseLine(Buffer.from(line, 'latin1'), day))
+}
+
+/** Lists of events as one: of several with one id the least line keeps it, the others get foreign ids. */
+export function union(lists) {
+  const found = new Map()
+  const others = []
+  for (const event of lists.flat()) {
+    const one = event.id === undefined ? { ...event, id: foreignId(event) } : event
+    const held = found.get(one.id)
+    if (held === undefined) found.set(one.id, one)
+    else if (lineOf(held) !== lineOf(one)) {
+      const [low, high] = [held, one].sort((a, b) => Buffer.compare(Buffer.from(lineOf(a)), Buffer.from(lineOf(b))))
+      found.set(one.id, low)
+      others.push(high)
+    }
+  }
+  for (const event of others) {
+    const one = { ...event, id: foreignId(event) }
+    if (!found.has(one.id)) found.set(one.id, one)
+  }
+  return [...found.values()].sort((a, b) => compare([instant(a.ts), a.id], [instant(b.ts), b.id])).map(lineOf)
+}
+
+/** Events of segments [{dev, data}] in their order; an own id counts only in a segment of its device. */
+export function timeline(segments) {
+  return union(
+    segments.map(({ dev, data }) =>
+      parseLines(data).map(event => {
+        const [, claimed, n] = /^([0-9a-f]{16})-([1-9][0-9]*)$/.exec(event.id) ?? []
+        return claimed && claimed !== dev && Number.isSafeInteger(Number(n)) ? { ...event, id: foreignId(event) } : event
+      })
+    )
+  )
+}

@@ -81,6 +81,19 @@ def test_what_the_vectors_must_show() -> None:
     assert list(unknown["heads"].values()) == ["joined in part"] and unknown["memories"].keys() == {
         "user_role"
     }
+    kinds = [
+        json.loads(line)["type"] for line in expected("a segment with lines that are no events")["events"][""]
+    ]
+    assert sorted(kinds) == [
+        "an id of another form",
+        "claimed",
+        "no id",
+        "own",
+        "raw",
+        "raw",
+        "raw",
+        "same id",
+    ]
     old = expected("a successor")["memories"]
     assert (
         old["user_role"]["shown"].endswith("after the snapshot\n")
