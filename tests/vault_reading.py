@@ -207,7 +207,7 @@ def _heads(
     replica, report = memory.replica, memory.restored
     ring, vault = replica.ring, replica.vault_tag
     assert ring is not None and vault is not None and report is not None
-    said = {notice.text: notice.kind for notice in report.notices}
+    said = {notice.detail: notice.kind for notice in report.notices}
     rows = {
         row[0]
         for row in replica.db.connection.execute("SELECT root FROM heads WHERE device<>?", (memory.device,))
