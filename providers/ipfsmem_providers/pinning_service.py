@@ -157,8 +157,9 @@ class PinningServiceProvider:
         return sorted(found, key=lambda pin: (-pin.created, pin.handle))
 
     async def unpin(self, pin: Pin) -> None:
-        """Take one request off the list."""
-        await self._client.delete(pin.handle)
+        """Take one request off the list. One that was never there is gone."""
+        if pin.handle:
+            await self._client.delete(pin.handle)
 
     async def status(self, pin: Pin) -> Request | None:
         """What the service says about a pin now; None when it does not know it."""

@@ -1,0 +1,259 @@
+"""The contract of ipfsmem.sync.provider, asked of every provider that can run here, by what each says it can (findings 6.9).
+
+`test_provider_contract.py` goes deeper where everything can be done; here each law holds for whoever promises its part,
+and what is not promised is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.content.cid import CID, ipns_name, raw_cid
+from ipfsmem.content.fetch import drive_async
+from ipfsmem.content.reader import Reader
+from ipfsmem.content.tree import build_tree
+from ipfsmem.content.verify import verify_block
+from ipfsmem.errors import ProviderRefused
+from ipfsmem.seal.primitives import ed25519_public
+from ipfsmem.sync import ipns
+from ipfsmem.sync.provider import Block, Capabilities, Pin, Provider, lister, raw_reader, same_root
+from tests.unit.providers.sick_lab import KINDS, Bench, bench
+
+FILES = {
+    "keyring.json": b"{}",
+    "head.ipm": b"head" * 99,
+    "o/a.ipm": b"",
+    "o/b/large.ipm": bytes(range(256)) * 5_000,
+}
+TREE = build_tree(FILES)
+SEED = b"\x07" * 32
+NAME = ipns_name(ed25519_public(SEED))
+NOWHERE = raw_cid(bytes(32))
+OWN_LAYOUT = ("pinata-free", "pinata-legacy")
+
+
+def record(sequence: int) -> bytes:
+    return ipns.make_record(SEED, f"/ipfs/{TREE.cid}", sequence, 2_500_000_000_000_000_000)
+
+
+@pytest.fixture(params=KINDS)
+def at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    with bench(request.param, tmp_path) as made:
+        yield made
+
+
+def run(body: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(body)
+
+
+async def _all(blocks: AsyncIterator[Block]) -> list[Block]:
+    return [block async for block in blocks]
+
+
+async def filled(at: Bench, name: str = "n") -> CID:
+    """The root of a tree that the server has, and lists under a name."""
+    filler = at.filler()
+    root = same_root(TREE.cid, await filler.put_car(TREE.cid, iter(TREE.blocks), name=name), filler)
+    if filler.capabilities.pin:
+        await filler.pin(root, name)
+    if at.open().capabilities.pin and not at.open().capabilities.put:
+        await at.open().pin(root, name)
+    await filler.close()
+    return root
+
+
+def test_it_says_what_it_is_and_costs_nothing(at: Bench) -> None:
+    async def body() -> None:
+        provider = at.open()
+        assert (
+            isinstance(provider, Provider)
+            and provider.name
+            and isinstance(provider.capabilities, Capabilities)
+        )
+        assert provider.capabilities == at.open().capabilities
+        await provider.close()
+        await provider.close()
+
+    run(body())
+    assert at.faults.hits == 0
+
+
+def test_what_it_cannot_do_is_refused(at: Bench) -> None:
+    async def body() -> None:
+        provider = at.open()
+        can = provider.capabilities
+        calls: dict[str, tuple[bool, Callable[[], Coroutine[Any, Any, Any]]]] = {
+            "put_car": (can.put, lambda: provider.put_car(TREE.cid, TREE.blocks, name="n")),
+            "has": (can.has, lambda: provider.has([TREE.cid])),
+            "get_blocks": (can.blocks, lambda: provider.get_blocks([TREE.cid])),
+            "get_dag": (can.dag, lambda: _all(provider.get_dag(TREE.cid))),
+            "pin": (can.pin, lambda: provider.pin(TREE.cid, "n")),
+            "pins": (can.list, lambda: provider.pins("n")),
+            "put_name": (can.names, lambda: provider.put_name(NAME, record(1))),
+        }
+        for what, (able, call) in calls.items():
+            if not able:
+                with pytest.raises(ProviderRefused):
+                    await call()
+                    pytest.fail(f"{at.kind}: {what} was not refused")
+        assert (lister(provider) is not None, raw_reader(provider) is not None) == (can.listing, can.raw)
+
+    run(body())
+
+
+def test_where_nothing_is_there_is_nothing(at: Bench) -> None:
+    async def body() -> None:
+        provider = at.open()
+        can = provider.capabilities
+        if can.has:
+            assert await provider.has([NOWHERE]) == await provider.has([]) == set()
+        if can.blocks:
+            assert await provider.get_blocks([NOWHERE]) == {} == await provider.get_blocks([])
+        if can.list:
+            assert await provider.pins("ipfsmem-0") == []
+        if can.unpin:
+            await provider.unpin(Pin(NOWHERE, "ipfsmem-0", "", 0))
+        if can.names:
+            assert await provider.get_name(NAME) is None
+
+    run(body())
+
+
+def test_a_tree_comes_back_on_another_device(at: Bench) -> None:
+    async def body() -> None:
+        root = await filled(at)
+        assert (root == TREE.cid) == (at.kind not in OWN_LAYOUT)
+        other = at.open()
+        can = other.capabilities
+        if can.has:
+            cids = [cid for cid, _ in TREE.blocks]
+            assert await other.has([*cids, NOWHERE]) == set(cids)
+        if can.list:
+            assert [pin.cid for pin in await other.pins("n")] == [root]
+            assert await other.pins("other") == []
+        if can.blocks:
+            assert await drive_async(Reader().read_tree(root), other.get_blocks) == FILES
+        if can.dag:
+            got = await _all(other.get_dag(root))
+            for block in got:
+                verify_block(*block)
+            assert got[0][0] == root and {cid for cid, _ in got} >= (
+                {cid for cid, _ in TREE.blocks} if root == TREE.cid else set()
+            )
+        if can.raw and (reader := raw_reader(other)) is not None:
+            assert root in await reader.read_stored([root, NOWHERE])
+        if can.listing and (lists := lister(other)) is not None:
+            assert await lists.listing()
+
+    run(body())
+
+
+def test_again_is_the_same_and_gone_is_gone(at: Bench) -> None:
+    async def body() -> None:
+        root = await filled(at)
+        provider = at.open()
+        can = provider.capabilities
+        if can.put:
+            for _ in range(2):
+                assert await at.open().put_car(TREE.cid, iter(TREE.blocks), name="n") == root
+        if can.pin:
+            assert await provider.pin(root, "n") == await at.open().pin(root, "n")
+        if can.list:
+            [pin] = await at.open().pins("n")
+            if can.unpin:
+                for _ in range(2):
+                    await provider.unpin(pin)
+                assert await at.open().pins("n") == []
+
+    run(body())
+
+
+def test_the_caller_s_blocks_are_the_caller_s(at: Bench) -> None:
+    """A wrong one is refused, an error of the caller comes through, and they are read on the caller's thread."""
+    threads: set[int] = set()
+
+    def watched() -> Iterable[Block]:
+        for block in TREE.blocks:
+            threads.add(threading.get_ident())
+            yield block
+
+    def broken() -> Iterable[Block]:
+        yield TREE.blocks[0]
+        raise ZeroDivisionError
+
+    async def body() -> None:
+        provider = at.open()
+        if not provider.capabilities.put:
+            return
+        with pytest.raises(ProviderRefused, match=str(NOWHERE)):
+            await provider.put_car(NOWHERE, [(NOWHERE, b"wrong")], name="n")
+        with pytest.raises(ZeroDivisionError):
+            await provider.put_car(TREE.cid, broken(), name="n")
+        if provider.capabilities.list:
+            assert await provider.pins("n") == []
+        await provider.put_car(TREE.cid, watched(), name="n")
+        assert threads == {threading.get_ident()}
+
+    run(body())
+
+
+def test_the_greatest_record_of_a_name_stays(at: Bench) -> None:
+    async def body() -> None:
+        one, two = at.open(), at.open()
+        filler = at.filler()
+        if not one.capabilities.names:
+            return
+        for provider, sequence in ((filler, 2), (filler, 10), (filler, 9)):
+            await provider.put_name(NAME, record(sequence))
+        assert await one.get_name(NAME) == await two.get_name(NAME) == record(10)
+        for bad in (b"", b"noise", record(11)[:-1]):
+            with pytest.raises(ProviderRefused):
+                await one.put_name(NAME, bad)
+        with pytest.raises(ProviderRefused):
+            await one.get_name("../../etc/passwd")
+        assert await one.get_name(NAME) == record(10)
+
+    run(body())
+
+
+def test_one_provider_serves_one_event_loop_after_another(at: Bench) -> None:
+    provider = at.open()
+
+    async def body() -> None:
+        can = provider.capabilities
+        if can.blocks:
+            assert await provider.get_blocks([NOWHERE]) == {}
+        if can.list:
+            assert await provider.pins("nobody") == []
+        if can.names:
+            assert await provider.get_name(NAME) is None
+
+    run(body())
+    run(body())
+    run(provider.close())
+
+
+def test_many_calls_at_once(at: Bench) -> None:
+    async def body() -> None:
+        root = await filled(at)
+        provider = at.open()
+        can = provider.capabilities
+        calls: list[Coroutine[Any, Any, Any]] = []
+        for _ in range(8):
+            calls += [provider.pins("n")] if can.list else []
+            calls += [provider.get_blocks([root])] if can.blocks else []
+            calls += [provider.pin(root, "n")] if can.pin else []
+        answers = await asyncio.gather(*calls)
+        for answer in answers:
+            if isinstance(answer, dict):
+                assert set(answer) == {root}
+            else:
+                assert (answer if isinstance(answer, Pin) else answer[0]).cid == root
+
+    run(body())
