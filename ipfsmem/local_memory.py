@@ -339,9 +339,9 @@ class LocalMemory:
             store = self.replica.store
             scopes = ["", *live_scopes(store)]
             segments: dict[str, list_[tuple[SegmentName, Entry]]] = {}
-            for name, entry in store.entries():
+            for name in store.names():
                 if (segment := segment_name(name)) is not None:
-                    segments.setdefault(segment.scope, []).append((segment, entry))
+                    segments.setdefault(segment.scope, []).append((segment, store.entry(name)))
             events = {scope: len(events_of(store, segments.get(scope, []))) for scope in scopes}
         memories = self._memories.counts_everywhere()
         conflicts = Counter(
@@ -661,7 +661,10 @@ class LocalMemory:
         """What a blob of this memory cannot carry: conflict copies, what is not on this device, and, unless one scope was
         chosen (`scope`), all scopes but the nameless one.
         """
-        left = self._everything().without_copies()
+        return self._left_out_of(self._everything())
+
+    def _left_out_of(self, found: Everything) -> LeftOut:
+        left = found.without_copies()
         if self._borrowed:
             return left
         with self.replica.reading():
@@ -675,8 +678,8 @@ class LocalMemory:
         """
         if self._borrowed:
             self._check_scope()
-        self.left_out().refuse(partial)
         found = self._everything()
+        self._left_out_of(found).refuse(partial)
         return write_blob(found.files, found.events, found.index, found.others())
 
     def export_car(self, out: BinaryIO, root: str | None = None) -> CID:

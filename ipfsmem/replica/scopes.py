@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ipfsmem.causal.cards import MAX_SCOPES, Card, is_forgotten, view_card, write_card
-from ipfsmem.causal.entries import card_entry, card_name, parse_entry
+from ipfsmem.causal.entries import card_entry, card_name, scope_of
 from ipfsmem.causal.value import Entry
 from ipfsmem.errors import LimitError, NotFoundError
 from ipfsmem.replica.store import Store
@@ -36,7 +36,7 @@ def known_scopes(store: Store) -> dict[str, Entry]:
     """Every scope that an entry names, with the siblings of its card (none: empty), by token."""
     found: dict[str, Entry] = {}
     for name in store.names():
-        scope = parse_entry(name).scope
+        scope = scope_of(name)
         if scope and (scope not in found or card_name(name) is not None):
             found[scope] = store.entry(name) if card_name(name) is not None else {}
     return dict(sorted(found.items()))

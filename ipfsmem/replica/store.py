@@ -83,6 +83,9 @@ class Store:
         self._tree_ek = ""
         self._many: set[str] = set()
         self._cards: set[str] = set()
+        #: Those of them that the overlay has.
+        self._card_changes: set[str] = set()
+        self._cards_version = 0
         self._overlay: dict[str, bytes | None] = {}
         self._journal = 0
         self._rows = 0
@@ -119,6 +122,8 @@ class Store:
             if self._tree.digest.hex() != known.top:
                 self._tree = open_tree(bytes.fromhex(known.top), self._load_node)
         self._overlay.clear()
+        self._card_changes.clear()
+        self._cards_version += 1
         self._journal = self._rows = self._bytes = 0
         self._chain = b"" if state is None else _link(b"", state)
         journal: list[tuple[int, bytes]] = []
@@ -138,6 +143,7 @@ class Store:
             except (ValueError, FormatError, OpenError) as error:
                 raise StorageError(f"journal row {seq} in {self.db.path} cannot be read: {error}") from None
             self._overlay.update({n: None if t == _GONE else bytes(t) for n, t in entry.e.items()})
+            self._card_changes.update(name for name in entry.e if name.startswith(_CARD))
             self.frame = entry.f
             self._journal = seq
 
@@ -214,14 +220,13 @@ class Store:
                 yield name, decode_entry(name, changed)
 
     @property
-    def mark(self) -> bytes:
-        """Something that is another one whenever an entry may have changed."""
-        return self._tree.digest + self._chain
+    def cards_version(self) -> int:
+        """A number that is another one whenever a card's entry may have changed."""
+        return self._cards_version
 
     def cards(self) -> dict[str, bytes]:
         """The canonical JSON of every card's entry by the token of its scope; costs nothing for all other entries."""
-        changed = {name for name in self._overlay if name.startswith(_CARD)}
-        named = sorted(self._cards | changed)
+        named = sorted(self._cards | self._card_changes)
         return {name[len(_CARD) :]: text for name in named if (text := self.raw(name)) is not None}
 
     def located(self) -> Iterator[bytes]:
@@ -288,6 +293,9 @@ class Store:
         self._bytes += len(stored)
         self._link_journal(_link(self._chain, stored))
         self._overlay.update(texts)
+        if cards := {name for name in texts if name.startswith(_CARD)}:
+            self._card_changes |= cards
+            self._cards_version += 1
         self.frame = frame
 
     def _link_journal(self, chain: bytes) -> None:
@@ -322,6 +330,7 @@ class Store:
             )
         self._tree, self._tree_ek = patch.tree, self.codec.ek
         self._overlay = {}
+        self._card_changes = set()
         self._many -= changes.keys()
         self._many.update(name for name, text in changes.items() if text is not None and _holds_many(text))
         self._cards -= changes.keys()

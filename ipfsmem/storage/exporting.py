@@ -18,7 +18,7 @@ import msgspec
 
 from ipfsmem.bundle.blob import Blob, name_copies
 from ipfsmem.causal.cards import Card, is_forgotten
-from ipfsmem.causal.entries import MemoryName, SegmentName, card_entry, parse_entry
+from ipfsmem.causal.entries import MemoryName, SegmentName, card_entry, parse_entry, scope_of
 from ipfsmem.causal.value import MAX_DOTS, Entry
 from ipfsmem.content.car import write_car
 from ipfsmem.content.cid import CID
@@ -173,7 +173,7 @@ def everything(memories: Memories) -> Everything:
         named = {
             name: entry
             for name, entry in memories.replica.store.entries()
-            if parse_entry(name).scope == memories.scope
+            if scope_of(name) == memories.scope
         }
         return _gathered(memories, named, memories.overview.look(memories.scope))
 
@@ -187,7 +187,7 @@ def whole(memories: Memories) -> tuple[list[Everything], LeftOut]:
     with memories.replica.reading():
         by_scope: dict[str, dict[str, Entry]] = {"": {}}
         for name, entry in store.entries():
-            by_scope.setdefault(parse_entry(name).scope, {})[name] = entry
+            by_scope.setdefault(scope_of(name), {})[name] = entry
         looked = memories.overview.scopes()
         parts, hidden = [], []
         for scope, named in sorted(by_scope.items()):

@@ -63,8 +63,8 @@ class Scopes:
         self.replica = replica
         #: Cards that were read, beside the JSON of the entry that they were read of.
         self._known: dict[str, tuple[bytes, Card | None]] = {}
-        #: Where scopes lead, as of a state.
-        self._leads: tuple[bytes, dict[str, str]] | None = None
+        #: Where scopes lead, by the version of the cards.
+        self._leads: tuple[int, dict[str, str]] | None = None
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -103,15 +103,15 @@ class Scopes:
     def _onward(self) -> dict[str, str]:
         """Where the scopes lead that turned out to be another one."""
         with self.replica.reading():
-            mark = self.replica.store.mark
-            if self._leads is not None and self._leads[0] == mark:
+            version = self.replica.store.cards_version
+            if self._leads is not None and self._leads[0] == version:
                 return self._leads[1]
             cards = self.cards()
             leads = followed(cards)
             absent = [held for token, held in self._known.items() if token not in cards]
             # A card that is not fetched may come without any entry's changing.
             waits = any(FORGOTTEN.encode() not in text for text, _ in absent)
-            self._leads = None if waits else (mark, leads)
+            self._leads = None if waits else (version, leads)
         return leads
 
     def stack(self, token: str) -> list[str]:
