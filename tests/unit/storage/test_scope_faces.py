@@ -149,7 +149,7 @@ def test_a_sync_says_in_which_scopes_something_changed(lab: Lab) -> None:
     report = lab.sync(b)
     assert report.changed_in == {"": 1, "work": 3}  # two memories, and the card of the scope
     assert report.entries_changed == 4
-    assert "Pulled 4 changes (3 in work, 1 in none) from 1 head" in paragraph(report)
+    assert "4 changes (3 in work, 1 in none) from " in paragraph(report)
     a.write("self", "again")
     lab.sync(a)
     assert "(" not in paragraph(lab.sync(b)).split(" from ")[0]
