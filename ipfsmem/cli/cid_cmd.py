@@ -50,6 +50,7 @@ def new_car(car: str) -> Iterator[BinaryIO]:
     import sys
 
     from ipfsmem.errors import StorageError
+    from ipfsmem.files import patiently
     from ipfsmem.replica.disk import new_name
 
     if car == "-":
@@ -60,7 +61,7 @@ def new_car(car: str) -> Iterator[BinaryIO]:
     try:
         with open(unfinished, "xb") as out:  # noqa: PTH123
             yield out
-        os.replace(unfinished, car)  # noqa: PTH105
+        patiently(lambda: os.replace(unfinished, car))  # noqa: PTH105
     except OSError as error:
         raise StorageError(f"cannot write {car}: {error.strerror or error}") from None
     finally:

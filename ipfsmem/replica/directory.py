@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from ipfsmem.replica.disk import flush
+from ipfsmem.files import flush, patiently
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -106,7 +106,7 @@ class Directory:
 
     def unlink(self, name: str) -> None:
         """Remove a file, or a link."""
-        os.unlink(self._name(name), dir_fd=self._fd)
+        patiently(lambda: os.unlink(self._name(name), dir_fd=self._fd))
 
     def rmdir(self, name: str) -> None:
         """Remove a folder that is empty."""
@@ -124,7 +124,9 @@ class Directory:
 
     def replace(self, name: str, other: Directory, new: str) -> None:
         """Rename a file, over whatever has the new name."""
-        os.replace(self._name(name), other._name(new), src_dir_fd=self._fd, dst_dir_fd=other._fd)
+        patiently(
+            lambda: os.replace(self._name(name), other._name(new), src_dir_fd=self._fd, dst_dir_fd=other._fd)
+        )
 
     def rename_new(self, name: str, other: Directory, new: str) -> bool | None:
         """Rename a file where nothing stands; False when something does. None where the system or disk cannot."""

@@ -1,7 +1,6 @@
 """Files on this device, written so that a crash leaves the old bytes or the new ones, never a part.
 
-What differs between systems (how bytes are made durable, what a descriptor can do) is answered here and in `lock`, and
-nowhere else. Every OSError leaves here as a StorageError that names the file. Nothing here knows what the bytes mean.
+What differs between systems is answered in `ipfsmem/files`, here (what a descriptor can do) and in `lock`, and nowhere else. Every OSError leaves here as a StorageError that names the file. Nothing here knows what the bytes mean.
 """
 
 from __future__ import annotations
@@ -15,11 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ipfsmem.errors import StorageError
-
-try:
-    import fcntl as _fcntl
-except ImportError:  # Windows
-    _fcntl = None  # type: ignore[assignment]
+from ipfsmem.files import flush, patiently
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -55,18 +50,6 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
         path.mkdir(mode=mode, parents=True, exist_ok=True)
 
 
-def flush(fd: int) -> None:
-    """Wait until the bytes of an open file are on the disk. On macOS `fsync` leaves them in the drive's own memory."""
-    full = getattr(_fcntl, "F_FULLFSYNC", None)
-    if full is not None and _fcntl is not None:
-        try:
-            _fcntl.fcntl(fd, full)
-            return
-        except OSError:
-            pass  # a disk of the network, or one that does not know it
-    os.fsync(fd)
-
-
 def new_name(path: Path | str) -> str:
     """The path of a temporary file beside `path` that nobody could have put there before."""
     where = Path(path)
@@ -98,7 +81,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = 
                 if durable:
                     file.flush()
                     flush(file.fileno())
-            temporary.replace(path)
+            patiently(lambda: temporary.replace(path))
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()

@@ -20,6 +20,7 @@ import msgspec
 from nacl import bindings, exceptions
 
 from ipfsmem.errors import FormatError, OpenError, StorageError
+from ipfsmem.files import flush, patiently
 from ipfsmem.replica.disk import read_file, write_atomic
 from ipfsmem.replica.lock import directory_lock
 from ipfsmem.seal.primitives import Signer25519, x25519_public
@@ -176,8 +177,8 @@ def _keep_new_id(path: Path) -> None:
         with os.fdopen(handle, "w", encoding="ascii") as file:
             file.write(f"{uuid.uuid4().hex} {os.fstat(file.fileno()).st_ino}\n")
             file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
+            flush(file.fileno())
+        patiently(lambda: Path(name).replace(path))
     except OSError:
         with contextlib.suppress(OSError):
             Path(name).unlink()

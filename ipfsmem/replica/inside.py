@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from ipfsmem.files import flush as flush_file
 from ipfsmem.replica.directory import Directory, open_directory
-from ipfsmem.replica.disk import flush as flush_file
 
 TEMPORARY: Final = ".new-"
 #: What stands under a name that is no file: a link, a folder, a pipe, a socket or a device.

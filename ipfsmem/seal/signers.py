@@ -15,6 +15,7 @@ import msgspec
 
 from ipfsmem.canonical import check_depth, read_json
 from ipfsmem.errors import FormatError, LimitError, PassphraseError, StorageError, UsageError
+from ipfsmem.files import flush
 from ipfsmem.seal.imports import wallet_library
 from ipfsmem.seal.passphrases import require_strong
 from ipfsmem.seal.wallet import ORDER, signing_hash
@@ -141,7 +142,7 @@ def _write_new(path: Path, data: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            flush(file.fileno())
     except OSError as error:
         # Half a keystore is worse than none: its name would be taken and its key lost.
         path.unlink(missing_ok=True)

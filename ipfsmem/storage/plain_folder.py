@@ -22,8 +22,9 @@ import msgspec
 
 from ipfsmem.canonical import read_json
 from ipfsmem.errors import StorageError
+from ipfsmem.files import flush
 from ipfsmem.replica.directory import INODE, Directory, LinkError, open_directory
-from ipfsmem.replica.disk import flush, make_directory, new_name, reason, storage_errors
+from ipfsmem.replica.disk import make_directory, new_name, reason, storage_errors
 
 HIDDEN = ".ipfsmem"
 TIMELINE = "timeline"

@@ -20,7 +20,7 @@ from tests.cli_lab import KEY, Cli, Result
 from tests.hints import FILLED, WHOLE, Told, texts, told
 
 #: "ipfsmem" in front of these is the program in a sentence, not a command.
-PROSE = {"process", "memory", "program", "again"}
+PROSE = {"process", "memory", "program", "again", "folder"}
 
 
 def commands() -> Iterator[Told]:

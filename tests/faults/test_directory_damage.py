@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from ipfsmem_providers import directory_packs
 from ipfsmem_providers.directory import DirectoryProvider
 
+from ipfsmem import files
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.errors import ProviderError, ProviderUnavailable
@@ -383,6 +384,7 @@ def test_the_disk_says_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call:
     with monkeypatch.context() as patch:
         patch.setattr(inside, "os", Broken())
         patch.setattr(disk, "os", Broken())
+        patch.setattr(files, "os", Broken())
         patch.setattr(directory, "os", Broken())
         for work in (
             provider.put_car(CIDS[0], BLOCKS, name="n"),

@@ -12,12 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.causal.value import Entry
 from ipfsmem.errors import ChangedError, LimitError, NotFoundError
+from ipfsmem.storage.memories import Before, Memories
 from ipfsmem.storage.readings import Reading, Seen, Unsettled
 from tests.effort import cases
 from tests.files_lab import Lab
@@ -91,7 +93,10 @@ class World:
             return item.seen, set(item.token), None
         reading = item if isinstance(item, Reading) else item.shown
         text = reading.file if reading is not None else None
-        return (item if pick % 3 == 1 else item.token), set(item.token), text if pick % 3 == 1 else None
+        if pick % 3 == 1:
+            return item, set(item.token), text
+        # Behind the bare token of a reading stands the text that was read.
+        return item.token, set(item.token), text if isinstance(item, Reading) else None
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -110,9 +115,23 @@ class World:
         except LimitError:
             return
 
-    def write(self, key: str, pick: int, parts: int) -> None:
+    def overtaken(self, key: str, pick: int, parts: int) -> None:
+        """What L5 takes: somebody reads, another device replaces some of that, and then the reader writes a part."""
+        reading = self.memory.read(key)
+        self.arrives(key, pick)
+        if reading is not None:
+            seen: Seen = reading.token if pick & 1 else reading
+            self.write(key, pick, parts, (seen, set(reading.token), reading.file))
+
+    def write(
+        self,
+        key: str,
+        pick: int,
+        parts: int,
+        caller: tuple[Seen | None, set[str], MemoryFile | None] | None = None,
+    ) -> None:
         """Any part given, the rest from the text behind the token."""
-        seen, token, text = self.caller(key, pick)
+        seen, token, text = caller or self.caller(key, pick)
         given: dict[str, Any] = {}
         if parts & 1:
             given["body"] = self.text()
@@ -193,6 +212,36 @@ class World:
         if not done[0].problems:
             assert {data.encode() for data in files.values()} <= self.lab.texts()
 
+    def promote(self, key: str, pick: int) -> None:
+        """A text of others becomes one's own: what is shown and that text go, nothing else."""
+        with self.memory.replica.reading():
+            view = self.memory._memories.view(key)
+        others = list(view.others)
+        chosen = others[pick % len(others)] if others else None
+        token = set(view.dots) | (set(chosen.dots) if chosen is not None else set())
+        file = chosen.file if chosen is not None else None
+        self.law(key, token, lambda: self.memory.promote(key, copy=file))
+
+    def foreign(self, key: str, pick: int) -> None:
+        """What somebody else wrote comes in: it replaces nothing, or what is shown where that was asked for."""
+        blob = json.dumps({"version": "memory/0.1", "files": {f"{key}.md": self.text()}, "timeline": []})
+        self.law(key, set(), lambda: self.memory.import_(blob, foreign=True))
+
+    def prune(self, key: str, pick: int) -> None:
+        """Of what an import lacks the shown texts go, and texts that nobody was shown stay."""
+        other = next(one for one in KEYS if one != key)
+        shown = {one: self.shown(one)[0] for one in KEYS}
+        before = self.state()
+        blob = json.dumps({"version": "memory/0.1", "files": {f"{other}.md": self.text()}, "timeline": []})
+        try:
+            self.memory.import_(blob, strategy="replace", prune=True)
+        except REFUSED:
+            assert self.state() == before
+            return
+        after = self.state()
+        for one in KEYS:
+            assert before[one].keys() - after[one].keys() <= shown[one]
+
     def edit(self, key: str, pick: int) -> None:
         """A program edits a file that may be older than the state. What it had not shown is merged, or stays."""
         file = self.lab.dir / f"{key}.md"
@@ -225,12 +274,16 @@ STEPS = st.lists(
         st.tuples(st.just("arrives"), KEY, PICK),
         st.tuples(st.just("arrives"), KEY, st.just(0)),
         st.tuples(st.just("write"), KEY, PICK, st.integers(1, 7)),
+        st.tuples(st.just("overtaken"), KEY, PICK, st.integers(1, 7)),
         st.tuples(st.just("write_text"), KEY, PICK),
         st.tuples(st.just("resolve"), KEY, PICK),
         st.tuples(st.just("forget"), KEY, PICK),
         st.tuples(st.just("restore"), KEY, PICK),
         st.tuples(st.just("take_in"), KEY, PICK),
         st.tuples(st.just("edit"), KEY, PICK),
+        st.tuples(st.just("promote"), KEY, PICK),
+        st.tuples(st.just("foreign"), KEY, PICK),
+        st.tuples(st.just("prune"), KEY, PICK),
         st.tuples(st.just("undo")),
         st.tuples(st.just("render")),
     ),
@@ -239,15 +292,53 @@ STEPS = st.lists(
 )
 
 
+def play(steps: list[tuple[Any, ...]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        try:
+            for name, *arguments in steps:
+                world.lab.clock.advance(1)
+                getattr(world, name)(*arguments)
+                world.note_files()
+                world.look("tone")
+        finally:
+            world.memory.close()
+
+
 @settings(max_examples=cases(40, 2000), deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_what_is_replaced_was_shown_to_its_writer(steps: list[tuple[Any, ...]]) -> None:
     """Findings L5, L6, L13 and their relatives, over everything that writes."""
-    with tempfile.TemporaryDirectory() as folder:
-        world = World(Path(folder))
-        for name, *arguments in steps:
-            world.lab.clock.advance(1)
-            getattr(world, name)(*arguments)
-            world.note_files()
-            world.look("tone")
-        world.memory.close()
+    play(steps)
+
+
+def from_what_is_shown_now(before: Any) -> Any:
+    """L5 as it was: the parts that a write does not give come from what is shown at that moment."""
+
+    def mutant(self: Memories, change: Any, key: str, seen: Seen | None) -> Before:
+        return Before(self._now(change, key).data, before(self, change, key, seen).dots)
+
+    return mutant
+
+
+def replaces_what_is_shown_now(before: Any) -> Any:
+    """Its sister: the text is the one that was read, and what goes is what stands there now."""
+
+    def mutant(self: Memories, change: Any, key: str, seen: Seen | None) -> Before:
+        return Before(before(self, change, key, seen).data, self._now(change, key).dots)
+
+    return mutant
+
+
+@pytest.mark.parametrize("mutant", [from_what_is_shown_now, replaces_what_is_shown_now])
+def test_l5_the_short_run_finds_what_it_is_for(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Memories, "before", mutant(Memories.before))
+
+    @settings(max_examples=40, deadline=None, derandomize=True, phases=[Phase.generate],
+              suppress_health_check=list(HealthCheck), database=None)  # fmt: skip
+    @given(STEPS)
+    def short(steps: list[tuple[Any, ...]]) -> None:
+        play(steps)
+
+    with pytest.raises(AssertionError):
+        short()

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem import files
 from ipfsmem.errors import ConfigError, LockedError, StorageError
 from ipfsmem.replica import disk
 from ipfsmem.replica.database import Database
+from ipfsmem.replica.directory import open_directory
 from ipfsmem.replica.lock import directory_lock, directory_lock_async
 
 
@@ -61,13 +63,56 @@ def test_u17_macos_flushes_to_the_disk_itself(tmp_path: Path, monkeypatch: pytes
             self.asked.append(what)
 
     mac, synced = MacOs(), []
-    monkeypatch.setattr(disk, "_fcntl", mac)
+    monkeypatch.setattr(files, "_fcntl", mac)
     monkeypatch.setattr(os, "fsync", synced.append)
     disk.write_atomic(tmp_path / "a", b"a")
     assert mac.asked == [51, 51] and synced == []  # the file, then its folder
     mac.refuses = True
     disk.write_atomic(tmp_path / "a", b"b")
     assert len(synced) == 2
+
+
+@pytest.mark.parametrize("call", ["replace", "unlink"])
+def test_u17_windows_waits_for_who_has_a_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Finding U17: there a file that a reader, a sync program or a scanner has open is neither replaced nor removed."""
+    real, refused = getattr(os, call), []
+
+    def windows(*given: object, **more: object) -> None:
+        if len(refused) < 3:
+            refused.append(given)
+            raise PermissionError(errno.EACCES, "The process cannot access the file", str(given[0]))
+        real(*given, **more)
+
+    def act() -> None:
+        for name in ("new", "old"):
+            (tmp_path / name).write_text(name)
+        folder = open_directory(str(tmp_path))
+        folder.replace("new", folder, "old") if call == "replace" else folder.unlink("old")
+
+    monkeypatch.setattr(os, call, windows)
+    monkeypatch.setattr(files, "_HELD_OPEN", False)
+    with pytest.raises(PermissionError):  # elsewhere that is no question of time
+        act()
+    assert len(refused) == 1
+    refused.clear()
+    monkeypatch.setattr(files, "_HELD_OPEN", True)
+    act()
+    assert len(refused) == 3
+    assert not (tmp_path / "old").exists() or (tmp_path / "old").read_text() == "new"
+
+
+def test_u17_windows_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def held(*given: object) -> None:
+        raise PermissionError(errno.EACCES, "The process cannot access the file")
+
+    monkeypatch.setattr(files, "_HELD_OPEN", True)
+    monkeypatch.setattr(files, "PATIENCE", 0.05)
+    monkeypatch.setattr(Path, "replace", held)
+    with pytest.raises(StorageError, match="permission denied"):
+        disk.write_atomic(tmp_path / "a", b"a")
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_u17_the_database_is_flushed_to_the_disk_itself_on_macos(tmp_path: Path) -> None:
