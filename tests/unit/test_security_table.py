@@ -68,10 +68,27 @@ def test_libsodium_is_not_the_vulnerable_one() -> None:
 
 
 def test_s16_http_is_asked_for_without_its_known_faults() -> None:
-    """Finding S16: `aiohttp>=3.12` let in versions with request smuggling and with bodies that inflate without a bound."""
+    """Finding S16: `aiohttp>=3.12` let in versions with request smuggling, bodies that inflate without a bound, requests that
+    queue without one, and a parser of answers that reads beyond its buffer."""
     asked = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     (aiohttp,) = [one for one in asked if one.startswith("aiohttp")]
-    assert aiohttp == "aiohttp>=3.13.3"
+    assert aiohttp == "aiohttp>=3.14.3"
     assert f'{{ name = "aiohttp", specifier = "{aiohttp.removeprefix("aiohttp")}" }}' in (
         ROOT / "uv.lock"
     ).read_text("utf-8")
+
+
+def test_s16_every_package_that_is_asked_for_is_used() -> None:
+    """Finding S16: `cryptography` was asked for and imported by nothing; so was `libipld`. HKDF over the standard library's HMAC is a few
+    lines, and tests compare it with that package's; asking for it would cost each start of an encrypted memory its import."""
+    named = {"eth-account": "eth_account", "pynacl": "nacl", "pyyaml": "yaml"}
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    names = [re.split(r"[<>=~ ]", one, maxsplit=1)[0].lower() for one in asked]
+    code = "\n".join(
+        path.read_text("utf-8")
+        for folder in ("ipfsmem", "providers")
+        for path in (ROOT / folder).rglob("*.py")
+    )
+    for name in names:
+        module = named.get(name, name)
+        assert re.search(rf"^\s*(?:from|import) {module}\b", code, re.MULTILINE), name
