@@ -27,6 +27,10 @@ _KEYS = (
 )
 
 
+#: A folder is offered by itself; the others only read, or only find.
+_NOT_OFFERED = {"directory", "gateway", "routing"}
+
+
 @dataclass(frozen=True)
 class Choice:
     """What is chosen so far; `None` and empty stand for what nobody has said."""
@@ -79,7 +83,7 @@ def _place() -> str:
     """A folder that is there, or a provider of a kind that is installed."""
     from importlib.metadata import entry_points
 
-    kinds = sorted({point.name for point in entry_points(group="ipfsmem.providers")} - {"directory"})
+    kinds = sorted({point.name for point in entry_points(group="ipfsmem.providers")} - _NOT_OFFERED)
     click.echo(
         "Where is it kept, so that your other devices find it? A folder that they can reach (a stick, a network\n"
         f"share, a synced folder), or a service: {', '.join(kinds)}.",

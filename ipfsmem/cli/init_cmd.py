@@ -188,7 +188,9 @@ def command(
                 ("vault", vault_shown(status.vault)),
                 (
                     "keystore",
-                    f"{keystore}  (your wallet: keep a copy of this file elsewhere)" if keystore else "",
+                    f"{keystore}  (your wallet: keep a copy of this file elsewhere{_opens(wallet, passphrase)})"
+                    if keystore
+                    else "",
                 ),
                 ("provider", clean(", ".join(status.providers))),
                 ("published", status.root or ""),
@@ -203,6 +205,12 @@ def command(
             raise failure
         end_restored(report)
         click.echo(style("Next: ipfsmem write KEY --body TEXT", dim=True), err=True)
+
+
+def _opens(wallet: Wallet, passphrase: str | None) -> str:
+    """Which passphrase a new wallet is under, where nobody was asked for one of its own."""
+    own = secrets_in.given(wallet.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
+    return "" if own or passphrase is None else "; this device's passphrase opens it"
 
 
 def _named_mode(mode: str) -> str | None:

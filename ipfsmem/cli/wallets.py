@@ -16,7 +16,7 @@ import click
 
 from ipfsmem.cli import secrets_in
 from ipfsmem.cli.here import Whole
-from ipfsmem.errors import FormatError, UsageError
+from ipfsmem.errors import FormatError, PassphraseError, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.cli.here import Here
@@ -68,7 +68,14 @@ class Wallet(NamedTuple):
         from ipfsmem.seal.signers import KeystoreSigner, MnemonicSigner, RawKeySigner
 
         if self.keystore:
-            return KeystoreSigner(self.keystore, self.keystore_passphrase(device_passphrase))
+            own = secrets_in.given(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
+            try:
+                return KeystoreSigner(self.keystore, own or self.keystore_passphrase(device_passphrase))
+            except PassphraseError:
+                if own or device_passphrase is None or not secrets_in.can_ask():
+                    raise
+                # Who chose another passphrase for this device is asked for the wallet's own.
+                return KeystoreSigner(self.keystore, self.keystore_passphrase(None))
         if self.raw_key_fd is not None:
             if not self.raw_keys_known:
                 raise UsageError(

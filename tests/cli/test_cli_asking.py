@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.seal.signers import create_keystore
 from tests.cli_lab import Cli
 
 
@@ -131,4 +132,16 @@ def test_nobody_is_asked_where_nobody_can_answer_or_what_is_told_already(bare: C
     assert person.ends() == 2  # a program reads that
     person = Person(home, "--mode", "local")
     assert "Number" not in person.until("Made a new memory")
+    assert person.ends() == 0
+
+
+def test_another_passphrase_on_the_second_machine_does_not_shut_the_wallet(home: Path) -> None:
+    """The wallet is under the passphrase of the machine that made it; the second machine asks for it when its own is another."""
+    stick = str(home.parent / "stick")
+    create_keystore(home.parent / "w.json", "of the wallet", bytes(31) + b"\x07", scrypt_n=2)
+    person = Person(home, "--wallet", "w.json", "--provider", stick)
+    person.types(
+        *PASSPHRASE, ("Passphrase of the wallet w.json: ", "of the wallet"), ("Make a new one? [Y/n]: ", "y")
+    )
+    person.types_words_back()
     assert person.ends() == 0

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 from ipfsmem.cli.app import SHORT
+from ipfsmem.sync.report import MOST_NAMED, Notice
+from tests.cli_lab import KEY, Cli
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -66,3 +68,21 @@ def test_the_errors_page_is_in_step() -> None:
     maker = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(maker)
     assert (DOCS / "ERRORS.md").read_text("utf-8") == maker.text(), "run: python docs/make_errors.py"
+
+
+def test_the_fields_of_json_are_those_that_stand_there(sealed: Cli) -> None:
+    """`plain_vault_tag`, `kind` and `family` were missing."""
+    rows = re.search(r"\n## JSON\n(.*?)\n## ", (DOCS / "CLI.md").read_text("utf-8"), re.DOTALL)
+    assert rows is not None
+    found = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", rows[1], re.MULTILINE))
+    fields = {
+        name: set(re.findall(r"`(\w+)`", re.sub(r"\([^()]*\)", "", text))) for name, text in found.items()
+    }
+    members = sealed.ok("keys", "list", "--json").json
+    assert fields["`keys list`"] == set(members)
+    assert fields["a member"] == set(members["members"][0])
+    assert fields["`keys derive`"] == set(sealed.ok("keys", "derive", "--json", stdin=KEY.encode()).json)
+    assert fields["a notice"] == set(Notice.__struct_fields__)
+    said = sealed.ok("sync", "--json").json
+    assert fields["`sync`, `keys unlock`, `keys rotate`"] <= set(said)
+    assert MOST_NAMED == 20
