@@ -96,11 +96,12 @@ def _write_tree(memory: Memory, where: Path, form: str) -> Exported:
         return (memory.export_zip if form == "zip" else memory.export_plain_car)(out, partial=True)
 
 
-def tell_left_out(left: LeftOut, partial: bool) -> None:
-    """Name what did not go along. Raises IncompleteError unless that is fine."""
+def tell_left_out(left: LeftOut, partial: bool, *, ours: bool = True) -> None:
+    """Name what did not go along, of a memory of `ours` with the other ways out. Raises IncompleteError unless that is fine."""
     if left and not partial:
         raise IncompleteError(
-            f"it is written, but not everything is in it: left out was {left}", hint=left.hint
+            f"it is written, but not everything is in it: left out was {left}",
+            hint=left.hint if ours else None,
         )
     if left:
         click.echo(f"left out: {clean(str(left))}", err=True)

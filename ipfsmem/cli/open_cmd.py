@@ -16,14 +16,25 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 
+#: So many other scopes are named.
+MOST = 20
+
+
 @ours("open", secrets=False)
 @click.argument("source")
 @click.argument("key", required=False)
 @provider_option("Read it through")
 @click.option("--export", "out", metavar="FILE", help="Write it to FILE as an export, for ipfsmem import.")
 @click.option("--partial", is_flag=True, help="With --export: it is fine that what is named is left out.")
+@click.option("--scope", metavar="NAME", help="Which scope of it (default: what is in none).")
 def command(
-    here: Here, source: str, key: str | None, provider: tuple[str, ...], out: str | None, partial: bool
+    here: Here,
+    source: str,
+    key: str | None,
+    provider: tuple[str, ...],
+    out: str | None,
+    partial: bool,
+    scope: str | None,
 ) -> None:
     """List the memories of the public SOURCE, or print one of them, KEY.
 
@@ -34,8 +45,13 @@ def command(
     """
     from ipfsmem.memory import Memory
 
-    with Memory.load(manifest_uri=source, provider=provider or None) as memory:
-        _tell_problems(here, memory)
+    with Memory.load(manifest_uri=source, provider=provider or None) as opened:
+        _tell_problems(here, opened)
+        if scope and opened.find_scope(scope) is None:
+            raise NotFoundError(
+                f"there is no scope {scope} in it", hint="See what there is: the same command without it."
+            )
+        memory = opened if scope is None else opened.scope(scope)
         if out is not None:
             _export(here, memory, Path(out).expanduser(), partial)
         elif key is not None:
@@ -48,6 +64,10 @@ def command(
         else:
             list_cmd.tell(here, memory.list())
             assert memory.opened is not None
+            others = [one.token for one in opened.scopes()] if scope is None else []
+            if others and not here.json:
+                more = f" and {len(others) - MOST:,} more" if len(others) > MOST else ""
+                click.echo(f"also scopes: {', '.join(others[:MOST])}{more} (--scope NAME)", err=True)
             if is_terminal() and not here.json:
                 where = memory.opened.root or "plain files, vouched for by nothing else"
                 click.echo(style(f"{where}; {count(len(memory.timeline()), 'event')}", dim=True), err=True)
@@ -78,4 +98,4 @@ def _export(here: Here, memory: Memory, where: Path, partial: bool) -> None:
         )
     else:
         click.echo(f"{clean(str(where))}: {size(len(blob))}")
-    export_cmd.tell_left_out(left, partial)
+    export_cmd.tell_left_out(left, partial, ours=False)

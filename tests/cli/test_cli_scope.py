@@ -208,3 +208,21 @@ def test_a_wrong_name_in_the_environment_is_one_line(
     cli.ok("list", "--stack", "")
     monkeypatch.delenv("IPFSMEM_SCOPE")
     assert cli.ok("list", "--json").json == [] and cli.ok("scope", "list", "--json").json == []
+
+
+def test_open_shows_every_scope_of_a_bundle(cli: Cli, tmp_path: Path) -> None:
+    """What somebody else made public, or wrote out, is not only what is in no scope."""
+    cli.ok("write", "tone", "--body", "everybody's")
+    cli.ok("write", "tone", "--body", "the project's", "--scope", "work")
+    files = str(tmp_path / "all")
+    cli.ok("export", "--dir", files)
+    listed = cli.ok("open", files)
+    assert "tone" in listed.out and listed.err.endswith("also scopes: work (--scope NAME)\n")
+    assert "the project's" in cli.ok("open", files, "tone", "--scope", "work").out
+    assert "the project's" not in cli.ok("open", files, "tone").out
+    cli.fails(4, "open", files, "--scope", "nothing")
+    cli.fails(12, "open", files, "--scope", "No Scope")
+    out = str(tmp_path / "one.json")
+    assert cli("open", files, "--export", out).code == 7
+    cli.ok("open", files, "--export", out, "--scope", "work")
+    assert "the project's" in Path(out).read_text() and "everybody's" not in Path(out).read_text()
