@@ -295,7 +295,8 @@ async def _pull(run: Run) -> None:
         run.names.keep()
         settle_persons(run.replica)
         say_what_was_refused(run)
-    run.unread_now.settle({*run.opened, *run.headless, *joined_before(run.replica)})
+    if run.unread_now.roots:
+        run.unread_now.settle({*run.opened, *run.headless, *joined_before(run.replica)})
     run.report.unread = len(run.unread_now.roots) + (len(run.unread_now.silent) if run.fresh else 0)
     _tell_of_move(run)
     run.report.blocks_received = run.fetcher.blocks
