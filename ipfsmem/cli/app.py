@@ -67,6 +67,8 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
 }
 SHORT: Final = {name: text for section in SECTIONS.values() for name, text in section.items()}
 
+#: A message is cut in its middle beyond so many characters.
+_LONGEST: Final = 1200
 UNEXPECTED: Final = 70
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
@@ -212,6 +214,8 @@ def _usage_hint(error: click.ClickException) -> str:
 def _report(kind: str, message: str, hint: str, code: int, as_json: bool) -> int:
     from ipfsmem.cli.printing import clean, to_json
 
+    if len(message) > _LONGEST:  # what somebody typed or pasted, most likely
+        message = f"{message[: _LONGEST - 300]} ... {message[-200:]}"
     if as_json:
         found: dict[str, Any] = {"kind": kind, "message": message, "hint": hint, "exit_code": code}
         text = to_json({"error": found})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, count, style
 
 
 @ours("attach")
-@click.argument("folder", metavar="DIR")
+@click.argument("folder", metavar="DIR", callback=named)
 @click.option(
     "--scope", metavar="NAME", help="The scope that it belongs to (default: the one without a name)."
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, named, ours
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @ours("cid", secrets=False)
-@click.argument("path")
+@click.argument("path", callback=named)
 @click.option("--car", metavar="OUT", help="Also write all blocks to this CAR file; - is standard output.")
 def command(here: Here, path: str, car: str | None) -> None:
     """Print the root CID of PATH under the profile unixfs-v1-2025 (IPIP-0499); hidden files count too.

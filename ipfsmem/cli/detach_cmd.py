@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, count
 
 
 @ours("detach")
-@click.argument("folder", metavar="DIR")
+@click.argument("folder", metavar="DIR", callback=named)
 @click.option("--gone", is_flag=True, help="DIR is not there and will not be again.")
 def command(here: Here, folder: str, gone: bool) -> None:
     """Let go of the working copy DIR. Every file in it stays as it is, and is not looked at any more.

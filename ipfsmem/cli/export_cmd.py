@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, count, is_terminal, size, write_bytes
 from ipfsmem.errors import IncompleteError, UsageError
 
@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 
 @ours("export", scoped=True, shows=True)
 @click.option(
-    "--out", metavar="FILE", help="One scope as a JSON file; without it that goes to standard output."
+    "--out",
+    callback=named,
+    metavar="FILE",
+    help="One scope as a JSON file; without it that goes to standard output.",
 )
-@click.option("--dir", "folder", metavar="DIR", help="A new folder of plain Markdown files instead.")
+@click.option(
+    "--dir", "folder", callback=named, metavar="DIR", help="A new folder of plain Markdown files instead."
+)
 @click.option("--zip", "zipped", metavar="FILE", help="The same files in a zip.")
 @click.option("--plain-car", metavar="FILE", help="The same files in a CAR, for IPFS programs.")
 @click.option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, count, table
 
 
@@ -37,7 +37,7 @@ def list_command(here: Here) -> None:
 
 
 @ours("pause", short_help="Leave a folder alone for now.")
-@click.argument("folder", metavar="DIR")
+@click.argument("folder", metavar="DIR", callback=named)
 def pause_command(here: Here, folder: str) -> None:
     """Take nothing in from DIR and write nothing to it, until `accept` or `put-back`. Before a large operation on it, for
     instance: a checkout, a search and replace, a restore."""
@@ -47,7 +47,7 @@ def pause_command(here: Here, folder: str) -> None:
 
 
 @ours("accept", short_help="What stands in a paused folder counts.")
-@click.argument("folder", metavar="DIR")
+@click.argument("folder", metavar="DIR", callback=named)
 def accept_command(here: Here, folder: str) -> None:
     """Take everything that stands in DIR for edits, earlier texts too. Files that are missing follow the usual rule for deletes."""
     with here.memory() as memory:
@@ -56,7 +56,7 @@ def accept_command(here: Here, folder: str) -> None:
 
 
 @ours("put-back", short_help="What is remembered counts.")
-@click.argument("folder", metavar="DIR")
+@click.argument("folder", metavar="DIR", callback=named)
 def put_back_command(here: Here, folder: str) -> None:
     """Write what is remembered into every file of DIR, missing ones too. A text that was never remembered is kept beside, as a
     conflict copy."""

@@ -296,6 +296,13 @@ def agreed(memory: Memory, yes: bool) -> bool:
     return bool(click.confirm("Publish it for everyone?", default=False, err=True))
 
 
+def named(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
+    """A path that somebody gave: an empty one, from a variable that is not set, would be the folder that one stands in."""
+    if path is not None and not path.strip():
+        raise click.BadParameter("it is empty", ctx, param)
+    return path
+
+
 def read_text(path: str, what: str) -> bytes:
     """The bytes of a file the user named, `-` for standard input. Raises StorageError, NotFoundError, LimitError."""
     import sys

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, count, style
 from ipfsmem.errors import UsageError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @ours("import", scoped=True)
-@click.argument("path")
+@click.argument("path", callback=named)
 @click.option(
     "--strategy",
     type=click.Choice(["merge", "replace"]),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.causal.entries import entry_context
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, clean_lines, style
 from ipfsmem.cli.wallets import owner, root_options
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @ours("inspect")
-@click.argument("path")
+@click.argument("path", callback=named)
 @click.option(
     "--context",
     metavar="CTX",

@@ -32,6 +32,15 @@ class Place(msgspec.Struct, frozen=True):
     known: Copy | None = None
 
 
+def _stands(path: Path) -> bool:
+    """Whether anything is there. Raises OSError for a name that the system does not take, of which `lexists` says no."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def examine_place(
     folder: str | Path, copies: Iterable[tuple[Copy, Path]] = (), *, scope: str = "", take_over: bool = False
 ) -> Place:
@@ -42,14 +51,20 @@ def examine_place(
     """
     # Not resolved: a link on the way is the person's own, and may lead elsewhere tomorrow.
     path = Path(os.path.abspath(Path(folder).expanduser()))  # noqa: PTH100
+    if "\0" in str(path):
+        raise UsageError("the name of a folder holds no null character")
     with storage_errors(path, "look into"):
-        if not os.path.lexists(path):
+        if not _stands(path):
             same = [copy for copy, place in copies if place == path]
             return Place(path, True, same[0] if same else None)
         if not path.is_dir():
             raise UsageError(f"{path} is not a folder")
         if (path / CONFIG_FILE).exists() or (path / "state.db").exists():
             raise UsageError(f"{path} holds a memory itself; its plain files belong into another folder")
+        if next(path.glob(f"*/{CONFIG_FILE}"), None) is not None:
+            raise UsageError(
+                f"{path} holds the memories of this device; plain files belong into another folder"
+            )
     plain = PlainFolder(path)
     try:
         here, mark = plain.root, plain.marker()

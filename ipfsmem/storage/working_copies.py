@@ -118,7 +118,7 @@ class WorkingCopies:
         copy = self._made(row)
         try:
             copy.claim()
-        except StorageError:
+        except BaseException:  # a row of a folder that never was would stop every look
             if place.known is None:
                 with self._replica.transaction():
                     self._rows.drop(row.id)
