@@ -783,7 +783,7 @@ class LocalMemory:
                     else "into one scope, nothing is left to map",
                     hint="Leave the scope out (--scope, IPFSMEM_SCOPE), and say where each goes: --map THEIRS=OURS (in Python: maps=).",
                 )
-            maps = {"": self._memories.scope}
+            maps = {"": self._target()._memories.scope}
         with self.replica.reading():
             known = known_scopes(self.replica.store)
         forgotten = {scope for scope, card in known.items() if is_forgotten(card)}

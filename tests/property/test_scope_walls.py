@@ -136,10 +136,10 @@ class Walls:
     def beside(self, random: Random) -> None:
         """A text of others, and perhaps a person's word for it."""
         memory, scope = self.pick(random)
-        part, key = memory.scope(scope), random.choice(KEYS)
-        part.import_(blob({f"{key}.md": f"of others {self.mark(scope)}"}), foreign=True)
+        key, there = random.choice(KEYS), self.target(memory, scope)
+        memory.scope(scope).import_(blob({f"{key}.md": f"of others {self.mark(there)}"}), foreign=True)
         if random.random() < 0.5:
-            part.promote(key)
+            memory.scope(there).promote(key)
 
     def carry(self, random: Random) -> None:
         """A person puts what is in one scope into another, by an export and a map."""

@@ -103,6 +103,8 @@ def test_what_turned_out_to_be_another_is_read_below_it(memory: Memory) -> None:
     assert api.index().count("](tone.md)") == 1 and "only" not in api.index()
     assert api.forget("tone") and api.read("tone") is None and tmp.read("tone") is None
     assert api.forget("only") and not api.forget("only")
+    tmp.import_(blob({"taken.md": "in\n"}))
+    assert [item.scope for item in tmp.list()] == [] and said_in(api, "taken") == "in"
     memory.lead_scope("tmp", None)
     assert tmp.write("tone", "apart").scope == "tmp" and api.read("tone") is None
 
