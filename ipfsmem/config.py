@@ -168,5 +168,10 @@ def parse_namespace(data: bytes, path: Path) -> NamespaceConfig:
 
 
 def render_namespace(config: NamespaceConfig) -> bytes:
-    """The bytes of `ipfsmem.json`, made for people to read."""
-    return msgspec.json.format(msgspec.json.encode(config), indent=2) + b"\n"
+    """The bytes of `ipfsmem.json`, made for people to read. Raises ConfigError for a name that is not Unicode text."""
+    try:
+        return msgspec.json.format(msgspec.json.encode(config), indent=2) + b"\n"
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"{error.object!a} is not Unicode text, and cannot be written down", hint="Choose another name."
+        ) from None

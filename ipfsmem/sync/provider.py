@@ -296,6 +296,11 @@ def open_provider(spec: str, settings: Mapping[str, Any] | None = None) -> Provi
     """
     from importlib.metadata import entry_points  # 20 ms that local work need not pay
 
+    if not spec.isprintable() and any("\ud800" <= char <= "\udfff" for char in spec):
+        raise ConfigError(
+            f"the provider {spec!a} is not Unicode text, and cannot be written down",
+            hint="Rename the folder.",
+        )
     kind, colon, rest = spec.partition(":")
     known = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     point = known.get(kind)

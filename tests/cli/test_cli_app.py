@@ -304,3 +304,30 @@ def test_s15_a_source_that_is_none_is_an_error_in_words(bare: Cli, source: str) 
     result = bare("open", source, "--provider", "gateway:https://127.0.0.1:9")
     assert result.code not in (0, 70) and "unexpected" not in result.err and "Traceback" not in result.err
     assert "secret-word" not in result.err
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names there are Unicode text")
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("init", "--unprotected-keys", "--no-wallet", "--provider", "./{}"), 3),
+        (("init", "--mode", "local", "--label", "{}"), 3),
+        (("init", "--mode", "local", "--memory-dir", "{}"), 3),
+        (("providers", "test", "./{}"), 3),
+        (("inspect", "{}/x"), 4),
+    ],
+)
+def test_a_name_that_is_no_unicode_text_is_an_error_in_words(
+    tmp_path: Path, arguments: tuple[str, ...], code: int
+) -> None:
+    """Found by attack: a folder called by a byte that is no UTF-8 ended `init --provider` with an unexpected error."""
+    odd = "d\udcff"
+    (tmp_path / odd).mkdir()
+    home = tmp_path / "home"
+    for as_json in ([], ["--json"]):
+        given = [part.format(odd if code == 3 else "none-" + odd) for part in arguments]
+        done = program(*given, *as_json, cwd=tmp_path, env={**os.environ, "IPFSMEM_HOME": str(home)})
+        assert done.returncode == code, done
+        assert b"Traceback" not in done.stderr and b"unexpected" not in done.stderr
+        assert b"udcff" in done.stderr
+    assert not (home / "default" / "ipfsmem.json").exists()
