@@ -174,6 +174,8 @@ def test_what_a_provider_lost_is_named_and_sent_again(sealed: Cli, stick: Path) 
     assert "missing" in sealed.ok("status").out
     mended = sealed.ok("providers", "check", "--repair", "--json").json
     assert mended["missing"] == 0 and mended["providers"][0]["sent"] > 5
+    sealed.ok("providers", "check")
+    sealed.ok("providers", "check", "--repair", "--full")  # the older roots that are kept there too
     full = sealed.ok("providers", "check", "--full", "--json").json
     assert full["providers"][0]["read"] == full["providers"][0]["total"] > 5
     for pack in (stick / "packs").iterdir():
