@@ -82,7 +82,8 @@ def test_every_way_of_opening_passes_them_on(
 
     def opener(spec: str, settings: Mapping[str, Any] | None = None) -> SimProvider:
         chosen = dict(settings or {})
-        assert callable(chosen.pop("beside"))  # not chosen by anybody: what else is in use
+        # Not chosen by anybody: what else is in use, and whether anything is.
+        assert callable(chosen.pop("beside")) and isinstance(chosen.pop("company"), bool)
         given.append((spec, chosen))
         return SimProvider()
 
