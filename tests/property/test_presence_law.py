@@ -13,22 +13,28 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ipfsmem_providers.directory import DirectoryProvider
 from msgspec.structs import replace
 
+from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.sync.live import live_set
 from ipfsmem.sync.presence import load
+from ipfsmem.sync.provider import Provider
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
 from tests.device_lab import NAMESPACE, ROOT, Lab, no_chance_in_boxes, texts
 from tests.effort import cases
 
-#: What a provider can do. `liar` says that it has everything; `service` takes whole trees only; the last two tell nothing.
+#: What a provider can do. `liar` says that it has everything; `service` takes whole trees only; `says only` and `silent` cannot be checked.
 KINDS = {
     "listed": replace(FULL, listing=True),
     "has": FULL,
@@ -37,6 +43,8 @@ KINDS = {
     "listed service": replace(FULL, names=False, has=False, partial_car=False, listing=True),
     "says only": replace(FULL, raw=False),
     "silent": replace(FULL, raw=False, has=False, partial_car=False),
+    #: A real folder of packs.
+    "folder": replace(FULL, listing=True),
 }
 UNCHECKED = ("says only", "silent")
 HOUR = 3600
@@ -53,20 +61,96 @@ class Place:
         self.name, self.kind = f"p{number}", kind
         self.cloud = SimCloud()
         self.lost: dict[CID, int] = {}
+        self.offline = False
+
+    def open(self, lab: Lab) -> Provider:
+        provider = SimProvider(self.cloud, name=self.name, clock=lab.clock, capabilities=KINDS[self.kind])
+        provider.faults.has = "all" if self.kind == "liar" else "truth"
+        return provider
+
+    def here(self) -> set[CID]:
+        """What is stored."""
+        return set(self.cloud.blocks)
+
+    def lose(self, cids: list[CID]) -> None:
+        for cid in cids:
+            self.cloud.blocks.pop(cid, None)
+
+    def lose_pins(self, random: Random) -> None:
+        self.cloud.pins = [pin for pin in self.cloud.pins if random.random() < 0.5]
+
+    def lose_names(self, random: Random) -> None:
+        names = self.cloud.names
+        self.cloud.names = {name: records for name, records in names.items() if random.random() < 0.5}
+
+    def collect(self) -> None:
+        """It keeps what pins reach, and nothing else."""
+        self.cloud.collect()
 
     def gone(self, live: list[CID]) -> list[CID]:
-        return [cid for cid in live if cid not in self.cloud.blocks]
+        here = self.here()
+        return [cid for cid in live if cid not in here]
+
+
+class FolderPlace(Place):
+    """A folder: with a block its whole pack goes."""
+
+    def __init__(self, number: int, folder: Path) -> None:
+        super().__init__(number, "folder")
+        self.folder = folder
+        folder.mkdir()
+        self.name = f"directory:{folder}"
+
+    def open(self, lab: Lab) -> Provider:
+        return DirectoryProvider(self.folder, clock=lambda: lab.clock.ns)
+
+    def packs(self) -> dict[Path, set[CID]]:
+        packs = self.folder / "packs"
+        going = {path.stem for path in packs.glob("*.going")}
+        return {
+            path: {cid for cid, _ in read_car(path.read_bytes())}
+            for path in sorted(packs.glob("*.car"))
+            if path.stem not in going
+        }
+
+    def here(self) -> set[CID]:
+        return set().union(*self.packs().values())
+
+    def lose(self, cids: list[CID]) -> None:
+        for pack, held in self.packs().items():
+            if not held.isdisjoint(cids):
+                pack.unlink()
+
+    def _some(self, where: str, random: Random) -> None:
+        for path in sorted((self.folder / where).iterdir()):
+            if random.random() < 0.5:
+                path.unlink()
+
+    def lose_pins(self, random: Random) -> None:
+        self._some("pins", random)
+
+    def lose_names(self, random: Random) -> None:
+        self._some("names", random)
+
+    def collect(self) -> None:
+        """Somebody clears out the caches."""
+        for index in (self.folder / "packs").glob("*.idx"):
+            index.unlink()
 
 
 class Presence:
     def __init__(self, folder: Path, kinds: list[str]) -> None:
         self.lab = Lab(folder)
-        self.places = [Place(number, kind) for number, kind in enumerate(kinds)]
+        self.places = [
+            FolderPlace(number, folder / f"folder{number}") if kind == "folder" else Place(number, kind)
+            for number, kind in enumerate(kinds)
+        ]
         self.count = 0
         self.devices: dict[str, Memory] = {}
-        #: Since when a device has synced at least once a day, and when it did last.
-        self.steady: dict[str, int] = {}
-        self.last: dict[str, int] = {}
+        #: Since when a device has reached a place at least once a day, and when it did last.
+        self.steady: dict[tuple[str, str], int] = {}
+        self.last: dict[tuple[str, str], int] = {}
+        self.opened: dict[str, list[Provider]] = {}
         self.done: Counter[str] = Counter()
         a = Memory.create(
             NAMESPACE, "encrypted-ipfs", provider=self.open("a"), unlock=ROOT, recovery=False, unprotected_keys=True,
@@ -80,17 +164,11 @@ class Presence:
         for name in "bab":
             self.sync(name)
 
-    def open(self, name: str, places: list[Place] | None = None) -> list[SimProvider]:
-        opened = []
-        for place in self.places if places is None else places:
-            provider = SimProvider(
-                place.cloud, name=place.name, clock=self.lab.clock, capabilities=KINDS[place.kind]
-            )
-            provider.faults.has = "all" if place.kind == "liar" else "truth"
-            opened.append(provider)
-        return opened
+    def open(self, name: str, places: list[Place] | None = None) -> list[Provider]:
+        self.opened[name] = [place.open(self.lab) for place in (self.places if places is None else places)]
+        return self.opened[name]
 
-    def restore(self, name: str, providers: list[SimProvider]) -> Memory:
+    def restore(self, name: str, providers: list[Provider]) -> Memory:
         memory = asyncio.run(
             Memory.recover(
                 NAMESPACE, provider=list(providers), unlock=ROOT, unprotected_keys=True, home=self.lab.home(name),
@@ -104,11 +182,21 @@ class Presence:
 
     def sync(self, name: str) -> None:
         now = self.lab.clock.ms // 1000
-        if name not in self.last or now - self.last[name] > DAY:
-            self.steady[name] = now
-        self.last[name] = now
         memory = self.devices[name]
-        report = asyncio.run(memory.sync())
+        for place, provider in zip(self.places, self.opened[name], strict=True):
+            if isinstance(provider, SimProvider):
+                provider.faults.offline = place.offline
+        try:
+            report = asyncio.run(memory.sync())
+        except ProviderUnavailable:
+            assert any(place.offline for place in self.places)
+            return
+        for place in self.places:
+            at = (name, place.name)
+            if not place.offline:
+                if at not in self.last or now - self.last[at] > DAY:
+                    self.steady[at] = now
+                self.last[at] = now
         self.done["syncs"] += 1
         self.done["repaired"] += any(notice.kind == "repaired" for notice in report.notices)
         rows = {row.provider: row for row in memory.status().presence}
@@ -116,12 +204,14 @@ class Presence:
         structure = set(live[0])
         for place in self.places:
             row = rows[place.name]
+            if place.offline:
+                continue
             if place.kind in UNCHECKED:
                 assert row.state == "unchecked" and "cannot be checked" in row.text
                 continue
             named = set(load(memory.replica, place.name).missing)
             for cid in place.gone([*live[0], *live[1]]):
-                since = max(place.lost.get(cid, 0), self.steady[name])
+                since = max(place.lost.get(cid, 0), self.steady[name, place.name])
                 can = KINDS[place.kind]
                 # Where each block is a request of its own, a listing that shrank has structure read, and the rest in its turn.
                 listed = can.listing and (can.has or cid in structure)
@@ -146,31 +236,32 @@ class Presence:
         """Some, any, of what lives; or all there is."""
         place = random.choice(self.places)
         structure, objects = self.live(self.devices[random.choice("ab")])
-        here = [
-            cid
-            for cid in random.choice((structure, objects, list(place.cloud.blocks)))
-            if cid in place.cloud.blocks
-        ]
+        stored = place.here()
+        wanted = random.choice((structure, objects, sorted(stored, key=str)))
+        here = [cid for cid in wanted if cid in stored]
         count = random.choice((1, 1, 2, 5, len(here)))
-        for cid in random.sample(here, min(count, len(here))):
-            del place.cloud.blocks[cid]
+        self._gone(place, partial(place.lose, random.sample(here, min(count, len(here)))))
+
+    def _gone(self, place: Place, work: Callable[[], None]) -> None:
+        before = place.here()
+        work()
+        for cid in before - place.here():
             place.lost[cid] = self.lab.clock.ms // 1000
 
     def lose_pins(self, random: Random) -> None:
-        cloud = random.choice(self.places).cloud
-        cloud.pins = [pin for pin in cloud.pins if random.random() < 0.5]
+        random.choice(self.places).lose_pins(random)
 
     def lose_names(self, random: Random) -> None:
-        cloud = random.choice(self.places).cloud
-        cloud.names = {name: records for name, records in cloud.names.items() if random.random() < 0.5}
+        random.choice(self.places).lose_names(random)
 
     def collect(self, random: Random) -> None:
-        """It keeps what pins reach, and nothing else."""
         place = random.choice(self.places)
-        before = set(place.cloud.blocks)
-        place.cloud.collect()
-        for cid in before - place.cloud.blocks.keys():
-            place.lost[cid] = self.lab.clock.ms // 1000
+        self._gone(place, place.collect)
+
+    def outage(self, random: Random) -> None:
+        """A place is down for a while, or comes back."""
+        place = random.choice(self.places)
+        place.offline = place.kind != "folder" and not place.offline
 
     def write(self, random: Random) -> None:
         self.count += 1
@@ -201,6 +292,8 @@ class Presence:
     def end(self) -> None:
         """After the days that it may take, each provider gives everything to a new device: by the syncs of one of them."""
         alone = "ab"[self.count % 2]
+        for place in self.places:
+            place.offline = False
         for _ in range(LATEST):
             self.lab.clock.advance(DAY)
             self.sync(alone)
@@ -254,7 +347,7 @@ def hold(kinds: list[str], plan: Plan) -> Counter[str]:
         return world.done
 
 
-@settings(max_examples=cases(3, 400))
+@settings(max_examples=cases(3, 300))
 @given(PLACES, PLANS)
 def test_what_is_taken_away_is_named_in_time_and_comes_back(kinds: list[str], plan: Plan) -> None:
     hold(kinds, plan)

@@ -397,6 +397,24 @@ def test_what_is_undone_twice_is_left_to_a_person(lab: Lab) -> None:
     assert found.state == "ok" and found.sent == 1 and lost in lab.cloud.blocks
 
 
+def test_what_was_found_missing_stays_named_whatever_the_provider_says_it_has(lab: Lab) -> None:
+    """Found by the machine of presence: it lost a block for the third time, says that it has it, and was believed an hour later."""
+    a, _ = two(lab, 5)
+    lost = body_block(a, "k3")
+    lab.provider("a").faults.has = "all"
+    for _ in range(30):
+        lab.cloud.blocks.pop(lost, None)
+        lab.clock.advance(86_400)
+        lab.sync(a)
+        if a.status().presence[0].state == "stopped":
+            break
+    for _ in range(3):
+        lab.clock.advance(3_600)
+        report = lab.sync(a)
+        assert report.missing == 1 and report.exit_code == 44
+        assert a.status().presence[0].state == "stopped"
+
+
 def test_a_repair_sends_no_more_a_day_than_the_live_tree_has(lab: Lab) -> None:
     listing = replace(FULL, listing=True)
     lab.providers["a"] = SimProvider(lab.cloud, clock=lab.clock, capabilities=listing)
