@@ -50,6 +50,7 @@ from ipfsmem.sync.joining import (
     joined_before,
     say_what_was_refused,
     take_over_orphans,
+    tell_of_damaged,
 )
 from ipfsmem.sync.moving import Moved, move_roots
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, half_spent, member_names, pin_name, target
@@ -295,12 +296,19 @@ async def _pull(run: Run) -> None:
         run.names.keep()
         settle_persons(run.replica)
         say_what_was_refused(run)
+    tell_of_damaged(run)
     if run.unread_now.roots:
         run.unread_now.settle({*run.opened, *run.headless, *joined_before(run.replica)})
-    run.report.unread = len(run.unread_now.roots) + (len(run.unread_now.silent) if run.fresh else 0)
+    run.report.unread = len(run.unread_now.roots) + (len(_silent(run)) if run.fresh else 0)
     _tell_of_move(run)
     run.report.blocks_received = run.fetcher.blocks
     run.report.bytes_received = run.fetcher.bytes
+
+
+def _silent(run: Run) -> set[str]:
+    """Providers of this memory that did not say what is newest there."""
+    keeping = {p.name for p in run.providers if p.capabilities.put or p.capabilities.pin}
+    return keeping & {*run.unread_now.silent, *run.names.silent}
 
 
 def _tell_of_move(run: Run) -> None:

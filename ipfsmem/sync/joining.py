@@ -266,10 +266,22 @@ def _drop(run: Run, head: Head, error: IpfsmemError) -> None:
     detail = f"head {head.root} of device {head.commit.commit.dev} was not joined: {error}{run.why(error)}"
     if isinstance(error, _UNREADABLE):
         run.damaged[head.root] = head
-        run.report.damaged = len(run.damaged)
-        run.report.say("damaged", f"{what}. What can be read of it comes back with: ipfsmem salvage", detail)
+        run.why_damaged[head.root] = (what, detail)
     else:
         run.report.say("head-refused", what, detail)
+
+
+def tell_of_damaged(run: Run) -> None:
+    """Say which heads are damaged, after all others were joined. One whose counters those cover, and which is older than one
+    of them, has no text that is not here: what is lost of a root of the past is no loss."""
+    newest = max((head.commit.commit.h for head in run.heads.values()), default="")
+    for root, head in list(run.damaged.items()):
+        if root not in run.copies and head.commit.commit.h < newest and _is_covered(run, head):
+            del run.damaged[root]
+        else:
+            what, detail = run.why_damaged[root]
+            run.report.say("damaged", f"{what}. What can be read of it comes back with: ipfsmem salvage", detail)
+    run.report.damaged = len(run.damaged)
 
 
 def _note_head(run: Run, head: Head, made: int | None = None) -> bool:

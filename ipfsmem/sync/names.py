@@ -124,6 +124,8 @@ class Names:
         self._there: dict[tuple[str, str], bytes | None] = {}
         self._puts = _last_puts(replica)
         self._noted = False
+        #: Channels that did not answer when they were asked for a name.
+        self.silent: set[str] = set()
 
     async def read(self, name: str) -> Record | None:
         """The greatest valid record of a name: the provider's, or the one kept here."""
@@ -132,6 +134,7 @@ class Names:
         failures: list[ProviderError] = []
         for channel, encoded in zip(self._channels, answers, strict=True):
             if isinstance(encoded, ProviderError):
+                self.silent.add(channel.name)
                 failures.append(encoded)
                 continue
             self._there[channel.name, name] = encoded
@@ -141,7 +144,10 @@ class Names:
         if failures:
             if len(failures) == len(self._channels):
                 raise failures[0]
-            self._report.say("channel-down", f"a name could not be read everywhere: {failures[0]}")
+            self._report.say(
+                "channel-down",
+                f"a name could not be read everywhere: {failures[0]}. What only that place shows comes with a later sync",
+            )
         if best is not None:
             self._records[name] = best.encoded
             if best.validity < self._replica.world.now() * 1_000_000:

@@ -196,6 +196,10 @@ class Checker:
             known.root, known.rings = str(self._root), rings
         return True
 
+    async def list_again(self) -> None:
+        """Remember the listing as it is now that something was sent: what goes from here on is missed."""
+        self._known.listing = await self._listing()
+
     async def look_again(self, cids: Collection[CID]) -> set[CID]:
         """Those of `cids` that are there now."""
         for cid in cids:

@@ -80,6 +80,8 @@ async def keep_present(
                 known.sent = 0
         if checker.thorough:
             await _list_again(run, provider, answered)
+        if sent or checker.thorough:
+            await checker.list_again()
     if looked:
         note_missing(known, missing, replica.world.now())
         known.stopped = known.stopped and bool(missing)
@@ -121,9 +123,10 @@ async def _kept_there(run: Run, provider: Provider, newest: CID) -> list[CID]:
 
 
 def _rings(run: Run) -> list[CID]:
-    """The roots that anchors lead to, and those that were pinned for anchors where no names are kept."""
+    """The roots that anchors lead to, where names are kept at all, and those that were pinned for anchors where none are."""
     found = set(known_roots(run))
-    for name in anchor_names(run.replica):
+    names = any(provider.capabilities.names for provider in run.providers)
+    for name in anchor_names(run.replica) if names else ():
         record = run.names.known(name)
         if record is not None:
             with contextlib.suppress(FormatError):

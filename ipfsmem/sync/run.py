@@ -50,6 +50,8 @@ class Run:
         self.heads: dict[CID, Head] = {}
         #: Verified heads of which a part cannot be read: never joined, and read on request only.
         self.damaged: dict[CID, Head] = {}
+        #: What is said of each of them, and its details.
+        self.why_damaged: dict[CID, tuple[str, str]] = {}
         self.opened: set[CID] = set()
         #: Roots that a name leads to and that cannot be opened, for parts of them are not there.
         self.unread: set[CID] = set()

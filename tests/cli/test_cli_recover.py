@@ -43,3 +43,22 @@ def test_not_over_a_memory(sealed: Cli) -> None:
 def test_no_provider(bare: Cli) -> None:
     words = " ".join(["abandon"] * 23 + ["art"])
     assert "--provider" in bare.fails(3, "recover", "--unprotected-keys", stdin=words.encode()).err
+
+
+def test_a_place_that_cannot_be_asked_is_said_and_has_a_code(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands there, and nowhere else, is not back: nobody would look a second time after a 0."""
+    words = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json["recovery_words"]
+    bare.ok("write", "tone", "--body", "direct")
+    bare.ok("sync")
+    both = ("--provider", str(stick), "--provider", str(tmp_path / "drawer"))
+    other = Cli(tmp_path / "other", monkeypatch)
+    result = other("recover", "--unprotected-keys", *both, stdin=" ".join(words).encode())
+    assert result.code == 45 and "Traceback" not in result.err
+    assert (
+        "It is back, but newer texts may be missing: 1 memory" in result.out and "ipfsmem sync" in result.out
+    )
+    assert "direct" in other.ok("read", "tone").out
+    (tmp_path / "drawer").mkdir()
+    other.ok("sync")

@@ -310,8 +310,13 @@ class Presence:
                 asyncio.run(a.check_providers(repair=True))
             assert not place.gone([cid for part in self.live(a) for cid in part]), (place.name, place.kind)
             new = self.restore(f"new {place.name}", self.open("new", [place]))
-            assert new.restored is not None and new.restored.exit_code == 0
+            assert new.restored is not None and new.restored.exit_code == 0, new.restored.notices
             assert texts(new) == wanted, (place.name, place.kind)
+            # Nor does the new device miss anything later.
+            for _ in range(2):
+                self.lab.clock.advance(DAY)
+                assert asyncio.run(new.sync()).exit_code == 0
+            assert new.status().presence[0].state == "ok", new.status().presence
             new.close()
             self.done["restored"] += 1
 
