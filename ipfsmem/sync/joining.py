@@ -280,7 +280,9 @@ def tell_of_damaged(run: Run) -> None:
             del run.damaged[root]
         else:
             what, detail = run.why_damaged[root]
-            run.report.say("damaged", f"{what}. What can be read of it comes back with: ipfsmem salvage", detail)
+            run.report.say(
+                "damaged", f"{what}. What can be read of it comes back with: ipfsmem salvage", detail
+            )
     run.report.damaged = len(run.damaged)
 
 

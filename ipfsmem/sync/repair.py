@@ -199,15 +199,22 @@ async def _send_again(
     today = replica.world.now() // DAY_MS
     if by_hand or known.day != today:
         known.day, known.sent = today, 0
-    most = (
-        sum(tree_bytes(replica.db, one) for one in (root, *_rings(run))) * (2 if by_hand else 1) - known.sent
-    )
+    most = _live_bytes(run, root) * (2 if by_hand else 1) - known.sent
+    if known.sent and sum(len(replica.db.block(cid.digest) or b"") for cid in wanted) > most:
+        return 0  # not a part of it: what is sent twice in vain is left to a person
     if provider.capabilities.partial_car:
         return await _send_blocks(run, provider, root, checker, known, wanted, most)
     now = replica.world.now()
     if not by_hand and (now - (known.since or now) < PATIENCE_MS or most <= 0):
         return 0
     return await _send_tree(run, provider, root, checker, known, wanted)
+
+
+def _live_bytes(run: Run, root: CID) -> int:
+    """The bytes of what lives: the newest tree, and what rings have beside it."""
+    db = run.replica.db
+    beside = {cid.digest for ring in _rings(run) for cid in new_blocks(db, ring, [root])}
+    return tree_bytes(db, root) + sum(len(db.block(digest) or b"") for digest in beside)
 
 
 async def _send_blocks(
