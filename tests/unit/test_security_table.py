@@ -79,8 +79,7 @@ def test_s16_http_is_asked_for_without_its_known_faults() -> None:
 
 
 def test_s16_every_package_that_is_asked_for_is_used() -> None:
-    """Finding S16: `cryptography` was asked for and imported by nothing; so was `libipld`. HKDF over the standard library's HMAC is a few
-    lines, and tests compare it with that package's; asking for it would cost each start of an encrypted memory its import."""
+    """Finding S16: `cryptography` was asked for and imported by nothing; so was `libipld`."""
     named = {"eth-account": "eth_account", "pynacl": "nacl", "pyyaml": "yaml"}
     asked = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     names = [re.split(r"[<>=~ ]", one, maxsplit=1)[0].lower() for one in asked]
