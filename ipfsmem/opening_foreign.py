@@ -431,7 +431,7 @@ def _linked(index: str, problems: list[str]) -> list[str]:
     for match in _link(index):
         name = unquote(match[1]).removeprefix("./")
         if "/" in name or "\\" in name or name.startswith(".") or ":" in name:
-            problems.append(f"a link in {INDEX_FILE} was left out: it leads elsewhere")
+            problems.append(f"the link {name[:80]!r} in {INDEX_FILE} was left out: it leads elsewhere")
         elif name != INDEX_FILE:
             names[name] = None
     if len(names) > WEB_FILES:

@@ -208,16 +208,16 @@ def test_import_names_what_it_leaves_out(tmp_path: Path, monkeypatch: pytest.Mon
     (source / "header.md").write_text("---\nname: " + "x" * 5000 + "\n---\n\nbody\n")
     (source / "gone.md").write_text("gone\n")
     (source / "link.md").symlink_to(source / "good.md")
-    from ipfsmem.storage import importing
+    from ipfsmem.storage import containers
 
-    real = importing.read_file
+    real = containers.read_file
 
     def read(path: Path | str, limit: int, *, within: int | None = None) -> bytes | None:
         if Path(path).name == "gone.md":
             (source / "gone.md").unlink(missing_ok=True)
         return real(path, limit, within=within)
 
-    monkeypatch.setattr(importing, "read_file", read)
+    monkeypatch.setattr(containers, "read_file", read)
     with Memory.create("n", "local", home=tmp_path / "home") as memory:
         result = memory.import_(source)
         assert memory.files() == {"good": b"good\n"}
