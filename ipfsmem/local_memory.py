@@ -457,6 +457,8 @@ class LocalMemory:
         """
 
         def made(shown: bytes | None) -> bytes:
+            if shown is None and body is None:
+                self._refuse_parts_of_others(key)
             return self._changed_text(shown, body, {**named, **(fields or {})})
 
         named = {
@@ -466,6 +468,14 @@ class LocalMemory:
             "tags": None if tags is None else "[" + ", ".join(tags) + "]" if list(tags) else "",
         }
         return self._written(key, made, seen, if_match)
+
+    def _refuse_parts_of_others(self, key: str) -> None:
+        """A text without what its writer read would come in the way of others' text that is shown."""
+        view = self._memories.view(key)
+        if view.data is not None and not view.own:
+            raise UsageError(
+                f"{key} is others' word, so no part of it goes into a text of yours: give the body too, or promote it first"
+            )
 
     def _changed_text(self, shown: bytes | None, body: str | None, given: Mapping[str, str | None]) -> bytes:
         """The text that was shown with what is given put in; what is not given stays."""

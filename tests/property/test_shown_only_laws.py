@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.causal.value import Entry
-from ipfsmem.errors import ChangedError, LimitError, NotFoundError
+from ipfsmem.errors import ChangedError, LimitError, NotFoundError, UsageError
 from ipfsmem.storage.memories import Before, Memories
 from ipfsmem.storage.readings import Reading, Seen, Unsettled
 from tests.effort import cases
@@ -26,7 +26,7 @@ from tests.files_lab import Lab
 
 KEYS = ("log", "tone")
 #: What may be refused, and then must leave no trace.
-REFUSED = (ChangedError, LimitError, NotFoundError)
+REFUSED = (ChangedError, LimitError, NotFoundError, UsageError)
 
 
 class World:

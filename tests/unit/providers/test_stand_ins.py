@@ -120,7 +120,7 @@ def test_pinata_takes_cars_where_it_says(at: Account) -> None:
 
 
 def test_pinata_bounds_requests(at: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (pinata.REQUEST_MAX, pinata.PATCH_MAX) == (100_000_000, 52_428_800)
+    assert (pinata.REQUEST_MAX, pinata.PATCH_MAX) == (100_000_000, 52_428_801)
     monkeypatch.setattr(pinata, "REQUEST_MAX", 1000)
     monkeypatch.setattr(pinata, "PATCH_MAX", 1000)
     assert upload(at, form(("a.txt", bytes(2000))))[0] == 413

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.errors import IncompleteError, NotFoundError
+from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 from ipfsmem.memory import Memory, Mode
 from ipfsmem.replica.collect import collect
 from ipfsmem.replica.writing import writing
@@ -42,6 +42,20 @@ def two(lab: Lab) -> tuple[Memory, Memory]:
 def of(memory: Memory, key: str) -> set[str]:
     with memory.replica.reading():
         return {value.of for value in memory.replica.store.entry(f"m/{key}").values()}
+
+
+def test_a_part_alone_makes_no_empty_text_in_front_of_others(lab: Lab) -> None:
+    """What is not given comes from the text that is shown; of others' text nothing is taken without their being named."""
+    a = lab.create("a")
+    a.import_(
+        json.dumps({"version": "memory/0.1", "files": {"role.md": "likes tea\n"}, "timeline": []}),
+        foreign=True,
+    )
+    with pytest.raises(UsageError, match="others' word"):
+        a.write("role", description="tea")
+    assert body(a, "role") == "likes tea"
+    a.write("role", "likes coffee", description="coffee")
+    assert texts(a) == {"role": {"likes tea", "likes coffee"}}
 
 
 def test_a_text_of_others_is_read_and_listed_and_not_in_the_index(lab: Lab) -> None:
