@@ -48,7 +48,7 @@ def test_a_part_alone_makes_no_empty_text_in_front_of_others(lab: Lab) -> None:
     """What is not given comes from the text that is shown; of others' text nothing is taken without their being named."""
     a = lab.create("a")
     a.import_(
-        json.dumps({"version": "memory/0.1", "files": {"role.md": "likes tea\n"}, "timeline": []}),
+        json.dumps({"version": "memory/0.1", "files": {"role.md": TEXT.decode()}, "timeline": []}),
         foreign=True,
     )
     with pytest.raises(UsageError, match="others' word"):
