@@ -175,7 +175,6 @@ def _folder(root: CID, blocks: Mapping[CID, bytes]) -> Facts:
 
 def _state(files: RootFiles, ring: Ring, signed: SignedCommit, blocks: Mapping[CID, bytes]) -> Facts:
     commit = signed.commit
-    assert files.state is not None
 
     def opened(prefix: str, stored: bytes) -> bytes:
         if files.plain:
@@ -187,7 +186,6 @@ def _state(files: RootFiles, ring: Ring, signed: SignedCommit, blocks: Mapping[C
 
     found = drive(
         differences(
-            Reader(),
             files.state,
             ".json" if files.plain else ".ipm",
             empty_tree(),

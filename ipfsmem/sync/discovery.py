@@ -28,7 +28,7 @@ from ipfsmem.seal.statements import Revoke
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
 from ipfsmem.sync.heads import Head, Opened, open_root
 from ipfsmem.sync.in_words import device_called, reason
-from ipfsmem.sync.looking import Looks, held_heads, named_before
+from ipfsmem.sync.looking import Looks, held_heads, named_before, not_whole
 from ipfsmem.sync.names import pin_name, target
 from ipfsmem.sync.paper import Paper
 from ipfsmem.sync.provider import Provider
@@ -53,8 +53,9 @@ async def discover(run: Run) -> None:
             await _open_named(run, {provider.name: provider.root}, anchor=False)
             await _follow_all(run, [name for name in _member_names(run) if name not in asked], asked)
     run.held = held_heads(run.replica)
-    again = [root for root in run.held if _is_news(run, root, False)]
-    await _open_roots(run, again, anchor=False)  # what cannot be read now stays held
+    again = [root for root in (*run.held, *not_whole(run.replica)) if _is_news(run, root, False)]
+    failed = await _open_roots(run, again, anchor=False)  # what cannot be read now stays held
+    run.later.update(root for root, error in failed.items() if isinstance(error, ProviderError))
     if run.root is not None:
         await learn_unknown(run)
 
@@ -284,6 +285,8 @@ async def _open_roots(run: Run, roots: list[CID], *, anchor: bool) -> dict[CID, 
     reads = {root: read_root(Reader(), root) for root in roots}
     failed = await run.fetcher.side_by_side(reads, lambda root, files: _use(run, root, files, anchor))
     run.opened.difference_update(root for root, error in failed.items() if isinstance(error, ProviderError))
+    run.refused.difference_update(roots)
+    run.refused.update(root for root, error in failed.items() if not isinstance(error, ProviderError))
     return failed
 
 

@@ -52,6 +52,7 @@ from ipfsmem.sync.joining import (
     take_over_orphans,
     tell_of_damaged,
 )
+from ipfsmem.sync.looking import keep_not_whole, not_whole
 from ipfsmem.sync.moving import Moved, move_roots
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, half_spent, member_names, pin_name, target
 from ipfsmem.sync.placing import bring_out_anchors, move_former, place
@@ -172,8 +173,9 @@ async def salvage(
 
 
 def _nothing_whole(run: Run) -> int:
-    """How many heads stand there of which a part cannot be read, when none could be joined whole; else 0."""
-    return 0 if run.heads else len(run.damaged) + len(run.unread) + len(run.unread_now.roots)
+    """How many roots stand there that were refused or of which a part cannot be read, when no head could be joined whole;
+    else 0. What was refused may be a true head under a folder that somebody else made."""
+    return 0 if run.heads else len({*run.damaged, *run.unread, *run.refused, *run.unread_now.roots})
 
 
 def _first_of(report: SyncReport, *kinds: str) -> str:
@@ -288,7 +290,7 @@ async def _pull(run: Run) -> None:
     shown = [head for root, head in run.heads.items() if head is not stranger and root not in run.listed]
     await join_heads(run, shown)
     await join_listed(run, stranger)
-    if run.damaged or run.unread:
+    if run.damaged or run.unread or (run.refused and not run.heads):
         # Older roots are heads like any other, and what is whole in them is better than nothing.
         await join_heads(run, await discover_older(run))
     with run.replica.transaction():
@@ -296,7 +298,10 @@ async def _pull(run: Run) -> None:
         run.names.keep()
         settle_persons(run.replica)
         say_what_was_refused(run)
-    tell_of_damaged(run)
+        tell_of_damaged(run)
+        later = run.later.intersection(not_whole(run.replica))
+        refused = () if run.heads else sorted(run.refused)
+        keep_not_whole(run.replica, (*sorted(run.damaged), *sorted(later), *refused))
     if run.unread_now.roots:
         run.unread_now.settle({*run.opened, *run.headless, *joined_before(run.replica)})
     run.report.unread = len(run.unread_now.roots) + (len(_silent(run)) if run.fresh else 0)

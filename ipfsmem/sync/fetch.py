@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from ipfsmem.content.cid import CID
+from ipfsmem.content.cid import CID, DAG_PB
+from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.limits import OWN
 from ipfsmem.content.verify import verify_block
-from ipfsmem.errors import BlockError, IpfsmemError, LimitError, ProviderError
+from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.many import read_blocks
 from ipfsmem.replica.replica import Replica
@@ -25,6 +26,8 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 #: Blocks in one request.
 BATCH = 2_000
+#: Bytes of one answer with a whole tree that are looked at; what lies beyond is asked for as usual.
+WHOLE_MAX = OWN.total_bytes
 
 
 class Fetcher:
@@ -116,22 +119,28 @@ class Fetcher:
     async def whole(self, root: CID, replica: Replica) -> None:
         """Fetch a whole tree in one answer, where a provider gives that, and keep it: for a device that has nothing yet.
 
-        One request instead of one for each level and batch; what is missing afterwards is asked for as usual.
+        One request instead of one for each level and batch; what is missing afterwards is asked for as usual. Only what
+        a block before it links to is taken, up to WHOLE_MAX bytes in an answer: it is a help, and refuses nothing.
         """
         for provider in self._providers:
             if not provider.capabilities.dag:
                 continue
+            wanted, size = {root}, 0
             try:
                 async for cid, data in provider.get_dag(root):
-                    self._take(provider, cid, data)
+                    size += len(data)
+                    if size > WHOLE_MAX or len(wanted) > OWN.blocks:
+                        break
+                    if cid not in wanted or not self._take(provider, cid, data):
+                        continue
+                    wanted.update(_linked(cid, data))
                     if len(self.fetched) >= BATCH:
                         with replica.transaction():
                             self.keep()
-                    if self.bytes > OWN.total_bytes:
-                        raise LimitError(f"the tree of {root} has more than {OWN.total_bytes} bytes")
-            except ProviderError:
+            except (ProviderError, FormatError):
                 continue
-            return
+            if wanted != {root}:
+                return
 
     def _take(self, provider: Provider, cid: CID, data: bytes) -> bool:
         """Take a block that is what its CID says; note one that is not."""
@@ -173,3 +182,13 @@ class Fetcher:
         """Put what was fetched among this device's blocks (inside a transaction) and let go of it."""
         self._db.add_blocks((cid.digest, data) for cid, data in self.fetched.items())
         self.fetched.clear()
+
+
+def _linked(cid: CID, data: bytes) -> Iterable[CID]:
+    """The blocks that a verified one links to; none where it is no node."""
+    if cid.codec != DAG_PB:
+        return ()
+    try:
+        return [link.cid for link in decode_node(data).links]
+    except FormatError:
+        return ()

@@ -24,12 +24,13 @@ from ipfsmem.sync.remote import RootFiles
 class Head(msgspec.Struct, frozen=True):
     """A verified head: its root, its commit, where its state stands, and what of its `ctx` could be verified.
 
+    `state` is None where the folder that nobody signed does not show it: such a head is damaged.
     `lacking`: ids that the joined ring gives no key to. What the head says of them is left out, here and in its state.
     """
 
     root: CID
     commit: SignedCommit
-    state: CID
+    state: CID | None
     ctx: dict[str, Seen]
     lacking: frozenset[str] = frozenset()
 
@@ -113,8 +114,6 @@ def open_root(
             commit = open_commit(files.head, _sealers(others, vault))
     needed = tuple({key for key in others if key.id == commit.commit.ek})
     known, lacking = check_commit(commit, joined, vault, files.keyring, needed, held=held)
-    if files.state is None:
-        raise FormatError(f"root {files.root} has a commit and no state")
     return Opened(joined, Head(files.root, commit, files.state, known, lacking), shown, needed)
 
 

@@ -75,6 +75,8 @@ def open_past(replica: Replica, cid: CID) -> Past:
     opened = open_root(files, vault, replica.ring, [replica.device.box_secret])
     if opened.head is None:
         raise NotFoundError(f"{cid} holds a list of members and no memory")
+    if opened.head.state is None:
+        raise NotFoundError(f"version {cid} is not kept on this device: it holds no state")
     commit, codec = opened.head.commit.commit, replica.codec
     read = node_reader(Reader(), opened.head.state, codec.extension)
 

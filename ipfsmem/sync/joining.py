@@ -12,7 +12,6 @@ from ipfsmem.causal.state import Change
 from ipfsmem.causal.tree import empty_tree
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.fetch import drive_async
-from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
     BlockError,
     DamagedError,
@@ -176,7 +175,6 @@ async def _changes(run: Run, head: Head) -> list[Change]:
     codec, commit = run.replica.codec, head.commit.commit
     found = await drive_async(
         differences(
-            Reader(),
             head.state,
             codec.extension,
             tree,
@@ -268,15 +266,19 @@ def _drop(run: Run, head: Head, error: IpfsmemError) -> None:
         run.damaged[head.root] = head
         run.why_damaged[head.root] = (what, detail)
     else:
+        run.refused.add(head.root)
         run.report.say("head-refused", what, detail)
 
 
 def tell_of_damaged(run: Run) -> None:
     """Say which heads are damaged, after all others were joined. One whose counters those cover, and which is older than one
-    of them, has no text that is not here: what is lost of a root of the past is no loss."""
+    of them, has no text that is not here: what is lost of a root of the past is no loss. Nor is one whose very commit was
+    joined from a root that is whole."""
     newest = max((head.commit.commit.h for head in run.heads.values()), default="")
+    joined = {head.commit.digest for head in run.heads.values()}
     for root, head in list(run.damaged.items()):
-        if root not in run.copies and head.commit.commit.h < newest and _is_covered(run, head):
+        past = root not in run.copies and head.commit.commit.h < newest and _is_covered(run, head)
+        if past or head.commit.digest in joined:
             del run.damaged[root]
         else:
             what, detail = run.why_damaged[root]

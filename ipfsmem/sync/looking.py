@@ -1,5 +1,5 @@
 """When a pin list is looked at although names exist, and which of its roots: those that this device has not seen yet; and
-which heads are held.
+which heads are held, and which could not be joined whole.
 
 Format sections 5 and 7. It remembers, in a row each; it asks no provider and opens no root.
 """
@@ -23,6 +23,9 @@ AT_ONCE: Final = 128
 FRESH_AT_ONCE: Final = 8
 _ROW: Final = "looked at"
 _HELD: Final = "held"
+_STOOD: Final = "not whole"
+#: Roots that are remembered as not whole: whoever may pin can list any number.
+_MOST_STOOD: Final = 16
 
 
 class _Look(msgspec.Struct):
@@ -113,6 +116,20 @@ def held_heads(replica: Replica) -> dict[CID, str]:
 def hold(replica: Replica, root: CID, device: str) -> None:
     """Remember a held head (inside a transaction)."""
     _keep_held(replica, {**held_heads(replica), root: device})
+
+
+def not_whole(replica: Replica) -> list[CID]:
+    """Roots that stood somewhere and could not be joined whole: a list is not looked at in every sync, and what is told of
+    them, salvaged of them and not published because of them does not end with the next one."""
+    stored = replica.db.get_meta(_STOOD)
+    return [parse_cid(root) for root in msgspec.json.decode(stored, type=list[str])] if stored else []
+
+
+def keep_not_whole(replica: Replica, roots: Iterable[CID]) -> None:
+    """Remember those that are not whole now (inside a transaction); they take the place of those before. The first count most."""
+    kept = msgspec.json.encode(list(dict.fromkeys(str(root) for root in roots))[:_MOST_STOOD])
+    if kept != (replica.db.get_meta(_STOOD) or b"[]"):
+        replica.db.set_meta(_STOOD, kept)
 
 
 def let_in(replica: Replica, root: CID) -> None:

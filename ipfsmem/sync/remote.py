@@ -6,7 +6,8 @@ test. Every block is checked against its CID on the way in; what the blocks say 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from ipfsmem.causal.tree import Difference, Tree, diff_steps
 from ipfsmem.content.cid import CID
 from ipfsmem.content.reader import Reader
-from ipfsmem.errors import DamagedError, FormatError
+from ipfsmem.errors import BlockError, DamagedError, FormatError
 from ipfsmem.seal.ring import MAX_RING
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Longest state node file (format section 8).
 MAX_NODE = 1024 * 1024
+#: State nodes that are read together, within the limits of one reader.
+AT_ONCE = 1_024
 PLAIN_FOLDER = ("memory", ".ipfsmem")
 
 
@@ -53,8 +56,7 @@ def read_root(reader: Reader, root: CID) -> Fetch[RootFiles]:
 
 
 def differences(
-    reader: Reader,
-    state: CID,
+    state: CID | None,
     extension: str,
     mine: Tree,
     digest: bytes,
@@ -63,25 +65,57 @@ def differences(
     """Every entry in which the state under the folder `state` differs from `mine`; only nodes on differing paths are
     read. `digest` is the hash of its top node as the commit names it, `open_node(prefix, stored)` unseals a node.
 
-    Raises FormatError for a tree that is not what its hashes say, OpenError for a node that does not open.
+    A signed hash leads to every node, so only a portion of them has limits: in all there may be as many as members wrote.
+    Raises FormatError for a node that has the right hash and is none, DamagedError, OpenError, BlockError or NotFoundError
+    for what anybody may have put in its place: nobody signs folders (format section 7.1).
     """
+    if state is None:
+        raise DamagedError("the root holds no state")
     folders: dict[str, dict[str, CID]] = {}
     steps = diff_steps(mine, digest)
     try:
         wanted = next(steps)
         while True:
-            parents = {prefix[:-1] for prefix, _ in wanted}
-            missing = {p: _folder_cid(folders, p, state) for p in parents if p not in folders}
-            listed = yield from reader.list_directories(missing.values())
-            for parent, cid in missing.items():
-                folders[parent] = {link.name: link.cid for link in listed[cid]}
-            cids = [_file_cid(folders, prefix, extension) for prefix, _ in wanted]
-            stored = yield from reader.read_files(cids, max_bytes=MAX_NODE)
-            texts = [open_node(prefix, stored[cid]) for (prefix, _), cid in zip(wanted, cids, strict=True)]
+            texts: list[bytes] = []
+            for start in range(0, len(wanted), AT_ONCE):
+                part = [prefix for prefix, _ in wanted[start : start + AT_ONCE]]
+                with _unsigned():
+                    texts += yield from _read_nodes(Reader(), folders, part, state, extension, open_node)
             wanted = steps.send(texts)
     except StopIteration as end:
         found: list[Difference] = end.value
         return found
+
+
+def _read_nodes(
+    reader: Reader,
+    folders: dict[str, dict[str, CID]],
+    prefixes: Sequence[str],
+    state: CID,
+    extension: str,
+    open_node: Callable[[str, bytes], bytes],
+) -> Fetch[list[bytes]]:
+    """The opened nodes with these prefixes; the folders on the way are put into `folders`."""
+    parents = {prefix[:-1] for prefix in prefixes}
+    missing = {p: _folder_cid(folders, p, state) for p in parents if p not in folders}
+    listed = yield from reader.list_directories(missing.values())
+    for parent, cid in missing.items():
+        folders[parent] = {link.name: link.cid for link in listed[cid]}
+    cids = [_file_cid(folders, prefix, extension) for prefix in prefixes]
+    stored = yield from reader.read_files(cids, max_bytes=MAX_NODE)
+    return [open_node(prefix, stored[cid]) for prefix, cid in zip(prefixes, cids, strict=True)]
+
+
+@contextlib.contextmanager
+def _unsigned() -> Iterator[None]:
+    """What does not fit in folders, files and seals, before a signed hash was compared, is damage: whoever serves them
+    may have put it there."""
+    try:
+        yield
+    except (BlockError, DamagedError):
+        raise
+    except FormatError as error:
+        raise DamagedError(str(error)) from None
 
 
 def node_reader(reader: Reader, state: CID, extension: str) -> Callable[[str], Fetch[bytes]]:

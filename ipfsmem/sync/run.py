@@ -55,6 +55,10 @@ class Run:
         self.opened: set[CID] = set()
         #: Roots that a name leads to and that cannot be opened, for parts of them are not there.
         self.unread: set[CID] = set()
+        #: Roots that a name or a list showed and that were not used, for what they are and not for an outage.
+        self.refused: set[CID] = set()
+        #: Roots that an earlier sync could not join whole, and that an outage hides in this one.
+        self.later: set[CID] = set()
         #: What each provider took in this sync, by its name: that is there, and is not asked for again before it is read.
         self.sent: dict[str, set[CID]] = {}
         #: What stands somewhere and could not be read in this sync, for a provider was down.

@@ -201,14 +201,13 @@ def _fresh(replica: Replica, one: Damaged) -> list[Loose]:
 async def _read(run: Run, head: Head, tree: Tree) -> Damaged:
     lost: list[str] = []
     commit = head.commit.commit
-    reader = Reader()
-    folders: dict[str, CID] = {"": head.state}
+    folders: dict[str, CID] = {} if head.state is None else {"": head.state}
     steps = diff_steps(tree, bytes.fromhex(commit.state), lost)
     try:
         wanted = [prefix for prefix, _ in next(steps)]
         while True:
             run.progress("reading what is damaged", len(folders), 0)
-            texts = await _nodes(run, reader, head, folders, wanted)
+            texts = await _nodes(run, head, folders, wanted)
             wanted = [prefix for prefix, _ in steps.send([texts.get(prefix) for prefix in wanted])]
     except StopIteration as end:
         differences = end.value
@@ -219,7 +218,7 @@ async def _read(run: Run, head: Head, tree: Tree) -> Damaged:
     loose: list[Loose] = []
     todo = [prefix + digit for prefix in lost if prefix in folders for digit in "0123456789abcdef"]
     while todo:
-        texts = await _nodes(run, reader, head, folders, todo)
+        texts = await _nodes(run, head, folders, todo)
         for prefix, text in texts.items():
             loose += _signed(run.replica, prefix, text)
         todo = [prefix + digit for prefix in todo if prefix in folders for digit in "0123456789abcdef"]
@@ -227,12 +226,12 @@ async def _read(run: Run, head: Head, tree: Tree) -> Damaged:
 
 
 async def _nodes(
-    run: Run, reader: Reader, head: Head, folders: dict[str, CID], prefixes: Sequence[str]
+    run: Run, head: Head, folders: dict[str, CID], prefixes: Sequence[str]
 ) -> Mapping[str, bytes]:
     """The opened nodes that can be read of these; the folders of their children are put into `folders`."""
     codec, ek = run.replica.codec, head.commit.commit.ek
     reads = {
-        prefix: _read_node(reader, folders[prefix[:-1]], prefix, codec.extension)
+        prefix: _read_node(Reader(), folders[prefix[:-1]], prefix, codec.extension)
         for prefix in prefixes
         if prefix[:-1] in folders
     }
