@@ -33,10 +33,6 @@ class Codec(Protocol):
         """The body again."""
         ...
 
-    def length(self, name: str, ek: str, stored: bytes) -> int:
-        """How many bytes the body comes to, quicker than opening it."""
-        ...
-
     def seal_node(self, prefix: str, raw: bytes) -> bytes:
         """The stored form of a state node under the key that seals now."""
         ...

@@ -209,23 +209,6 @@ class Sealer:
                 raise OpenError
         return payload
 
-    def length(self, ctx: bytes | str, data: bytes) -> int:
-        """How many bytes a sealed memory comes to when it opens; what need not open is not looked at, so it proves less.
-
-        Raises OpenError as `open` does.
-        """
-        key = self._keys.get(MEMORY) or self._derive(MEMORY)
-        if not _MIN_BUCKET + OVERHEAD <= len(data) <= MAX_OBJECT:
-            raise OpenError
-        try:
-            text = _decrypt(data[_HEADER:], key.aad(_context(ctx)), data[4:_HEADER], key.enc)
-        except exceptions.CryptoError:
-            raise OpenError from None
-        length = int.from_bytes(text[:_LENGTH], "big")
-        if length < _DEFLATED:
-            return length
-        return len(inflate(text[_LENGTH : _LENGTH + length - _DEFLATED]))
-
     def _derive(self, kind: int) -> ObjectKey:
         if kind not in TYPES:
             raise UsageError(f"there is no sealed object of type {kind}")

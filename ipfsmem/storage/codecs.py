@@ -47,10 +47,6 @@ class PlainCodec:
             raise OpenError
         return stored
 
-    def length(self, name: str, ek: str, stored: bytes) -> int:
-        """Of the body itself."""
-        return len(stored)
-
     def seal_node(self, prefix: str, raw: bytes) -> bytes:
         """The JSON itself."""
         return raw
@@ -140,13 +136,6 @@ class SealedCodec:
             return self.open_row(stored)
         kind, context = body_kind(name)
         return self._tried(ek, lambda sealer: sealer.open(kind, context, stored))
-
-    def length(self, name: str, ek: str, stored: bytes) -> int:
-        """Of a memory what it is when opened; nothing else is ever longer than its object."""
-        kind, context = body_kind(name)
-        if not ek or kind != MEMORY:
-            return len(stored)
-        return self._tried(ek, lambda sealer: sealer.length(context, stored))
 
     def seal_node(self, prefix: str, raw: bytes) -> bytes:
         """A sealed state node."""

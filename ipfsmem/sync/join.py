@@ -7,7 +7,7 @@ know as another write is dropped whole. A body that cannot be had is "not fetche
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 
 from ipfsmem.causal.clock import ZERO, observed
@@ -33,21 +33,20 @@ from ipfsmem.causal.value import (
     verify_value,
 )
 from ipfsmem.content.cid import raw_cid
-from ipfsmem.content.limits import BLOCK_MAX, OWN
-from ipfsmem.errors import LimitError, OpenError, SignatureError
-from ipfsmem.replica.many import all_hold, blocks_here, mapped, no_collection, read_blocks
+from ipfsmem.errors import SignatureError
+from ipfsmem.replica.many import all_hold, blocks_here, no_collection
 from ipfsmem.replica.others import keep_own, note_others
 from ipfsmem.replica.replica import STRAY, Replica
 from ipfsmem.replica.store import Frame, located
-from ipfsmem.sync.fetch import Fetcher
+from ipfsmem.sync.fetch import BATCH, Fetcher
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.in_words import device_called
 from ipfsmem.sync.report import MOST_NAMED, Progress, SyncReport
 
 #: Signatures checked between two reports of progress.
 _TELL = 8_192
-#: Objects that are opened together to see what they come to.
-_OPENED = 1_024
+#: Bytes that the objects of one portion are said to come to, at most.
+_PORTION_BYTES = 64 * 1024 * 1024
 #: Row in `meta`: "1" when some text could not be had when its value was joined, and may still be missing.
 LACKING = "lacking"
 
@@ -107,63 +106,42 @@ def _checked(
 async def fetch_objects(
     changes: list[Change], replica: Replica, fetcher: Fetcher, progress: Progress
 ) -> None:
-    """Get the objects that joining needs and that are not here: of new values, and of other locations.
+    """Get the objects that joining needs and that are not here, a portion at a time: of new values, and of other locations.
 
-    Raises LimitError when they come to more than a bundle may have (format section 8), stored or opened.
+    All of them together have no bound: a device that was there took them one head at a time, and a new one meets them at
+    once (format section 8).
     """
-    wanted: dict[bytes, tuple[str, Loc]] = {}
+    wanted: dict[bytes, int] = {}
     for change in changes:
         for dot, value in change.theirs.items():
             mine = change.mine.get(dot)
             for loc in located({dot: value}):
                 if mine is None or loc not in (mine.loc, mine.base):
-                    wanted[bytes.fromhex(loc.sha)] = (change.name, loc)
-    _check_budget(len(wanted), sum(loc.size for _, loc in wanted.values()))
+                    wanted[bytes.fromhex(loc.sha)] = loc.size
     here = blocks_here(replica.db, wanted)
-    missing = [digest for digest in wanted if digest not in here]
-    step = 2_000
-    arrived = 0
-    for start in range(0, len(missing), step):
-        found = await fetcher.get([raw_cid(digest) for digest in missing[start : start + step]])
-        # What a location says of a size proves nothing.
-        arrived += sum(map(len, found.values()))
-        _check_budget(len(wanted), arrived)
+    missing = {digest: size for digest, size in wanted.items() if digest not in here}
+    done = 0
+    for portion in _portions(missing):
+        await fetcher.get([raw_cid(digest) for digest in portion])
         # Blocks are named by their hash: keeping them early harms nothing, and bounds what is held in memory.
         with replica.transaction():
             fetcher.keep()
-        progress("fetching", min(start + step, len(missing)), len(missing))
-    _check_opened(wanted, replica)
+        done += len(portion)
+        progress("fetching", done, len(missing))
 
 
-def _check_budget(count: int, size: int) -> None:
-    if count > OWN.blocks or size > OWN.total_bytes:
-        raise LimitError(
-            f"the head brings {count} objects of {size} bytes, at most {OWN.blocks} and {OWN.total_bytes} are taken"
-        )
-
-
-def _check_opened(wanted: Mapping[bytes, tuple[str, Loc]], replica: Replica) -> None:
-    """Count what new objects come to when they are opened: a small one may hold a large text.
-
-    Few enough of them cannot pass the budget whatever they hold.
-    """
-    if len(wanted) * BLOCK_MAX <= OWN.total_bytes:
-        return
-    codec = replica.codec
-
-    def length(item: tuple[bytes, bytes]) -> int:
-        digest, stored = item
-        name, loc = wanted[digest]
-        try:
-            return max(len(stored), codec.length(name, loc.ek, stored))
-        except OpenError:
-            return len(stored)
-
-    digests = list(wanted)
-    total = 0
-    for start in range(0, len(digests), _OPENED):
-        total += sum(mapped(length, list(read_blocks(replica.db, digests[start : start + _OPENED]).items())))
-        _check_budget(len(wanted), total)
+def _portions(sizes: Mapping[bytes, int]) -> Iterator[list[bytes]]:
+    """What to ask for together. Nobody signs the size in a location: it only makes portions smaller."""
+    portion: list[bytes] = []
+    size = 0
+    for digest, said in sizes.items():
+        if portion and (len(portion) == BATCH or size + said > _PORTION_BYTES):
+            yield portion
+            portion, size = [], 0
+        portion.append(digest)
+        size += said
+    if portion:
+        yield portion
 
 
 def join(changes: list[Change], head: Head, replica: Replica, report: SyncReport) -> bool:

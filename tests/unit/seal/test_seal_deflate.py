@@ -11,7 +11,6 @@ from ipfsmem.errors import OpenError
 from ipfsmem.seal import objects
 from ipfsmem.seal.deflate import MAX_INFLATED, deflate, inflate
 from ipfsmem.seal.objects import OVERHEAD, Sealer, epoch_key, pad, shorter
-from tests.unit.seal.deflate_streams import long
 from tests.unit.seal.make_deflate_vectors import make
 
 FILE = Path(__file__).parents[3] / "fixtures/vectors/deflate.json"
@@ -88,19 +87,9 @@ def test_a_sealed_memory_is_smaller_and_opens():
     sealed = SEALER.seal_deflated("tone", stream)
     assert len(sealed) == 512 + OVERHEAD < pad(4 + len(text)) + OVERHEAD
     assert SEALER.open(objects.MEMORY, "tone", sealed) == text
-    assert SEALER.length("tone", sealed) == len(text)
     for kind in objects.TYPES - {objects.MEMORY}:
         with pytest.raises(OpenError):
             SEALER.open(kind, "tone", sealed)
-
-
-def test_the_length_of_what_does_not_open():
-    plain = SEALER.seal(objects.MEMORY, "tone", PROSE)
-    assert SEALER.length("tone", plain) == len(PROSE)
-    broken = plain[:-1] + bytes((plain[-1] ^ 1,))
-    for data in (b"", plain[:100], broken, SEALER.seal_deflated("tone", long(MAX_INFLATED + 1))):
-        with pytest.raises(OpenError):
-            SEALER.length("tone", data)
 
 
 @pytest.mark.parametrize("level", range(10))

@@ -1,58 +1,91 @@
-"""What a head may bring: the greater of what its objects are and what they open to counts (format section 8)."""
+"""What a head may bring has no total: a new device meets at once what others took one head at a time.
+
+Attack A3, on real devices. What one read may cost is bounded, a portion at a time (format section 8).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
 import pytest
 
-from ipfsmem.content.limits import Limits
-from ipfsmem.sync import join
-from tests.device_lab import Lab, body, lab_in, says
-
-TEXT = "a word and then another one, " * 1_999 + "the last"  # 58 kB, half a kilobyte compressed
+from ipfsmem.causal.value import Loc, dot
+from ipfsmem.content.limits import OWN, Limits
+from ipfsmem.content.reader import Reader
+from ipfsmem.seal.objects import MAX_OBJECT
+from ipfsmem.sync import fetch, join, remote
+from tests.device_lab import Forger, Lab, all_texts, body, kinds, lab_in
 
 
 @pytest.fixture
-def lab(tmp_path):
+def lab(tmp_path: Path) -> Iterator[Lab]:
     with lab_in(tmp_path) as made:
         yield made
 
 
-def test_small_objects_that_open_to_large_texts_are_counted(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Thirty objects of less than 30 kB together hold 1.7 MB."""
-    a, b, _ = lab.three()
-    for n in range(30):
-        a.write(f"k{n}", f"{n} {TEXT}")
+def test_sizes_that_nobody_signed_bound_nothing(lab: Lab) -> None:
+    """Attack A3: a writer claims a mebibyte for each of many texts that are nowhere. Devices that were there take that in
+    portions; a new one meets it at once, and takes it too."""
+    a, b, m = lab.three()
+    b.write("precious", "honest")
+    lab.settle(a, b, m)
+    forger = Forger(m)
+    assert m.replica.ring is not None
+    key = m.replica.ring.view.sealing.id
+    with m.replica.reading():
+        n = m.replica.store.frame.ctx.get(m.replica.device.id, 0)
+    for start in range(0, 540, 180):
+        changes = {}
+        for at in range(start, start + 180):
+            n += 1
+            name, text_dot = f"m/junk{at}", dot(m.replica.device.id, n)
+            where = Loc(key, sha256(b"%d" % at).hexdigest(), MAX_OBJECT)
+            changes[name] = {text_dot: forger.value(name, text_dot, "j", loc=where)[0]}
+        forger.put(changes, ctx={m.replica.device.id: n})
+        forger.publish()
+        lab.sync(a)
+        lab.sync(b)
+    assert OWN.total_bytes < 540 * MAX_OBJECT
+    for at in range(9):
+        b.write("precious", f"honest {at}")
+        lab.sync(b)
+        lab.sync(a)
+    d = lab.restore("d")
+    assert all_texts(d) == all_texts(a) == {"honest 8"}
+    assert d.restored is not None and not kinds(d.restored) & {"head-refused", "damaged"}
+
+
+def test_a_memory_that_outgrew_every_number_is_restored(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attack A3: nor have the nodes of a state a total. Numbers of portions stand for those of a huge memory here."""
+    a = lab.create("a")
+    for n in range(90):
+        a.write(f"memory{n}", f"text {n}")
     lab.sync(a)
-    monkeypatch.setattr(join, "OWN", Limits(total_bytes=1_000_000))
-    report = lab.sync(b)
-    assert "at most 250000 and 1000000 are taken" in says(report, "head-refused")
-    assert b.read("k0") is None
-    monkeypatch.setattr(join, "OWN", Limits(total_bytes=2_000_000))
-    assert not says(lab.sync(b), "head-refused")
-    assert body(b, "k29") == f"29 {TEXT}"
+    monkeypatch.setattr(fetch, "WHOLE_MAX", 20_000)
+    monkeypatch.setattr(join, "BATCH", 7)
+    monkeypatch.setattr(remote, "AT_ONCE", 4)
+    monkeypatch.setattr(remote, "Reader", lambda: Reader(Limits(blocks=12, total_bytes=60_000)))
+    assert all_texts(lab.restore("b")) == {f"text {n}" for n in range(90)}
 
 
-def test_the_count_and_the_stored_bytes_are_counted(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_are_asked_for_in_portions(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large texts in small portions; what a location claims makes them smaller and leaves none out."""
     a, b, _ = lab.three()
-    for n in range(10):
+    for n in range(6):
         a.write(f"k{n}", f"text {n}")
     lab.sync(a)
-    for limits in (Limits(blocks=9), Limits(total_bytes=5_000)):
-        monkeypatch.setattr(join, "OWN", limits)
-        assert "the head brings 10 objects" in says(lab.sync(b), "head-refused")
-    monkeypatch.setattr(join, "OWN", Limits(blocks=10))
-    assert not says(lab.sync(b), "head-refused")
-    assert body(b, "k9") == "text 9"
+    monkeypatch.setattr(join, "_PORTION_BYTES", 1_200)
+    asked: list[int] = []
+    whole = fetch.Fetcher.get
 
+    async def get(self, cids):  # type: ignore[no-untyped-def]
+        wanted = list(cids)
+        asked.append(len(wanted))
+        return await whole(self, wanted)
 
-def test_ordinary_pulls_open_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handful of objects cannot pass the budget whatever they hold, so a pull costs what it did."""
-    a, b, _ = lab.three()
-    for n in range(20):
-        a.write(f"k{n}", f"{n} {TEXT}")
-    lab.sync(a)
-    monkeypatch.setattr(join, "read_blocks", lambda *_: pytest.fail("objects were opened"))
+    monkeypatch.setattr(fetch.Fetcher, "get", get)
     lab.sync(b)
-    assert body(b, "k19") == f"19 {TEXT}"
+    assert asked[-3:] == [2, 2, 2]
+    assert [body(b, f"k{n}") for n in range(6)] == [f"text {n}" for n in range(6)]
