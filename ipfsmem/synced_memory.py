@@ -20,12 +20,15 @@ from ipfsmem.causal.clock import next_hlc
 from ipfsmem.config import Keep
 from ipfsmem.errors import (
     ConfigError,
+    FormatError,
     IpfsmemError,
     MembershipError,
     NotFoundError,
+    OpenError,
     ProviderError,
     ProviderUnavailable,
     PublicError,
+    SignatureError,
     UsageError,
 )
 from ipfsmem.local_memory import LocalMemory
@@ -65,6 +68,8 @@ from ipfsmem.sync.salvage import Found, Salvaged
 from ipfsmem.sync.unready import Unready
 from ipfsmem.vaults import further_vaults, keep_name
 
+#: What a pull can end with for what somebody published.
+_PUBLISHED = (FormatError, NotFoundError, OpenError, SignatureError)
 list_ = list  # `Memory.list` hides the builtin inside the class
 #: One provider or several: specs such as a folder's path or `pinata`, or open ones.
 Where = str | Provider | Sequence[str | Provider] | None
@@ -175,15 +180,21 @@ class SyncedMemory(LocalMemory):
 
         Joins first and publishes in the same step. Needs `unlock`. What the device already holds it keeps. Of recovery
         words, or another wallet, whom they enrolled stays a member, and the report names them (`stands`); with `stands`
-        off they are out too. The report says what was done (`revoked`). Raises UsageError for this device itself, MembershipError for a root and for
+        off they are out too. What somebody published and nobody can use does not stand in its way (`not-pulled`). The report says what was done (`revoked`). Raises UsageError for this device itself, MembershipError for a root and for
         whom this root may not revoke, ProviderError: then nothing was done, or the hint says what waits.
         """
         root = self._unlocked()
         self._refuse_itself(member)
-        await self.sync(progress=progress)
+        failed: IpfsmemError | None = None
+        try:
+            await self.sync(progress=progress)
+        except _PUBLISHED as error:
+            failed = error  # it may be the doing of the very member that is to go
         self._refuse_itself(member)
         with self.replica.transaction():
             ring = self.replica.ring
+            if ring is None and failed is not None:
+                raise failed
             assert ring is not None
             frame = self.replica.store.frame
             ek = None if ring.plain else self.replica.world.random(32)
@@ -194,6 +205,12 @@ class SyncedMemory(LocalMemory):
             self.replica.set_ring(grown)
         enrolled = ring_ops.let_in_by(ring, member)
         report = await self._brought_out("the revoke", progress)
+        if failed is not None:
+            report.say(
+                "not-pulled",
+                f"what others published last could not be taken in before the revoke ({failed}), so it was made with what was "
+                "known here. What the revoked device wrote beyond that waits for your word: ipfsmem conflicts",
+            )
         report.say("revoked", words_of_revoke(labels, family, plain=ring.plain))
         stay = {one: label for one, label in enrolled.items() if one in grown.view.members}
         if stay:
@@ -216,7 +233,7 @@ class SyncedMemory(LocalMemory):
         """Publish what was just said in the ring. A failure says that it is said here and waits."""
         try:
             return await self.sync(progress=progress)
-        except ProviderError as error:
+        except (ProviderError, *_PUBLISHED) as error:
             error.hint = f"{what[:1].upper()}{what[1:]} is made on this device and not published yet. Publish it with: ipfsmem sync"
             raise
 

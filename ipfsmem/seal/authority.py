@@ -125,8 +125,10 @@ class Authority(msgspec.Struct, frozen=True):
         return member in self.left or member not in self.keys_of or self.is_out(member)
 
     def anchors(self) -> tuple[bytes, ...]:
-        """The anchor keys of all members, sorted: where a new device looks for newer rings (format section 7)."""
-        return tuple(sorted({person.anchor for person in self.members.values() if person.anchor}))
+        """The anchor keys of roots and of whom they let in, sorted: where a new device looks for newer rings (format
+        section 7). Nobody whom an admin lets in needs one."""
+        people = self.members.values()
+        return tuple(sorted({person.anchor for person in people if person.anchor and person.rank == RANK_ROOT}))
 
 
 def names_of(statements: Iterable[Statement]) -> frozenset[str]:

@@ -17,7 +17,7 @@ import msgspec
 from ipfsmem import canonical
 from ipfsmem.canonical import read_json
 from ipfsmem.errors import FormatError, LimitError, MembershipError, SignatureError, UsageError
-from ipfsmem.seal.authority import RANK_SUCCESSOR, Authority, Person
+from ipfsmem.seal.authority import RANK_ROOT, RANK_SUCCESSOR, Authority, Person
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.objects import MAX_EPOCH, EpochKey, epoch_key
 from ipfsmem.seal.primitives import Signer25519, box_key_ok, box_seal, public_key_ok
@@ -42,7 +42,8 @@ from ipfsmem.seal.statements import (
 #: (slot text, box public key) -> slot of 104 bytes; a sealed box draws its own ephemeral key.
 BoxSeal: TypeAlias = Callable[[bytes, bytes], bytes]
 MAX_REQUEST: Final = 4096
-#: Families in force, roots among them. Asked of whoever enrols, never of a join.
+#: Families in force, roots among them. Asked of whoever enrols, never of a join; of a root only those count that roots let
+#: in, or an admin could keep the wallet's own devices out.
 MAX_FAMILIES: Final = 64
 
 
@@ -142,7 +143,7 @@ def enrol(
     For a new device, a second wallet (role admin, with its anchor, signed by a root), another person's agent: `person`
     says whose it is (`new_person` for somebody new), None that it is the enroller's own, or stays whose it is.
     Raises MembershipError when the signer may not, the id is revoked, or its box key belongs to somebody else;
-    LimitError when 64 families are members.
+    LimitError when 64 families are members (for a root: 64 that roots let in).
     """
     view = ring.view
     _may_enrol(view, signer, device, role)
@@ -504,7 +505,8 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Device, role: Role)
     for person in view.members.values():
         if person.box == device.box and person.family != device.id:
             raise MembershipError(f"the box key of {device.id} is that of {person.id}: it needs its own")
-    enrolled = {person.family for person in view.members.values()} | view.facts.root_ids
+    counted = (person for person in view.members.values() if not root or person.rank == RANK_ROOT)
+    enrolled = {person.family for person in counted} | view.facts.root_ids
     if len(enrolled | {device.id}) > max(MAX_FAMILIES, len(enrolled)):
         raise LimitError(
             f"{len(enrolled)} devices, wallets and words belong to this memory; {MAX_FAMILIES} may",

@@ -23,7 +23,10 @@ from ipfsmem.errors import (
     ProviderError,
     SealError,
 )
+from ipfsmem.seal.authority import RANK_ROOT
 from ipfsmem.seal.ring import WARN_FROM, Ring, parse_keyring
+from ipfsmem.seal.ring_keep import MAX_HEIRS
+from ipfsmem.seal.ring_ops import MAX_FAMILIES
 from ipfsmem.seal.statements import Revoke
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
 from ipfsmem.sync.heads import Head, Opened, open_root
@@ -35,8 +38,9 @@ from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.remote import RootFiles, read_root
 from ipfsmem.sync.run import Run
 
-#: Names followed in one sync; more means somebody makes them up.
-MAX_NAMES = 512
+#: Names of devices that admins let in which are asked in one sync: 64 families with 8 successors each. What roots let in is
+#: asked first and always; who fills a ring with devices hides nobody else's texts.
+MAX_NAMES = MAX_FAMILIES * (1 + MAX_HEIRS)
 
 
 async def discover(run: Run) -> None:
@@ -51,7 +55,7 @@ async def discover(run: Run) -> None:
         if isinstance(provider, Paper):
             # Whoever wrote it down wants this root, whatever older ones are found.
             await _open_named(run, {provider.name: provider.root}, anchor=False)
-            await _follow_all(run, [name for name in _member_names(run) if name not in asked], asked)
+            await _follow_all(run, _to_ask(run, asked), asked)
     run.held = held_heads(run.replica)
     again = [root for root in (*run.held, *not_whole(run.replica)) if _is_news(run, root, False)]
     failed = await _open_roots(run, again, anchor=False)  # what cannot be read now stays held
@@ -72,7 +76,7 @@ async def _follow_all(run: Run, todo: list[str], asked: set[str]) -> None:
     listed = False
     while todo:
         asked.update(todo)
-        leads = await _resolve(run, todo, asked)
+        leads = await _resolve(run, todo)
         anchors = anchor_names(run)
         await _open_named(run, {name: root for name, root in leads.items() if name in anchors}, anchor=True)
         await _open_named(run, {n: root for n, root in leads.items() if n not in anchors}, anchor=False)
@@ -81,15 +85,13 @@ async def _follow_all(run: Run, todo: list[str], asked: set[str]) -> None:
             listed = True
             if run.root is not None and run.root.head_public != run.anchor:
                 await learn_anchor(run, run.root.head_public)
-                own = await _resolve(run, [ipns_name(run.root.head_public)], asked)
+                own = await _resolve(run, [ipns_name(run.root.head_public)])
                 await _open_named(run, own, anchor=True)
             await _open_pins(run)
         elif not listed:
             listed = True
             await look_at_lists(run)
-        todo = [name for name in dict.fromkeys(_member_names(run)) if name not in asked]
-        if len(asked) > MAX_NAMES:
-            raise FormatError(f"more than {MAX_NAMES} names lead from one to the next")
+        todo = _to_ask(run, asked)
 
 
 async def _open_pins(run: Run) -> None:
@@ -199,18 +201,35 @@ def _tell_of_pins(run: Run, provider: Provider, failed: dict[CID, IpfsmemError])
             )
 
 
-def _member_names(run: Run) -> list[str]:
+def _to_ask(run: Run, asked: Set[str]) -> list[str]:
+    """The names that the ring leads to and that were not asked yet: anchors, whom roots let in, then whom admins did, of
+    these no more than `MAX_NAMES`. A reader's is not asked: nothing that it publishes counts."""
     ring = run.replica.ring
     if ring is None:
         return []
-    keys = [person.sign for person in ring.view.members.values()]
-    return [ipns_name(key) for key in (*ring.view.anchors(), *keys)]
+    view = ring.view
+    may = [p for p in view.members.values() if p.id == run.replica.device.id or view.may_write(p.id)]
+    by_admins = [p for p in may if view.members[p.family].rank != RANK_ROOT]
+    others = {ipns_name(person.sign): person for person in by_admins}
+    known = [ipns_name(key) for key in (*view.anchors(), *(p.sign for p in may if p not in by_admins))]
+    room = max(0, MAX_NAMES - len(asked & others.keys()))
+    waiting = [name for name in others if name not in asked]
+    if left := waiting[room:]:
+        by = sorted({device_called(ring, view.members[others[name].family].by) for name in left})
+        run.report.say(
+            "names-left",
+            f"{len(left)} devices that {' and '.join(by)} let in were not asked what they published, for they are too many. "
+            "If you do not know them, revoke who let them in, with all of them: ipfsmem keys revoke ID --nothing-stands",
+        )
+    return [*(name for name in dict.fromkeys(known) if name not in asked), *waiting[:room]]
 
 
-async def _resolve(run: Run, names: list[str], asked: set[str]) -> dict[str, CID]:
-    """The root that each name leads to, by as many other names as may stand between; those that lead nowhere are left out."""
+async def _resolve(run: Run, names: list[str]) -> dict[str, CID]:
+    """The root that each name leads to, of an anchor by as many other names as may stand between; those that lead nowhere
+    are left out. A device's own name leads to its root: what it would lead to else is of its holder's making."""
     found: dict[str, CID] = {}
-    at = {name: name for name in names}
+    wrong: dict[str, FormatError] = {}
+    at, anchors = {name: name for name in names}, anchor_names(run)
     for _ in range(MAX_HOPS):
         following: dict[str, str] = {}
         for name, record in zip(at, await run.names.read_all(list(at.values())), strict=True):
@@ -218,39 +237,57 @@ async def _resolve(run: Run, names: list[str], asked: set[str]) -> dict[str, CID
                 continue
             try:
                 leads = target(record)
+                if isinstance(leads, CID):
+                    found[name] = leads
+                elif name in anchors:
+                    following[name] = leads
+                else:
+                    raise FormatError("the name of a device leads to another name")
             except FormatError as error:
-                run.report.say(
-                    "bad-record",
-                    "a device names something as its newest version that is none; that was not used",
-                    f"{at[name]}: {error}",
-                )
-                continue
-            if isinstance(leads, CID):
-                found[name] = leads
-            else:
-                asked.add(leads)
-                following[name] = leads
+                wrong[at[name]] = error
         at = following
+    if wrong:
+        who = "a device names" if len(wrong) == 1 else f"{len(wrong)} devices name"
+        name, first = next(iter(wrong.items()))
+        run.report.say(
+            "bad-record",
+            f"{who} something as its newest version that is none; that was not used",
+            f"{name}: {first}",
+        )
     return found
 
 
 async def _open_named(run: Run, leads: dict[str, CID], *, anchor: bool) -> None:
     """Verify the roots that names lead to; `anchor` when only a root can sign those names.
 
-    What an outage hides stops the sync where it may be a ring or this device's own past; another device's head is put off.
+    What an outage hides stops the sync where it may be a root's ring or this device's own past; another member's is put off,
+    for that member alone may have made it unreadable, and who is to revoke it syncs first.
     """
-    own = ipns_name(run.replica.device.sign_public)
+    own = _own_past(run)
+    must = {root for name, root in leads.items() if name in own}
     sources = {root: name for name, root in reversed(leads.items())}
     fresh = [root for root in dict.fromkeys(leads.values()) if _is_news(run, root, anchor)]
     for root, error in (await _open_roots(run, fresh, anchor=anchor)).items():
         if isinstance(error, ProviderError):
-            if anchor or sources[root] == own:
+            if root in must:
                 raise error
             run.put_off(root, error)
             continue
         if isinstance(error, NotFoundError | BlockError):
             run.unread.add(root)
         _refuse(run, root, sources[root], error)
+
+
+def _own_past(run: Run) -> set[str]:
+    """The names that nobody but this device and the roots can move."""
+    ring = run.replica.ring
+    keys = {run.anchor, run.replica.device.sign_public}
+    if run.root is not None:
+        keys.add(run.root.head_public)
+    if ring is not None:
+        people = (ring.view.members.get(one) for one in ring.view.facts.root_ids)
+        keys |= {person.anchor for person in people if person is not None and person.anchor}
+    return {ipns_name(key) for key in keys}
 
 
 def _is_news(run: Run, root: CID, anchor: bool) -> bool:

@@ -24,6 +24,7 @@ from ipfsmem.errors import (
     DamagedError,
     FormatError,
     IpfsmemError,
+    LimitError,
     MembershipError,
     MissingError,
     NotFoundError,
@@ -35,6 +36,7 @@ from ipfsmem.replica.others import settle_persons
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.ring import Ring
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
 from ipfsmem.sync.discovery import discover, discover_older, find_copies, weigh
 from ipfsmem.sync.forwarding import waiting, words_of_move
@@ -280,11 +282,15 @@ async def _pull(run: Run) -> None:
     with run.replica.transaction():
         for head in sorted(run.heads.values(), key=lambda h: h.commit.commit.c):
             weigh(run, head, named)
+    mine = ipns_name(run.replica.device.sign_public)
     stranger = stranger_to_itself(run.replica, list(run.heads.values()))
     if stranger is not None or run.replica.moved() or next_number(run.replica) > MAX_INT:
         await become_another(run, stranger)
     else:
         await check_own_name(run)
+        if run.names.used_up(mine) and not (run.unsure or run.report.new_identity):
+            # Whoever has a copy of its keys left no number for what comes next under that name.
+            await become_another(run, None)
     take_over_orphans(run)
     await ask_again(run)
     shown = [head for root, head in run.heads.items() if head is not stranger and root not in run.listed]
@@ -371,14 +377,7 @@ def _administer(run: Run, root: RootKeys) -> None:
             if any(person.box == replica.device.box_public for person in ring.view.members.values()):
                 # Another copy of this device goes on with the old one; what it opened stays in the ring.
                 replica.set_device(replica.device.with_box(replica.world.random))
-            device = replica.device
-            public = ring_ops.device_of(device.signer, device.box_public, replica.config.label, ring.vault)
-            ring = ring_ops.enrol(ring, root.admin, public, "writer", since=since)
-            replica.set_enrolled(device)
-            run.report.say(
-                "enrolled",
-                f"this device belongs to the memory now, as {replica.config.label or replica.device.id}",
-            )
+            ring = _enrol_itself(run, root, ring)
         replica.set_ring(ring)
         anchor_root = build_ring_root(replica)
         name = ipns_name(root.head_public)
@@ -389,6 +388,28 @@ def _administer(run: Run, root: RootKeys) -> None:
         run.names.keep()
         settle_persons(replica)
     run.anchored = replica.ring
+
+
+def _enrol_itself(run: Run, root: RootKeys, ring: Ring) -> Ring:
+    """The ring with this device in it. Where there is no room it is the same ring: being able to read is enough, and a root
+    makes room by a revoke."""
+    replica = run.replica
+    device = replica.device
+    public = ring_ops.device_of(device.signer, device.box_public, replica.config.label, ring.vault)
+    try:
+        ring = ring_ops.enrol(ring, root.admin, public, "writer", since=replica.store.frame.hlc)
+    except LimitError as error:
+        run.report.say(
+            "not-enrolled",
+            f"this device can read the memory and cannot publish, for there is no room for it: {error}. Make room with the "
+            "wallet, or the words of init: ipfsmem keys list, ipfsmem keys revoke ID",
+        )
+        return ring
+    replica.set_enrolled(device)
+    run.report.say(
+        "enrolled", f"this device belongs to the memory now, as {replica.config.label or replica.device.id}"
+    )
+    return ring
 
 
 def _newest(heads: Iterable[Head]) -> list[str]:

@@ -32,6 +32,8 @@ MAX_RECORD: Final = 10 * 1024
 DEFAULT_TTL: Final = 5 * 60 * 10**9
 #: Highest sequence number that can be written or read.
 MAX_SEQUENCE: Final = 2**63 - 1
+#: The last nanosecond of the year 9999, the latest end of a record's life that can be written.
+MAX_VALIDITY: Final = 253_402_300_800 * 10**9 - 1
 
 _SIGN_V2: Final = b"ipns-signature:"
 _PUBLIC_KEY: Final = b"\x08\x01\x12\x20"  # libp2p PublicKey protobuf: Ed25519, 32 bytes follow

@@ -18,7 +18,15 @@ import msgspec
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError, ProviderError, SignatureError
 from ipfsmem.replica.replica import Replica
-from ipfsmem.sync.ipns import Record, make_record, order, split_value, verify_record
+from ipfsmem.sync.ipns import (
+    MAX_SEQUENCE,
+    MAX_VALIDITY,
+    Record,
+    make_record,
+    order,
+    split_value,
+    verify_record,
+)
 from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.report import SyncReport
 
@@ -207,15 +215,24 @@ class Names:
         """Make a record that follows the greatest one known; returns the name. `put` brings it out.
 
         `instead`: it lasts longer under the same sequence number, so it replaces the record that was read and no later one.
+        So it is, too, where no number is left.
         """
         name = ipns_name(public)
         known = self.known(name)
+        instead = instead or self.used_up(name)
         sequence = known.sequence + (not instead) if known else 1
         until = (self._replica.world.now() + life_ms) * 1_000_000
         if instead and known:
             until = max(until, known.validity + 1)
+            if until > MAX_VALIDITY:
+                return name  # nothing can be said after that record
         self._records[name] = make_record(seed, value, sequence, until)
         return name
+
+    def used_up(self, name: str) -> bool:
+        """Whether the greatest record known of a name has the last number that a record can have."""
+        known = self.known(name)
+        return known is not None and known.sequence == MAX_SEQUENCE
 
     def differs(self, name: str) -> bool:
         """Whether some channel holds another record of a name than the greatest one known, or none."""

@@ -88,10 +88,8 @@ class Run:
         self.unsure = ""
 
     def put_off(self, root: CID, error: ProviderError) -> None:
-        """A head that is known of cannot be read now. One provider of several holds nothing up: it is read by a later sync.
-        Raises the error where that provider is all there is, and on a device that has nothing yet."""
-        if self.fresh or sum(provider.capabilities.blocks for provider in self.providers) < 2:
-            raise error
+        """A head that is known of cannot be read now. It holds nothing up, whoever's doing that is: a later sync reads it."""
+        self.opened.discard(root)  # what could be opened of it is not all of it
         self.unread_now.note(root, error)
         self.report.say(
             "channel-down",

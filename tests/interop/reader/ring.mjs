@@ -382,9 +382,9 @@ class Said {
     return out
   }
 
-  /** Anchor keys of all members, the first root's first. */
+  /** Anchor keys of roots and of whom they let in, the first root's first. */
   anchors() {
-    const all = [...this.members.values()].filter(one => one.anchor !== null)
+    const all = [...this.members.values()].filter(one => one.anchor !== null && this.roots.includes(one.by))
     return [...all.filter(one => one.sign === this.first), ...all.filter(one => one.sign !== this.first)].map(one => one.anchor)
   }
 }

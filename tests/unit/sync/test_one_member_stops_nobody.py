@@ -1,0 +1,287 @@
+"""One dishonest member, reader or thief of a backup ends nobody's sync, keeps nobody from coming back, and can be revoked.
+
+Each attacker has real keys of the memory and publishes what no honest program would. Nothing else is made up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from nacl import bindings
+
+from ipfsmem.content.cid import CID, ipns_name, raw_cid
+from ipfsmem.errors import LimitError, ProviderUnavailable, UnreadError
+from ipfsmem.memory import Memory
+from ipfsmem.recovery import NewWords
+from ipfsmem.seal import ring_ops
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.primitives import Signer25519
+from ipfsmem.seal.statements import Role, member_id
+from ipfsmem.seal.words import from_words
+from ipfsmem.sync import discovery
+from ipfsmem.sync.ipns import MAX_SEQUENCE, MAX_VALIDITY, make_record, parse_record
+from ipfsmem.sync.provider import partly
+from ipfsmem.testing.clock import SeededRandom
+from ipfsmem.testing.simulator import SimProvider
+from tests.device_lab import ROOT, Forger, Lab, all_texts, kinds, lab_in, says
+
+#: What a name of the attacker leads to, and nobody has.
+NOWHERE = raw_cid(sha256(b"nobody has this").digest())
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+def found_words(a: Memory) -> tuple[NewWords, RootKeys]:
+    """New recovery words, of which somebody else learns."""
+    a.unlock(ROOT)
+    made = asyncio.run(a.new_words())
+    a._root = None
+    return made, RootKeys.from_recovery(from_words(" ".join(made.words)))
+
+
+def let_in(memory: Memory, words: RootKeys, seeds: Iterable[bytes]) -> None:
+    """The words let in devices that were never there, and a member publishes that."""
+    ring = memory.replica.ring
+    assert ring is not None
+    since = f"{int(memory.replica.store.frame.hlc, 16) + 1:016x}"
+    person = ring.view.owners[member_id(words.admin_public)]
+    said = []
+    for seed in seeds:
+        box = bindings.crypto_scalarmult_base(sha256(seed).digest())
+        puppet = ring_ops.device_of(Signer25519(seed), box, "puppet", ring.vault)
+        said.append(ring_ops._member(words.admin, ring.vault, puppet, "writer", since, person))
+    with memory.replica.transaction():
+        memory.replica.set_ring(ring.add(said))
+    Forger(memory).publish()
+
+
+def point(lab: Lab, seed: bytes, value: str, *, sequence: int | None = None) -> None:
+    """Move the name of this key, as only its holder can."""
+    records = lab.cloud.names.setdefault(ipns_name(Signer25519(seed).public), [])
+    after = parse_record(records[-1]).sequence + 1 if records else 1
+    until = MAX_VALIDITY if sequence else (lab.clock.ms + 10**10) * 1_000_000
+    records.append(make_record(seed, value, sequence=sequence or after, validity=until))
+
+
+def demote(lab: Lab, a: Memory, member: Memory, role: Role) -> None:
+    """The wallet says what a device may."""
+    with a.replica.transaction():
+        ring, device = a.replica.ring, member.replica.device
+        assert ring is not None
+        stated = ring_ops.device_of(device.signer, device.box_public, "m", ring.vault)
+        since = f"{int(a.replica.store.frame.hlc, 16) + 1:016x}"
+        a.replica.set_ring(ring_ops.enrol(ring, ROOT.admin, stated, role, since=since))
+
+
+def test_names_that_lead_from_one_to_the_next_cost_nobody_the_sync(lab: Lab) -> None:
+    """Attack A1: 60 devices that words let in, whose names lead to 8 more each."""
+    a, b, m = lab.three()
+    made, words = found_words(a)
+    lab.settle(a, b, m)
+    random = SeededRandom("puppets")
+    puppets = [random(32) for _ in range(60)]
+    let_in(m, words, puppets)
+    target = parse_record(lab.cloud.names[ipns_name(m.replica.device.sign_public)][-1]).value
+    for seed in puppets:
+        chain = [seed, *(random(32) for _ in range(8))]
+        for one, after in zip(chain, [*chain[1:], None], strict=True):
+            point(lab, one, f"/ipns/{ipns_name(Signer25519(after).public)}" if after else target)
+    b.write("honest", "by B")
+    report = lab.sync(b)
+    assert report.published and says(report, "bad-record").count("\n") < 4
+    lab.sync(a)
+    assert "by B" in all_texts(a)
+    a.unlock(ROOT)
+    asyncio.run(a.revoke(made.id, stands=False))
+    ring = a.replica.ring
+    puppet_ids = {member_id(Signer25519(seed).public) for seed in puppets}
+    assert ring is not None and not puppet_ids & ring.view.members.keys()
+    a._root = None
+    lab.settle(a, b)
+    assert "by B" in all_texts(lab.restore("fresh"))
+
+
+def test_devices_that_a_root_let_in_are_asked_before_those_of_an_admin(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attack A1: however many an admin lets in, nobody else's texts stay away; who was not asked is said."""
+    monkeypatch.setattr(discovery, "MAX_NAMES", 2)
+    a, b, m = lab.three()
+    _, words = found_words(a)
+    lab.settle(a, b, m)
+    random = SeededRandom("puppets")
+    let_in(m, words, [random(32) for _ in range(5)])
+    b.write("honest", "by B")
+    lab.sync(b)
+    report = lab.sync(a)
+    assert "by B" in all_texts(a) and "3 devices" in says(report, "names-left")
+
+
+def test_a_pull_that_fails_for_what_a_member_published_keeps_nobody_from_revoking_it(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attack A1: a revoke needs what is known here, not a clean pull; and what is down is still an outage."""
+    a, b, m = lab.three()
+    a.unlock(ROOT)
+    follow = discovery._follow_all
+
+    async def refuses(run: object, todo: list[str], asked: set[str]) -> None:
+        ring = a.replica.ring
+        assert ring is not None
+        if m.device in ring.view.members:
+            raise LimitError("more than this device takes")
+        await follow(run, todo, asked)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(discovery, "_follow_all", refuses)
+    report = asyncio.run(a.revoke(m.device))
+    assert "revoked" in kinds(report) and report.published
+    assert "more than this device takes" in says(report, "not-pulled")
+    monkeypatch.undo()
+    lab.sync(b)
+    ring = b.replica.ring
+    assert ring is not None and m.device not in ring.view.members
+    lab.provider("a").faults.offline = True
+    with pytest.raises(ProviderUnavailable):
+        asyncio.run(a.revoke(b.device))
+
+
+def test_a_wallet_comes_back_to_a_memory_that_words_filled_with_devices(lab: Lab) -> None:
+    """Attack A2: 64 families; the wallet reads everything, its device belongs, and the words are revoked from there."""
+    a, b, m = lab.three()
+    made, words = found_words(a)
+    lab.settle(a, b, m)
+    random = SeededRandom("families")
+    let_in(m, words, [random(32) for _ in range(64)])
+    b.write("honest", "by B")
+    lab.sync(b)
+    fresh = lab.restore("fresh", hold=True)
+    assert "by B" in all_texts(fresh)
+    ring = fresh.replica.ring
+    assert ring is not None and fresh.device in ring.view.members
+    asyncio.run(fresh.revoke(made.id, stands=False))
+    lab.settle(b)
+    ring = b.replica.ring
+    assert ring is not None and len(ring.view.members) == 5
+
+
+def test_who_finds_no_room_in_a_memory_still_reads_it_and_can_make_room(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attack A2: also where roots themselves let in so many."""
+    a, b, _ = lab.three()
+    b.write("honest", "by B")
+    lab.settle(a, b)
+    monkeypatch.setattr("ipfsmem.seal.ring_ops.MAX_FAMILIES", 4)
+    fresh = lab.restore("fresh", hold=True)
+    assert "by B" in all_texts(fresh) and fresh.restored is not None
+    assert "keys revoke" in says(fresh.restored, "not-enrolled") and fresh.restored.exit_code
+    asyncio.run(fresh.revoke(b.device))
+    ring = fresh.replica.ring
+    assert ring is not None and fresh.device in ring.view.members and b.device not in ring.view.members
+
+
+class Waits(SimProvider):
+    """A gateway that looks in vain for what nobody has, until its caller gives up."""
+
+    async def get_blocks(self, cids: Iterable[CID]) -> dict[CID, bytes]:
+        wanted = list(cids)
+        found = await super().get_blocks([cid for cid in wanted if cid != NOWHERE])
+        if NOWHERE in wanted:
+            raise partly(ProviderUnavailable("no answer in time"), found)
+        return found
+
+
+class WaitingLab(Lab):
+    def provider(self, name: str) -> SimProvider:
+        return self.providers.setdefault(
+            name, Waits(self.cloud, clock=self.clock, random=SeededRandom(f"provider {name}"))
+        )
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> Iterator[Lab]:
+    made = WaitingLab(tmp_path)
+    yield made
+    made.close()
+
+
+def test_a_reader_that_names_what_nobody_has_costs_nobody_anything(waiting: Lab) -> None:
+    """Attack A7: its name is not even asked, for nothing that it publishes would count."""
+    lab = waiting
+    a, b, m = lab.three()
+    a.unlock(ROOT)
+    demote(lab, a, m, "reader")
+    a._root = None
+    lab.settle(a, b)
+    point(lab, m.replica.device.sign_seed, f"/ipfs/{NOWHERE}")
+    b.write("honest", "by B")
+    assert lab.sync(b).exit_code == 0 and lab.sync(a).exit_code == 0
+    assert "by B" in all_texts(a)
+    assert "by B" in all_texts(lab.restore("fresh"))
+    a.unlock(ROOT)
+    assert asyncio.run(a.revoke(m.device)).exit_code == 0
+
+
+def test_a_writer_that_names_what_nobody_has_ends_no_sync_and_is_revoked(waiting: Lab) -> None:
+    """Attack A7: what is unread is said, with its code; a restore without it takes a person's word until it is revoked."""
+    lab = waiting
+    a, b, m = lab.three()
+    point(lab, m.replica.device.sign_seed, f"/ipfs/{NOWHERE}")
+    b.write("honest", "by B")
+    report = lab.sync(b)
+    assert report.published and report.exit_code == UnreadError.exit_code
+    assert "no answer in time" in says(report, "channel-down")
+    lab.sync(a)
+    assert "by B" in all_texts(a)
+    with pytest.raises(UnreadError):
+        lab.restore("early")
+    assert "by B" in all_texts(lab.restore("late", damaged_ok=True))
+    a.unlock(ROOT)
+    assert "revoked" in kinds(asyncio.run(a.revoke(m.device)))
+    a._root = None
+    assert lab.sync(a).exit_code == 0
+    assert "by B" in all_texts(lab.restore("fresh"))
+
+
+def test_an_admin_whose_anchor_leads_nowhere_ends_no_sync_and_is_revoked(waiting: Lab) -> None:
+    """Attack A7: the anchors of roots alone may end a sync, for roots cannot be revoked."""
+    lab = waiting
+    a, b, _ = lab.three()
+    made, words = found_words(a)
+    lab.settle(a, b)
+    point(lab, words.head_seed, f"/ipfs/{NOWHERE}")
+    b.write("honest", "by B")
+    assert lab.sync(b).published
+    lab.sync(a)
+    assert "by B" in all_texts(a)
+    a.unlock(ROOT)
+    asyncio.run(a.revoke(made.id))
+    a._root = None
+    assert lab.sync(a).exit_code == 0
+
+
+def test_the_greatest_number_under_a_devices_name_ends_no_publishing(lab: Lab) -> None:
+    """Attack B1: the thief of a backup signs the name with the last number there is: the device goes on as another."""
+    a, b, c = lab.three()
+    b.write("before", "honest 1")
+    lab.settle(a, b, c)
+    old = b.replica.device
+    value = parse_record(lab.cloud.names[ipns_name(old.sign_public)][-1]).value
+    point(lab, old.sign_seed, value, sequence=MAX_SEQUENCE)
+    b.write("after", "honest 2")
+    report = lab.sync(b)
+    assert report.new_identity and report.published and b.device != old.id
+    lab.settle(a, b, c)
+    assert {"honest 1", "honest 2"} <= all_texts(a)
+    b.write("later", "honest 3")
+    assert not lab.sync(b).new_identity
+    lab.settle(a, b, c)
+    assert "honest 3" in all_texts(c)
