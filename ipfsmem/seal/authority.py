@@ -128,7 +128,9 @@ class Authority(msgspec.Struct, frozen=True):
         """The anchor keys of roots and of whom they let in, sorted: where a new device looks for newer rings (format
         section 7). Nobody whom an admin lets in needs one."""
         people = self.members.values()
-        return tuple(sorted({person.anchor for person in people if person.anchor and person.rank == RANK_ROOT}))
+        return tuple(
+            sorted({person.anchor for person in people if person.anchor and person.rank == RANK_ROOT})
+        )
 
 
 def names_of(statements: Iterable[Statement]) -> frozenset[str]:

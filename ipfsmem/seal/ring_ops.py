@@ -42,6 +42,8 @@ from ipfsmem.seal.statements import (
 #: (slot text, box public key) -> slot of 104 bytes; a sealed box draws its own ephemeral key.
 BoxSeal: TypeAlias = Callable[[bytes, bytes], bytes]
 MAX_REQUEST: Final = 4096
+#: The greatest clock value.
+LAST_HLC: Final = "f" * 16
 #: Families in force, roots among them. Asked of whoever enrols, never of a join; of a root only those count that roots let
 #: in, or an admin could keep the wallet's own devices out.
 MAX_FAMILIES: Final = 64
@@ -153,7 +155,9 @@ def enrol(
     whose = person or view.owners.get(member_id(signer.public))
     if whose is None:
         raise MembershipError("the ring does not say whose the enrolling key is")
-    grown = ring.add([_member(signer, ring.vault, device, role, _past(ring, device.id, since), whose)])
+    grown = ring.add(
+        [_member(signer, ring.vault, device, role, _past(ring, signer, device.id, since), whose)]
+    )
     if ring.plain:
         return grown
     return _give(grown, signer, [grown.view.members[device.id]], box)
@@ -175,7 +179,7 @@ def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: 
     body = next(as_member(st) for st in ring.statements if st.hash == known.hash)
     device = Device(known.sign, known.box, label, body.own, known.kind, known.anchor)
     _may_enrol(view, signer, device, known.role)
-    past = _past(ring, known.id, since)
+    past = _past(ring, signer, known.id, since)
     grown = ring.add([_member(signer, ring.vault, device, body.role, past, body.person)])
     if grown.view.members[known.id].label != label:
         raise MembershipError(
@@ -185,12 +189,21 @@ def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: 
     return grown
 
 
-def _past(ring: Ring, member: str, since: str) -> str:
-    """`since`, or the least clock value past all enrolments of a member: the newest counts, and a clock can have gone back."""
-    known = (as_member(st).since for st in ring.statements if isinstance(st.body, Member))
-    ids = (as_member(st).id for st in ring.statements if isinstance(st.body, Member))
-    last = max((h for h, one in zip(known, ids, strict=True) if one == member), default="")
-    return since if last < since else f"{int(last, 16) + 1:016x}"
+def _past(ring: Ring, signer: Signer25519, member: str, since: str) -> str:
+    """`since`, or the least clock value past those enrolments of a member that this one must outdo: the newest counts, and a
+    clock can have gone back. A root's outdoes all that admins said, whatever their time. Raises LimitError after the last."""
+    root = signer.public.hex() in ring.view.facts.roots
+    bodies = (as_member(st) for st in ring.statements if isinstance(st.body, Member))
+    equals = (body for body in bodies if body.id == member and (body.by in ring.view.facts.roots) == root)
+    last = max((body.since for body in equals), default="")
+    if last < since:
+        return since
+    if last == LAST_HLC:
+        raise LimitError(
+            f"{member} was enrolled with the last time that there is, so no later time is left for another word about it",
+            hint="Revoke it, and enrol the device under a new key.",
+        )
+    return f"{int(last, 16) + 1:016x}"
 
 
 def rotate(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_seal) -> Ring:

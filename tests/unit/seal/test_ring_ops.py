@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ipfsmem.errors import FormatError, LimitError, MembershipError, OpenError, UsageError
@@ -16,13 +17,14 @@ from ipfsmem.seal.ring_ops import (
     lacking_key,
     let_in_by,
     read_request,
+    relabel,
     repeat_revokes,
     request,
     revoke,
     rotate,
     successor,
 )
-from ipfsmem.seal.statements import member_id
+from ipfsmem.seal.statements import Statement, make, member_id
 from tests.ring_lab import (
     PLAIN,
     RECOVERY,
@@ -400,3 +402,26 @@ def test_whoever_revokes_an_admin_says_whether_anything_of_it_stands() -> None:
     # The same device may be let in again, by a root.
     again = enrolled(later, ROOT, PHONE, n=20)
     assert PHONE.id in again.view.members
+
+
+def test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it() -> None:
+    """Attack C1: a root's word goes before an admin's whatever its time, so it need only be past other roots' words."""
+    ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
+
+    def last_word(who: Party) -> Statement:
+        body = says_member(ADMIN, who).body
+        return make(ADMIN.signer, msgspec.structs.replace(body, since="f" * 16), VAULT)
+
+    last = last_word(LAPTOP)
+    ring = ring.add([last])
+    assert last.hash in {st.hash for st in ring.statements}
+    named = relabel(ring, ROOT.signer, LAPTOP.id, "another", since=hlc(7))
+    assert named.view.members[LAPTOP.id].label == "another"
+    demoted = enrol(ring, ROOT.signer, LAPTOP.device, "reader", since=hlc(7), box=fixed_box)
+    assert demoted.view.members[LAPTOP.id].role == "reader"
+    # Of its own equals there is a last word: what cannot be said after it is refused with the reason.
+    ring = ring.add([last_word(GUEST)])
+    with pytest.raises(LimitError, match="no later time"):
+        enrol(ring, ADMIN.signer, GUEST.device, "reader", since=hlc(7), box=fixed_box)
+    held = enrol(ring, ROOT.signer, GUEST.device, "reader", since=hlc(7), box=fixed_box)
+    assert held.view.members[GUEST.id].role == "reader"
