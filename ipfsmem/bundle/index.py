@@ -14,6 +14,7 @@ import msgspec
 
 from ipfsmem.bundle.keys import check_key, split_conflict_name
 from ipfsmem.errors import FormatError
+from ipfsmem.unseen import BREAKS, UNSEEN
 
 SECTIONS = (("user", "User"), ("feedback", "Feedback"), ("project", "Project"), ("reference", "Reference"))
 ATTENTION = "Needs attention"
@@ -22,13 +23,6 @@ SESSION = "session"
 TITLE = "# Agent Memory"
 _TITLES = dict(SECTIONS)
 
-_RUN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-#: Characters that nobody sees, or that turn the direction of text: with them a line could say something else to a model
-#: than to the person who reads it. Unicode's default ignorables, but U+FE0F (which makes a heart an emoji), and U+FFF9 to U+FFFB.
-_UNSEEN = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
-)
 # Beyond brackets, a code span or an HTML tag opened in a name would bind tighter than the link around it.
 _MARK = re.compile(r"[\\\[\]()`<]")
 _LINE = re.compile(r"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
@@ -88,9 +82,9 @@ def _line(item: IndexItem) -> str:
 def _text(text: str) -> str:
     """One line of Markdown without structure of its own."""
     if not text.isascii():
-        text = _UNSEEN.sub("", text)
+        text = UNSEEN.sub("", text)
     if not text.isprintable():
-        text = _RUN.sub(" ", text)
+        text = BREAKS.sub(" ", text)
     return _MARK.sub(r"\\\g<0>", text.strip(" "))
 
 

@@ -20,6 +20,7 @@ from ipfsmem import canonical
 from ipfsmem.errors import FormatError, LimitError, SignatureError
 from ipfsmem.seal.objects import MAX_EPOCH
 from ipfsmem.seal.primitives import Signer25519, box_key_ok, public_key_ok, verify
+from ipfsmem.unseen import BREAKS, UNSEEN
 
 Role: TypeAlias = Literal["admin", "writer", "reader"]
 #: What a member is: a meaning that programs may rely on, unlike its label.
@@ -403,15 +404,17 @@ def _check_revoke(body: Revoke) -> None:
 
 
 def check_label(label: str, what: str = "a member's label") -> None:
-    """Refuse a label that is empty, longer than 128 bytes of UTF-8, or holds a control character."""
+    """Refuse a label that is empty, longer than 128 bytes of UTF-8, or holds a control character, a line break of any sort
+    or a character that nobody sees: two labels that look alike, or one that reads backwards, name the wrong device."""
     try:
         size = len(label.encode())
     except UnicodeEncodeError:
         raise FormatError(f"{what} is not text") from None
     if not 1 <= size <= MAX_LABEL_BYTES:
         raise FormatError(f"{what} has 1 to {MAX_LABEL_BYTES} bytes of UTF-8, this has {size}")
-    if any(char < " " or "\x7f" <= char <= "\x9f" for char in label):
-        raise FormatError(f"{what} holds a control character")
+    found = BREAKS.search(label) or UNSEEN.search(label)
+    if found is not None:
+        raise FormatError(f"{what} holds a character that nobody sees, U+{ord(found[0][0]):04X}")
 
 
 def _check_sign_key(text: str, kind: str, name: str) -> None:

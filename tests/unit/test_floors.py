@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[2] / "ipfsmem"
 PROVIDERS = Path(__file__).parents[2] / "providers" / "ipfsmem_providers"
 #: Room -> floor. Rooms of one floor do not import each other, except the ground floor's, which know these below them.
 FLOOR = {
-    "errors": -1, "config": 0, "canonical": 0, "files": 0, "wordlist": 0,
+    "errors": -1, "config": 0, "canonical": 0, "files": 0, "unseen": 0, "wordlist": 0,
     "bundle": 1, "content": 1, "seal": 1, "causal": 1,
     "replica": 2,
     "storage": 3, "sync": 3,

@@ -36,10 +36,14 @@ function signKey(text) {
   need(isHex(text, 32) && isSigningKey(Buffer.from(text, 'hex')), 'format', 'not a signing key')
 }
 
+// Control characters, line breaks, and what 1.3 leaves out of index lines.
+const UNSEEN =
+  /[\p{Cc}\u2028\u2029\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/u
+
 function label(text) {
   need(typeof text === 'string' && text.isWellFormed(), 'format', 'a label that is no text')
   const size = Buffer.byteLength(text)
-  need(size >= 1 && size <= 128 && !/\p{Cc}/u.test(text), 'format', 'a label of another length, or with control characters')
+  need(size >= 1 && size <= 128 && !UNSEEN.test(text), 'format', 'a label of another length, or with characters that nobody sees')
 }
 
 /** What a member statement or a request says that its key agreed to. */

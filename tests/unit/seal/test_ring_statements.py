@@ -74,6 +74,11 @@ BAD: list[tuple[str, Any, dict[str, Any]]] = [
     ("a long label", MEMBER, {"label": "é" * 65}),
     ("a label of two lines", MEMBER, {"label": "a\nb"}),
     ("a label with C1 control", MEMBER, {"label": "a\x85b"}),
+    # Attack C4: one that reads as another, or says to a model what nobody sees.
+    ("a label that turns its direction", MEMBER, {"label": "a\u202eb"}),
+    ("a label with a line separator", MEMBER, {"label": "a\u2028b"}),
+    ("a label of nothing that is seen", MEMBER, {"label": "\u200b"}),
+    ("a label with tag characters", MEMBER, {"label": "phone\U000e0041"}),
     ("a label that is null", MEMBER, {"label": None}),
     ("a short since", MEMBER, {"since": "00"}),
     ("since as a number", MEMBER, {"since": 5}),
