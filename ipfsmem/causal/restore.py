@@ -13,7 +13,7 @@ import msgspec
 
 from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.state import State, write
-from ipfsmem.causal.value import Entry, Seen, Value, same_identity
+from ipfsmem.causal.value import MAX_DOTS, Entry, Seen, Value, same_identity
 from ipfsmem.causal.value import dot as make_dot
 from ipfsmem.causal.whose import Mine, carried
 
@@ -114,16 +114,19 @@ def step_back(state: State, old: str, common: int, moves: Moves, new: str) -> St
 
 def adopt_fork(
     mine: State, theirs: State, forked: Iterable[str], dev: str, my_person: Mine
-) -> tuple[State, State]:
-    """Both states made joinable after copies of one device wrote under the same dots: (ours, theirs).
+) -> tuple[State, State, dict[str, list[Value]]]:
+    """Both states made joinable after copies of one device wrote under the same dots: (ours, theirs, beside).
 
     Every value of a `forked` device that only one side holds leaves its dot, and stands in ours under a new dot of `dev`,
     the device that does this, unsigned; of whom it is not, by `my_person`, is said in `of`. Joined then, nothing of either
     copy is lost; a text may come twice, or come back once deleted. Without this a head that was held stays held for ever.
-    Raises LimitError beyond four dots of `dev`.
+
+    One that `dev` has under its own dots already is not written again. `beside` are those, by entry, for which there is no
+    room: `dev` is left with one dot that is free, for its person must be able to write there. They stand in neither state.
     """
     devices = frozenset(forked)
     entries, others = dict(mine.entries), dict(theirs.entries)
+    beside: dict[str, list[Value]] = {}
     n = mine.ctx.get(dev, 0)
     for name in sorted(entries.keys() | others.keys()):
         ours, there = entries.get(name, {}), others.get(name, {})
@@ -133,12 +136,23 @@ def adopt_fork(
         kept = {
             dot: value for dot, value in ours.items() if dot[:16] not in devices or _both(dot, ours, there)
         }
-        for value in resigned(name, lone, my_person):
+        own = {(value.body, value.of) for dot, value in kept.items() if dot[:16] == dev}
+        values = [v for v in resigned(name, lone, my_person) if (v.body, v.of) not in own]
+        room = max(0, MAX_DOTS - 1 - sum(dot[:16] == dev for dot in kept))
+        if len(values) > room:
+            # All devices that do this choose alike: the newest stay, and a wish to forget before them.
+            beside[name] = sorted(values, key=_newest_first)[: len(values) - room]
+            values = [value for value in values if value not in beside[name]]
+        for value in values:
             n += 1
             kept = write(kept, (), make_dot(dev, n), value)
         _put(entries, name, kept)
         _put(others, name, {d: v for d, v in there.items() if d[:16] not in devices or _both(d, ours, there)})
-    return State({**mine.ctx, dev: n} if n else mine.ctx, entries), State(theirs.ctx, others)
+    return State({**mine.ctx, dev: n} if n else mine.ctx, entries), State(theirs.ctx, others), beside
+
+
+def _newest_first(value: Value) -> tuple[bool, str, str]:
+    return value.body is None, value.h, value.body or ""
 
 
 def _both(dot: str, ours: Entry, there: Entry) -> bool:

@@ -442,14 +442,15 @@ def weigh(run: Run, head: Head, named: Set[str]) -> None:
             return
         if _is_later(run, commit.h, row[2]) and head.commit.digest not in named_before(run.replica):
             run.copies.add(head.root)
-        # A list shows the past beside names that show the present: that is no sign of anything.
-        elif head.root not in run.listed:
+        # A list shows the past beside names that show the present, and a held head stays as old as it is: no sign of anything.
+        elif head.root not in run.listed and head.root not in run.held:
             run.report.say(
                 "stale",
                 f"an older version of {device_called(run.replica.ring, commit.dev)} was shown (its number {commit.c}; {row[0]} "
                 "was seen before)",
             )
-    elif row[1] != head.commit.digest:
+    elif row[1] != head.commit.digest and commit.dev not in run.doubled:
+        run.doubled.add(commit.dev)
         run.report.say(
             "equivocation",
             f"{device_called(run.replica.ring, commit.dev)} published two different versions with the number {commit.c}",

@@ -53,6 +53,7 @@ from ipfsmem.sync.joining import (
     say_what_was_refused,
     take_over_orphans,
     tell_of_damaged,
+    tell_of_waiting,
 )
 from ipfsmem.sync.looking import keep_not_whole, not_whole
 from ipfsmem.sync.moving import Moved, move_roots
@@ -291,8 +292,8 @@ async def _pull(run: Run) -> None:
         if run.names.used_up(mine) and not (run.unsure or run.report.new_identity):
             # Whoever has a copy of its keys left no number for what comes next under that name.
             await become_another(run, None)
-    take_over_orphans(run)
     await ask_again(run)
+    take_over_orphans(run)
     shown = [head for root, head in run.heads.items() if head is not stranger and root not in run.listed]
     await join_heads(run, shown)
     await join_listed(run, stranger)
@@ -308,6 +309,7 @@ async def _pull(run: Run) -> None:
         later = run.later.intersection(not_whole(run.replica))
         refused = () if run.heads else sorted(run.refused)
         keep_not_whole(run.replica, (*sorted(run.damaged), *sorted(later), *refused))
+    tell_of_waiting(run)
     if run.unread_now.roots:
         run.unread_now.settle({*run.opened, *run.headless, *joined_before(run.replica)})
     run.report.unread = len(run.unread_now.roots) + (len(_silent(run)) if run.fresh else 0)

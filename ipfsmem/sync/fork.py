@@ -2,26 +2,33 @@
 
 Format section 5. The first head is joined and the second held, until somebody has said whose the old id is: it has a
 successor, it was revoked, or its key was pushed out of the ring. Then whoever holds a head writes both copies' differing
-texts under its own dots and joins, so that nothing stays apart for ever. Must run inside a transaction; fetches nothing.
+texts under its own dots and joins, entry by entry, so that nothing stays apart for ever, whatever somebody signed. Must run
+inside a transaction; fetches nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
+from typing import Final
 
-from ipfsmem.bundle.timeline import day_of, parse_lines
-from ipfsmem.causal.entries import memory_name, segment_name
+import msgspec
+
+from ipfsmem.bundle.timeline import day_of, event_line, parse_line, parse_lines
+from ipfsmem.causal.entries import memory_entry, memory_name, segment_name
 from ipfsmem.causal.restore import adopt_fork, equivocation
 from ipfsmem.causal.state import Change, State, clashes_of, seen_counts
-from ipfsmem.causal.value import MAX_DOTS, Entry, Value
-from ipfsmem.errors import NotFoundError
+from ipfsmem.causal.value import Entry, Value, same_identity
+from ipfsmem.errors import IpfsmemError
 from ipfsmem.replica.events import append_moved
 from ipfsmem.replica.others import note_others
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import Frame
-from ipfsmem.replica.writing import sign_entry
+from ipfsmem.replica.writing import Writing, sign_entry
 from ipfsmem.seal.ring import Ring
 from ipfsmem.sync.heads import Head
+
+#: Characters of a key that stay before the hash of a text that stands beside it.
+_STEM: Final = 40
 
 
 def forked_devices(changes: Iterable[Change], head: Head, replica: Replica) -> set[str]:
@@ -39,6 +46,11 @@ def settled(ring: Ring, device: str) -> bool:
     return ring.view.given_up(device)
 
 
+def is_out(replica: Replica, device: str) -> bool:
+    """Whether this id was revoked, by the ring that is here."""
+    return replica.ring is not None and replica.ring.view.is_out(device)
+
+
 def orphans(replica: Replica) -> set[str]:
     """Devices of whom we hold counters, and whose key no statement of the ring gives any more.
 
@@ -53,52 +65,70 @@ def orphans(replica: Replica) -> set[str]:
     return {device for device in (*frame.ctx, *frame.seen) if device not in known} - {replica.device.id}
 
 
-def adopt_orphans(replica: Replica, devices: set[str]) -> None:
-    """Take over the texts of devices without a key: they go on under our own dots, their counters go."""
+class Adopted(msgspec.Struct, frozen=True):
+    """What is left of a head to join, timeline lines to append when that is done, each with its scope, and what of it a
+    person is told: keys under which texts stand beside the one where there was no room, and entries that lost something."""
+
+    left: list[Change]
+    lines: list[tuple[str, bytes]]
+    beside: list[str]
+    lost: list[str]
+
+
+def adopt_orphans(replica: Replica, devices: set[str], *, unsure: bool) -> Adopted:
+    """Take over the texts of devices without a key, entry by entry: they go on under our own dots, their counters go.
+
+    `unsure`: a provider did not say whether it has what is not at hand; an entry of which something is not waits then.
+    """
     entries = {
         name: entry for name, entry in replica.store.entries() if any(dot[:16] in devices for dot in entry)
     }
-    changes = [Change(name, entry, {}) for name, entry in entries.items()]
-    _, lines = adopt(replica, changes, {}, devices)
+    wait = {name for name in entries if unsure and _lacks(replica, name, entries[name], devices)}
+    changes = [Change(name, entry, {}) for name, entry in entries.items() if name not in wait]
+    adopted = adopt(replica, changes, {}, devices)
+    gone = devices - {dot[:16] for name in wait for dot in entries[name]}
     frame = replica.store.frame
-    ctx = {device: n for device, n in frame.ctx.items() if device not in devices}
-    seen = {device: pair for device, pair in frame.seen.items() if device not in devices}
+    ctx = {device: n for device, n in frame.ctx.items() if device not in gone}
+    seen = {device: pair for device, pair in frame.seen.items() if device not in gone}
     replica.store.apply({}, Frame(ctx, seen, frame.hlc))
-    append_new_lines(replica, lines)
+    append_new_lines(replica, adopted.lines)
+    return adopted
 
 
-def crowded_keys(replica: Replica, devices: set[str]) -> list[str]:
-    """The keys of memories that hold a text of `devices` beside as many of our own as there may be."""
-    own = replica.device.id
-    found = []
-    for name, entry in replica.store.entries():
-        memory = memory_name(name)
-        ids = [dot[:16] for dot in entry]
-        if memory is not None and not devices.isdisjoint(ids) and ids.count(own) >= MAX_DOTS:
-            found.append(memory.key)
-    return sorted(found)
+def lacks_lines(replica: Replica, changes: Iterable[Change], devices: Set[str]) -> bool:
+    """Whether lines that a join of a fork of `devices` would move are not at hand."""
+    return any(
+        segment_name(change.name) is not None
+        and (
+            _lacks(replica, change.name, replica.store.entry(change.name), devices)
+            or _lacks(replica, change.name, change.theirs, devices)
+        )
+        for change in changes
+    )
 
 
-def adopt_head(
-    replica: Replica, changes: list[Change], head: Head, devices: set[str]
-) -> tuple[list[Change], list[tuple[str, bytes]]]:
-    """Make a held head joinable: what is left of it to join, and timeline lines to append when that is done.
+def _lacks(replica: Replica, name: str, entry: Entry, devices: Set[str]) -> bool:
+    return any(
+        dot[:16] in devices and value.body is not None and replica.store.body(name, value) is None
+        for dot, value in entry.items()
+    )
 
-    Raises LimitError when this device would hold more than four texts of one memory that do not know of each other,
-    NotFoundError when lines that would have to move are not at hand. Nothing has changed then.
-    """
+
+def adopt_head(replica: Replica, changes: list[Change], head: Head, devices: set[str]) -> Adopted:
+    """Make a held head joinable; it never fails: see `adopt`."""
     return adopt(replica, changes, seen_counts(head.ctx), devices)
 
 
-def adopt(
-    replica: Replica, changes: list[Change], ctx: dict[str, int], devices: set[str]
-) -> tuple[list[Change], list[tuple[str, bytes]]]:
-    """Write the differing texts of `devices` under our own dots; see `adopt_head`."""
+def adopt(replica: Replica, changes: list[Change], ctx: dict[str, int], devices: set[str]) -> Adopted:
+    """Write the differing texts of `devices` under our own dots, and those for which there is no room under keys made from
+    them. Whatever they signed, the rest goes on: a text or a line that cannot be kept is left out, and named.
+    """
     store = replica.store
     mine: dict[str, Entry] = {}
     theirs: dict[str, Entry] = {}
     lines: list[tuple[str, bytes]] = []
     left: list[Change] = []
+    lost: list[str] = []
     segments: dict[str, Entry] = {}
     for change in changes:
         ours = store.entry(change.name)
@@ -106,15 +136,17 @@ def adopt(
         if segment is None:
             mine[change.name], theirs[change.name] = ours, change.theirs
         elif segment.dev in devices:
-            kept, more = _one_segment(replica, change.name, ours, change.theirs)
+            kept, more, whole = _one_segment(replica, change.name, ours, change.theirs)
             lines += [(segment.scope, line) for line in more]
             segments[change.name] = kept
             left.append(Change(change.name, kept, kept))
+            if not whole:
+                lost.append(change.name)
         else:
             left.append(change)
     frame = store.frame
     before, others = State(frame.ctx, mine), State(ctx, theirs)
-    after, others = adopt_fork(before, others, devices, replica.device.id, replica.is_mine)
+    after, others, crowded = adopt_fork(before, others, devices, replica.device.id, replica.is_mine)
     taken = {
         name: sign_entry(replica, name, after.entries.get(name, {}))
         for name in mine
@@ -123,26 +155,59 @@ def adopt(
     if taken or segments:
         note_others(replica, taken)
         store.apply(taken | segments, Frame(after.ctx, frame.seen, frame.hlc))
+    beside, without = _put_beside(replica, crowded)
     left += [Change(name, store.entry(name), others.entries.get(name, {})) for name in theirs]
-    return left, lines
+    return Adopted(left, lines, beside, sorted({*lost, *without}))
 
 
-def _one_segment(replica: Replica, name: str, mine: Entry, theirs: Entry) -> tuple[Entry, list[bytes]]:
-    """A segment of a forked device: the greatest value stays where both have one, lines of the others move."""
+def _put_beside(replica: Replica, crowded: dict[str, list[Value]]) -> tuple[list[str], list[str]]:
+    """Write texts for which there was no room under a key of their own, which every device makes alike; under which, and
+    the entries of which something could not be kept: it is no memory, or nobody has it."""
+    writing = Writing(replica)
+    beside: list[str] = []
+    without: list[str] = []
+    for name, values in crowded.items():
+        memory = memory_name(name)
+        for value in values:
+            body = replica.store.body(name, value)
+            if memory is None or value.body is None or body is None:
+                without.append(name)
+                continue
+            key = f"{memory.key[:_STEM]}-{value.body[:16]}"
+            there = memory_entry(key, memory.scope)
+            if all(other.body != value.body for other in writing.entry(there).values()):
+                try:
+                    writing.keep_beside(there, body, of=value.of)
+                except IpfsmemError:  # it is full too, or the scope was forgotten
+                    without.append(name)
+                    continue
+            beside.append(key)
+    writing.commit()
+    return sorted(set(beside)), without
+
+
+def _one_segment(replica: Replica, name: str, mine: Entry, theirs: Entry) -> tuple[Entry, list[bytes], bool]:
+    """A segment of a forked device: the greatest value stays where both have one, lines of the others move. One that nobody
+    has goes, for else two devices would hold it against each other for ever; False says so."""
+    if mine.keys() == theirs.keys() and all(same_identity(mine[dot], theirs[dot]) for dot in mine):
+        return mine, [], True
     values = [(dot, value) for entry in (mine, theirs) for dot, value in entry.items()]
+    found = [replica.store.body(name, value) for _, value in values]
+    whole = None not in found
     kept: Entry = {}
-    if mine and theirs:
+    if mine and theirs and whole:
         dot, value = max(values, key=lambda item: (int(item[0][17:]), item[1].body or ""))
         kept = {dot: value}
-    lines = [line for _, value in values for line in _lines(replica, name, value)]
-    return kept, list(dict.fromkeys(lines))
+    lines = [line for text in found if text is not None for line in text.splitlines() if _is_event(line)]
+    return kept, list(dict.fromkeys(lines)), whole
 
 
-def _lines(replica: Replica, name: str, value: Value) -> list[bytes]:
-    text = replica.store.body(name, value)
-    if text is None:
-        raise NotFoundError(f"a part of the timeline ({name}) is not fetched yet")
-    return text.splitlines()
+def _is_event(line: bytes) -> bool:
+    """Whether a line can stand in a segment of ours: any text can, unless it is too long for one event."""
+    try:
+        return bool(line.strip()) and bool(event_line(parse_line(line)))
+    except IpfsmemError:
+        return False
 
 
 def append_new_lines(replica: Replica, lines: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ipfsmem.causal.clock import hlc_ms
+from ipfsmem.causal.entries import entry_place
 from ipfsmem.causal.state import Change
 from ipfsmem.causal.tree import empty_tree
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
@@ -17,7 +18,6 @@ from ipfsmem.errors import (
     DamagedError,
     FormatError,
     IpfsmemError,
-    LimitError,
     NotFoundError,
     OpenError,
     ProviderError,
@@ -26,11 +26,13 @@ from ipfsmem.replica.events import append_moved
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.scopes import drop_own_segments
 from ipfsmem.sync.fork import (
+    Adopted,
     adopt_head,
     adopt_orphans,
     append_new_lines,
-    crowded_keys,
     forked_devices,
+    is_out,
+    lacks_lines,
     orphans,
     settled,
 )
@@ -48,7 +50,7 @@ from ipfsmem.sync.join import LACKING, checked, fetch_objects, join
 from ipfsmem.sync.looking import hold, let_in, named_before
 from ipfsmem.sync.names import target
 from ipfsmem.sync.remote import differences
-from ipfsmem.sync.report import UNLOCK
+from ipfsmem.sync.report import MOST_NAMED, UNLOCK
 from ipfsmem.sync.run import Run
 
 #: A part of a tree that nobody gives, or that is not what the commit says: its maker need not have done that.
@@ -128,6 +130,7 @@ async def _join_head(run: Run, head: Head) -> bool:
 async def ask_again(run: Run) -> None:
     """Ask for bodies that could not be had when their values were joined in an earlier sync: "not fetched" is a
     state that ends. What a join of this sync misses is asked for in the next one."""
+    run.unsure_of_bodies = False
     if run.replica.db.get_meta(LACKING) != b"1":
         return
     with run.replica.transaction():
@@ -137,7 +140,8 @@ async def ask_again(run: Run) -> None:
     missing = [bytes(row[0]) for row in run.replica.db.connection.execute(absent)]
     if missing:
         # A provider that is down does not keep the rest from being published.
-        found, _ = await run.fetcher.some([raw_cid(digest) for digest in missing])
+        found, down = await run.fetcher.some([raw_cid(digest) for digest in missing])
+        run.unsure_of_bodies = down is not None
         run.report.not_fetched += len(missing) - len(found)
         if found:
             with run.replica.transaction():
@@ -199,21 +203,25 @@ def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
         return False
     lines: list[tuple[str, bytes]] = []
     if forked:
-        try:
-            changes, lines = adopt_head(run.replica, changes, head, forked)
-        except (LimitError, NotFoundError) as error:
+        # Of one that is out nothing is waited for: it may have signed what never was.
+        waited = {device for device in forked if run.unsure_of_bodies and not is_out(run.replica, device)}
+        if waited and lacks_lines(run.replica, changes, waited):
             run.report.say(
                 "equivocation",
-                f"what two copies of {_called(run, forked)} wrote cannot all be kept now: {error}",
-                f"head {head.root} is held back: {error}",
+                f"what two copies of {_called(run, forked)} wrote cannot all be kept now: a part of the timeline is not "
+                "fetched yet",
+                f"head {head.root} is held back",
             )
             run.heads.pop(head.root, None)
             return False
+        adopted = adopt_head(run.replica, changes, head, forked)
+        changes, lines = adopted.left, adopted.lines
         run.report.say(
             "fork-joined",
             f"two copies of {_called(run, forked)} wrote different things; the texts of both were kept, "
             "some may come twice",
         )
+        _say_what_found_no_room(run, "fork-joined", adopted)
     before = run.report.entries_changed
     if not join(changes, head, run.replica, run.report):
         raise FormatError(f"head {head.root} contradicts itself")
@@ -247,14 +255,21 @@ def _joinable(run: Run, forked: set[str], head: Head) -> bool:
     waiting = sorted(device for device in forked if not settled(ring, device))
     if waiting:
         hold(run.replica, head.root, waiting[0])
+        run.waiting.setdefault(tuple(waiting), []).append(head.root)
+    return not waiting
+
+
+def tell_of_waiting(run: Run) -> None:
+    """Say which devices' second copies wait, each once however many versions it signed."""
+    for waiting, roots in run.waiting.items():
+        more = f" and {len(roots) - 1} more, which" if len(roots) > 1 else ", which"
         run.report.say(
             "equivocation",
             f"two copies of {_called(run, waiting)} wrote different things. What came second waits until that device has "
             "taken a new id (it does so at its next sync) or is removed (ipfsmem keys revoke DEVICE)",
-            f"device {', '.join(waiting)} wrote different things under the same numbers: head {head.root}, which "
+            f"device {', '.join(waiting)} wrote different things under the same numbers: head {roots[0]}{more} "
             "came second, is held back",
         )
-    return not waiting
 
 
 def _drop(run: Run, head: Head, error: IpfsmemError) -> None:
@@ -267,6 +282,10 @@ def _drop(run: Run, head: Head, error: IpfsmemError) -> None:
         run.why_damaged[head.root] = (what, detail)
     else:
         run.refused.add(head.root)
+        if head.root in run.held:
+            # It will not hold better later, and takes the room of others.
+            with run.replica.transaction():
+                let_in(run.replica, head.root)
         run.report.say("head-refused", what, detail)
 
 
@@ -355,21 +374,33 @@ def take_over_orphans(run: Run) -> None:
     with run.replica.transaction():
         found = orphans(run.replica)
         if found:
-            try:
-                adopt_orphans(run.replica, found)
-            except (LimitError, NotFoundError) as error:
-                keys = crowded_keys(run.replica, found)
-                todo = f". Settle {'it' if len(keys) == 1 else 'them'}: {', '.join(f'ipfsmem resolve {key}' for key in keys)}"
-                run.report.say(
-                    "orphan",
-                    f"texts of devices without a key could not be taken over, and no other device shows them: {error}"
-                    + (todo if keys else ""),
-                )
-                return
+            adopted = adopt_orphans(run.replica, found, unsure=run.unsure_of_bodies)
             run.report.say(
                 "orphan",
                 f"{_called(run, found)} is no member any more: the texts of that device go on as those of this one",
             )
+            _say_what_found_no_room(run, "orphan", adopted)
+
+
+def _say_what_found_no_room(run: Run, kind: str, adopted: Adopted) -> None:
+    if adopted.beside:
+        run.report.say(
+            kind,
+            f"this device had no room for all texts under one key: {_few(adopted.beside)} "
+            f"{'holds' if len(adopted.beside) == 1 else 'hold'} what was too many",
+        )
+    if adopted.lost:
+        run.report.say(
+            kind,
+            "left out was what no device and no provider that answered has, or what had no place: "
+            + _few([entry_place(name) for name in adopted.lost]),
+        )
+
+
+def _few(names: list[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    more = len(unique) - MOST_NAMED
+    return ", ".join(unique[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 async def become_another(run: Run, stranger: Head | None, *, unknown: bool = False) -> None:

@@ -26,6 +26,8 @@ _HELD: Final = "held"
 _STOOD: Final = "not whole"
 #: Roots that are remembered as not whole: whoever may pin can list any number.
 _MOST_STOOD: Final = 16
+#: Heads of one device that are held: a device has no more copies than successors. One that signs more gets no more room.
+HELD_AT_ONCE: Final = 8
 
 
 class _Look(msgspec.Struct):
@@ -114,8 +116,14 @@ def held_heads(replica: Replica) -> dict[CID, str]:
 
 
 def hold(replica: Replica, root: CID, device: str) -> None:
-    """Remember a held head (inside a transaction)."""
-    _keep_held(replica, {**held_heads(replica), root: device})
+    """Remember a held head (inside a transaction): of one device the first ones, and the last that came."""
+    held = held_heads(replica)
+    if root in held:
+        return
+    of_it = [one for one, whose in held.items() if whose == device]
+    for one in of_it[HELD_AT_ONCE - 1 :]:
+        del held[one]
+    _keep_held(replica, {**held, root: device})
 
 
 def not_whole(replica: Replica) -> list[CID]:

@@ -76,6 +76,9 @@ class Run:
         self.copies: set[CID] = set()
         #: Heads that an earlier sync verified and held, and the device that has two copies.
         self.held: dict[CID, str] = {}
+        #: Those that this sync holds, by the devices that are waited for, and devices of which two versions were told.
+        self.waiting: dict[tuple[str, ...], list[CID]] = {}
+        self.doubled: set[str] = set()
         #: Whether another device's head, or the anchor, has this device in its ring.
         self.known_elsewhere = False
         #: Providers that did not take the root of this sync: no name is put there that leads to it.
@@ -84,6 +87,8 @@ class Run:
         self.suspicious = False
         #: Roots that some device guards at a provider.
         self.guards: set[str] = set()
+        #: Whether a provider that did not answer may have bodies that are not here; so until they were asked for.
+        self.unsure_of_bodies = True
         #: Why nothing may be published in this sync; empty when it may.
         self.unsure = ""
 

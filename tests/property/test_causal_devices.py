@@ -17,7 +17,7 @@ from ipfsmem.causal.restore import (
     values_to_move,
 )
 from ipfsmem.causal.state import State, join_seen, seen_counts
-from ipfsmem.causal.value import LIVE, Seen, Value
+from ipfsmem.causal.value import LIVE, MAX_DOTS, Seen, Value
 from tests.causal_lab import join, written
 from tests.effort import cases
 
@@ -80,9 +80,12 @@ class World:
                 device.held += 1
                 continue
             if forked:
-                joined = join(*adopt_fork(device.state, head.state, forked, device.id, lambda _: True))
+                mine, theirs, beside = adopt_fork(device.state, head.state, forked, device.id, lambda _: True)
+                joined = join(mine, theirs)
                 assert not joined.clashes
             device.state = joined.state
+            if forked:
+                device.state = put_beside(device.state, beside, device.id)
             device.seen = join_seen(device.seen, head.seen)
             device.wrote |= head.wrote
         self.publish(device)
@@ -112,6 +115,16 @@ class World:
         if common:
             device.seen[old] = Seen(common, device.drawn[common], "")
         device.drawn, device.published = {}, set()
+
+
+def put_beside(state: State, beside: dict[str, list[Value]], device: str) -> State:
+    """What found no room, under a name made from its text, as `sync.fork` does it."""
+    for name, values in beside.items():
+        for value in values:
+            there = f"{name}-{(value.body or '')[:16]}"
+            if value.body and value.body not in {v.body for v in state.entries.get(there, {}).values()}:
+                state, _ = written(state, there, (), device, value)
+    return state
 
 
 def bodies(state: State) -> set[str]:
@@ -208,6 +221,48 @@ def test_clones_lose_nothing_even_when_names_are_stale(trace: list[tuple[str, in
     for device in world.disks:
         assert kept(wrote) <= bodies(device.state)
         assert bodies(device.state) == bodies(world.disks[0].state)
+
+
+four = st.lists(st.integers(0, 9), max_size=MAX_DOTS, unique=True)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.tuples(four, four, four, four), st.tuples(four, four, four, four))
+def test_two_that_take_over_one_crowded_fork_meet_and_lose_nothing(
+    mine: tuple[list[int], ...], theirs: tuple[list[int], ...]
+) -> None:
+    """Attack A5: whatever one writer signed twice, and however many texts both have of their own, in two entries."""
+    c, d, liar = "c" * 16, "d" * 16, "f" * 16
+    before = [_crowd(c, liar, mine, "c"), _crowd(d, liar, theirs, "d")]
+    after = []
+    for me, (state, other) in zip((c, d), (before, before[::-1]), strict=True):
+        ours, left, beside = adopt_fork(state, other, [liar], me, lambda _: True)
+        joined = join(ours, left)
+        assert not joined.clashes
+        # The person can write there still, unless the room was taken before.
+        for name, entry in joined.state.entries.items():
+            own = sum(dot[:16] == me for dot in entry)
+            assert own < MAX_DOTS or own == sum(dot[:16] == me for dot in state.entries[name])
+        after.append(put_beside(joined.state, beside, me))
+    one, two = join(after[0], after[1]), join(after[1], after[0])
+    assert not one.clashes and not two.clashes and one.state == two.state
+    assert bodies(before[0]) | bodies(before[1]) == bodies(one.state)
+    again = join(one.state, after[0])
+    assert not again.clashes and again.state == one.state
+
+
+def _crowd(me: str, liar: str, said: tuple[list[int], ...], tag: str) -> State:
+    """Two entries, each with texts of `me` and of `liar`, whose numbers say the same to nobody else."""
+    state = State()
+    for name, own, forked in zip(KEYS[:2], said[:2], said[2:], strict=True):
+        texts = [(me, f"{tag} own {n}") for n in own] + [
+            (liar, f"{tag if n % 3 else ''} {n}") for n in forked
+        ]
+        for device, text in texts:
+            body = hashlib.sha256(text.encode()).hexdigest()
+            value = Value(b=(), body=body, h=f"{len(text) + len(texts):016x}", kind=LIVE)
+            state, _ = written(state, name, (), device, value)
+    return state
 
 
 def test_trace_46_a_greater_counter_of_a_clone_does_not_lose_the_other_text() -> None:

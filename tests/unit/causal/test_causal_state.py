@@ -176,8 +176,8 @@ def test_a_held_fork_can_be_joined_by_adopting_both_copies() -> None:
     mine = State({A: 2, B: 1}, {"m/k": {d: text("1"), dot(A, 1): text("0")}, "m/x": {dot(B, 1): text("5")}})
     theirs = State({A: 3, B: 1}, {"m/l": {d: text("2"), dot(A, 3): text("3")}, "m/k": {dot(A, 1): text("0")}})
     assert join(mine, theirs).clashes == (Clash(d, "m/k", "m/l"),)
-    ours, others = adopt_fork(mine, theirs, [A], C, lambda dev: True)
-    assert (ours.ctx, others.ctx) == ({A: 2, B: 1, C: 3}, theirs.ctx)
+    ours, others, beside = adopt_fork(mine, theirs, [A], C, lambda dev: True)
+    assert (ours.ctx, others.ctx, beside) == ({A: 2, B: 1, C: 3}, theirs.ctx, {})
     joined = join(ours, others)
     assert not joined.clashes
     assert joined.state == State(
@@ -189,10 +189,21 @@ def test_a_held_fork_can_be_joined_by_adopting_both_copies() -> None:
     )
     covered(joined.state)
     same = State({A: 1}, {"m/k": {dot(A, 1): text("0")}})
-    assert adopt_fork(same, same, [A], C, lambda dev: True) == (same, same)
+    assert adopt_fork(same, same, [A], C, lambda dev: True) == (same, same, {})
     two_bodies = State({A: 1}, {"m/k": {dot(A, 1): text("9")}})
-    ours, others = adopt_fork(same, two_bodies, [A], C, lambda dev: True)
+    ours, others, _ = adopt_fork(same, two_bodies, [A], C, lambda dev: True)
     assert ours.entries == {"m/k": {dot(C, 1): text("0"), dot(C, 2): text("9")}} and others.entries == {}
+
+
+@pytest.mark.parametrize("case", VECTORS["adopted"], ids=lambda case: case["why"])
+def test_adopted_vectors(case: Any) -> None:
+    """Attack A5: however many texts a fork holds, it can be taken over."""
+    ours, left, beside = adopt_fork(
+        state_of(case["mine"]), state_of(case["theirs"]), case["forked"], case["dev"], lambda dev: True
+    )
+    assert (ours, left) == (state_of(case["ours"]), state_of(case["left"]))
+    assert beside == msgspec.convert(case["beside"], dict[str, list[Value]])
+    assert not join(ours, left).clashes
 
 
 def test_adopted_texts_say_whose_they_are() -> None:
@@ -201,11 +212,11 @@ def test_adopted_texts_say_whose_they_are() -> None:
         {A: 2, C: 0},
         {"m/k": {dot(A, 1): text("1")}, "m/l": {dot(A, 2): text("2")}, "c/w": {dot(A, 3): text("3")}},
     )
-    after, _ = adopt_fork(ours, State(), [A], C, lambda dev: dev == C)
+    after, _, _ = adopt_fork(ours, State(), [A], C, lambda dev: dev == C)
     assert {value.of for value in after.entries["m/k"].values()} == {A}
     assert {value.of for value in after.entries["c/w"].values()} == {""}
-    after, _ = adopt_fork(ours, State(), [A], C, lambda dev: dev in (A, C))
+    after, _, _ = adopt_fork(ours, State(), [A], C, lambda dev: dev in (A, C))
     assert {value.of for value in after.entries["m/k"].values()} == {""}
     twice = State({A: 1, B: 1}, {"m/k": {dot(A, 1): text("1"), dot(B, 1): text("1")}})
-    after, _ = adopt_fork(twice, State(), [A, B], C, lambda dev: dev in (B, C))
+    after, _, _ = adopt_fork(twice, State(), [A, B], C, lambda dev: dev in (B, C))
     assert [value.of for value in after.entries["m/k"].values()] == [""]

@@ -261,7 +261,7 @@ def test_a_revoked_strangers_text_signed_anew_by_an_admin_stays_others(lab: Lab)
     a.unlock(ROOT)
     asyncio.run(a.revoke(stranger))
     with a.replica.transaction():
-        adopt_orphans(a.replica, {stranger})
+        adopt_orphans(a.replica, {stranger}, unsure=False)
     assert of(a, "role") == {stranger}
     with a.replica.reading():
         assert {dot[:16] for dot in a.replica.store.entry("m/role")} == {a.device}
