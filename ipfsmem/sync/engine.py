@@ -52,8 +52,8 @@ from ipfsmem.sync.joining import (
     joined_before,
     say_what_was_refused,
     take_over_orphans,
+    tell_of_copies,
     tell_of_damaged,
-    tell_of_waiting,
 )
 from ipfsmem.sync.looking import keep_not_whole, not_whole
 from ipfsmem.sync.moving import Moved, move_roots
@@ -309,7 +309,7 @@ async def _pull(run: Run) -> None:
         later = run.later.intersection(not_whole(run.replica))
         refused = () if run.heads else sorted(run.refused)
         keep_not_whole(run.replica, (*sorted(run.damaged), *sorted(later), *refused))
-    tell_of_waiting(run)
+    tell_of_copies(run)
     if run.unread_now.roots:
         run.unread_now.settle({*run.opened, *run.headless, *joined_before(run.replica)})
     run.report.unread = len(run.unread_now.roots) + (len(_silent(run)) if run.fresh else 0)

@@ -17,7 +17,7 @@ from ipfsmem.bundle.timeline import day_of, event_line, parse_line, parse_lines
 from ipfsmem.causal.entries import memory_entry, memory_name, segment_name
 from ipfsmem.causal.restore import adopt_fork, equivocation
 from ipfsmem.causal.state import Change, State, clashes_of, seen_counts
-from ipfsmem.causal.value import Entry, Value, same_identity
+from ipfsmem.causal.value import MAX_DOTS, Entry, Value, same_identity
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.replica.events import append_moved
 from ipfsmem.replica.others import note_others
@@ -95,16 +95,19 @@ def adopt_orphans(replica: Replica, devices: set[str], *, unsure: bool) -> Adopt
     return adopted
 
 
-def lacks_lines(replica: Replica, changes: Iterable[Change], devices: Set[str]) -> bool:
-    """Whether lines that a join of a fork of `devices` would move are not at hand."""
-    return any(
-        segment_name(change.name) is not None
-        and (
-            _lacks(replica, change.name, replica.store.entry(change.name), devices)
-            or _lacks(replica, change.name, change.theirs, devices)
-        )
-        for change in changes
-    )
+def lacks_what_moves(replica: Replica, changes: Iterable[Change], devices: Set[str]) -> bool:
+    """Whether a join of a fork of `devices` would move lines, or texts for which there is no room, that are not at hand."""
+    own = replica.device.id
+    for change in changes:
+        ours = replica.store.entry(change.name)
+        dots = [dot[:16] for dot in (*ours, *change.theirs) if dot[:16] in devices or dot[:16] == own]
+        if segment_name(change.name) is None and len(dots) < MAX_DOTS:
+            continue
+        if _lacks(replica, change.name, ours, devices) or _lacks(
+            replica, change.name, change.theirs, devices
+        ):
+            return True
+    return False
 
 
 def _lacks(replica: Replica, name: str, entry: Entry, devices: Set[str]) -> bool:

@@ -26,13 +26,12 @@ from ipfsmem.replica.events import append_moved
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.scopes import drop_own_segments
 from ipfsmem.sync.fork import (
-    Adopted,
     adopt_head,
     adopt_orphans,
     append_new_lines,
     forked_devices,
     is_out,
-    lacks_lines,
+    lacks_what_moves,
     orphans,
     settled,
 )
@@ -205,7 +204,7 @@ def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
     if forked:
         # Of one that is out nothing is waited for: it may have signed what never was.
         waited = {device for device in forked if run.unsure_of_bodies and not is_out(run.replica, device)}
-        if waited and lacks_lines(run.replica, changes, waited):
+        if waited and lacks_what_moves(run.replica, changes, waited):
             run.report.say(
                 "equivocation",
                 f"what two copies of {_called(run, forked)} wrote cannot all be kept now: a part of the timeline is not "
@@ -221,7 +220,7 @@ def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
             f"two copies of {_called(run, forked)} wrote different things; the texts of both were kept, "
             "some may come twice",
         )
-        _say_what_found_no_room(run, "fork-joined", adopted)
+        run.taken_over.setdefault("fork-joined", []).append(adopted)
     before = run.report.entries_changed
     if not join(changes, head, run.replica, run.report):
         raise FormatError(f"head {head.root} contradicts itself")
@@ -257,19 +256,6 @@ def _joinable(run: Run, forked: set[str], head: Head) -> bool:
         hold(run.replica, head.root, waiting[0])
         run.waiting.setdefault(tuple(waiting), []).append(head.root)
     return not waiting
-
-
-def tell_of_waiting(run: Run) -> None:
-    """Say which devices' second copies wait, each once however many versions it signed."""
-    for waiting, roots in run.waiting.items():
-        more = f" and {len(roots) - 1} more, which" if len(roots) > 1 else ", which"
-        run.report.say(
-            "equivocation",
-            f"two copies of {_called(run, waiting)} wrote different things. What came second waits until that device has "
-            "taken a new id (it does so at its next sync) or is removed (ipfsmem keys revoke DEVICE)",
-            f"device {', '.join(waiting)} wrote different things under the same numbers: head {roots[0]}{more} "
-            "came second, is held back",
-        )
 
 
 def _drop(run: Run, head: Head, error: IpfsmemError) -> None:
@@ -379,22 +365,31 @@ def take_over_orphans(run: Run) -> None:
                 "orphan",
                 f"{_called(run, found)} is no member any more: the texts of that device go on as those of this one",
             )
-            _say_what_found_no_room(run, "orphan", adopted)
+            run.taken_over.setdefault("orphan", []).append(adopted)
 
 
-def _say_what_found_no_room(run: Run, kind: str, adopted: Adopted) -> None:
-    if adopted.beside:
+def tell_of_copies(run: Run) -> None:
+    """Say which devices' second copies wait, and what found no room: each once, however many versions a device signed."""
+    for waiting, roots in run.waiting.items():
+        more = f" and {len(roots) - 1} more, which" if len(roots) > 1 else ", which"
         run.report.say(
-            kind,
-            f"this device had no room for all texts under one key: {_few(adopted.beside)} "
-            f"{'holds' if len(adopted.beside) == 1 else 'hold'} what was too many",
+            "equivocation",
+            f"two copies of {_called(run, waiting)} wrote different things. What came second waits until that device has "
+            "taken a new id (it does so at its next sync) or is removed (ipfsmem keys revoke DEVICE)",
+            f"device {', '.join(waiting)} wrote different things under the same numbers: head {roots[0]}{more} "
+            "came second, is held back",
         )
-    if adopted.lost:
-        run.report.say(
-            kind,
-            "left out was what no device and no provider that answered has, or what had no place: "
-            + _few([entry_place(name) for name in adopted.lost]),
-        )
+    for kind, found in run.taken_over.items():
+        if beside := [key for adopted in found for key in adopted.beside]:
+            run.report.say(
+                kind, f"under one key there was no room for all texts: what was too many is {_few(beside)}"
+            )
+        if lost := [name for adopted in found for name in adopted.lost]:
+            run.report.say(
+                kind,
+                "left out was what no device and no provider that answered has, or what had no place: "
+                + _few([entry_place(name) for name in lost]),
+            )
 
 
 def _few(names: list[str]) -> str:

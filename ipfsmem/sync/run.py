@@ -16,6 +16,7 @@ from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.ring import Ring
 from ipfsmem.seal.statements import member_id
 from ipfsmem.sync.fetch import Fetcher
+from ipfsmem.sync.fork import Adopted
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.names import Names
 from ipfsmem.sync.provider import Provider
@@ -79,6 +80,8 @@ class Run:
         #: Those that this sync holds, by the devices that are waited for, and devices of which two versions were told.
         self.waiting: dict[tuple[str, ...], list[CID]] = {}
         self.doubled: set[str] = set()
+        #: What this sync took over, by the kind of notice that says so.
+        self.taken_over: dict[str, list[Adopted]] = {}
         #: Whether another device's head, or the anchor, has this device in its ring.
         self.known_elsewhere = False
         #: Providers that did not take the root of this sync: no name is put there that leads to it.
