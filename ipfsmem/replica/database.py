@@ -21,6 +21,7 @@ from ipfsmem.replica.disk import open_regular, storage_errors
 from ipfsmem.replica.lock import directory_lock
 
 SCHEMA_VERSION = 1
+_BLOCK = "SELECT data FROM blocks WHERE digest=?"
 #: Pages that are given back in one transaction: two megabytes.
 _PAGES = 512
 _SCHEMA = """
@@ -127,13 +128,14 @@ class Connection(sqlite3.Connection):
 
     def execute(self, *args: Any) -> _Cursor:
         """One statement."""
-        return self._cursor().execute(*args)
+        return self.own_cursor().execute(*args)
 
     def executemany(self, *args: Any) -> _Cursor:
         """One statement for many rows."""
-        return self._cursor().executemany(*args)
+        return self.own_cursor().executemany(*args)
 
-    def _cursor(self) -> _Cursor:
+    def own_cursor(self) -> _Cursor:
+        """For several statements in a row."""
         try:
             return self.cursor(_Cursor)
         except sqlite3.Error as error:
@@ -169,6 +171,7 @@ class Database:
         self._depth = 0
         #: Blocks found to be something else than their digest says: absent, and replaced when they come again.
         self._bad: set[bytes] = set()
+        self._looked_over = False
         if self._lock_path:
             # Made here, so that neither it nor the files that SQLite puts beside it are ever open to others; and so
             # that no link in its place leads SQLite elsewhere.
@@ -202,6 +205,8 @@ class Database:
         run("PRAGMA checkpoint_fullfsync=ON")
         run("PRAGMA secure_delete=ON")
         run("PRAGMA cache_size=-16000")
+        # A page whose rows do not fit into it is refused when it is read, before anything is written into it.
+        run("PRAGMA cell_size_check=ON")
         version = run("PRAGMA user_version").fetchone()[0]
         if version == 0:
             with self.transaction():
@@ -315,15 +320,35 @@ class Database:
         self.connection.execute("DELETE FROM meta WHERE name=?", (name,))
 
     def set_meta(self, name: str, value: bytes) -> None:
-        """Set one named value (inside a transaction)."""
+        """Set one named value (inside a transaction). Raises StorageError when it would not be found again."""
         self.connection.execute(
             "INSERT OR REPLACE INTO meta VALUES (?,?)", (name, _check(name, value) + value)
         )
+        if self.get_meta(name) != value:
+            raise self.not_found_again(f"the value {name!r}")
 
     def block(self, digest: bytes) -> bytes | None:
         """A block by its SHA-256; one that lost its bytes to the disk is not there."""
-        row = self.connection.execute("SELECT data FROM blocks WHERE digest=?", (digest,)).fetchone()
+        row = self.connection.execute(_BLOCK, (digest,)).fetchone()
         return row[0] if row is not None and self.is_sound(digest, row[0]) else None
+
+    def look_over(self) -> None:
+        """For who misses a block that should be here: raises StorageError when damage may hide it. Looks once, reads no block.
+
+        Rows out of order are found or not by chance: one that was there can be hidden by the next that is put in.
+        """
+        if self._looked_over:
+            return
+        for query in (
+            "SELECT digest FROM blocks INDEXED BY sqlite_autoindex_blocks_1 ORDER BY digest",
+            "SELECT rowid FROM blocks NOT INDEXED",
+        ):
+            last = None
+            for (found,) in self.connection.execute(query):
+                if last is not None and (type(found) is not type(last) or found <= last):
+                    raise damaged(self.path, "its blocks are not in the order in which they are looked for")
+                last = found
+        self._looked_over = True
 
     def is_sound(self, digest: bytes, data: object) -> bool:
         """Whether what a row of `blocks` holds is what its digest says. If not, it counts as absent from now on."""
@@ -345,13 +370,36 @@ class Database:
         )
 
     def add_blocks(self, blocks: Iterable[tuple[bytes, bytes]]) -> None:
-        """Keep (SHA-256, bytes) pairs (inside a transaction)."""
-        if self._bad:
-            blocks = list(blocks)
-            for digest in self._bad.intersection(digest for digest, _ in blocks):
-                self.connection.execute("DELETE FROM blocks WHERE digest=?", (digest,))
-                self._bad.discard(digest)
-        self.connection.executemany("INSERT OR IGNORE INTO blocks VALUES (?,?)", blocks)
+        """Keep (SHA-256, bytes) pairs (inside a transaction). Raises StorageError when one would not be found again.
+
+        Each is looked for as a reader will: in a damaged file SQLite can put a row where it does not look for it.
+        """
+        run = self.connection.own_cursor()
+        for digest, data in blocks:
+            run.execute("INSERT OR IGNORE INTO blocks VALUES (?,?)", (digest, data))
+            row = run.execute(_BLOCK, (digest,)).fetchone()
+            if row is None or row[0] != data:
+                self._put_again(digest, data)
+            self._bad.discard(digest)
+
+    def _put_again(self, digest: bytes, data: bytes) -> None:
+        """A block in the place of a row that lost its bytes. Where the index leads to another block's row, that one stays."""
+        run = self.connection.own_cursor()
+        known = run.execute(
+            "SELECT digest FROM blocks NOT INDEXED WHERE rowid=(SELECT rowid FROM blocks WHERE digest=?)",
+            (digest,),
+        ).fetchone()
+        if known is not None and known[0] == digest:
+            run.execute("DELETE FROM blocks WHERE digest=?", (digest,))
+            run.execute("INSERT INTO blocks VALUES (?,?)", (digest, data))
+            row = run.execute(_BLOCK, (digest,)).fetchone()
+            if row is not None and row[0] == data:
+                return
+        raise self.not_found_again(f"the block {digest.hex()}")
+
+    def not_found_again(self, what: str) -> StorageError:
+        """The error for something that was just put in; its transaction must not end well."""
+        return damaged(self.path, f"{what} is not found again where it was put")
 
     def report(self, at: int, kind: str, text: str) -> None:
         """Remember something that a person must be told (inside a transaction); the newest 1,000 stay."""

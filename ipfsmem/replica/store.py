@@ -260,6 +260,7 @@ class Store:
         """What lies at a location, when it is here, intact, and `right` says that it is what was meant."""
         stored = self.db.block(bytes.fromhex(loc.sha))
         if stored is None or len(stored) != loc.size:
+            self.db.look_over()
             return None
         try:
             body = self.codec.open_body(name, loc.ek, stored)
@@ -285,10 +286,13 @@ class Store:
 
     def _append(self, changes: Mapping[str, Entry], frame: Frame) -> None:
         texts = {name: encode_entry(entry) if entry else None for name, entry in changes.items()}
-        row = _encode(_Row({n: _GONE if t is None else msgspec.Raw(t) for n, t in texts.items()}, frame))
-        stored = self.codec.seal_row(row)
+        text = _encode(_Row({n: _GONE if t is None else msgspec.Raw(t) for n, t in texts.items()}, frame))
+        stored = self.codec.seal_row(text)
         cursor = self.db.connection.execute("INSERT INTO journal(row) VALUES (?)", (stored,))
-        self._journal = int(cursor.lastrowid or 0)
+        last, self._journal = self._journal, int(cursor.lastrowid or 0)
+        row = self.db.connection.execute("SELECT row FROM journal WHERE seq=?", (self._journal,)).fetchone()
+        if self._journal <= last or row is None or row[0] != stored:
+            raise self.db.not_found_again("a row of the journal")
         self._rows += 1
         self._bytes += len(stored)
         self._link_journal(_link(self._chain, stored))
@@ -359,6 +363,11 @@ class Store:
             rows.append((prefix, node.digest, digest, len(stored)))
         self.db.add_blocks(blocks)
         run.executemany("INSERT OR REPLACE INTO nodes VALUES (?,?,?,?)", rows)
+        find = run.own_cursor()
+        for prefix, digest, file, _ in rows:
+            found = find.execute("SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)).fetchone()
+            if found != (file, digest):
+                raise self.db.not_found_again(f"the part {prefix or 'top'} of the memory")
 
     def _count_objects(self, changes: Mapping[str, bytes | None]) -> None:
         deltas: dict[bytes, tuple[int, int]] = {}

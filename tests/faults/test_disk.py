@@ -10,10 +10,12 @@ import random
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,7 @@ from ipfsmem.errors import (
     StorageError,
 )
 from ipfsmem.memory import Memory
+from ipfsmem.replica.database import Database
 from tests.faults.fault_lab import (
     NAMESPACE,
     ROOT,
@@ -305,8 +308,6 @@ def test_files_of_nonsense(tmp_path: Path, file: str, data: bytes, error: type[I
 
 def test_state_of_another_version(tmp_path: Path) -> None:
     """A database of a later program is refused by its number, not misread."""
-    import sqlite3
-
     lab = Lab(tmp_path)
     lab.create("a", "local").close()
     with contextlib.closing(sqlite3.connect(lab.home("a") / NAMESPACE / "state.db")) as connection:
@@ -393,6 +394,72 @@ def test_flipped_bytes(tmp_path: Path, mode: str, checkpointed: bool) -> None:
             refused += 1
             assert str(error)
     assert refused < 40
+
+
+def structure(data: bytes, pages: Iterable[int]) -> Iterator[int]:
+    """Where in these pages SQLite's own bytes lie: header and cell pointers of each, and the beginning of each cell."""
+    size = int.from_bytes(data[16:18], "big")
+    for page in pages:
+        start = (page - 1) * size
+        head = 12 if data[start] in (2, 5) else 8
+        cells = int.from_bytes(data[start + 3 : start + 5], "big")
+        yield from range(start, start + head + 2 * cells)
+        for at in range(start + head, start + head + 2 * cells, 2):
+            cell = start + int.from_bytes(data[at : at + 2], "big")
+            yield from range(cell, cell + 6)
+
+
+def pages_of(state: Path, tables: Iterable[str]) -> list[int]:
+    """The root pages of these tables and of their indexes."""
+    with contextlib.closing(sqlite3.connect(state)) as connection:
+        rows = connection.execute("SELECT tbl_name, rootpage FROM sqlite_master").fetchall()
+    return [page for table, page in rows if page and table in tables]
+
+
+def test_a_block_is_found_again_or_refused(tmp_path: Path) -> None:
+    """One byte of a page's structure changed: what add_blocks took is there, or the transaction ended with our error.
+
+    A flipped size of the last row made SQLite give the next rows numbers that it had given before: they were never
+    found again, and a memory's text was acknowledged and gone.
+    """
+
+    def pair(number: int) -> tuple[bytes, bytes]:
+        data = b"%d" % number * 20
+        return sha256(data).digest(), data
+
+    state = tmp_path / "state.db"
+    db = Database(tmp_path)
+    with db.transaction():
+        db.add_blocks([pair(number) for number in range(20)])
+        db.set_meta("name", b"old")
+    db.close()
+    good = state.read_bytes()
+    refused = 0
+    draw = random.Random("structure")
+    places = [*structure(good, pages_of(state, ["blocks", "meta"]))]
+    for at in places:
+        bad = bytearray(good)
+        bad[at] ^= draw.choice([1 << draw.randrange(8), draw.randrange(1, 256)])
+        state.write_bytes(bad)
+        for beside in ("state.db-wal", "state.db-shm"):
+            (tmp_path / beside).unlink(missing_ok=True)
+        with contextlib.ExitStack() as opened:
+            try:
+                db = opened.enter_context(contextlib.closing(Database(tmp_path)))
+                with db.transaction():
+                    db.add_blocks([pair(100), pair(101), pair(7)])
+                    db.set_meta("name", b"new")
+                other = opened.enter_context(contextlib.closing(Database(tmp_path)))
+                for one in (db, other):
+                    for digest, data in map(pair, (100, 101, 7)):
+                        found = one.block(digest)
+                        if found is None:
+                            one.look_over()  # as the store does
+                        assert found == data, at
+                assert other.get_meta("name") == b"new", at
+            except StorageError:
+                refused += 1
+    assert 0 < refused < len(places)
 
 
 def test_cut_log(tmp_path: Path) -> None:
