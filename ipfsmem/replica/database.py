@@ -48,7 +48,7 @@ CREATE TABLE sent_again (provider TEXT NOT NULL, digest BLOB NOT NULL, times INT
 CREATE TABLE renders (copy TEXT NOT NULL, file TEXT NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL, text BLOB NOT NULL,
                       dots TEXT NOT NULL, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL, size INTEGER NOT NULL,
                       inode INTEGER NOT NULL, missed INTEGER, base BLOB, since INTEGER NOT NULL, fold TEXT NOT NULL,
-                      PRIMARY KEY (copy, file)) WITHOUT ROWID;
+                      mark BLOB NOT NULL, PRIMARY KEY (copy, file)) WITHOUT ROWID;
 CREATE INDEX renders_by_key ON renders (key, copy);
 CREATE INDEX renders_by_fold ON renders (fold, copy);
 CREATE TABLE asides (copy TEXT NOT NULL, name TEXT NOT NULL, file TEXT NOT NULL, body BLOB NOT NULL, text BLOB NOT NULL,

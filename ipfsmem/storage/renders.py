@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +18,8 @@ from ipfsmem.replica.database import Database, damaged
 from ipfsmem.storage.plain_folder import UNSURE, Stat
 
 T = TypeVar("T")
-_COLUMNS = "file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since"
+_encode = msgspec.json.Encoder().encode
+_COLUMNS = "file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since, mark"
 
 
 class Copy(msgspec.Struct, frozen=True, array_like=True):
@@ -166,7 +168,10 @@ class Return(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Renders:
-    """The rows of one working copy. Writing must stand inside a transaction."""
+    """The rows of one working copy. Writing must stand inside a transaction.
+
+    A row that does not have its checksum is as good as none: believed, it would make one memory's text an edit of another.
+    """
 
     def __init__(self, db: Database, copy: str) -> None:
         self._db = db
@@ -181,7 +186,14 @@ class Renders:
             f"SELECT {_COLUMNS} FROM renders {by} WHERE {condition}",  # noqa: S608
             values,
         ).fetchall()
-        return {row.file: _made(row) for row in _typed(self._db, rows, list[_Row])}
+        return {
+            row.file: _made(row)
+            for row in _typed(self._db, rows, list[_Row])
+            if row.mark == self._mark(row.file, row.key, row.body, row.text, row.dots, row.base)
+        }
+
+    def _mark(self, *said: str | bytes | None) -> bytes:
+        return sha256(_encode((self._copy, *said))).digest()[:8]
 
     def looks(self) -> dict[str, Looks]:
         """Of every row, by file, what tells whether the file has changed or is missing."""
@@ -231,16 +243,16 @@ class Renders:
         """Keep a row. A text that it replaces is remembered as one that stood in the file before. `new`: there is no row yet."""
         if not new:
             self._remember(row.file, row.body)
-        s = row.stat
+        s, dots = row.stat, " ".join(row.dots)
         self._db.connection.execute(
-            "INSERT OR REPLACE INTO renders VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            "INSERT OR REPLACE INTO renders VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 self._copy,
                 row.file,
                 row.key,
                 row.body,
                 row.text,
-                " ".join(row.dots),
+                dots,
                 s.mtime,
                 s.ctime,
                 s.size,
@@ -249,6 +261,7 @@ class Renders:
                 row.base,
                 row.since,
                 fold(row.file),
+                self._mark(row.file, row.key, row.body, row.text, dots, row.base),
             ),
         )
 
@@ -357,6 +370,7 @@ class _Row(msgspec.Struct, array_like=True, gc=False):
     missed: int | None
     base: bytes | None
     since: int
+    mark: bytes
 
 
 def _typed(db: Database, row: object, form: type[T]) -> T:

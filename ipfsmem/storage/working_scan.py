@@ -325,8 +325,8 @@ class Scan:
         for file in files:
             row = self._renders.get(file)
             if row is None:
-                continue
-            if not row.key:
+                self._renders.drop(file)  # a damaged row says of no memory that it was deleted
+            elif not row.key:
                 self._renders.drop(file)  # the timeline and the index: absence is no delete
             elif row.missed is None or row.missed > self._now:
                 self._renders.put(msgspec.structs.replace(row, missed=self._now))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import itertools
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -460,6 +462,39 @@ def test_a_block_is_found_again_or_refused(tmp_path: Path) -> None:
             except StorageError:
                 refused += 1
     assert 0 < refused < len(places)
+
+
+def test_a_row_about_a_file_that_names_another(tmp_path: Path) -> None:
+    """A flipped name in what is known of the plain files never makes one memory's text an edit of another."""
+    lab = Lab(tmp_path / "base")
+    with closing(lab.create("a", "local")) as (a,):
+        for i in range(4):
+            a.write(f"key{i}", f"new {i}")
+        expected = a.files()
+    state = lab.home("a") / NAMESPACE / "state.db"
+    good = state.read_bytes()
+    shutil.copytree(lab.folder, tmp_path / "kept")
+    size = int.from_bytes(good[16:18], "big")
+    places = [
+        found.end() - 1
+        for page in pages_of(state, ["renders"])
+        for found in re.finditer(rb"key[0-3]", good[: page * size])
+        if found.start() >= (page - 1) * size
+    ]
+    for at, bit in itertools.product(places, (1, 2)):
+        bad = bytearray(good)
+        bad[at] ^= bit
+        gc.collect()
+        shutil.rmtree(lab.folder)
+        shutil.copytree(tmp_path / "kept", lab.folder)
+        state.write_bytes(bad)
+        with contextlib.suppress(StorageError), closing(lab.open("a")) as (a,):
+            assert a.files() == expected and a.conflicts() == [], at
+            a.write("key0", "newer")
+            # What its file held may be kept beside, and listed, where its row cannot be replaced any more.
+            assert {item.key for item in a.conflicts()} <= {"key0"} and "newer" in texts(a)["key0"], at
+            assert a.files() == {**expected, "key0": a.files()["key0"]}, at
+    assert len(places) >= 8
 
 
 def test_cut_log(tmp_path: Path) -> None:
