@@ -41,7 +41,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.disk import storage_errors
-from ipfsmem.storage.bundle_tree import collect_files
+from ipfsmem.storage.bundle_tree import MAX_STRANGER_EVENTS, Room, collect_files
 from ipfsmem.storage.containers import is_car, is_zip
 from ipfsmem.storage.importing import read_path
 from ipfsmem.sync.fetch import Fetcher
@@ -299,14 +299,15 @@ def _read_root(reader: Reader, root: CID, path: Sequence[str]) -> Fetch[tuple[Bl
     if not others and not any(_of_a_base(name) for name in names):
         raise FormatError(f"{root} is a folder without memories: no memory/*.md")
     scopes: dict[str, Blob] = {}
+    room = Room(MAX_STRANGER_EVENTS)
     for scope, inner in sorted(others.items()):
         if not is_scope(scope):
             problems.append(f"the folder scopes/{ascii(scope)[1:-1]} was left out: that is no scope")
             continue
         base = (yield from reader.resolve(inner, ("memory",))).cid
         inside = {link.name: link.cid for link in (yield from reader.list_directory(base))}
-        scopes[scope] = yield from _read_base(reader, inside, f"{scope}/")
-    blob = yield from _read_base(reader, names, "")
+        scopes[scope] = yield from _read_base(reader, inside, f"{scope}/", room)
+    blob = yield from _read_base(reader, names, "", room)
     return msgspec.structs.replace(blob, problems=(*problems, *blob.problems)), scopes
 
 
@@ -314,8 +315,9 @@ def _of_a_base(name: str) -> bool:
     return name.endswith(".md") or name == "timeline"
 
 
-def _read_base(reader: Reader, names: Mapping[str, CID], where: str) -> Fetch[Blob]:
-    """The texts and events of one folder `memory/`; `where` goes before the names of what is left out."""
+def _read_base(reader: Reader, names: Mapping[str, CID], where: str, room: Room) -> Fetch[Blob]:
+    """The texts and events of one folder `memory/`, in the `room` that its neighbours left; `where` goes before the names of
+    what is left out."""
     texts = {name: cid for name, cid in names.items() if name.endswith(".md") and name != INDEX_FILE}
     said: list[str] = []
     files = yield from _small_files(reader, texts, MAX_FILE, said)
@@ -324,7 +326,7 @@ def _read_base(reader: Reader, names: Mapping[str, CID], where: str) -> Fetch[Bl
         listed = yield from reader.list_directory(names["timeline"])
         lines = {link.name: link.cid for link in listed if link.name.endswith(".jsonl")}
         days = yield from _small_files(reader, lines, STRANGER.file_bytes, said)
-    blob = collect_files(sorted(files.items()), [days[name] for name in sorted(days)], said)
+    blob = collect_files(sorted(files.items()), [days[name] for name in sorted(days)], said, room)
     return msgspec.structs.replace(blob, problems=tuple(where + problem for problem in blob.problems))
 
 

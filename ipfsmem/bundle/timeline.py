@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -157,8 +157,24 @@ def parse_lines(data: bytes, day: str | None = None) -> list[Event]:
 
     `day` as in `parse_line`. Accepts a BOM and CRLF.
     """
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    return [parse_line(line.strip(b" \t\r"), day) for line in lines if line and not line.isspace()]
+    return list(each_line(data, day))
+
+
+def each_line(data: bytes, day: str | None = None, seen: set[bytes] | None = None) -> Iterator[Event]:
+    """As `parse_lines`, one by one. With `seen` only lines that are not in it, and it grows: for a union equal lines are one."""
+    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        line = data[start:end]
+        start = end + 1
+        if not line or line.isspace():
+            continue
+        if seen is not None:
+            if line in seen:
+                continue
+            seen.add(line)
+        yield parse_line(line.strip(b" \t\r"), day)
 
 
 def union(*sources: Iterable[Event]) -> list[Event]:

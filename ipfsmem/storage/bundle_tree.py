@@ -8,7 +8,7 @@ left out; nothing of it is ever a path on this disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from ipfsmem.bundle.blob import Blob
 from ipfsmem.bundle.keys import INDEX_FILE, is_key, is_scope, key_of_foreign_name, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
-from ipfsmem.bundle.timeline import day_of, event_line, parse_lines, union
+from ipfsmem.bundle.timeline import Event, day_of, each_line, event_line, union
 from ipfsmem.causal.cards import MAX_SCOPES, Card, write_card
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 
@@ -27,6 +27,11 @@ SCOPE_FILE = "scope.json"
 MAX_SCOPE_FILE = 16 * 1024 * 1024
 MAX_BYTES = 512 * 1024 * 1024
 MAX_NAMES = 250_000
+#: Different lines of timelines in a tree at most, and in one of a stranger that is opened by CID; keys that its `scope.json`
+#: files call forgotten.
+MAX_EVENTS = 500_000
+MAX_STRANGER_EVENTS = 100_000
+MAX_FORGOTTEN = 500_000
 
 #: Reads the file of a name, at most so many bytes; None when it disappeared meanwhile.
 ReadFile = Callable[[str, int], bytes | None]
@@ -37,6 +42,37 @@ class Part(msgspec.Struct, frozen=True):
 
     blob: Blob
     card: Card | None = None
+
+
+class Room:
+    """What a tree may still have: bytes, different lines of timelines, keys that are called forgotten. A file that many links
+    lead to, or that packs a thousandfold, is small where it comes from; here each of its copies counts."""
+
+    def __init__(self, most_events: int = MAX_EVENTS) -> None:
+        self._bytes = MAX_BYTES
+        self._most_events = self._events = most_events
+        self._forgotten = MAX_FORGOTTEN
+
+    def take(self, *, size: int = 0, forgotten: int = 0) -> None:
+        """Raises LimitError when there is no such room left."""
+        self._bytes -= size
+        self._forgotten -= forgotten
+        if self._bytes < 0:
+            raise LimitError(f"there are more than {MAX_BYTES:,} bytes in it")
+        if self._forgotten < 0:
+            raise LimitError(f"more than {MAX_FORGOTTEN:,} keys are called forgotten in it")
+
+    def events(self, lines: Iterable[bytes]) -> Iterator[Event]:
+        """The events in timeline files, one by one; of equal lines one."""
+        seen: set[bytes] = set()
+        for text in lines:
+            for event in each_line(text, seen=seen):
+                self._events -= 1
+                if self._events < 0:
+                    raise LimitError(
+                        f"there are more than {self._most_events:,} different lines in its timelines"
+                    )
+                yield event
 
 
 class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -107,9 +143,9 @@ def read_tree(names: Iterable[str], read: ReadFile) -> dict[str, Part]:
     found.update({scope: [] for scope in beside if scope not in found})
     if len(found) > MAX_SCOPES + 1:
         raise LimitError(f"there are {len(found) - 1:,} scopes in it, at most {MAX_SCOPES:,} are allowed")
-    left = [MAX_BYTES]
+    room = Room()
     return {
-        scope: _part(scope, inside, beside.get(scope), read, left, problems.get(scope, []))
+        scope: _part(scope, inside, beside.get(scope), read, room, problems.get(scope, []))
         for scope, inside in sorted(found.items())
     }
 
@@ -147,10 +183,10 @@ def _part(
     inside: list[tuple[str, str]],
     beside: str | None,
     read: ReadFile,
-    left: list[int],
+    room: Room,
     problems: list[str],
 ) -> Part:
-    """One scope; `left` are the bytes that the whole tree may still have."""
+    """One scope, in the room that the others left."""
     texts: list[tuple[str, bytes]] = []
     lines: list[bytes] = []
     where = f"{scope}/" if scope else ""
@@ -162,9 +198,7 @@ def _part(
         except IpfsmemError as error:
             problems.append(f"{where}{_shown(relative)} was left out: {error}")
             continue
-        left[0] -= len(data or b"")
-        if left[0] < 0:
-            raise LimitError(f"there are more than {MAX_BYTES:,} bytes in it")
+        room.take(size=len(data or b""))
         if data is None:
             problems.append(f"{where}{_shown(relative)} was left out: it disappeared while being read")
         elif relative.endswith(".jsonl"):
@@ -172,9 +206,9 @@ def _part(
         else:
             texts.append((relative, data))
     said: list[str] = []
-    blob = collect_files(texts, lines, said)
+    blob = collect_files(texts, lines, said, room)
     problems += [where + one for one in said]
-    known = _read_beside(beside, read, problems)
+    known = _read_beside(beside, read, room, problems)
     return Part(
         msgspec.structs.replace(
             blob,
@@ -185,11 +219,17 @@ def _part(
     )
 
 
-def _read_beside(name: str | None, read: ReadFile, problems: list[str]) -> _Beside:
+def _read_beside(name: str | None, read: ReadFile, room: Room, problems: list[str]) -> _Beside:
     if name is None:
         return _Beside()
     try:
         data = read(name, MAX_SCOPE_FILE)
+    except FormatError as error:
+        problems.append(f"{_shown(name)} was not read: {error}")
+        return _Beside()
+    # Counted before they are decoded: each list item but the first has a comma before it.
+    room.take(size=len(data or b""), forgotten=0 if data is None else data.count(b","))
+    try:
         found = _decode(data) if data is not None else _Beside()
         if found.card is not None:
             write_card(found.card)
@@ -199,9 +239,12 @@ def _read_beside(name: str | None, read: ReadFile, problems: list[str]) -> _Besi
     return found
 
 
-def collect_files(texts: list[tuple[str, bytes]], lines: list[bytes], problems: list[str]) -> Blob:
+def collect_files(
+    texts: list[tuple[str, bytes]], lines: list[bytes], problems: list[str], room: Room | None = None
+) -> Blob:
     """A bundle out of (file name, text) pairs and the texts of timeline files; MEMORY.md is left out, conflict copies are
-    further texts of their key, and those in the folder for it are others' word. `problems` grows."""
+    further texts of their key, and those in the folder for it are others' word. `problems` grows, `room` shrinks. Raises
+    LimitError."""
     files: dict[str, bytes] = {}
     more: list[tuple[str, bytes]] = []
     others: list[tuple[str, bytes]] = []
@@ -225,7 +268,7 @@ def collect_files(texts: list[tuple[str, bytes]], lines: list[bytes], problems: 
     for key, data in (*renamed, *copies):
         if files.setdefault(key, data) != data:
             more.append((key, data))
-    events = union(*(parse_lines(text) for text in lines))
+    events = union((room or Room()).events(lines))
     return Blob(files, events, "", tuple(more), tuple(problems), others=tuple(others))
 
 
