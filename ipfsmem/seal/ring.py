@@ -37,6 +37,8 @@ from ipfsmem.seal.statements import (
 MAX_RING: Final = 1024 * 1024
 #: Bytes of keyring.json for what neither a root signed nor a root's revoke lets stand.
 MAX_OTHERS: Final = 512 * 1024
+#: Slots that are tried at most, in the open part of one ring, of what no root signed. A key that seals needs one a family.
+MAX_OTHER_SLOTS: Final = 512
 #: Share of a ring's room from which people are warned.
 WARN_FROM: Final = 0.5
 SLOT_MAGIC: Final = b"IPMK"
@@ -332,7 +334,7 @@ class Keyring:
 
     def slot_keys(self, box_secrets: Iterable[bytes]) -> list[EpochKey]:
         """Every epoch key that a slot of the open part gives to one of these X25519 secrets: to read this very root."""
-        return list(_try_slots(self.epochs, _pairs(box_secrets), self.vault))
+        return list(self._from_slots(self.epochs, _pairs(box_secrets)))
 
     def unlock(self, box_secrets: bytes | Iterable[bytes] = (), known: Iterable[EpochKey] = ()) -> Shown:
         """Open the body with a known epoch key, or with one from a slot of these X25519 secrets, newest first.
@@ -364,7 +366,24 @@ class Keyring:
                 yield by_name[name]
             elif name not in by_name:
                 closed.append(body)
-        yield from _try_slots(closed, pairs, self.vault)
+        yield from self._from_slots(closed, pairs)
+
+    def _from_slots(self, epochs: Iterable[Epoch], pairs: list[tuple[bytes, bytes]]) -> Iterator[EpochKey]:
+        """The keys in slots of a root's statements, then in those of others, newest first: who of these is an admin stands in
+        the closed part, so of what anybody may have signed only so many slots are tried."""
+        roots = facts_of(self.open).roots
+        epochs = list(epochs)
+        others: list[Epoch] = []
+        left = MAX_OTHER_SLOTS
+        for body in epochs:
+            if body.by not in roots:
+                others.append(
+                    body
+                    if len(body.slots) <= left
+                    else msgspec.structs.replace(body, slots=body.slots[:left])
+                )
+                left -= len(others[-1].slots)
+        yield from _try_slots([*(body for body in epochs if body.by in roots), *others], pairs, self.vault)
 
     def _shown(self, body: _Body, keys: list[EpochKey]) -> Shown:
         hidden = _statements(body.st, self.vault, "the body of the key ring")

@@ -8,12 +8,13 @@ import pytest
 
 from ipfsmem import canonical
 from ipfsmem.errors import FormatError, LimitError, MembershipError, OpenError, SignatureError
+from ipfsmem.seal import ring as ring_module
 from ipfsmem.seal import statements
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.objects import RING_BODY, Sealer, epoch_key
-from ipfsmem.seal.ring import MAX_OTHERS, MAX_RING, Ring, parse_keyring
+from ipfsmem.seal.ring import MAX_OTHER_SLOTS, MAX_OTHERS, MAX_RING, Keyring, Ring, parse_keyring
 from ipfsmem.seal.ring_ops import create, enrol, revoke, rotate
-from ipfsmem.seal.statements import Genesis, make
+from ipfsmem.seal.statements import SLOT_BYTES, Genesis, make
 from tests.ring_lab import (
     PLAIN,
     RECOVERY,
@@ -22,6 +23,8 @@ from tests.ring_lab import (
     ROOT_KEYS,
     VAULT,
     ek,
+    ek_of,
+    enrolled,
     enrolment_of,
     fixed_box,
     hlc,
@@ -64,6 +67,35 @@ def test_an_old_key_of_this_device_opens_the_body_without_a_slot() -> None:
         keyring.unlock(party("stranger").box_secret)
     with pytest.raises(OpenError):
         keyring.unlock()
+
+
+def test_c3_few_slots_of_strangers_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding C3: a keyring of 1 MiB of slots that anybody can sign cost two tenths of a second before a right was looked at."""
+    ring = new_ring(LAPTOP)
+    stranger, real, tried = party("stranger"), ring_module.box_open, []
+    filled = []
+    for n in range(2):
+        slots = [hashlib.sha512(b"%d %d" % (n, i)).digest() + bytes(SLOT_BYTES - 64) for i in range(2500)]
+        filled.append(says_epoch(stranger, ek_of(9 + n, 9 + n), [], slots=slots))
+    opened = sorted((*parse_keyring(ring.serialise()).open, *filled), key=lambda st: st.hash)
+    keyring = Keyring(VAULT, tuple(opened), parse_keyring(ring.serialise())._body)
+
+    def counted(*given: bytes) -> bytes | None:
+        tried.append(given)
+        return real(*given)
+
+    monkeypatch.setattr(ring_module, "box_open", counted)
+    with pytest.raises(OpenError):
+        keyring.unlock(party("nobody").box_secret)
+    assert MAX_OTHER_SLOTS <= len(tried) <= MAX_OTHER_SLOTS + 10
+    tried.clear()
+    # What a root signed is tried first, however new the others say that they are.
+    assert ring.keys[0] in keyring.unlock(LAPTOP.box_secret).keys
+    assert len(tried) < 10
+    # What an admin signed is found as well, as long as there is room.
+    admin = party("admin")
+    grown = rotate(enrolled(ring, ROOT, admin, "admin"), admin.signer, ek(3), box=fixed_box)
+    assert LAPTOP.opens(grown.serialise()) == grown
 
 
 def test_signatures_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
