@@ -150,7 +150,7 @@ def _signatures(file: BinaryIO) -> int:
 def _from_zip(archive: zipfile.ZipFile) -> dict[str, Part]:
     infos: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
-        if info.is_dir():
+        if info.filename.endswith("/"):  # not `is_dir`: older ones ask an empty name for its last letter
             continue
         if info.filename in infos:
             raise FormatError(f"the name {ascii(info.filename)[:120]} stands twice in the zip")

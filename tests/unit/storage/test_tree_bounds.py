@@ -1,10 +1,10 @@
-"""How much a tree of memory files may make of itself while it is read (format sections 1.6, 8). Findings B3, B4."""
+"""How much a tree of memory files may make of itself while it is read (format sections 1.6, 8). Findings B3, B4, C2."""
 
 from __future__ import annotations
 
 import tracemalloc
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import pytest
 
@@ -64,3 +64,20 @@ def test_b4_a_card_that_many_scopes_link_to_counts_each_time(monkeypatch: pytest
         patch.setattr(bundle_tree, "MAX_FORGOTTEN", 8)
         with pytest.raises(LimitError, match="called forgotten"):
             read_tree(tree, lambda name, most: tree[name])
+
+
+def test_c2_a_zip_whose_entry_has_no_name(tmp_path: Path) -> None:
+    """Finding C2: an empty name was an IndexError; whether it is a folder is asked of its last letter."""
+
+    class Nameless(ZipInfo):
+        def is_dir(self) -> bool:
+            return False
+
+    path = tmp_path / "x.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr(Nameless(""), b"nameless")
+        archive.writestr("a.md", b"a")
+        archive.writestr("folder/", b"")
+    with ZipFile(path) as archive:
+        assert archive.namelist() == ["", "a.md", "folder/"]
+    assert read_zip(path)[""].blob.files == {"a": b"a"}
