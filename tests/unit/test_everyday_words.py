@@ -127,7 +127,7 @@ KEPT = {"kept root", "anchor pins", "guard pins", "guarded ", "joined in part"}
 
 def test_u20_no_text_that_people_are_shown_speaks_the_formats_words() -> None:
     words = format_words()
-    rows = {"file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since"}
+    rows = {"file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since, mark"}
     assert [
         (where, text, found)
         for where, text in shown()
