@@ -274,6 +274,7 @@ def test_u12_what_a_hint_tells_to_run_is_what_was_run() -> None:
 
 #: Hints that other tests carry out, each in its situation.
 ELSEWHERE = {
+    "Revoke it, and enrol the device under a new key.": "tests/unit/seal/test_ring_ops.py::test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it",
     "On another device of this memory: ipfsmem keys revoke VALUE --wallet FILE (in Python: unlock(), then revoke()).": "tests/cli/test_cli_revoke.py::test_u11_a_device_does_not_revoke_itself",
     "VALUEVALUE is made on this device and not published yet. Publish it with: ipfsmem sync": "tests/cli/test_cli_revoke.py::test_u11_a_revoke_that_could_not_be_published_says_so",
     "If another device still has the memory, sync it, and try again. Else bring back what can be read: ipfsmem recover --damaged, then: ipfsmem salvage": "tests/cli/test_cli_salvage.py::test_l3_recover_does_not_say_that_nothing_is_back",

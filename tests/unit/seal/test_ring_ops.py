@@ -423,5 +423,10 @@ def test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it() 
     ring = ring.add([last_word(GUEST)])
     with pytest.raises(LimitError, match="no later time"):
         enrol(ring, ADMIN.signer, GUEST.device, "reader", since=hlc(7), box=fixed_box)
+    # The way out that the error names: out with it, and in under a new key.
+    again = party("guest again")
+    out = revoke(ring, ADMIN.signer, GUEST.id, at=hlc(8), counters={}, ek=ek(8), box=fixed_box)
+    new = enrol(out, ADMIN.signer, again.device, "reader", since=hlc(9), box=fixed_box)
+    assert GUEST.id not in new.view.members and new.view.members[again.id].role == "reader"
     held = enrol(ring, ROOT.signer, GUEST.device, "reader", since=hlc(7), box=fixed_box)
     assert held.view.members[GUEST.id].role == "reader"
