@@ -449,6 +449,7 @@ def trees(shelf: Shelf, folder: Path) -> None:
         f'{{"ts":"2026-01-01T14:00:00Z","type":"same id","id":"{a.device}-1"}}',
         '{"ts":"2026-01-01T15:00:00Z","type":"no id"}',
         '{"ts":"2026-01-01T16:00:00Z","type":"an id of another form","id":"x"}',
+        "too long for an event " * 3000,
     ]
     segment = f"t/2026-01-01/{a.device}/0"
     value, block = forger.value(segment, under, "\n".join(lines) + "\n")
@@ -456,7 +457,7 @@ def trees(shelf: Shelf, folder: Path) -> None:
     lab.clock.advance(1)
     forger.publish()
     shelf.case(
-        "trees", "a segment with lines that are no events", "Each is kept as a raw event; an id counts only in a segment of its device, and of two events with one id the least line keeps it.",
+        "trees", "a segment with lines that are no events", "Each is kept as a raw event, but one that is too long is passed over; an id counts only in a segment of its device, and of two events with one id the least line keeps it.",
         lab, opened_by=by_wallet(), pins={KEYS.head_public: [lab.root(a)]},
     )  # fmt: skip
     value, block = forger.value("m/feedback_tone", f"{stranger}-1", "by nobody who is known")

@@ -24,6 +24,8 @@ Event = dict[str, Any]
 
 #: Largest event line in bytes, without its LF.
 MAX_LINE = 64 * 1024
+#: A line of fewer bytes has an event that is not too long: its form may have six times as many.
+_SURELY_FITS = MAX_LINE // 8
 #: Deepest nesting of an event; what is deeper is kept as a raw line.
 MAX_NESTING = 32
 #: Instant of a raw line about which nothing else is known.
@@ -162,19 +164,40 @@ def parse_lines(data: bytes, day: str | None = None) -> list[Event]:
 
 def each_line(data: bytes, day: str | None = None, seen: set[bytes] | None = None) -> Iterator[Event]:
     """As `parse_lines`, one by one. With `seen` only lines that are not in it, and it grows: for a union equal lines are one."""
-    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
-    while start < len(data):
-        end = data.find(b"\n", start)
-        end = len(data) if end < 0 else end
-        line = data[start:end]
-        start = end + 1
-        if not line or line.isspace():
-            continue
+    for line in _lines(data):
         if seen is not None:
             if line in seen:
                 continue
             seen.add(line)
-        yield parse_line(line.strip(b" \t\r"), day)
+        yield parse_line(line, day)
+
+
+def _lines(data: bytes) -> Iterator[bytes]:
+    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        line = data[start:end].strip(b" \t\r")
+        start = end + 1
+        if line and not line.isspace():
+            yield line
+
+
+def segment_events(text: bytes) -> list[Event]:
+    """The events of a segment, in its order: as `parse_lines`, without those that are too long for a line.
+
+    Whoever may write can sign such a segment, and nobody's timeline ends there.
+    """
+    events = ((line, parse_line(line)) for line in _lines(text))
+    return [event for line, event in events if len(line) < _SURELY_FITS or fits(event)]
+
+
+def fits(event: Event) -> bool:
+    """Whether an event's line is not too long, under its id or a foreign one. Raises FormatError for what is none."""
+    try:
+        return bool(event_line(event)) and bool(event_line(as_foreign(event)))
+    except LimitError:
+        return False
 
 
 def union(*sources: Iterable[Event]) -> list[Event]:

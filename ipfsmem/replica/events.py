@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ipfsmem.bundle.timeline import day_of, event_line, foreign_id, own_id, parse_lines, split_own_id, union
+from ipfsmem.bundle.timeline import (
+    day_of,
+    event_line,
+    foreign_id,
+    own_id,
+    parse_lines,
+    segment_events,
+    split_own_id,
+    union,
+)
 from ipfsmem.causal.entries import SegmentName, segment_entry, segment_name
 from ipfsmem.causal.value import Entry
 from ipfsmem.errors import UsageError
@@ -196,7 +205,7 @@ def events_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> li
         for value in entry.values():
             text = store.body(segment.entry, value)
             if text is not None:
-                found.append(_owned(segment.dev, parse_lines(text)))
+                found.append(_owned(segment.dev, segment_events(text)))
     return union(*found)
 
 

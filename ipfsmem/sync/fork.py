@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from ipfsmem.bundle.timeline import day_of, event_line, parse_line, parse_lines
+from ipfsmem.bundle.timeline import day_of, fits, parse_line, parse_lines
 from ipfsmem.causal.entries import memory_entry, memory_name, segment_name
 from ipfsmem.causal.restore import adopt_fork, equivocation
 from ipfsmem.causal.state import Change, State, clashes_of, seen_counts
@@ -207,10 +207,7 @@ def _one_segment(replica: Replica, name: str, mine: Entry, theirs: Entry) -> tup
 
 def _is_event(line: bytes) -> bool:
     """Whether a line can stand in a segment of ours: any text can, unless it is too long for one event."""
-    try:
-        return bool(line.strip()) and bool(event_line(parse_line(line)))
-    except IpfsmemError:
-        return False
+    return bool(line.strip()) and fits(parse_line(line))
 
 
 def append_new_lines(replica: Replica, lines: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:

@@ -229,11 +229,14 @@ export function union(lists) {
   return [...found.values()].sort((a, b) => compare([instant(a.ts), a.id], [instant(b.ts), b.id])).map(lineOf)
 }
 
+/** Whether a line can be an event's, under its id or a foreign one. */
+const fits = event => [event.id, foreignId(event)].every(id => Buffer.byteLength(lineOf({ ...event, id })) <= 65536)
+
 /** Events of segments [{dev, data}] in their order; an own id counts only in a segment of its device. */
 export function timeline(segments) {
   return union(
     segments.map(({ dev, data }) =>
-      parseLines(data).map(event => {
+      parseLines(data).filter(fits).map(event => {
         const [, claimed, n] = /^([0-9a-f]{16})-([1-9][0-9]*)$/.exec(event.id) ?? []
         return claimed && claimed !== dev && Number.isSafeInteger(Number(n)) ? { ...event, id: foreignId(event) } : event
       })

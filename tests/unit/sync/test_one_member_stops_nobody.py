@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from nacl import bindings
 
+from ipfsmem.bundle.blob import read_blob
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.errors import LimitError, ProviderUnavailable, UnreadError
 from ipfsmem.memory import Memory
@@ -285,3 +286,24 @@ def test_the_greatest_number_under_a_devices_name_ends_no_publishing(lab: Lab) -
     assert not lab.sync(b).new_identity
     lab.settle(a, b, c)
     assert "honest 3" in all_texts(c)
+
+
+@pytest.mark.parametrize(
+    "line", ["x" * 70_000, '{"id":"1","ts":"2026-01-01","type":"t","x":"%s"}' % ("y" * 65_490)]
+)
+def test_a_line_that_is_too_long_ends_nobodys_timeline(lab: Lab, line: str) -> None:
+    """One that no segment may hold is passed over. The second is too long only under a foreign id, which it gets beside
+    another event of its id."""
+    a, b, m = lab.three()
+    a.note("mine")
+    forger = Forger(m)
+    under = forger.next_dot()
+    segment = f"t/2026-01-01/{m.device}/0"
+    other = '{"id":"1","ts":"2026-01-01","type":"s"}'
+    value, block = forger.value(segment, under, f"{line}\n{other}\n{line}\n")
+    forger.put({segment: {under: value}}, ctx={m.device: int(under[17:])}, blocks=[block])
+    forger.publish()
+    lab.settle(a, b)
+    for memory in (a, b, lab.restore("new")):
+        assert [event["type"] for event in memory.timeline()] == ["s", "mine"]
+        assert read_blob(memory.export()).events == memory.timeline()
