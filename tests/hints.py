@@ -18,6 +18,8 @@ FILLED = "VALUE"
 WHOLE = re.compile(
     r"\bipfsmem((?: (?:[a-z][a-z-]*\b(?!=)|--?[a-z][a-z-]*|\d+[smh]\b|[A-Z][A-Z_:]*\b|'[^']*'|VALUE|\{\w+\}|-(?=\s|$)|\.\.\.))+)"
 )
+#: What a call named of the memory that it was about (ipfsmem/cli/addressed.py).
+_FLAGS = r"(?:(?:-n|--home) (?:'[^']*'|\\S+) )*"
 
 
 class Told(NamedTuple):
@@ -67,6 +69,29 @@ class Hint(NamedTuple):
 
     where: str
     text: str
+
+
+def pattern(text: str) -> str:
+    """What a hint of the source looks like where it is printed, its commands with the flags that the call was given."""
+    words = re.sub(r"(VALUE|\\\{\w+\\\})+", lambda _: ".*", re.escape(" ".join(text.split())))
+    return re.sub(r"\bipfsmem\\ ([a-z]+)", rf"ipfsmem {_FLAGS}\1(?: --scope \\S+)?", words)
+
+
+def hinted(text: str, printed: str) -> None:
+    """See that this hint is printed. `followed` counts it: a test that says so carries the hint out next."""
+    assert re.search(pattern(text), " ".join(printed.split())), (text, printed)
+
+
+def followed() -> dict[str, str]:
+    """The hints that stand in a call of `hinted` in some test, and in which file."""
+    found: dict[str, str] = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        source = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(source)) if "hinted(" in source else ():
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hinted":
+                for text in _said(node.args[0], {}):
+                    found.setdefault(text, str(path.relative_to(ROOT)))
+    return found
 
 
 def hints() -> list[Hint]:

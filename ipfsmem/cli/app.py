@@ -135,7 +135,7 @@ def group(ctx: click.Context, version: bool, namespace: str | None, home: str | 
     Markdown files encrypted for you alone, kept on IPFS or in any folder, merged without losing a word.
     Begin with: ipfsmem demo
     """
-    ctx.obj = {"namespace": namespace, "home": home, "as_json": as_json}
+    ctx.obj |= {"namespace": namespace, "home": home, "as_json": as_json}
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -149,11 +149,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
         click.echo(f"ipfsmem {version('ipfsmem')}")
         return 0
+    about: dict[str, Any] = {}  # which memory this call named, for what it says to do next
     try:
-        code = group.main(args=given, prog_name="ipfsmem", standalone_mode=False)
+        code = group.main(args=given, prog_name="ipfsmem", standalone_mode=False, obj=about)
         sys.stdout.flush()
     except IpfsmemError as error:
-        return _report(kind_of(error), str(error), error.hint, error.exit_code, as_json)
+        from ipfsmem.cli.addressed import addressed
+
+        hint = addressed(error.hint, about)
+        return _report(kind_of(error), str(error), hint, error.exit_code, as_json)
     except click.exceptions.NoArgsIsHelpError as error:
         if as_json:
             return _report("UsageError", "Missing command.", _usage_hint(error), 2, as_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, count, style
 
@@ -34,4 +35,4 @@ def command(here: Here, folder: str, scope: str | None, take_over: bool, timelin
     whose = f" of scope {clean(made.scope)}" if made.scope else ""
     click.echo(f"{clean(made.path)} is a working copy{whose} now: {count(made.files, 'file')}.")
     for text in (*made.remarks, *notices):
-        click.echo(style("note: ", fg="yellow") + clean(text))
+        click.echo(style("note: ", fg="yellow") + advice(text))

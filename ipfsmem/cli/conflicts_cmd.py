@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.diff_cmd import differences
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, clean_lines, is_terminal, style
@@ -64,12 +65,12 @@ def _print(item: dict[str, Any], *, whole: bool) -> None:
     if item["forgotten"]:
         state = "forgotten, with words that were written meanwhile"
     elif item["text"] is None:
-        state = "the newest text is not fetched yet (ipfsmem sync)"
+        state = advice("the newest text is not fetched yet (ipfsmem sync)")
     else:
         state = f"shown is what {item['device']} wrote"
     click.echo(f"{style(clean(key), bold=True)}  {clean(state)}")
     for copy in item["copies"]:
-        by = f"by {copy['device']}" if copy["text"] is not None else "not fetched yet (ipfsmem sync)"
+        by = f"by {copy['device']}" if copy["text"] is not None else advice("not fetched yet (ipfsmem sync)")
         click.echo(f"  {copy['file']}  {clean(by)}")
         if whole and copy["text"] is not None:
             before, after = (item["text"] or "").splitlines(), copy["text"].splitlines()
@@ -82,4 +83,4 @@ def _print(item: dict[str, Any], *, whole: bool) -> None:
         ways += ["--file PATH"]
         settle = f"ipfsmem resolve {key} --seen {item['seen']} {ways[0]}"
         others = "".join(f", or {way}" for way in ways[1:])
-        click.echo(style(f"  Settle it: {settle}{others}", dim=True))
+        click.echo(style(advice(f"  Settle it: {settle}{others}"), dim=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, style
 
@@ -40,6 +41,6 @@ def command(here: Here, restore_files: bool, clock_is_right: bool) -> None:
             mark, colour = _MARK[finding.level]
             click.echo(f"{style(mark, fg=colour, bold=True)} {clean(finding.text)}")
             if finding.hint:
-                click.echo(style(f"  {clean(finding.hint)}", dim=True))
+                click.echo(style(f"  {advice(finding.hint)}", dim=True))
     if errors:
         click.get_current_context().exit(1)

@@ -148,14 +148,13 @@ def ours(
         @click.pass_context
         def run(ctx: click.Context, /, **given: Any) -> None:
             above = _outer(ctx)
+            for shared in ("namespace", "home", "as_json"):
+                above[shared] = given.pop(shared) or above.get(shared)
             here = Here(
-                given.pop("namespace") or above.get("namespace"),
-                given.pop("home") or above.get("home"),
-                given.pop("as_json") or bool(above.get("as_json")),
-                given.pop("passphrase_fd", None),
+                above["namespace"], above["home"], bool(above["as_json"]), given.pop("passphrase_fd", None)
             )
             if scoped:
-                scope = given.pop("scope")
+                above["scope"] = scope = given.pop("scope")
                 here.stacked = given.pop("stacked", ())
                 if scope is not None and here.stacked:
                     raise UsageError("--scope reads one scope, --stack several: give one of both")
@@ -226,9 +225,8 @@ def _require_scope(memory: Memory, name: str, *, live: bool) -> None:
 
 
 def _outer(ctx: click.Context) -> dict[str, Any]:
-    while ctx.parent is not None:
-        ctx = ctx.parent
-    return ctx.obj if isinstance(ctx.obj, dict) else {}
+    obj = ctx.find_root().obj
+    return obj if isinstance(obj, dict) else {}
 
 
 class Whole(click.IntRange):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, count, style
 from ipfsmem.errors import UsageError
@@ -108,7 +109,7 @@ def _say(done: Imported) -> None:
     said = [
         f"{done.added:,} new",
         f"{done.replaced:,} replaced" if done.replaced else "",
-        f"{done.kept_beside:,} kept beside yours (ipfsmem conflicts)" if done.kept_beside else "",
+        advice(f"{done.kept_beside:,} kept beside yours (ipfsmem conflicts)") if done.kept_beside else "",
         f"{done.unchanged:,} known already" if done.unchanged else "",
         f"{done.still_forgotten:,} still forgotten here (--strategy replace brings them back)"
         if done.still_forgotten

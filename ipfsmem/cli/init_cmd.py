@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from ipfsmem.cli import asking, secrets_in
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, agreed, ours, provider_option, root_option
 from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.status_cmd import READERS
@@ -197,14 +198,14 @@ def command(
             ]
         )
         for text in _remarks(status):
-            click.echo(style("note: ", fg="yellow") + clean(text))
+            click.echo(style("note: ", fg="yellow") + advice(text))
         if report is not None and report.notices:
             tell(report)
         tell_of_vaults(memory.unlisted, memory.vaults() if restored else [])
         if failure is not None:
             raise failure
         end_restored(report)
-        click.echo(style("Next: ipfsmem write KEY --body TEXT", dim=True), err=True)
+        click.echo(style(advice("Next: ipfsmem write KEY --body TEXT"), dim=True), err=True)
 
 
 def _opens(wallet: Wallet, passphrase: str | None) -> str:
@@ -381,8 +382,8 @@ def part_only(memory: Memory) -> DamagedError | None:
 
 def _not_public() -> None:
     click.echo(
-        style("not published: ", fg="yellow") + "everyone could read it, for good. When that is meant: "
-        "ipfsmem sync --yes-public",
+        style("not published: ", fg="yellow")
+        + advice("everyone could read it, for good. When that is meant: ipfsmem sync --yes-public"),
         err=True,
     )
 
@@ -430,12 +431,14 @@ def _publish(memory: Memory, here: Here, yes_public: bool) -> tuple[SyncReport |
 def tell_of_vaults(unlisted: str, vaults: list[FurtherVault]) -> None:
     """Say that the wallet's first vault does not list this one; and which further ones it lists, when it was brought back."""
     if unlisted:
-        click.echo(style("not listed: ", fg="yellow") + clean(unlisted), err=True)
+        click.echo(style("not listed: ", fg="yellow") + advice(unlisted), err=True)
     for one in vaults:
         number = f" --key-number {one.key_number}" if one.key_number > 1 else ""
         click.echo(
-            f"This wallet has a further vault: {one.name}. To bring it back: "
-            f"ipfsmem recover -n {one.name} --vault {one.name}{number} --wallet FILE",
+            advice(
+                f"This wallet has a further vault: {one.name}. To bring it back: "
+                f"ipfsmem recover -n {one.name} --vault {one.name}{number} --wallet FILE"
+            ),
             err=True,
         )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli import secrets_in
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, ours, provider_option
 from ipfsmem.cli.printing import Meter, clean, count, style
 from ipfsmem.cli.sync_cmd import tell
@@ -76,7 +77,7 @@ def _show(made: NewWords) -> None:
     if made.problem:
         click.echo(
             style("not published everywhere yet: ", fg="yellow")
-            + f"{clean(made.problem)}. The words work from the next sync on: ipfsmem sync",
+            + advice(f"{made.problem}. The words work from the next sync on: ipfsmem sync"),
             err=True,
         )
     elif made.report is not None and made.report.notices:
@@ -114,12 +115,12 @@ def _tell_what_stays(made: NewWords, old: list[Words], going: list[Words]) -> No
         click.echo(
             f"{count(len(stays), 'older set')} of words still work"
             + ("s" if len(stays) == 1 else "")
-            + f". To revoke: {'; '.join(f'ipfsmem keys revoke {one.id}' for one in stays)}",
+            + advice(f". To revoke: {'; '.join(f'ipfsmem keys revoke {one.id}' for one in stays)}"),
             err=True,
         )
     if any(one.root for one in made.older):
         click.echo(style("note: ", fg="yellow") + ROOT_STAYS, err=True)
-    click.echo(style("On paper beside them: ipfsmem keys sheet", dim=True), err=True)
+    click.echo(style(advice("On paper beside them: ipfsmem keys sheet"), dim=True), err=True)
 
 
 def _facts(made: NewWords, going: list[Words]) -> dict[str, Any]:

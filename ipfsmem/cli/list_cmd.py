@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import count, is_terminal, style, table
 
@@ -58,7 +59,7 @@ def tell(here: Here, found: Sequence[Listed]) -> None:
         )
         return
     if not found and is_terminal():
-        click.echo("No memories yet. Write one: ipfsmem write KEY --body TEXT", err=True)
+        click.echo(advice("No memories yet. Write one: ipfsmem write KEY --body TEXT"), err=True)
         return
     rows: list[tuple[str, ...]] = []
     said = bool(here.stacked) or len({item.scope for item in found}) > 1
@@ -83,5 +84,5 @@ def tell(here: Here, found: Sequence[Listed]) -> None:
     )
     if is_terminal():
         marked = sum(bool(item.conflicts) for item in found)
-        tail = f", {marked} with conflicts (ipfsmem conflicts)" if marked else ""
+        tail = advice(f", {marked} with conflicts (ipfsmem conflicts)") if marked else ""
         click.echo(style(count(len(found), "memory") + tail, dim=True), err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, Whole, ours
 from ipfsmem.cli.printing import is_terminal, moment, table
 
@@ -22,7 +23,7 @@ def command(here: Here, limit: int | None) -> None:
         here.emit([{**_fields(entry), "label": labels.get(entry.device, "")} for entry in entries])
         return
     if not entries and is_terminal():
-        click.echo("Nothing was published yet. Publish: ipfsmem sync", err=True)
+        click.echo(advice("Nothing was published yet. Publish: ipfsmem sync"), err=True)
         return
     rows = [
         (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, agreed, ours, public_options, retention_options
 from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, short, size, style, table
 from ipfsmem.cli.sync_cmd import tell
@@ -118,7 +119,7 @@ def test_command(here: Here, spec: str) -> None:
         if hint == ProviderUnavailable.hint:  # no memory was sent, and there may be none
             hint = "Check the address, or try again later."
         if hint:
-            click.echo(clean(hint), err=True)
+            click.echo(advice(hint), err=True)
     if failed:
         click.get_current_context().exit(ProviderError.exit_code)
 
@@ -154,7 +155,7 @@ def check_command(here: Here, repair: bool, full: bool) -> None:
             for shown in one.shown:
                 click.echo(style(f"    missing {clean(shown)}", dim=True))
         if missing:
-            click.echo(_next_step(found, repair), err=True)
+            click.echo(advice(_next_step(found, repair)), err=True)
     if missing:
         click.get_current_context().exit(MissingError.exit_code)
     open_ = [one.provider for one in found if one.state in ("unchecked", "waiting")]

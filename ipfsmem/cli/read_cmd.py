@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean_lines, is_terminal, write_bytes
 from ipfsmem.errors import NotFoundError, UsageError
@@ -73,4 +74,4 @@ def tell(here: Here, reading: Reading, *, only_body: bool) -> None:
     else:
         write_bytes(data)
     if reading.conflicts:
-        click.echo(f"also: {', '.join(reading.conflicts)} (ipfsmem conflicts {key})", err=True)
+        click.echo(advice(f"also: {', '.join(reading.conflicts)} (ipfsmem conflicts {key})"), err=True)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import click
 
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, Whole, ours, provider_option, root_option
 from ipfsmem.cli.init_cmd import (
     device_passphrase,
@@ -109,7 +110,7 @@ def command(
         back = f"It is back, but newer texts may be missing: {there} For those: ipfsmem sync"
     else:
         back = f"It is back: {there}"
-    click.echo(style(back, bold=True))
+    click.echo(style(advice(back), bold=True))
     facts(
         [
             ("namespace", here.namespace),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, agreed, ours, provider_option, public_options
 from ipfsmem.cli.printing import Meter, clean, count, style
 from ipfsmem.cli.sync_cmd import tell
@@ -113,5 +114,7 @@ def _show(found: Found, done: Salvaged | None) -> None:
         click.echo(f"  {what:<16}  {clean(label(name))}  {style(by, dim=True)}")
     if any(one.name not in picked for one in found.loose):
         click.echo(
-            "What is signed only may be old. It comes back with: ipfsmem salvage --pick NAME (or --pick all)"
+            advice(
+                "What is signed only may be old. It comes back with: ipfsmem salvage --pick NAME (or --pick all)"
+            )
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.bundle.keys import check_scope
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, facts, table
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
@@ -180,7 +181,9 @@ def restore_command(here: Here, name: str, root: str | None) -> None:
         )
     elif root is None:
         click.echo(
-            f"The scope {name} is back, and empty. Its texts come back with --root VERSION (ipfsmem log), before anything is written there."
+            advice(
+                f"The scope {name} is back, and empty. Its texts come back with --root VERSION (ipfsmem log), before anything is written there."
+            )
         )
     else:
         click.echo(f"The scope {name} is back: {count(back.texts, 'text')}, {count(back.events, 'event')}.")

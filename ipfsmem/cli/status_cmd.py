@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli import sharing
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, facts, moment, style
 
@@ -30,7 +31,11 @@ READERS = {
 def _files(facts: FolderFacts) -> str:
     """Where plain files are, and what is the matter there."""
     whose = f"  (scope {clean(facts.scope)})" if facts.scope else ""
-    state = "" if facts.state == "ok" else "  " + style(f"({facts.state}: ipfsmem folders list)", fg="yellow")
+    state = (
+        ""
+        if facts.state == "ok"
+        else "  " + style(advice(f"({facts.state}: ipfsmem folders list)"), fg="yellow")
+    )
     return clean(facts.path) + whose + state
 
 
@@ -39,7 +44,7 @@ def _copy(one: Presence) -> str:
     checked = f", checked {moment(one.at)} UTC" if one.at else ""
     if one.state == "ok":
         return f"{clean(one.provider)}: all {one.total:,} parts are there{checked}"
-    more = "  (ipfsmem providers check)" if one.state in ("missing", "stopped") else ""
+    more = advice("  (ipfsmem providers check)") if one.state in ("missing", "stopped") else ""
     return f"{clean(one.provider)}: " + style(clean(one.text), fg="yellow") + checked + more
 
 
@@ -49,7 +54,7 @@ def _scopes(counts: list[ScopeCounts]) -> str:
         return ""
     named = sorted(counts[1:], key=lambda one: (-one.memories, one.scope))
     first = ", ".join(f"{one.memories:,} in {one.scope}" for one in named[:MOST])
-    more = f" and {len(named) - MOST:,} more scopes (ipfsmem scope list)" if len(named) > MOST else ""
+    more = advice(f" and {len(named) - MOST:,} more scopes (ipfsmem scope list)") if len(named) > MOST else ""
     return f"{counts[0].memories:,} in none, {first}{more}"
 
 
@@ -63,9 +68,9 @@ def command(here: Here) -> None:
         return
     notes = []
     if found.conflicts:
-        notes.append(style(f"{found.conflicts} with conflicts (ipfsmem conflicts)", fg="yellow"))
+        notes.append(style(advice(f"{found.conflicts} with conflicts (ipfsmem conflicts)"), fg="yellow"))
     if found.not_fetched:
-        notes.append(style(f"{found.not_fetched} not fetched yet (ipfsmem sync)", fg="yellow"))
+        notes.append(style(advice(f"{found.not_fetched} not fetched yet (ipfsmem sync)"), fg="yellow"))
     vault = found.vault
     wallet = ""
     if vault is not None:
@@ -73,7 +78,9 @@ def command(here: Here) -> None:
         wallet = f"{owner}, vault {vault.name!r}, key number {vault.key_number}" if vault.address else owner
     published = "" if vault is None else found.root or "nothing yet"
     if vault is not None:
-        waiting = style("changes wait: ipfsmem sync", fg="yellow") if found.unpublished else "nothing waits"
+        waiting = (
+            style(advice("changes wait: ipfsmem sync"), fg="yellow") if found.unpublished else "nothing waits"
+        )
         published += f"  ({waiting})"
     click.echo(f"{style(clean(found.namespace), bold=True)}, mode {found.mode}")
     facts(
@@ -92,7 +99,7 @@ def command(here: Here) -> None:
             ("vault id", vault.tag if vault else ""),
             (
                 "members",
-                count(len(found.members), "member") + " (ipfsmem keys list)" if found.members else "",
+                count(len(found.members), "member") + advice(" (ipfsmem keys list)") if found.members else "",
             ),
             ("device", found.device),
             ("folder", clean(found.folder or "")),
@@ -100,4 +107,4 @@ def command(here: Here) -> None:
         ]
     )
     for notice in found.notices:
-        click.echo(style("note: ", fg="yellow") + clean(notice))
+        click.echo(style("note: ", fg="yellow") + advice(notice))

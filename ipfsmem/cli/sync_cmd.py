@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli import sharing
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, agreed, ours, provider_option, public_options
 from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
@@ -202,7 +203,7 @@ class _Lines:
         again = f"; next try in {attempt.again_in:,.0f} s" if attempt.again_in is not None else ""
         self._line(style(text, fg="yellow") + again, err=True)
         if new and found["hint"]:
-            self._line(clean(found["hint"]), err=True)
+            self._line(advice(found["hint"]), err=True)
         self._problem = text
 
     def _line(self, text: str, *, err: bool = False) -> None:
@@ -227,7 +228,7 @@ def _error(error: Exception) -> dict[str, Any]:
         return {
             "kind": kind_of(error),
             "message": str(error),
-            "hint": error.hint,
+            "hint": advice(error.hint),
             "exit_code": error.exit_code,
         }
     text = f"unexpected {type(error).__name__}: {error}"
@@ -243,7 +244,7 @@ def tell(report: SyncReport) -> None:
 
 def noticed(notice: Notice) -> str:
     """A notice as a line for a person."""
-    return style(f"{_TITLES.get(notice.kind, notice.kind)}: ", fg="yellow") + clean(notice.text)
+    return style(f"{_TITLES.get(notice.kind, notice.kind)}: ", fg="yellow") + advice(notice.text)
 
 
 def _where(report: SyncReport) -> str:
@@ -266,7 +267,7 @@ def paragraph(report: SyncReport) -> str:
     else:
         said.append("Nothing new from other devices.")
     if report.conflicts:
-        said.append(f"{count(report.conflicts, 'conflict')} to look at (ipfsmem conflicts).")
+        said.append(advice(f"{count(report.conflicts, 'conflict')} to look at (ipfsmem conflicts)."))
     if report.not_fetched:
         said.append(f"{count(report.not_fetched, 'text')} could not be fetched yet.")
     if report.published:

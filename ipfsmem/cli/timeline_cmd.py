@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, Whole, ours
 from ipfsmem.cli.printing import is_terminal, table
 from ipfsmem.errors import UsageError
@@ -36,7 +37,7 @@ def command(here: Here, since: str | None, until: str | None, kind: str | None, 
         here.emit([{"scope": scope, "event": event} for scope, event in noted] if here.stacked else events)
         return
     if not noted and is_terminal():
-        click.echo("No events. Add one: ipfsmem note TYPE key=value", err=True)
+        click.echo(advice("No events. Add one: ipfsmem note TYPE key=value"), err=True)
         return
     rows = [
         (_when(event["ts"]), str(event["type"]), _data(event), *([scope] if here.stacked else []))

@@ -1,0 +1,66 @@
+"""Commands in a text that say what to do next, with the memory and scope that this call was about.
+
+Who gave --namespace, --home or --scope, and types a hint as it stands, shall reach the same memory and not another one.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from ipfsmem.cli.printing import clean
+
+#: What these do has nothing to do with a memory on this device.
+_ANYWHERE: Final = frozenset(("demo", "cid", "inspect", "open", "serve"))
+_COMMAND: Final = re.compile(r"(?<![\w./-])ipfsmem ([a-z]+)(?![\w-])")
+#: A command in such a clause is for another device, where other names may hold.
+_ELSEWHERE: Final = re.compile(r"\b(?:[Aa]|[Aa]nother|that) device\b|\b[Oo]n devices\b|\btakes them along\b")
+#: Where a clause begins, and where a command ends.
+_BEGINS: Final = re.compile(r"[.;(\n]")
+_ENDS: Final = re.compile(r"[.;)\n](?:\s|$)|, (?:or|then)\b")
+
+
+def advice(text: str) -> str:
+    """A text that was not ours alone, clean, and its commands with what this call named."""
+    ctx = click.get_current_context(silent=True)
+    found = ctx.find_root().obj if ctx is not None else None
+    return addressed(clean(text), found if isinstance(found, Mapping) else {})
+
+
+def addressed(text: str, given: Mapping[str, Any]) -> str:
+    """The text, its commands with the `namespace`, `home` and `scope` that were given as flags. What one says itself stays."""
+    if not given.get("namespace") and not given.get("home") and given.get("scope") is None:
+        return text
+
+    def with_flags(found: re.Match[str]) -> str:
+        from ipfsmem.cli.app import SHORT
+
+        name = found[1]
+        begins = max((mark.end() for mark in _BEGINS.finditer(text, 0, found.start())), default=0)
+        if name not in SHORT or name in _ANYWHERE or _ELSEWHERE.search(text, begins, found.start()):
+            return found[0]
+        ends = _ENDS.search(text, found.end())
+        said = text[found.end() : ends.start() if ends else None].split()
+        words = ["ipfsmem"]
+        for option, value, short in (
+            ("--namespace", given.get("namespace"), "-n"),
+            ("--home", given.get("home"), ""),
+        ):
+            if value and not {option, short} & set(said):
+                words += [short or option, shlex.quote(value)]
+        words.append(name)
+        if given.get("scope") is not None and "--scope" not in said and _is_scoped(name):
+            words += ["--scope", shlex.quote(given["scope"])]
+        return " ".join(words)
+
+    return _COMMAND.sub(with_flags, text)
+
+
+def _is_scoped(name: str) -> bool:
+    command: click.Command = import_module(f"ipfsmem.cli.{name}_cmd").command
+    return any("--scope" in param.opts for param in command.params)

@@ -1,0 +1,103 @@
+"""A hint that is typed as it stands acts on the memory, and the scope, that the command was about: what was said with
+--namespace, --home and --scope is in it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.cli.addressed import addressed
+from tests.cli_lab import KEY, Cli, Result
+from tests.hints import FILLED, hints
+
+GIVEN = {"namespace": "work", "home": "/a home", "scope": None}
+
+
+def typed(device: Cli, text: str, **fill: str) -> Result:
+    """Type the first command of a text as it stands there; `fill` replaces words in capitals."""
+    found = re.search(r"ipfsmem ([^\n]*?)(?:[.,;)]? *(?:$|\n|, or | \(|\. [A-Z]))", text)
+    assert found, text
+    return device.ok(*(fill.get(word, word) for word in shlex.split(found[1])))
+
+
+@pytest.fixture
+def away(bare: Cli, tmp_path: Path) -> tuple[Cli, list[str]]:
+    """A memory of another name in another home, and the flags that lead there; where one types, there is none."""
+    flags = ["--namespace", "work", "--home", str(tmp_path / "another home")]
+    bare.ok("init", "--mode", "local", *flags)
+    bare.ok("write", "tone", "--body", "x", *flags)
+    return bare, flags
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before the command", "behind it"])
+def test_a_hint_is_about_the_memory_that_was_named(away: tuple[Cli, list[str]], first: bool) -> None:
+    device, flags = away
+    words = ["forget", "tune"]
+    told = device.fails(4, *(flags + words if first else words + flags)).err
+    assert "tone" in typed(device, told).out
+
+
+def test_a_program_is_told_the_same(away: tuple[Cli, list[str]]) -> None:
+    device, flags = away
+    assert "tone" in typed(device, device("forget", "tune", "--json", *flags).error["hint"]).out
+
+
+def test_a_hint_is_about_the_scope_that_was_named(away: tuple[Cli, list[str]]) -> None:
+    device, flags = away
+    device.ok("write", "role", "--body", "y", "--scope", "job", *flags)
+    told = device.fails(4, "forget", "rule", "--scope", "job", *flags).err
+    out = typed(device, told).out
+    assert "role" in out and "tone" not in out
+
+
+def test_a_conflict_in_a_scope_is_settled_with_the_line_that_is_printed(
+    sealed: Cli, second: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ("--scope", "job")
+    sealed.ok("write", "role", "--body", "old", *job)
+    sealed.ok("sync")
+    second.ok("sync")
+    sealed.ok("write", "role", "--body", "first", *job)
+    second.ok("write", "role", "--body", "second", *job)
+    for device in (sealed, second, sealed):
+        device.ok("sync")
+    shown = sealed.ok("conflicts", "role", *job).out
+    typed(sealed, shown.replace("Settle it: ", "\n"))
+    assert sealed.ok("conflicts", "--json", *job).json == []
+
+
+def test_a_notice_is_about_the_memory_that_was_named(away: tuple[Cli, list[str]], stick: Path) -> None:
+    device, flags = away
+    flags[1] = "sealed"
+    device.ok("init", "--unprotected-keys", *flags, key=KEY)
+    device.ok("write", "tone", "--body", "x", *flags)
+    told = device.ok("status", *flags).out
+    typed(device, told[told.index("changes wait: ") :])
+    assert "nothing waits" in device.ok("status", *flags).out
+
+
+def test_what_another_device_is_to_do_and_what_names_its_memory_itself_stay_as_they_are() -> None:
+    for text in (
+        "A device that has what is missing brings it with: ipfsmem sync",
+        "If this machine's clock is right, on that device: ipfsmem doctor.",
+        "On another device of this memory: ipfsmem keys revoke ID --wallet FILE (in Python: unlock(), then revoke()).",
+        "Its CID: ipfsmem cid PATH. A file in it: inspect that.",
+        "Install ipfsmem again.",
+    ):
+        assert addressed(text, GIVEN) == text
+    assert (
+        addressed("move to a new vault: ipfsmem init -n NEW, then export", GIVEN)
+        == "move to a new vault: ipfsmem --home '/a home' init -n NEW, then export"
+    )
+
+
+def test_every_hint_is_said_for_here_or_for_another_device() -> None:
+    """What stays as it is names another device, or a command that has to do with no memory of this one."""
+    for one in hints():
+        if "ipfsmem " in one.text and FILLED not in one.text and addressed(one.text, GIVEN) == one.text:
+            assert re.search(
+                r"([Aa]nother|[Aa]|that) device|ipfsmem (cid|open|serve|process|again)", one.text
+            ), one
