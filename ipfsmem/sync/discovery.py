@@ -317,14 +317,24 @@ def _published_by(run: Run, root: CID, source: str) -> str:
 
 
 async def _open_roots(run: Run, roots: list[CID], *, anchor: bool) -> dict[CID, IpfsmemError]:
-    """Read roots side by side and verify one after another; what was not used, and why."""
+    """Read roots side by side and verify one after another; what was not used, and why. One of them may bring the keys
+    that an older one before it needs: new recovery words have none for what was published before them."""
     run.opened.update(roots)
-    reads = {root: read_root(Reader(), root) for root in roots}
-    failed = await run.fetcher.side_by_side(reads, lambda root, files: _use(run, root, files, anchor))
+    before = run.replica.ring
+    failed = await _read_and_use(run, roots, anchor)
+    keyless = [root for root, error in failed.items() if isinstance(error, OpenError)]
+    if keyless and run.replica.ring is not before:
+        failed = {root: error for root, error in failed.items() if root not in keyless}
+        failed |= await _read_and_use(run, keyless, anchor)
     run.opened.difference_update(root for root, error in failed.items() if isinstance(error, ProviderError))
     run.refused.difference_update(roots)
     run.refused.update(root for root, error in failed.items() if not isinstance(error, ProviderError))
     return failed
+
+
+async def _read_and_use(run: Run, roots: list[CID], anchor: bool) -> dict[CID, IpfsmemError]:
+    reads = {root: read_root(Reader(), root) for root in roots}
+    return await run.fetcher.side_by_side(reads, lambda root, files: _use(run, root, files, anchor))
 
 
 def _use(run: Run, root: CID, files: RootFiles, anchor: bool) -> IpfsmemError | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from ipfsmem.content.cid import CID, DAG_PB
+from ipfsmem.content.cid import CID, DAG_PB, RAW
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.limits import OWN
 from ipfsmem.content.verify import verify_block
@@ -120,20 +120,26 @@ class Fetcher:
         """Fetch a whole tree in one answer, where a provider gives that, and keep it: for a device that has nothing yet.
 
         One request instead of one for each level and batch; what is missing afterwards is asked for as usual. Only what
-        a block before it links to is taken, up to WHOLE_MAX bytes in an answer: it is a help, and refuses nothing.
+        a block before it links to is taken, up to WHOLE_MAX bytes in an answer, and of raw blocks as many bytes more: files
+        that a provider laid out in its own way come as ours behind their own blocks. It is a help, and refuses nothing.
         """
         for provider in self._providers:
             if not provider.capabilities.dag:
                 continue
-            wanted, size = {root}, 0
+            wanted, size, spare = {root}, 0, 0
             try:
                 async for cid, data in provider.get_dag(root):
                     size += len(data)
                     if size > WHOLE_MAX or len(wanted) > OWN.blocks:
                         break
-                    if cid not in wanted or not self._take(provider, cid, data):
+                    if cid in wanted:
+                        spare += len(data)
+                    elif cid.codec == RAW and len(data) <= spare:
+                        spare -= len(data)
+                    else:
                         continue
-                    wanted.update(_linked(cid, data))
+                    if self._take(provider, cid, data):
+                        wanted.update(_linked(cid, data))
                     if len(self.fetched) >= BATCH:
                         with replica.transaction():
                             self.keep()

@@ -182,16 +182,12 @@ def test_a_scope_that_turned_out_to_be_another(cli: Cli) -> None:
 
 
 def test_a_title_drives_no_terminal_and_no_list(cli: Cli, tmp_path: Path) -> None:
-    """Marks that reorder text, from a card of somebody else: shown as what they are."""
+    """Marks that reorder text are refused, and a card of somebody else that holds them is passed over (format 5.1)."""
     bad = "ours\u202e\u2066, really\u200f"
-    cli.ok("scope", "make", "work", "--title", bad)
-    for said in (
-        cli.ok("scope", "list"),
-        cli.ok("scope", "show", "work"),
-        cli.ok("scope", "title", "work", bad),
-    ):
-        assert "ours" in said.out and not set(said.out) & set("\u202e\u2066\u200f")
-    assert cli.ok("scope", "list", "--json").json[0]["card"]["title"] == bad
+    assert "U+202E" in cli.fails(10, "scope", "make", "work", "--title", bad).err
+    cli.ok("scope", "make", "work", "--title", "Ours")
+    cli.fails(10, "scope", "title", "work", bad)
+    assert cli.ok("scope", "list", "--json").json[0]["card"]["title"] == "Ours"
 
 
 @pytest.mark.parametrize("bad", ["Not A Scope", "all", "../x", "w\u00f6rk"])

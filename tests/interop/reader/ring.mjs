@@ -40,7 +40,7 @@ function signKey(text) {
 const UNSEEN =
   /[\p{Cc}\u2028\u2029\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/u
 
-function label(text) {
+export function label(text) {
   need(typeof text === 'string' && text.isWellFormed(), 'format', 'a label that is no text')
   const size = Buffer.byteLength(text)
   need(size >= 1 && size <= 128 && !UNSEEN.test(text), 'format', 'a label of another length, or with characters that nobody sees')

@@ -2,6 +2,7 @@
 
 import { byCodePoints, canonical, compare, fields, fromUtf8, hex, isHex, need, parseCanonical, sha256, unlessRefused } from './bytes.mjs'
 import { merge3 } from './files.mjs'
+import { label } from './ring.mjs'
 import { isToken, readDot } from './state.mjs'
 
 const short = hash => hash.slice(0, 32)
@@ -86,8 +87,7 @@ function parseCard(data) {
   need(data.length <= 4096, 'limit')
   const card = fields(parseCanonical(data), ['ids', 'into', 'kind', 'title', 'v'])
   need(card.v === 1 && ['user', 'workspace', 'agent'].includes(card.kind), 'format', 'not a card')
-  const size = Buffer.byteLength(card.title ?? '')
-  need(typeof card.title === 'string' && size >= 1 && size <= 128 && !/\p{Cc}/u.test(card.title), 'format', 'not a title')
+  label(card.title)
   need(card.into === null || (typeof card.into === 'string' && isToken(card.into)), 'format', 'leads to no scope')
   need(Array.isArray(card.ids) && card.ids.length <= 64, 'format', 'not a list of ids')
   card.ids.forEach((one, i) => {

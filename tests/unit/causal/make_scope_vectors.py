@@ -112,6 +112,8 @@ def card_vectors() -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
         ("title empty", changed("Work: the API", "")),
         ("title of 129 bytes", changed("Work: the API", "x" * 129)),
         ("title with a line break", changed("Work: the API", "Work\\nAPI")),
+        ("title that turns the direction of text", changed("Work: the API", "Work \u202eIPA")),
+        ("title with a character that nobody sees", changed("Work: the API", "Work\u200b")),
         ("into is no scope", changed("null", '"2026-04-14"')),
         ("into the nameless scope", changed("null", '""')),
         ("ids not sorted", changed(ids, ",".join(reversed(ids.replace("],[", "]#[").split("#"))))),

@@ -285,7 +285,8 @@ def test_what_a_stranger_puts_into_a_tree_is_named_or_refused(
     made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
     """Names that differ by case or normal form, ways out of the folder, cards that are none: left out by name."""
-    card = {"ids": [["id", "0" * 32]], "into": "work", "kind": "user", "title": "Ours\u202e!", "v": 1}
+    card = {"ids": [["id", "0" * 32]], "into": "work", "kind": "user", "title": "Ours!", "v": 1}
+    hidden = {**card, "title": "Ours\u202e!"}
     files = {
         "memory/tone.md": b"fine\n",
         "scopes/Work/memory/a.md": b"x",
@@ -300,6 +301,7 @@ def test_what_a_stranger_puts_into_a_tree_is_named_or_refused(
         "scopes/evil/memory/a.md": b"fine\n",
         "scopes/evil/scope.json": json.dumps({"card": card, "forgotten": ["../x", "a"], "v": 1}).encode(),
         "scopes/odd/scope.json": b'{"v":2}',
+        "scopes/turned/scope.json": json.dumps({"card": hidden, "v": 1}).encode(),
         "scopes/o/p/q.md": b"x",
         "elsewhere/readme.md": b"x",
     }
@@ -310,11 +312,11 @@ def test_what_a_stranger_puts_into_a_tree_is_named_or_refused(
     assert {p.split(" was ")[0] for p in done.problems} == {
         "the folder scopes/Work", "the folder scopes/wo\\u0308rk", "the folder scopes/w\\xf6rk",
         "the folder scopes/2026-04-14", "scopes/bad/scope.json", "scopes/worse/scope.json", "scopes/odd/scope.json",
-        "evil/a",
+        "scopes/turned/scope.json", "evil/a",
     }  # fmt: skip
     found = everything_in(memory)
     assert found["work"] == before and set(found) == {"", "bad", "evil", "work"}
-    assert found["evil"]["card"] == Card(title="Ours\u202e!", kind="user")
+    assert found["evil"]["card"] == Card(title="Ours!", kind="user")
     assert memory.scope("evil").read("a") is None and found["bad"]["card"] == Card(title="bad")
     assert memory.stack("work").read("tone").scope == "work"  # type: ignore[union-attr]
 
