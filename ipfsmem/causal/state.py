@@ -18,6 +18,7 @@ from ipfsmem.causal.value import (
     Loc,
     Seen,
     Value,
+    encode_entry,
     hash32,
     same_identity,
 )
@@ -25,6 +26,8 @@ from ipfsmem.errors import FormatError, LimitError
 
 #: How far each device has counted, as far as we know: device id -> n.
 Ctx = dict[str, int]
+#: More bytes than the canonical JSON of a dot and its value ever has: few values need not be measured.
+_LONGEST_VALUE = 700
 #: Settles two values that are one write but differ in `loc` or `base`: (dot, mine, theirs) -> the one to keep.
 Choose = Callable[[str, Value, Value], Value]
 
@@ -179,6 +182,34 @@ def _join(
         if dot not in mine and int(dot[17:]) > my_ctx.get(dot[:16], 0):
             entry[dot] = value
     return entry
+
+
+def fitting(entry: Entry, rank: Callable[[str], int], most: int) -> Entry:
+    """What of an entry stays after a join that made it longer than `most` bytes of canonical JSON; else the entry itself.
+
+    In this order, up to the first that finds no room: devices by `rank` (the least first), of each device its newest value
+    before its second, then the greater (HLC, dot). So a crowd of devices pushes out nothing that others wrote, whom
+    somebody better let in. All devices that know the same members choose alike.
+    """
+    if len(entry) * _LONGEST_VALUE <= most:
+        return entry
+    newest = sorted(
+        entry.items(), key=lambda item: (item[1].h, item[0][:16], int(item[0][17:])), reverse=True
+    )
+    written: dict[str, int] = {}
+    order: list[tuple[int, int, int, str]] = []
+    for at, (dot, _) in enumerate(newest):
+        device = dot[:16]
+        order.append((rank(device), written.get(device, 0), at, dot))
+        written[device] = written.get(device, 0) + 1
+    kept: set[str] = set()
+    size = 1
+    for *_, dot in sorted(order):
+        size += len(encode_entry({dot: entry[dot]})) - 1
+        if size > most:
+            break
+        kept.add(dot)
+    return {dot: value for dot, value in entry.items() if dot in kept}
 
 
 def write(entry: Entry, replaces: Iterable[str], new_dot: str, value: Value) -> Entry:

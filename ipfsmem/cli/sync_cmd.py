@@ -46,6 +46,7 @@ _TITLES = {
     "not-published": "not published",
     "not-served-yet": "not there yet",
     "left-out": "left out",
+    "crowded": "left out",
     "ring-filling": "almost full",
     "mass-delete": "many deletes",
     "revoke-dropped": "not removed",

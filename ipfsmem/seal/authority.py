@@ -103,6 +103,13 @@ class Authority(msgspec.Struct, frozen=True):
         person = self.members.get(member)
         return member in self.facts.root_ids or (person is not None and person.role == "admin")
 
+    def rank_of(self, member: str) -> int:
+        """How near to a root somebody's family stands: roots and whom they let in, whom admins did, then who is no member."""
+        person = self.members.get(member)
+        if person is None:
+            return RANK_ROOT if member in self.facts.root_ids else RANK_SUCCESSOR
+        return self.members[person.family].rank
+
     def sign_key(self, member: str) -> bytes | None:
         """The signing key of an id, also of a revoked one: values joined long ago must still verify."""
         keys = self.keys_of.get(member)
@@ -152,7 +159,7 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
     claims = [st for st in statements if isinstance(st.body, Member) and st.body.heir_of is not None]
     heads = _enrolled(enrolled, out, facts)
     members = _with_successors(heads, enrolled, claims, out)
-    families = _families(members, enrolled, claims, revokes)
+    families = _families(members, enrolled, claims, revokes, facts)
     epochs = [st.body for st in statements if isinstance(st.body, Epoch)]
     # An epoch is public and may come without the revoke that it knew of: what it says of others' absence is believed,
     # or a key learned from its slot could be passed on to those whom it was made against.
@@ -291,11 +298,12 @@ def _families(
     enrolled: Iterable[Statement],
     claims: Iterable[Statement],
     revokes: Mapping[str, Sequence[Revoke]],
+    facts: Facts,
 ) -> dict[str, str]:
     families: dict[str, str] = {}
     # In an order of their own, so that every implementation sees one family in what several say.
     for target, said in sorted(revokes.items(), reverse=True):
-        families |= {id_of_hex(key): target for body in said for key in body.heirs}
+        families |= {id_of_hex(key): target for body in said if body.by in facts.roots for key in body.heirs}
     for st in sorted(claims, key=lambda st: (st.body.by, st.hash)):
         families.setdefault(as_member(st).id, id_of_hex(st.body.by))
     # An id that is enrolled is nobody's successor, whatever others say of it.
@@ -327,7 +335,9 @@ def _keys_of(
         if isinstance(body, Member):
             keys[body.id].add(body.sign)
         elif isinstance(body, Revoke):
-            for key in (body.sign, *body.heirs):
+            # What a root revokes loses its own statements; of whom an admin does they stay, and an admin could give keys to
+            # thousands that nobody ever let in, with one statement.
+            for key in (body.sign, *(body.heirs if body.by in facts.roots else ())):
                 keys[id_of_hex(key)].add(key)
     found: dict[str, tuple[bytes, ...]] = {}
     for member, texts in keys.items():

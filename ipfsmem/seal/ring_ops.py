@@ -9,6 +9,7 @@ is refused with the reason.
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
@@ -265,14 +266,30 @@ def let_in_by(ring: Ring, member: str) -> dict[str, str]:
 def repeat_revokes(ring: Ring, signer: Signer25519, *, at: str) -> Ring:
     """What every unlock of a root does: say in its own name what admins revoked, for that may end with the admin.
 
-    Gives back the same ring for other admins, and when nothing is missing.
+    Only of those whom somebody else than these admins let in: the others end with them too, and what a root says stays in
+    the ring for ever. Gives back the same ring for other admins, and when nothing is missing.
     """
     view = ring.view
     if signer.public.hex() not in view.facts.roots:
         return ring
-    missing = sorted(view.out - view.facts.stands.keys())
+    enrolled_by, revoked_by = _by_target(ring, Member), _by_target(ring, Revoke)
+    missing = [
+        target
+        for target in sorted(view.out - view.facts.stands.keys())
+        if not enrolled_by[target] <= revoked_by[target]
+    ]
     said = [_revoke(ring, signer, target, at, view.cutoffs, keep=()) for target in missing]
     return ring.add(said) if said else ring
+
+
+def _by_target(ring: Ring, kind: type[Member] | type[Revoke]) -> defaultdict[str, set[str]]:
+    """Who enrolled each id, or who revoked it, as far as the ring's statements say."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for st in ring.statements:
+        body = st.body
+        if isinstance(body, kind) and not (isinstance(body, Member) and body.heir_of is not None):
+            found[body.id].add(body.by)
+    return found
 
 
 def successor(
@@ -435,7 +452,9 @@ def _what_stands(ring: Ring, target: str) -> tuple[tuple[str, ...], list[Stateme
     used = {person.hash for person in view.members.values()}
     # Enrolments first: the successors of who was enrolled rest on the very statement.
     members = [st for st in said if st.hash in used and as_member(st).heir_of is None]
-    revokes = [st for st in said if isinstance(st.body, Revoke) and st.body.id in view.out]
+    # Of somebody whom nobody let in a revoke does nothing, and whoever found words can sign any number of them.
+    known = _by_target(ring, Member).keys()
+    revokes = [st for st in said if isinstance(st.body, Revoke) and st.body.id in view.out & known]
     stand = [*members, *revokes]
     return tuple(sorted(st.hash for st in stand[:MAX_KEEP])), stand[MAX_KEEP:]
 

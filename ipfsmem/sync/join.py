@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 
 from ipfsmem.causal.clock import ZERO, observed
-from ipfsmem.causal.entries import MemoryName, check_entry_name, parse_entry, scope_of
+from ipfsmem.causal.entries import MemoryName, check_entry_name, entry_place, parse_entry, scope_of
 from ipfsmem.causal.state import (
     Change,
     Choose,
     check_covered,
+    fitting,
     join_changes,
     join_ctx,
     join_seen,
@@ -24,6 +25,7 @@ from ipfsmem.causal.state import (
 )
 from ipfsmem.causal.tree import Difference
 from ipfsmem.causal.value import (
+    MAX_ENTRY,
     Entry,
     Loc,
     Value,
@@ -170,7 +172,7 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
             "that brought the second was not joined",
         )
         return False
-    joined = outcome.entries
+    joined = _with_room(now_here, outcome.entries, replica, report)
     before = {change.name: change.mine for change in now_here if change.name in joined}
     bodies: list[bytes] = []
     bases: list[bytes] = []
@@ -196,6 +198,28 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
         replica.db.set_meta(LACKING, b"1")
     report.not_fetched += lacking
     return True
+
+
+def _with_room(
+    changes: list[Change], joined: dict[str, Entry], replica: Replica, report: SyncReport
+) -> dict[str, Entry]:
+    """What a join changes, each entry with no more than one object has room for: any number of devices may have written
+    under one key, and with a part of the state that cannot be sealed nobody could publish or join any more."""
+    assert replica.ring is not None
+    rank = replica.ring.view.rank_of
+    kept = {name: fitting(entry, rank, MAX_ENTRY) for name, entry in joined.items()}
+    crowded = {name: len(joined[name]) - len(entry) for name, entry in kept.items() if entry != joined[name]}
+    if not crowded:
+        return joined
+    here = {change.name: change.mine for change in changes if change.name in crowded}
+    places = sorted(map(entry_place, crowded))
+    report.say(
+        "crowded",
+        f"{sum(crowded.values())} texts by very many devices were left out, for there is no room for all of them under one "
+        f"name: {', '.join(places[:MOST_NAMED])}. If you do not know those devices, revoke who let them in, with all of "
+        "them: ipfsmem keys revoke ID --nothing-stands",
+    )
+    return {name: entry for name, entry in kept.items() if entry != here.get(name)}
 
 
 def _note_changed(report: SyncReport, names: Iterable[str]) -> None:

@@ -238,7 +238,7 @@ def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
 
 
 def _called(run: Run, devices: Iterable[str]) -> str:
-    return ", ".join(device_called(run.replica.ring, device) for device in sorted(devices))
+    return _few([device_called(run.replica.ring, device) for device in sorted(devices)])
 
 
 def _other_copy(run: Run, head: Head) -> set[str]:

@@ -332,7 +332,7 @@ class Said {
     for (const one of this.members.values()) within(one.id, one.familyId)
     for (const id of this.revoked) within(id, id)
     for (const one of counting.sort((a, b) => compare([targetOf(a)], [targetOf(b)]))) {
-      for (const key of one.heirs) within(idOf(Buffer.from(key, 'hex')), targetOf(one))
+      for (const key of isRoot(one.by) ? one.heirs : []) within(idOf(Buffer.from(key, 'hex')), targetOf(one))
     }
     for (const one of claims) within(one.id, one.byId)
 
@@ -354,8 +354,14 @@ class Said {
     }
     this.roots.forEach(knows)
     for (const one of [...enrolments, ...heirs]) knows(one.sign)
-    for (const one of revokes) [one.sign, ...one.heirs].forEach(knows)
+    for (const one of revokes) [one.sign, ...(isRoot(one.by) ? one.heirs : [])].forEach(knows)
 
+    /** How near to a root somebody's family stands: 0 roots and whom they let in, 1 whom admins did, 2 no member. */
+    this.rankOf = id => {
+      const one = this.members.get(id)
+      if (!one) return rootIds.has(id) ? 0 : 2
+      return isRoot(this.members.get(one.familyId).by) ? 0 : 1
+    }
     this.persons = this.owners(enrolments, revokes, isRoot)
     this.givenUp = new Set(
       [...this.keysOf.keys()].filter(

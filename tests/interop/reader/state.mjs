@@ -293,8 +293,33 @@ function oneOf(name, mine, theirs, passes, order) {
   return out
 }
 
+/** Bytes of an entry after a join. */
+const MOST_ENTRY = 512 * 1024
+
+/** What of an entry finds room: devices by rank, of each its newest value before its second, then the greater (HLC, dot). */
+export function fitting(entry, rank, most = MOST_ENTRY) {
+  const written = new Map()
+  const order = Object.keys(entry)
+    .map(text => ({ text, dot: readDot(text), h: entry[text].h }))
+    .sort((a, b) => -compare([a.h, a.dot.dev, a.dot.n], [b.h, b.dot.dev, b.dot.n]))
+    .map((one, at) => {
+      const before = written.get(one.dot.dev) ?? 0
+      written.set(one.dot.dev, before + 1)
+      return { text: one.text, order: [rank(one.dot.dev), before, at] }
+    })
+    .sort((a, b) => compare(a.order, b.order))
+  const kept = {}
+  let size = 1
+  for (const { text } of order) {
+    size += canonical({ [text]: entry[text] }).length - 1
+    if (size > most) break
+    kept[text] = entry[text]
+  }
+  return kept
+}
+
 /** Both joined; Refused of kind `held` when one dot or one pair says two things. */
-export function joinStates(a, b, passes = () => true, order = loc => loc) {
+export function joinStates(a, b, passes = () => true, order = loc => loc, rank = () => 0) {
   const places = new Map()
   for (const state of [a, b]) {
     for (const [name, entry] of state.entries) {
@@ -324,7 +349,8 @@ export function joinStates(a, b, passes = () => true, order = loc => loc) {
       else if (mine[dotText] && !covers(b, dot)) kept[dotText] = mine[dotText]
       else if (theirs[dotText] && !covers(a, dot)) kept[dotText] = theirs[dotText]
     }
-    if (Object.keys(kept).length) entries.set(name, kept)
+    const stays = fitting(kept, rank)
+    if (Object.keys(stays).length) entries.set(name, stays)
   }
   return { entries, seen }
 }

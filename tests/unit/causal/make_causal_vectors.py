@@ -16,7 +16,7 @@ import msgspec
 from ipfsmem.causal.clock import FAR_AHEAD_MS, next_hlc, observed, put_right
 from ipfsmem.causal.merge3 import merge_fields, merge_memory
 from ipfsmem.causal.restore import step_back, values_to_move
-from ipfsmem.causal.state import Ctx, State, next_bases
+from ipfsmem.causal.state import Ctx, State, fitting, next_bases
 from ipfsmem.causal.tree import build_tree
 from ipfsmem.causal.value import (
     FOREIGN,
@@ -260,6 +260,37 @@ def random_state(rng: random.Random, base: State, dev: str) -> State:
     return State(ctx, entries)
 
 
+def room_vectors() -> list[dict[str, Any]]:
+    """What of an entry finds room when a join has made it too long: `ranks` say how near to a root each device stands."""
+    crowd = [f"{n:016x}" for n in range(1, 4)]
+    ranks = {A: 0, B: 1, C: 2, **dict.fromkeys(crowd, 1)}
+    few = {dot(A, 1): live("one", 1), dot(B, 1): live("two", 2)}
+    many = {dot(A, n): live(f"a{n}", n) for n in range(1, 5)} | {dot(B, n): live(f"b{n}", n) for n in (9, 10)}
+    many |= {dot(one, n): live(f"{one} {n}", 50 + n) for one in crowd for n in range(1, 4)}
+    many |= {dot(C, 1): live("c", 99), dot(crowd[0], 5): gone(40)}
+    equal = {dot(B, n): live(f"b{n}", 7) for n in (2, 10)}
+    cases = [
+        ("it has room", few, 2_000),
+        ("to the byte", few, len(encode_entry(few))),
+        ("a byte too much", few, len(encode_entry(few)) - 1),
+        ("of equal clocks the greater number", equal, len(encode_entry({dot(B, 10): equal[dot(B, 10)]}))),
+        ("whom a root let in, then one text of each", many, 1_500),
+        ("then a second text of each", many, 2_200),
+        ("who is no member comes last", many, len(encode_entry(many)) - 1),
+        ("no room for any", few, 10),
+    ]
+    return [
+        {
+            "why": why,
+            "ranks": {device: rank for device, rank in ranks.items() if any(d[:16] == device for d in entry)},
+            "most": most,
+            "entry": plain(entry),
+            "kept": sorted(fitting(entry, ranks.__getitem__, most)),
+        }
+        for why, entry, most in cases
+    ]
+
+
 def state_vectors() -> dict[str, Any]:
     rng = random.Random(5)
     joins = []
@@ -305,7 +336,8 @@ def state_vectors() -> dict[str, Any]:
             {"last_common": common, "moved_dots": [m.dot for m in found.memories], "after": plain(after)}
         )
     return {
-        "about": "joins of states, clashes, bases of a new value, and what moves after a restore; values are unsigned",
+        "about": "joins of states, clashes, bases of a new value, what of an entry has room after a join, "
+        "what moves after a restore, and what is taken over of a fork; values are unsigned",
         "joins": joins,
         "clashes": [
             {
@@ -327,6 +359,7 @@ def state_vectors() -> dict[str, Any]:
             }
             for w, values, published in cases
         ],
+        "room": room_vectors(),
         "restore": {"old": A, "new": C, "state": plain(old_state), "head": plain(head), "moves": moves},
     }
 
@@ -668,6 +701,8 @@ def main() -> None:
         "merge3": merge_vectors(),
         "view": view_vectors(),
     }
+    # What is taken over of a fork was written by hand: it stays as it stands.
+    made["state"]["adopted"] = json.loads((VECTORS / "state.json").read_text())["adopted"]
     for topic, content in made.items():
         (VECTORS / f"{topic}.json").write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n")
 

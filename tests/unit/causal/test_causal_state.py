@@ -22,6 +22,7 @@ from ipfsmem.causal.state import (
     State,
     covers,
     delete,
+    fitting,
     join_changes,
     join_ctx,
     join_seen,
@@ -29,7 +30,7 @@ from ipfsmem.causal.state import (
     next_bases,
     write,
 )
-from ipfsmem.causal.value import Entry, Loc, Seen, Value, dot
+from ipfsmem.causal.value import Entry, Loc, Seen, Value, dot, encode_entry
 from ipfsmem.errors import FormatError, LimitError
 from tests.causal_lab import covered, join
 
@@ -105,6 +106,14 @@ def test_a_fifth_text_that_saw_none_of_its_own_others_is_refused_not_dropped() -
         write(entry, [], dot(A, 5), text("5"))
     assert len(write(entry, [], dot(B, 1), text("5"))) == 5
     assert len(write(entry, [dot(A, 1)], dot(A, 5), text("5"))) == 4
+
+
+@pytest.mark.parametrize("case", VECTORS["room"], ids=lambda case: case["why"])
+def test_room_vectors(case: Any) -> None:
+    entry = state_of({"ctx": {}, "entries": {"m/k": case["entry"]}}).entries["m/k"]
+    kept = fitting(entry, lambda device: int(case["ranks"][device]), case["most"])
+    assert sorted(kept) == case["kept"]
+    assert len(encode_entry(kept)) <= case["most"] or kept == entry
 
 
 def test_location_is_taken_only_when_its_object_passes() -> None:

@@ -281,6 +281,19 @@ def test_a_root_repeats_the_revokes_of_admins() -> None:
     assert GUEST.id not in said.add([says_revoked(ROOT, ADMIN)]).view.out
 
 
+def test_revokes_of_those_whom_nobody_else_let_in_are_neither_repeated_nor_let_stand() -> None:
+    """Found words revoked eight hundred keys that nobody knew: one unlock said each again under a root's name, for ever."""
+    ring = enrolled(enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin"), ADMIN, PHONE)
+    strangers = [party(f"stranger {n}") for n in range(300)]
+    ring = ring.add([says_revoked(ADMIN, one) for one in (GUEST, PHONE, *strangers)])
+    own = repeat_revokes(ring, ROOT.signer, at=hlc(7))
+    assert {st.body.id for st in own.statements if st.body.t == "revoke" and st.body.by == ROOT.key} == {
+        GUEST.id
+    }
+    gone = _revoke(ring, ROOT, ADMIN.id)
+    assert gone.view.out == {ADMIN.id, GUEST.id, PHONE.id} and gone.used < ring.used / 5
+
+
 def test_what_does_not_fit_into_a_revoke_its_root_says_itself() -> None:
     ring = enrolled(new_ring(), ROOT, ADMIN, "admin")
     others = [party(f"other {n}") for n in range(280)]

@@ -14,6 +14,7 @@ import pytest
 from nacl import bindings
 
 from ipfsmem.bundle.blob import read_blob
+from ipfsmem.causal.value import Seen, dot, encode_entry, sign_seen, sign_value
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.errors import LimitError, ProviderUnavailable, UnreadError
 from ipfsmem.memory import Memory
@@ -21,9 +22,9 @@ from ipfsmem.recovery import NewWords
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.primitives import Signer25519
-from ipfsmem.seal.statements import Role, member_id
+from ipfsmem.seal.statements import Revoke, Role, make, member_id
 from ipfsmem.seal.words import from_words
-from ipfsmem.sync import discovery
+from ipfsmem.sync import discovery, join
 from ipfsmem.sync.ipns import MAX_SEQUENCE, MAX_VALIDITY, make_record, parse_record
 from ipfsmem.sync.provider import partly
 from ipfsmem.testing.clock import SeededRandom
@@ -307,3 +308,79 @@ def test_a_line_that_is_too_long_ends_nobodys_timeline(lab: Lab, line: str) -> N
     for memory in (a, b, lab.restore("new")):
         assert [event["type"] for event in memory.timeline()] == ["s", "mine"]
         assert read_blob(memory.export()).events == memory.timeline()
+
+
+def test_texts_by_a_crowd_of_devices_under_one_key_stop_nobody(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hundreds of devices that found words let in write under one key: the part of the state with that entry could not be
+    sealed any more, so nobody could sync, revoke or come back. What finds no room is left out, of them first."""
+    monkeypatch.setattr(join, "MAX_ENTRY", 6_000)
+    a, b, m = lab.three()
+    a.write("k", "honest")
+    made, words = found_words(a)
+    lab.settle(a, b, m)
+    random = SeededRandom("crowd")
+    seeds = [random(32) for _ in range(20)]
+    let_in(m, words, seeds)
+    forger = Forger(m)
+    with m.replica.reading():
+        honest = m.replica.store.entry("m/k")
+    entry, counts, seen, blocks = dict(honest), dict[str, int](), dict[str, Seen](), []
+    for seed in seeds:
+        signer = Signer25519(seed)
+        puppet = member_id(signer.public)
+        counts[puppet], seen[puppet] = 1, sign_seen(signer, forger.vault, puppet, 1, "ab" * 8)
+        value, block = forger.value("m/k", dot(puppet, 1), f"junk of {puppet}", h="f" * 16)
+        entry[dot(puppet, 1)] = sign_value(signer, "m/k", dot(puppet, 1), value, forger.vault)
+        blocks.append(block)
+    forger.put({"m/k": entry}, ctx=counts, seen=seen, blocks=blocks)
+    forger.publish()
+    report = lab.sync(b)
+    with b.replica.reading():
+        stays = b.replica.store.entry("m/k")
+    assert says(report, "crowded").startswith(f"{len(entry) - len(stays)} texts")
+    assert "one name: k." in says(report, "crowded")
+    assert 5_000 < len(encode_entry(stays)) <= 6_000 and honest.keys() < stays.keys()
+    lab.settle(a, b)
+    a.unlock(ROOT)
+    asyncio.run(a.revoke(made.id, stands=False))
+    a._root = None
+    lab.settle(a, b)
+    assert "honest" in all_texts(a) & all_texts(b) & all_texts(lab.restore("fresh"))
+
+
+def test_one_revoke_by_found_words_gives_no_keys_to_thousands(lab: Lab) -> None:
+    """Keys that an admin calls successors of somebody whom it revokes verify nothing: each was worth a counter in every
+    commit, and with two thousand of them no device could make one any more."""
+    a, b, m = lab.three()
+    _, words = found_words(a)
+    lab.settle(a, b, m)
+    ring = m.replica.ring
+    assert ring is not None
+    random = SeededRandom("heirs")
+    heirs = [Signer25519(random(32)) for _ in range(50)]
+    said = Revoke(
+        anchor=None,
+        at=m.replica.store.frame.hlc,
+        by=words.admin_public.hex(),
+        heirs=tuple(sorted(one.public.hex() for one in heirs)),
+        keep=(),
+        n={},
+        person="0" * 16,
+        sign=Signer25519(random(32)).public.hex(),
+    )
+    grown = ring_ops.rotate(ring.add([make(words.admin, said, ring.vault)]), words.admin, random(32))
+    with m.replica.transaction():
+        m.replica.set_ring(grown)
+    forger = Forger(m)
+    ids = {member_id(one.public): one for one in heirs}
+    seen = {one: sign_seen(signer, forger.vault, one, 4, "ab" * 8) for one, signer in ids.items()}
+    forger.put({}, ctx=dict.fromkeys(ids, 4), seen=seen)
+    forger.publish()
+    assert "in-part" in kinds(lab.sync(b))
+    assert not ids.keys() & b.replica.store.frame.ctx.keys()
+    b.write("honest", "by B")
+    lab.sync(b)
+    lab.sync(a)
+    assert "by B" in all_texts(a)
