@@ -19,7 +19,7 @@ import msgspec
 from ipfsmem_providers.directory import DirectoryProvider
 from nacl import bindings
 
-from ipfsmem.causal.entries import memory_entry
+from ipfsmem.causal.entries import memory_entry, segment_entry
 from ipfsmem.causal.value import LIVE, Entry, Loc, Seen, Value, dot, sign_seen, sign_value
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.memory import Memory
@@ -44,6 +44,9 @@ ROOT = RootKeys.from_random(b"\x03" * 64, "default", 1)
 _FILES = ("ipfsmem.json", "device.key", "state.db", "state.db-wal", "state.db-shm")
 
 
+#: A line of the timeline that is too long for an event, and one that is not.
+TOO_LONG = '{"ts":"2026-01-01","type":"t","x":"' + "y" * 70_000 + '"}'
+SHORT = '{"id":"1","ts":"2026-01-01","type":"s"}'
 #: Each device's connection, for what is published behind its back.
 _CONNECTIONS: WeakKeyDictionary[Memory, SimProvider] = WeakKeyDictionary()
 
@@ -389,6 +392,13 @@ class Forger:
                 Frame({**frame.ctx, **(ctx or {})}, {**frame.seen, **(seen or {})}, frame.hlc),
                 blocks,
             )
+
+    def put_segment(self, day: str, text: str, scope: str = "") -> None:
+        """Put a piece of the timeline into the state, whatever stands in it."""
+        under = self.next_dot()
+        segment = segment_entry(day, self.replica.device.id, 0, scope)
+        value, block = self.value(segment, under, text)
+        self.put({segment: {under: value}}, ctx={self.replica.device.id: int(under[17:])}, blocks=[block])
 
     def change(self, name: str, change: Callable[[Entry], Entry]) -> None:
         """Change one entry without any check."""

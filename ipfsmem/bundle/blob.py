@@ -87,7 +87,10 @@ def read_blob(data: bytes) -> Blob:
         if files.setdefault(key, body) != body:
             more.append((key, body))
     others = tuple((key, body) for key, body, _, _ in _texts(wire.others, "texts of others", problems))
-    events = timeline.union(_event(raw) for raw in wire.timeline or ())
+    lines = [raw for raw in wire.timeline or () if not timeline.is_too_long(bytes(raw))]
+    if long := len(wire.timeline or ()) - len(lines):
+        problems.append(f"{timeline.too_long(long)} of the timeline was left out")
+    events = timeline.union(_event(raw) for raw in lines)
     index = index if isinstance(index, str) else ""
     return Blob(files, events, index, tuple(more), tuple(problems), others=others)
 

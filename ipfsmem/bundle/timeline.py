@@ -35,6 +35,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder().decode
 _FIRST = ("ts", "type", "id")
 _OWN_ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,15})")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SPACED = re.compile(rb'"\s')
 _NAME_END = re.compile(rb'"\s*:')
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -159,20 +160,11 @@ def parse_lines(data: bytes, day: str | None = None) -> list[Event]:
 
     `day` as in `parse_line`. Accepts a BOM and CRLF.
     """
-    return list(each_line(data, day))
+    return [parse_line(line, day) for line in lines_of(data)]
 
 
-def each_line(data: bytes, day: str | None = None, seen: set[bytes] | None = None) -> Iterator[Event]:
-    """As `parse_lines`, one by one. With `seen` only lines that are not in it, and it grows: for a union equal lines are one."""
-    for line in _lines(data):
-        if seen is not None:
-            if line in seen:
-                continue
-            seen.add(line)
-        yield parse_line(line, day)
-
-
-def _lines(data: bytes) -> Iterator[bytes]:
+def lines_of(data: bytes) -> Iterator[bytes]:
+    """The lines of a timeline file or segment as `parse_lines` reads them, one by one. Only LF ends one."""
     start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
     while start < len(data):
         end = data.find(b"\n", start)
@@ -183,17 +175,36 @@ def _lines(data: bytes) -> Iterator[bytes]:
             yield line
 
 
-def segment_events(text: bytes) -> list[Event]:
-    """The events of a segment, in its order: as `parse_lines`, without those that are too long for a line.
+def day_of_file(name: str) -> str | None:
+    """The day in the name of a timeline file, which may have folders in front; None for any other name."""
+    day = name.rpartition("/")[2].removesuffix(".jsonl")
+    return day if _DAY.fullmatch(day) and _is_date(day) else None
+
+
+def segment_lines(text: bytes) -> list[bytes]:
+    """The lines of a segment, in its order, without those that are too long for an event: they are passed over.
 
     Whoever may write can sign such a segment, and nobody's timeline ends there.
     """
-    events = ((line, parse_line(line)) for line in _lines(text))
-    return [event for line, event in events if len(line) < _SURELY_FITS or fits(event)]
+    return [line for line in lines_of(text) if not is_too_long(line)]
 
 
-def fits(event: Event) -> bool:
-    """Whether an event's line is not too long, under its id or a foreign one. Raises FormatError for what is none."""
+def segment_events(text: bytes) -> list[Event]:
+    """The events of a segment, in its order: those of `segment_lines`."""
+    return [parse_line(line) for line in segment_lines(text)]
+
+
+def is_too_long(line: bytes) -> bool:
+    """Whether the event of a line has a line that is too long, under its id or a foreign one."""
+    return len(line) >= _SURELY_FITS and not _fits(parse_line(line))
+
+
+def too_long(count: int) -> str:
+    """What a person is told was left out, where so many lines are too long."""
+    return f"what stood in {'a line' if count == 1 else f'{count:,} lines'} of more than {MAX_LINE:,} bytes"
+
+
+def _fits(event: Event) -> bool:
     try:
         return bool(event_line(event)) and bool(event_line(as_foreign(event)))
     except LimitError:

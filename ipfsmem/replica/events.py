@@ -13,6 +13,7 @@ from ipfsmem.bundle.timeline import (
     day_of,
     event_line,
     foreign_id,
+    lines_of,
     own_id,
     parse_lines,
     segment_events,
@@ -130,7 +131,7 @@ class Timeline:
             line
             for segment, entry in self.replica.store.segments(self.scope)
             for value in entry.values()
-            for line in (self.replica.store.body(segment.entry, value) or b"").splitlines()
+            for line in lines_of(self.replica.store.body(segment.entry, value) or b"")
         }
         new = [line for line in dict.fromkeys(lines) if line not in here]
         if new:

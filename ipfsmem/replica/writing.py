@@ -99,12 +99,16 @@ class Writing:
             bases = next_bases(old, public.__contains__)
         return self._add(name, entry, body, replaces, bases, of, tick=True)
 
-    def keep_beside(self, name: str, body: bytes, *, of: str = "") -> str:
-        """An imported text: a sibling of whatever is there, with clock zero and without bases (section 1.5)."""
+    def keep_beside(self, name: str, body: bytes, *, of: str | None = None) -> str:
+        """An imported text: a sibling of whatever is there, with clock zero and without bases (section 1.5).
+
+        `of` says whose word it is, "" the writer's own; None: what this device knows of these bytes says it.
+        """
         self._open(name)
         entry = self.entry(name)
-        if memory_name(name) is not None and not of:
-            of = self._of(with_kept(self._replica, name, entry), body, ())
+        if of is None:
+            known = memory_name(name) is not None
+            of = self._of(with_kept(self._replica, name, entry), body, ()) if known else ""
         return self._add(name, entry, body, (), ((), None), of, tick=False)
 
     def _open(self, name: str) -> None:

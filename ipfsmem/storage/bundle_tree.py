@@ -16,7 +16,17 @@ import msgspec
 from ipfsmem.bundle.blob import Blob
 from ipfsmem.bundle.keys import INDEX_FILE, is_key, is_scope, key_of_foreign_name, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
-from ipfsmem.bundle.timeline import Event, day_of, each_line, event_line, union
+from ipfsmem.bundle.timeline import (
+    Event,
+    day_of,
+    day_of_file,
+    event_line,
+    is_too_long,
+    lines_of,
+    parse_line,
+    too_long,
+    union,
+)
 from ipfsmem.causal.cards import MAX_SCOPES, Card, write_card
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 
@@ -62,17 +72,28 @@ class Room:
         if self._forgotten < 0:
             raise LimitError(f"more than {MAX_FORGOTTEN:,} keys are called forgotten in it")
 
-    def events(self, lines: Iterable[bytes]) -> Iterator[Event]:
-        """The events in timeline files, one by one; of equal lines one."""
-        seen: set[bytes] = set()
-        for text in lines:
-            for event in each_line(text, seen=seen):
+    def events(self, days: Iterable[tuple[str, bytes]], problems: list[str]) -> Iterator[Event]:
+        """The events in timeline files, given by name, one by one; of equal lines of a day one. `problems` grows."""
+        seen: dict[str | None, set[bytes]] = {}
+        for name, text in days:
+            day = day_of_file(name)
+            known = seen.setdefault(day, set())
+            long = 0
+            for line in lines_of(text):
+                if line in known:
+                    continue
+                known.add(line)
                 self._events -= 1
                 if self._events < 0:
                     raise LimitError(
                         f"there are more than {self._most_events:,} different lines in its timelines"
                     )
-                yield event
+                if is_too_long(line):
+                    long += 1
+                else:
+                    yield parse_line(line, day)
+            if long:
+                problems.append(f"{too_long(long)} of {_shown(name)} was left out")
 
 
 class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -116,17 +137,17 @@ def base_files(
 # -- in ------------------------------------------------------------------------------------------------------------
 
 
-def read_tree(names: Iterable[str], read: ReadFile) -> dict[str, Part]:
+def read_tree(names: Iterable[str], read: ReadFile, said: Iterable[str] = ()) -> dict[str, Part]:
     """The scopes of a tree by their tokens there; "" is the nameless one, which is always among them.
 
-    A tree without `memory/` and without `scopes/<scope>/memory/` is one base by itself. Problems are in the blobs. Raises
-    LimitError.
+    A tree without `memory/` and without `scopes/<scope>/memory/` is one base by itself. Problems are in the blobs, those that
+    were `said` before among them. Raises LimitError.
     """
     listed = sorted(names)
     if len(listed) > MAX_NAMES:
         raise LimitError(f"there are more than {MAX_NAMES:,} files in it")
     whole = any(name.startswith("memory/") or _base(name) is not None for name in listed)
-    problems: dict[str, list[str]] = {"": []}
+    problems: dict[str, list[str]] = {"": [*said]}
     found: dict[str, list[tuple[str, str]]] = {"": []}
     beside: dict[str, str] = {}
     for name in listed:
@@ -188,7 +209,7 @@ def _part(
 ) -> Part:
     """One scope, in the room that the others left."""
     texts: list[tuple[str, bytes]] = []
-    lines: list[bytes] = []
+    days: list[tuple[str, bytes]] = []
     where = f"{scope}/" if scope else ""
     for relative, name in inside:
         if not relative.endswith((".md", ".jsonl")) or relative == INDEX_FILE:
@@ -202,11 +223,11 @@ def _part(
         if data is None:
             problems.append(f"{where}{_shown(relative)} was left out: it disappeared while being read")
         elif relative.endswith(".jsonl"):
-            lines.append(data)
+            days.append((relative, data))
         else:
             texts.append((relative, data))
     said: list[str] = []
-    blob = collect_files(texts, lines, said, room)
+    blob = collect_files(texts, days, said, room)
     problems += [where + one for one in said]
     known = _read_beside(beside, read, room, problems)
     return Part(
@@ -224,25 +245,32 @@ def _read_beside(name: str | None, read: ReadFile, room: Room, problems: list[st
         return _Beside()
     try:
         data = read(name, MAX_SCOPE_FILE)
-    except FormatError as error:
+    except IpfsmemError as error:
         problems.append(f"{_shown(name)} was not read: {error}")
         return _Beside()
     # Counted before they are decoded: each list item but the first has a comma before it.
     room.take(size=len(data or b""), forgotten=0 if data is None else data.count(b","))
     try:
         found = _decode(data) if data is not None else _Beside()
-        if found.card is not None:
-            write_card(found.card)
-    except (msgspec.DecodeError, UnicodeError, RecursionError, FormatError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         problems.append(f"{_shown(name)} was not read: {error}")
         return _Beside()
+    try:
+        if found.card is not None:
+            write_card(found.card)
+    except FormatError as error:  # the forgotten texts stay hidden all the same
+        problems.append(f"the card in {_shown(name)} was left out: {error}")
+        return msgspec.structs.replace(found, card=None)
     return found
 
 
 def collect_files(
-    texts: list[tuple[str, bytes]], lines: list[bytes], problems: list[str], room: Room | None = None
+    texts: list[tuple[str, bytes]],
+    days: list[tuple[str, bytes]],
+    problems: list[str],
+    room: Room | None = None,
 ) -> Blob:
-    """A bundle out of (file name, text) pairs and the texts of timeline files; MEMORY.md is left out, conflict copies are
+    """A bundle out of (file name, text) pairs of memories, and of timeline files; MEMORY.md is left out, conflict copies are
     further texts of their key, and those in the folder for it are others' word. `problems` grows, `room` shrinks. Raises
     LimitError."""
     files: dict[str, bytes] = {}
@@ -268,7 +296,7 @@ def collect_files(
     for key, data in (*renamed, *copies):
         if files.setdefault(key, data) != data:
             more.append((key, data))
-    events = union((room or Room()).events(lines))
+    events = union((room or Room()).events(days, problems))
     return Blob(files, events, "", tuple(more), tuple(problems), others=tuple(others))
 
 

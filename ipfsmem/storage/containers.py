@@ -10,7 +10,7 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,7 +20,7 @@ from ipfsmem.content.cid import CID
 from ipfsmem.content.limits import OWN
 from ipfsmem.content.reader import Reader, drive, from_mapping
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError, NotFoundError
-from ipfsmem.replica.disk import open_regular, read_file, storage_errors
+from ipfsmem.replica.disk import open_regular, read_file, reason, storage_errors
 from ipfsmem.storage.bundle_tree import (
     MAX_BYTES,
     MAX_NAMES,
@@ -62,7 +62,8 @@ def read_folder(folder: Path) -> dict[str, Part]:
     left = MAX_BYTES
     inside = [_is_folder(folder / "memory"), any(map(_is_folder, (folder / "scopes").glob("*/memory")))]
     tops = ("memory", "scopes") if any(inside) else ()
-    for relative, path, within in _files(base, tops):
+    said: list[str] = []
+    for relative, path, within in _files(base, tops, said):
         if len(found) > MAX_NAMES:
             raise LimitError(f"there are more than {MAX_NAMES:,} files in {folder}")
         try:
@@ -81,7 +82,7 @@ def read_folder(folder: Path) -> dict[str, Part]:
             raise data
         return data
 
-    return read_tree(found, read)
+    return read_tree(found, read, said)
 
 
 def _is_folder(path: Path) -> bool:
@@ -93,12 +94,17 @@ def _most(name: str) -> int:
     return MAX_FILE if name.endswith(".md") else MAX_BYTES if name.endswith(".jsonl") else MAX_SCOPE_FILE
 
 
-def _files(base: str, tops: Sequence[str]) -> Iterator[tuple[str, str, int | None]]:
+def _files(base: str, tops: Sequence[str], said: list[str]) -> Iterator[tuple[str, str, int | None]]:
     """The files below `base` that a bundle can have, in `tops` of it and at its top only where there are `tops`: the name of
     each relative to it, with slashes; then its name in the open folder that the number stands for, so that a folder which is
     swapped for a link meanwhile leads nowhere, or its path where the system has no such numbers. As text: ten thousand `Path`
-    objects take longer to make than their files to read."""
-    for where, folders, names, within in _walk(base):
+    objects take longer to make than their files to read. A folder that cannot be looked into is `said`, and left out."""
+
+    def unread(error: OSError) -> None:
+        called = ascii(Path(os.fsdecode(error.filename or base)).name)[1:-1]
+        said.append(f"a folder called {called} was left out with all that is in it: {reason(error)}")
+
+    for where, folders, names, within in _walk(base, unread):
         top = where == base
         folders[:] = sorted(
             name for name in folders if not name.startswith(".") and (not tops or not top or name in tops)
@@ -111,11 +117,13 @@ def _files(base: str, tops: Sequence[str]) -> Iterator[tuple[str, str, int | Non
                 yield inner + name, path, within
 
 
-def _walk(base: str) -> Iterator[tuple[str, list[str], list[str], int | None]]:
+def _walk(
+    base: str, unread: Callable[[OSError], None]
+) -> Iterator[tuple[str, list[str], list[str], int | None]]:
     if hasattr(os, "fwalk"):
-        yield from os.fwalk(base)
+        yield from os.fwalk(base, onerror=unread)
     else:
-        yield from ((*found, None) for found in os.walk(base))
+        yield from ((*found, None) for found in os.walk(base, onerror=unread))
 
 
 def read_zip(path: Path) -> dict[str, Part]:

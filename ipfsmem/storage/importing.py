@@ -212,7 +212,7 @@ def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: b
     if replace and view.dots:
         change.put(name, data, view.dots, of=of)
         return "replaced"
-    change.keep_beside(name, data, of=of)
+    change.keep_beside(name, data, of=of or None)
     return "still_forgotten" if view.forgotten else "kept_beside"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ipfsmem.bundle.keys import check_scope
+from ipfsmem.bundle.timeline import segment_lines
 from ipfsmem.causal.cards import (
     Card,
     Ident,
@@ -246,7 +247,7 @@ class Scopes:
                     for value in held.values():
                         data = store.body(one, value)
                         missing += data is None
-                        lines += (data or b"").splitlines()
+                        lines += segment_lines(data or b"")
             events = Timeline(self.replica, token).add_back(change, lines)
         return Restored(texts, events, missing)
 

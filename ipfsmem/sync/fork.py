@@ -13,12 +13,12 @@ from typing import Final
 
 import msgspec
 
-from ipfsmem.bundle.timeline import day_of, fits, parse_line, parse_lines
+from ipfsmem.bundle.timeline import day_of, lines_of, parse_lines, segment_lines
 from ipfsmem.causal.entries import memory_entry, memory_name, segment_name
 from ipfsmem.causal.restore import adopt_fork, equivocation
 from ipfsmem.causal.state import Change, State, clashes_of, seen_counts
 from ipfsmem.causal.value import MAX_DOTS, Entry, Value, same_identity
-from ipfsmem.errors import IpfsmemError
+from ipfsmem.errors import LimitError, NotFoundError
 from ipfsmem.replica.events import append_moved
 from ipfsmem.replica.others import note_others
 from ipfsmem.replica.replica import Replica
@@ -181,7 +181,7 @@ def _put_beside(replica: Replica, crowded: dict[str, list[Value]]) -> tuple[list
             if all(other.body != value.body for other in writing.entry(there).values()):
                 try:
                     writing.keep_beside(there, body, of=value.of)
-                except IpfsmemError:  # it is full too, or the scope was forgotten
+                except (NotFoundError, LimitError):  # the scope was forgotten, or it is full too
                     without.append(name)
                     continue
             beside.append(key)
@@ -201,13 +201,8 @@ def _one_segment(replica: Replica, name: str, mine: Entry, theirs: Entry) -> tup
     if mine and theirs and whole:
         dot, value = max(values, key=lambda item: (int(item[0][17:]), item[1].body or ""))
         kept = {dot: value}
-    lines = [line for text in found if text is not None for line in text.splitlines() if _is_event(line)]
+    lines = [line for text in found if text is not None for line in segment_lines(text)]
     return kept, list(dict.fromkeys(lines)), whole
-
-
-def _is_event(line: bytes) -> bool:
-    """Whether a line can stand in a segment of ours: any text can, unless it is too long for one event."""
-    return bool(line.strip()) and fits(parse_line(line))
 
 
 def append_new_lines(replica: Replica, lines: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
@@ -222,7 +217,7 @@ def append_new_lines(replica: Replica, lines: list[tuple[str, bytes]]) -> list[t
             if segment.day in days:
                 for value in entry.values():
                     body = replica.store.body(segment.entry, value) or b""
-                    there.update((scope, line) for line in body.splitlines())
+                    there.update((scope, line) for line in lines_of(body))
     fresh = [line for line in lines if line not in there]
     append_moved(replica, fresh)
     return fresh

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ipfsmem.bundle.program_events import MOVED, Move, later, read_move
-from ipfsmem.bundle.timeline import parse_lines
+from ipfsmem.bundle.timeline import segment_events
 from ipfsmem.causal.entries import segment_name
 from ipfsmem.replica.replica import Replica
 
@@ -32,7 +32,7 @@ def learn(replica: Replica, entries: Iterable[str]) -> None:
             text = replica.store.body(name, value)
             if text is None or MOVED.encode() not in text:
                 continue
-            for event in parse_lines(text):
+            for event in segment_events(text):
                 move = read_move(event)
                 if move is not None and move.by == segment.dev:
                     found = later(found, move)

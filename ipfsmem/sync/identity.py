@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ipfsmem.bundle.timeline import segment_lines
 from ipfsmem.causal.entries import parse_entry
 from ipfsmem.causal.restore import Held, check_own_pairs, lines_to_move, step_back, values_to_move
 from ipfsmem.causal.state import Change, State
@@ -139,6 +140,6 @@ def _lines_left(replica: Replica, held: Held, there: Entry) -> list[Line]:
     mine = replica.store.body(held.entry, held.value) or b""
     theirs: list[bytes] = []
     for value in there.values():
-        theirs += (replica.store.body(held.entry, value) or b"").splitlines()
+        theirs += segment_lines(replica.store.body(held.entry, value) or b"")
     scope = parse_entry(held.entry).scope
-    return [(scope, line) for line in lines_to_move(mine.splitlines(), theirs)]
+    return [(scope, line) for line in lines_to_move(segment_lines(mine), theirs)]

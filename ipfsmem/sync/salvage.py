@@ -12,6 +12,7 @@ from hashlib import sha256
 
 import msgspec
 
+from ipfsmem.bundle.timeline import segment_lines
 from ipfsmem.causal import state
 from ipfsmem.causal.entries import MemoryName, SegmentName, parse_entry, segment_name
 from ipfsmem.causal.salvage import Change, Part, rewrite, salvage, stands
@@ -167,7 +168,7 @@ def _segment(replica: Replica, change: Change, gone: set[str]) -> list[tuple[str
         return [
             (parsed.scope, line)
             for _, value in change.taken
-            for line in (store.body(change.name, value) or b"").splitlines()
+            for line in segment_lines(store.body(change.name, value) or b"")
         ]
     # Trimmed: nothing stands in its place.
     store.apply({change.name: delete(store.entry(change.name), change.gone)}, store.frame)

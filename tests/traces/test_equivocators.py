@@ -9,19 +9,36 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from ipfsmem.causal.value import MAX_DOTS, Entry, Loc, dot, sign_seen
+from ipfsmem.causal.whose import is_own
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
+from ipfsmem.errors import StorageError
 from ipfsmem.memory import Memory
+from ipfsmem.replica.writing import Writing, writing
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.words import from_words
 from ipfsmem.sync.fork import adopt_orphans
 from ipfsmem.sync.looking import HELD_AT_ONCE, held_heads
 from ipfsmem.testing.simulator import Faults
-from tests.device_lab import ROOT, Forger, Lab, all_texts, body, events, kinds, lab_in, same, says
+from tests.device_lab import (
+    ROOT,
+    Forger,
+    Lab,
+    all_texts,
+    body,
+    events,
+    kinds,
+    lab_in,
+    of_another,
+    same,
+    says,
+    text_of,
+)
 
 KEY = "m/k"
 
@@ -278,3 +295,45 @@ def test_held_heads_have_a_bound_and_one_notice(lab: Lab) -> None:
     assert not held_heads(a.replica) and not held_heads(b.replica)
     assert "honest b" in _met(lab, a, b)
     b.write("k", "there is room")
+
+
+def test_what_stands_beside_is_the_word_of_whom_it_was(lab: Lab) -> None:
+    """Format 5, "with its `of`": an own text that found no room stays own, though somebody else wrote the same one."""
+    a, b, m = lab.three()
+    of_another(a, b)
+    lab.settle(a, b, m)
+    one, two = (tuple(f"---\n---\n\n{tag} {n}\n" for n in range(MAX_DOTS)) for tag in ("one", "two"))
+    with writing(b.replica) as change:
+        for n, text in enumerate((*one, *two)):
+            change.put(f"m/of_b_{n}", text.encode(), ())
+    lab.settle(a, b, m)
+    _show_each_another(lab, a, b, Liar(m), KEY, one, two)
+    _revoke(a, m.device)
+    lab.sync(a)
+    with a.replica.reading():
+        mine = a.replica.is_mine
+        own = {
+            value.body
+            for _, entry in a.replica.store.memories("")
+            for under, value in entry.items()
+            if is_own(under, value.of, mine)
+        }
+    assert {sha256(text.encode()).hexdigest() for text in (*one, *two)} <= own
+
+
+def test_a_disk_that_refuses_leaves_nothing_out(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is taken over is left out where it has no place, and not because the disk was full: then the sync fails whole."""
+    a, b, m = lab.three()
+    one, two = (tuple(f"---\n---\n\n{tag} {n}\n" for n in range(MAX_DOTS)) for tag in ("one", "two"))
+    _show_each_another(lab, a, b, Liar(m), KEY, one, two)
+    _revoke(a, m.device)
+
+    def full(*args: object, **more: object) -> str:
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writing, "keep_beside", full)
+        with pytest.raises(StorageError):
+            lab.settle(a, b)
+    met = _met(lab, a, b)
+    assert {text_of(text.encode()) for text in (*one, *two)} <= met

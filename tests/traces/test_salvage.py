@@ -17,7 +17,20 @@ from ipfsmem.content.fetch import drive, from_mapping
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import DamagedError
 from ipfsmem.memory import Memory
-from tests.device_lab import Lab, all_texts, body, delete, events, kinds, lab_in, same, says
+from tests.device_lab import (
+    SHORT,
+    TOO_LONG,
+    Forger,
+    Lab,
+    all_texts,
+    body,
+    delete,
+    events,
+    kinds,
+    lab_in,
+    same,
+    says,
+)
 
 
 @pytest.fixture
@@ -264,3 +277,21 @@ def test_a_damaged_head_is_told_until_it_is_whole(lab: Lab) -> None:
     assert [lab.sync(b).damaged for _ in range(3)] == [1, 1, 1]
     find(lab)
     assert lab.sync(b).damaged == 0 and body(b, "memory3") == "newer text 3"
+
+
+def test_a_line_that_is_too_long_keeps_nothing_from_coming_back(lab: Lab) -> None:
+    """A writer signed one that no segment may hold: a salvage passes it over, as whoever reads the timeline does."""
+    a, b, m = lab.three()
+    large(m)
+    lab.settle(a, b, m)
+    m.write("memory3", "newer text 3")
+    m.write("memory5", "newer text 5")
+    forger = Forger(m)
+    forger.put_segment("2026-01-01", f"{TOO_LONG}\n{SHORT}\n")
+    forger.publish()
+    _, leaf = leaf_of(lab, root_of(m), "m/memory3")
+    lose(lab, leaf)
+    assert lab.sync(b).damaged == 1
+    done = salvage(b)
+    assert done.done is not None and body(b, "memory5") == "newer text 5"
+    assert events(b) == ["s"]

@@ -286,7 +286,7 @@ def test_what_a_stranger_puts_into_a_tree_is_named_or_refused(
 ) -> None:
     """Names that differ by case or normal form, ways out of the folder, cards that are none: left out by name."""
     card = {"ids": [["id", "0" * 32]], "into": "work", "kind": "user", "title": "Ours!", "v": 1}
-    hidden = {**card, "title": "Ours\u202e!"}
+    turned = {"card": card | {"title": "Ours\u202e!"}, "forgotten": ["a"], "v": 1}
     files = {
         "memory/tone.md": b"fine\n",
         "scopes/Work/memory/a.md": b"x",
@@ -300,8 +300,9 @@ def test_what_a_stranger_puts_into_a_tree_is_named_or_refused(
         "scopes/worse/scope.json": b"[" * 100_000,
         "scopes/evil/memory/a.md": b"fine\n",
         "scopes/evil/scope.json": json.dumps({"card": card, "forgotten": ["../x", "a"], "v": 1}).encode(),
+        "scopes/turned/memory/a.md": b"behind a forget\n",
+        "scopes/turned/scope.json": json.dumps(turned).encode(),
         "scopes/odd/scope.json": b'{"v":2}',
-        "scopes/turned/scope.json": json.dumps({"card": hidden, "v": 1}).encode(),
         "scopes/o/p/q.md": b"x",
         "elsewhere/readme.md": b"x",
     }
@@ -311,8 +312,8 @@ def test_what_a_stranger_puts_into_a_tree_is_named_or_refused(
     done = memory.import_(zip_of(files, tmp_path / "evil.zip"), foreign=True)
     assert {p.split(" was ")[0] for p in done.problems} == {
         "the folder scopes/Work", "the folder scopes/wo\\u0308rk", "the folder scopes/w\\xf6rk",
-        "the folder scopes/2026-04-14", "scopes/bad/scope.json", "scopes/worse/scope.json", "scopes/odd/scope.json",
-        "scopes/turned/scope.json", "evil/a",
+        "the folder scopes/2026-04-14", "the card in scopes/bad/scope.json", "scopes/worse/scope.json",
+        "scopes/odd/scope.json", "the card in scopes/turned/scope.json", "evil/a", "turned/a",
     }  # fmt: skip
     found = everything_in(memory)
     assert found["work"] == before and set(found) == {"", "bad", "evil", "work"}

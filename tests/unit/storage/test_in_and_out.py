@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 
 from ipfsmem.errors import FormatError, IncompleteError
 from ipfsmem.memory import Memory
-from tests.device_lab import Lab, all_texts, body, events, lab_in, texts
+from tests.device_lab import SHORT, TOO_LONG, Lab, all_texts, body, events, lab_in, texts
 
 
 @pytest.fixture
@@ -225,3 +227,79 @@ def test_l12_an_event_with_a_name_twice_is_kept_as_it_is(memory: Memory) -> None
     fine = '{"ts":"2026-04-14T12:00:00.000Z","type":"t","in":{"a":{"a":2}},"text":"with \\": in it"}'
     memory.import_(f'{{"timeline":[{line},{nested},{fine}]}}')
     assert {event.get("raw") for event in memory.timeline()} == {line, nested, None}
+
+
+@pytest.mark.parametrize("form", ["folder", "blob"])
+def test_a_line_that_is_too_long_is_named_and_the_rest_comes_in(
+    memory: Memory, tmp_path: Path, form: str
+) -> None:
+    """One event beyond the bound kept a whole backup out; two of one id kept it from being read."""
+    twins = [json.loads(TOO_LONG) | {"id": "q", "x": letter * 70_000} for letter in "yz"]
+    events = [json.loads(TOO_LONG), *twins, json.loads(SHORT)]
+    if form == "blob":
+        done = memory.import_(blob({"a.md": "text\n"}, events))
+    else:
+        base = tmp_path / "b" / "memory"
+        (base / "timeline").mkdir(parents=True)
+        (base / "a.md").write_text("text\n")
+        lines = "".join(json.dumps(event) + "\n" for event in events)
+        (base / "timeline" / "2026-01-01.jsonl").write_text(lines)
+        done = memory.import_(tmp_path / "b")
+    assert (done.added, done.events) == (1, 1)
+    assert [event["type"] for event in memory.timeline()] == ["s"]
+    (problem,) = done.problems
+    assert "3 lines of more than 65,536 bytes" in problem
+
+
+def test_a_line_that_is_no_event_has_the_day_of_its_file(memory: Memory, tmp_path: Path) -> None:
+    """Format 1.4: of equal lines in the files of two days each is an event, and none of 1970."""
+    base = tmp_path / "timeline"
+    base.mkdir()
+    for name in ("2026-01-01", "2026-01-02", "2026-01-40"):
+        (base / f"{name}.jsonl").write_text("no event\nno event\n")
+    memory.import_(tmp_path)
+    said = [(event["ts"][:10], event["raw"]) for event in memory.timeline()]
+    assert said == [(day, "no event") for day in ("1970-01-01", "2026-01-01", "2026-01-02")]
+    assert memory.import_(tmp_path).events == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fwalk") or not hasattr(os, "geteuid"), reason="no such folders here")
+def test_a_folder_that_cannot_be_looked_into_is_named(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was left out without a word, and the import ended well: half of a backup passed for all of it."""
+    (tmp_path / "b" / "memory").mkdir(parents=True)
+    (tmp_path / "b" / "memory" / "a.md").write_text("text\n")
+    closed = tmp_path / "b" / "scopes" / "work"
+    (closed / "memory").mkdir(parents=True)
+    (closed / "memory" / "c.md").write_text("text of a scope\n")
+    if os.geteuid() == 0:  # root may look everywhere
+        real, inode = os.open, (closed / "memory").stat().st_ino
+
+        def refused(path: Any, *args: Any, **more: Any) -> int:
+            fd = real(path, *args, **more)
+            if os.fstat(fd).st_ino == inode:
+                os.close(fd)
+                raise PermissionError(errno.EACCES, "Permission denied", path)
+            return fd
+
+        monkeypatch.setattr(os, "open", refused)
+    else:
+        (closed / "memory").chmod(0)
+    try:
+        done = memory.import_(tmp_path / "b")
+    finally:
+        (closed / "memory").chmod(0o700)
+    assert done.added == 1
+    (problem,) = done.problems
+    assert problem == "a folder called memory was left out with all that is in it: permission denied"
+
+
+def test_a_link_in_place_of_what_is_beside_a_base_is_named(memory: Memory, tmp_path: Path) -> None:
+    """As any other file that cannot be read; it kept everything out."""
+    (tmp_path / "b" / "memory").mkdir(parents=True)
+    (tmp_path / "b" / "memory" / "a.md").write_text("text\n")
+    (tmp_path / "b" / "scope.json").symlink_to(tmp_path / "elsewhere")
+    done = memory.import_(tmp_path / "b")
+    assert done.added == 1
+    assert done.problems == ("scope.json was not read: cannot read scope.json: it is a symbolic link",)

@@ -15,7 +15,7 @@ from ipfsmem.replica.events import Timeline
 from ipfsmem.storage.memories import Memories
 from ipfsmem.storage.scopes import Scopes
 from ipfsmem.sync.history import find_root, open_past
-from tests.device_lab import Lab
+from tests.device_lab import SHORT, TOO_LONG, Forger, Lab
 
 
 @pytest.fixture
@@ -247,3 +247,18 @@ def test_an_undo_brings_nothing_into_a_forgotten_scope(lab: Lab) -> None:
     lab.settle(a, b)
     with pytest.raises(NotFoundError):
         a.undo()
+
+
+def test_a_line_that_is_too_long_does_not_keep_a_scope_from_coming_back(lab: Lab) -> None:
+    """A writer signed one that no segment may hold: it is passed over, as by whoever reads the timeline."""
+    a, b, m = lab.three()
+    m.scope("work").write("k", "text")
+    forger = Forger(m)
+    forger.put_segment("2026-01-01", f"{TOO_LONG}\n{SHORT}\n", "work")
+    forger.publish()
+    lab.settle(a, b)
+    root = b.status().root
+    b.forget_scope("work")
+    restored = b.restore_scope("work", root)
+    assert (restored.texts, restored.events) == (1, 1)
+    assert [event["type"] for event in b.scope("work").timeline()] == ["s"]
