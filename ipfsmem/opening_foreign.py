@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -42,7 +43,7 @@ from ipfsmem.errors import (
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.disk import storage_errors
 from ipfsmem.storage.bundle_tree import MAX_STRANGER_EVENTS, Room, collect_files
-from ipfsmem.storage.containers import is_car, is_zip
+from ipfsmem.storage.containers import is_car, is_zip, opened
 from ipfsmem.storage.importing import read_path
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.ipns import Record, canonical_name, order, verify_record
@@ -204,10 +205,11 @@ def read_on_disk(source: str, path: Path) -> Foreign:
             f"{path} is a provider's folder, which may hold many memories",
             hint="Say which one: ipfsmem open ADDRESS --provider FOLDER",
         )
+    whole = Path(os.path.realpath(path))  # a link that a person names is theirs; a pipe is not waited for
     with storage_errors(path, "read"):
         head = b""
         if not path.is_dir():
-            with path.open("rb") as file:
+            with opened(whole) as file:
                 head = file.read(16)
     if not is_car(head):
         if head and not is_zip(head) and path.suffix not in (".md", ".json") and head[:1] not in (b"{", b"-"):
@@ -217,7 +219,7 @@ def read_on_disk(source: str, path: Path) -> Foreign:
             raise FormatError(f"there are no memories in {path}")
         rest = {scope: part.blob for scope, part in parts.items() if scope}
         return Foreign(source, None, parts[""].blob if "" in parts else Blob({}, []), rest)
-    with storage_errors(path, "read"), path.open("rb") as file:
+    with storage_errors(path, "read"), opened(whole) as file:
         car = read_car(file, STRANGER)
         blocks = dict(car)
     if len(car.roots) != 1:
@@ -326,7 +328,7 @@ def _read_base(reader: Reader, names: Mapping[str, CID], where: str, room: Room)
         listed = yield from reader.list_directory(names["timeline"])
         lines = {link.name: link.cid for link in listed if link.name.endswith(".jsonl")}
         days = yield from _small_files(reader, lines, STRANGER.file_bytes, said)
-    blob = collect_files(sorted(files.items()), [days[name] for name in sorted(days)], said, room)
+    blob = collect_files(sorted(files.items()), sorted(days.items()), said, room)
     return msgspec.structs.replace(blob, problems=tuple(where + problem for problem in blob.problems))
 
 
