@@ -58,7 +58,7 @@ class Cli:
             given += ["--raw-key-fd", str(pipe(key)), "--i-know-raw-keys"]
         out, err = _Stream(), _Stream()
         with self._monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
+            patch.setattr(sys, "stdin", io.TextIOWrapper(_Stream(stdin), "utf-8"))
             patch.setattr(sys, "stdout", io.TextIOWrapper(out, "utf-8"))
             patch.setattr(sys, "stderr", io.TextIOWrapper(err, "utf-8"))
             patch.setenv("IPFSMEM_HOME", str(self.home))

@@ -27,6 +27,7 @@ from ipfsmem.errors import (
     ProviderError,
     ProviderUnavailable,
     PublicError,
+    SecretsError,
     UsageError,
 )
 
@@ -110,7 +111,8 @@ def command(
     chosen = _check(mode, bool(where), new_wallet, no_wallet, wallet, no_recovery, memory_dir)
     if root is not None and (not wallet.named or mode == "local"):
         raise UsageError(
-            "--root brings a wallet's memory back: name the wallet", hint="--wallet, --mnemonic."
+            "--root brings a wallet's memory back: name the wallet",
+            hint="--wallet FILE or --mnemonic. With its recovery words: ipfsmem recover --root VERSION",
         )
     if not here.json:
         click.echo(f"Mode {mode}. Who can read it: {READERS[mode]}.", err=True)
@@ -410,18 +412,19 @@ def _publish(memory: Memory, here: Here, yes_public: bool) -> tuple[SyncReport |
 
     The memory is made by then and the words exist nowhere else, so whatever happens here they are shown first.
     """
+    public_ok = False
     try:
         public_ok = agreed(memory, yes_public)
         with Meter(silent=here.json) as meter:
             return asyncio.run(memory.sync(public_ok=public_ok, progress=meter)), None
-    except PublicError:
-        _not_public()
-        return None, None
     except IpfsmemError as error:
+        if isinstance(error, PublicError) and not public_ok:
+            _not_public()
+            return None, None
         error.args = (f"the memory is made on this device, but not published yet: {error}",)
         if isinstance(error, ProviderUnavailable):
             error.hint = "When the provider can be reached: ipfsmem sync."
-        else:
+        elif not isinstance(error, SecretsError):  # its hint ends with that command
             error.hint = f"{error.hint} Then publish it with: ipfsmem sync.".lstrip()
         return None, error
     except (Exception, KeyboardInterrupt) as error:

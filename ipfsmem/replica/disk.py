@@ -20,6 +20,7 @@ _BINARY = getattr(os, "O_BINARY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 #: Opening a pipe must not wait for somebody to write into it.
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+_IN_ITS_PLACE = "Move it away: something else stands in its place."
 
 
 @contextlib.contextmanager
@@ -98,7 +99,7 @@ def open_regular(path: Path | str, flags: int, *, within: int | None = None) -> 
     fd = os.open(path, flags | _BINARY | _NOFOLLOW | _NO_WAIT, 0o600, dir_fd=within)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise StorageError(f"{path} is not a file", hint="Move it away: something else stands in its place.")
+        raise StorageError(f"{path} is not a file", hint=_IN_ITS_PLACE)
     return fd
 
 
@@ -118,5 +119,5 @@ def read_file(path: Path | str, limit: int, *, within: int | None = None) -> byt
             if os.fstat(fd).st_size <= limit:
                 data = file.readall()
     if data is None or len(data) > limit:
-        raise StorageError(f"{path} is longer than {limit} bytes", hint="It was left as it is.")
+        raise StorageError(f"{path} is longer than {limit} bytes", hint=_IN_ITS_PLACE)
     return data

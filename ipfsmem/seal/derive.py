@@ -153,11 +153,6 @@ def require_admin(
     """
     if hmac.compare_digest(keys.admin_public, pinned):
         return
-    if keys.kind == "recovery":
-        raise WrongWalletError(
-            "these recovery words are not those of this memory",
-            hint="Check them: every word counts. Or unlock with the wallet that made the memory.",
-        )
     who = f"wallet {address}" if address else "this wallet"
     if address and owner and address != owner:
         raise WrongWalletError(f"{who} did not make this memory ({owner} did)")

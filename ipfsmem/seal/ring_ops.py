@@ -518,7 +518,8 @@ def _require_admin(view: Authority, signer: Signer25519) -> None:
         )
     if not view.may_administer(me) or view.sign_key(me) != signer.public:
         raise MembershipError(
-            f"{me} is not an admin of this memory: unlock with its wallet or recovery words"
+            f"{me} is not an admin of this memory",
+            hint="Check the words, every one counts; or give the wallet that made the memory.",
         )
 
 

@@ -40,15 +40,10 @@ def unavailable(folder: Path, error: OSError) -> ProviderUnavailable:
         )
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises on some dead mounts
         return gone(folder)
-    if isinstance(error, LinkError) or error.errno == errno.ELOOP:
+    if isinstance(error, LinkError) or error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EEXIST):
         return ProviderUnavailable(
             f"{error.filename} is in the way in folder {folder}: it is a link, or no folder, and links are not followed",
             hint="Put a folder in its place, or name the folder that it leads to as the provider.",
-        )
-    if error.errno in (errno.ENOTDIR, errno.EEXIST):
-        return ProviderUnavailable(
-            f"{error.filename} is in the way in folder {folder}: it is not a folder",
-            hint="Move it away, or name another folder.",
         )
     return ProviderUnavailable(f"folder {folder} does not work: {reason} ({error.filename})")
 

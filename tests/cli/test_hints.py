@@ -167,6 +167,18 @@ def test_secrets_are_let_through_as_the_hint_says(bare: Cli, stick: Path) -> Non
     run_as_printed(bare, refused.err)
 
 
+def test_a_secret_in_a_new_public_memory_is_said_and_not_that_nobody_agreed(
+    bare: Cli, stick: Path, tmp_path: Path
+) -> None:
+    """`init --yes-public` ended with 0 and told to say --yes-public; what was in the way was a secret."""
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "aws.md").write_text("AKIAIOSFODNN7EXAMPLE password: hunter2hunter2\n")
+    made = bare("init", "--mode", "ipfs", "--yes-public", "--memory-dir", str(tmp_path / "plain"), key=KEY)
+    assert made.code == 32 and "Recovery words" in made.out and "--yes-public" not in made.err
+    run_as_printed(bare, made.err[made.err.index("Take it out") :])
+    assert "nothing waits" in bare.ok("status").out
+
+
 def test_publishing_for_all_is_agreed_to_as_the_hint_says(bare: Cli, stick: Path) -> None:
     bare.ok("init", "--mode", "ipfs", key=KEY)
     bare.ok("write", "note", "--body", "x")

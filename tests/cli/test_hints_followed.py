@@ -6,19 +6,25 @@ the last test until somebody has followed it.
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from tests.cli_lab import KEY
 from tests.hints import WHOLE, followed, hinted, hints
 from tests.outcomes import (
     HAS,
     PUBLIC,
     SAID,
+    WORDS,
     Place,
     clash,
     damaged_head,
@@ -122,7 +128,74 @@ def unlock_by_words(place: Place) -> None:
     place.cli.ok("recover", "--home", str(place.base / "new"), "--unprotected-keys", stdin=words)
 
 
+def at_a_terminal(place: Place) -> None:
+    """A person looks at what is printed, and types nothing."""
+    place.patch.setattr("tests.cli_lab._Stream.isatty", lambda stream: True)
+
+
+def no_terminal(place: Place) -> None:
+    """What is printed goes into a file."""
+    place.patch.setattr("tests.cli_lab._Stream.isatty", lambda stream: False)
+
+
+def unreadable(place: Place) -> None:
+    """Names are lost and packs unreadable, so the list of pins alone says that there was a memory."""
+    for name in ("names", "packs"):
+        (place.stick / name).rename(place.base / name)
+    (place.stick / "packs").mkdir()
+
+
+def link_in_the_way(place: Place) -> None:
+    (place.stick / "packs").rename(place.base / "real packs")
+    (place.stick / "packs").symlink_to(place.base / "real packs")
+
+
+def no_link_in_the_way(place: Place) -> None:
+    (place.stick / "packs").unlink()
+    (place.base / "real packs").rename(place.stick / "packs")
+
+
+def file_in_the_way(place: Place) -> None:
+    shutil.rmtree(place.stick / "packs")
+    (place.stick / "packs").write_text("no folder")
+
+
+def revoke_older(place: Place) -> None:
+    members = place.run("keys list --json").json["members"]
+    for one in members:
+        if one["label"].startswith("recovery") and not one.get("root"):
+            place.run(f"keys revoke {one['id']} KEY")
+
+
+def mounted_elsewhere(place: Place) -> None:
+    """The stick that it was moved to has another path on this machine."""
+    moved_away(place)
+    place.usb.rename(place.base / "usb2")
+
+
+def only_names(place: Place) -> None:
+    place.ok("providers remove STICK", "providers add routing:http://127.0.0.1:9")
+    place.patch.delenv("IPFSMEM_PROVIDER")
+
+
+def newer_version(place: Place) -> None:
+    with closing(sqlite3.connect(place.cli.home / "default" / "state.db")) as database:
+        database.execute("PRAGMA user_version=999")
+
+
+def a_folder_in_its_place(place: Place) -> None:
+    key = place.cli.home / "default" / "device.key"
+    key.unlink()
+    key.mkdir()
+
+
+def odd(place: Place) -> Path:
+    """A name that is no Unicode text."""
+    return place.folder / "odd\udcff.txt"
+
+
 SCOPE = ("write tone --body x --scope work",)
+ZIPPED = (*SCOPE, "export --zip BASE/o.zip")
 GONE_SCOPE = (*SCOPE, "scope forget work --yes")
 
 FOLLOWED: tuple[Hint, ...] = (
@@ -227,6 +300,36 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("For instance directory:/media/stick", "providers add directory:", (), "providers add directory:USB", "sealed"),
     Hint("Name the vault: --vault NAME (in Python: Unlock(vault=NAME)).", "init -n a_b --unprotected-keys KEY", (), "init -n a_b --vault ab --unprotected-keys KEY", "sealed"),
     Hint("Choose another name, or move the file away.", "init --unprotected-keys --new-wallet BASE/note.md --wallet-passphrase-fd NEWFD", (), "init --unprotected-keys --new-wallet BASE/w.json --wallet-passphrase-fd NEWFD", "none"),
+    Hint("One scope as plain files: --dir, --zip or --plain-car.", "export --car BASE/o.car --scope work", (), "export --plain-car BASE/o.car --scope work", before=SCOPE),
+    Hint("Or send it somewhere: ipfsmem export > FILE.", "export", (no_terminal,), "export", before=HAS, prepare=at_a_terminal),
+    Hint("ipfsmem keys derive < key.txt", "keys derive", (no_terminal,), f"keys derive < {KEY}", "none", prepare=at_a_terminal),
+    Hint("For instance: --map work=work-2", "import BASE/o.zip --map work", (), "import BASE/o.zip --map work=work-2", before=ZIPPED),
+    Hint("--wallet FILE or --mnemonic. With its recovery words: ipfsmem recover --root VERSION", "init --home BASE/new --no-wallet --unprotected-keys --root ROOT", (), "init --home BASE/new --unprotected-keys --root ROOT KEY", "sealed", SAID),
+    Hint("--wallet FILE or --mnemonic. With its recovery words: ipfsmem recover --root VERSION", "init --home BASE/new --no-wallet --unprotected-keys --root ROOT", ("recover --home BASE/new --root ROOT --unprotected-keys KEY",), "list --home BASE/new", "sealed", SAID),
+    Hint("Nothing was made on this device. VALUE", "init --home BASE/new --unprotected-keys KEY", (plug_in,), "init --home BASE/new --unprotected-keys KEY", "sealed", SAID, unplug),
+    Hint("Nothing was made on this device. Check the wallet, the vault name and the provider, or ask one that holds it; to make a new memory all the same: --create.", "init --home BASE/new --unprotected-keys KEY", (), "init --home BASE/new --unprotected-keys --create KEY", "sealed", SAID, unreadable),
+    Hint("Then: ipfsmem sync, and to revoke the older ones: ipfsmem keys revoke ID.", "keys words --revoke-old KEY", (both_back, "sync", revoke_older), "status", "sealed", ("keys words KEY",), second_provider_gone),
+    Hint("Choose one that does: ipfsmem providers add SPEC", "providers check", ("providers add USB", "sync"), "providers check", "sealed", SAID, only_names),
+    Hint("Say --i-know-raw-keys with --raw-key-fd, or use a keystore file: --wallet.", "keys unlock --raw-key-fd NEWFD", (), "keys unlock KEY", "sealed"),
+    Hint('Write compress = "off" in the settings file, or set IPFSMEM_COMPRESS=off.', "write tone --body x", (lambda p: p.patch.setenv("IPFSMEM_COMPRESS", "off"),), "write tone --body x", "sealed", (), lambda p: p.patch.setenv("IPFSMEM_COMPRESS", "no")),
+    Hint("Leave the scope out (--scope, IPFSMEM_SCOPE), and say where each goes: --map THEIRS=OURS (in Python: maps=).", "import BASE/o.zip --scope work", (), "import BASE/o.zip --map work=work", before=("write tone --body y", *ZIPPED)),
+    Hint("It has: VALUE.", "import BASE/o.zip --map wrok=job", (), "import BASE/o.zip --map work=job", before=ZIPPED),
+    Hint("Bring it back first: ipfsmem scope restore VALUE. Or put it elsewhere: --map VALUE=NAME.", "import BASE/o.zip", ("scope restore work",), "import BASE/o.zip --map work=work", before=(*ZIPPED, "scope forget work --yes")),
+    Hint("Bring it back first: ipfsmem scope restore VALUE. Or put it elsewhere: --map VALUE=NAME.", "import BASE/o.zip", (), "import BASE/o.zip --map work=job", before=(*ZIPPED, "scope forget work --yes")),
+    Hint("Put it together with: --map VALUE=VALUE. Keep it apart with: --map VALUE=VALUE. Of a backup of this memory all are: --from-backup (in Python: maps=, same=True).", "import BASE/o.zip", ("import BASE/o.zip --map work=work", "import BASE/o.zip --map work=work-2"), "import BASE/o.zip --from-backup", before=ZIPPED),
+    Hint("Give each a name of its own, for instance --map VALUE=VALUE (in Python: maps=).", "import BASE/o.zip --map work=one --map job=one", (), "import BASE/o.zip --map work=one --map job=job-2", before=("write role --body x --scope job", *ZIPPED)),
+    Hint("Forget some that are not needed any more: ipfsmem scope forget SCOPE", "import BASE/o.zip --map work=work-2", ("scope forget work --yes",), "import BASE/o.zip --map work=work-2", before=ZIPPED, prepare=lambda p: p.patch.setattr("ipfsmem.storage.import_map.MAX_SCOPES", 1)),
+    Hint("Forget one that is not needed any more: ipfsmem scope forget SCOPE", "write tone --body x --scope job", ("scope forget work --yes",), before=SCOPE, prepare=lambda p: p.patch.setattr("ipfsmem.replica.scopes.MAX_SCOPES", 1)),
+    Hint("Say which one: ipfsmem open ADDRESS --provider FOLDER", "open STICK", ("open ROOT --provider STICK",), "open ROOT tone --provider STICK", "ipfs", PUBLIC),
+    Hint("Check them: every word counts.", f"keys words --words < {WORDS}", (), "keys words KEY", "sealed"),
+    Hint("Check the words, every one counts; or give the wallet that made the memory.", f"keys unlock --words < {WORDS}", ("keys unlock KEY",), "status", "sealed"),
+    Hint("Use that version, or move the folder away and sync anew.", "read tone", (move_home_away, "init --unprotected-keys KEY"), "read tone", "sealed", SAID, newer_version),
+    Hint("Move it away: something else stands in its place.", "read tone", (lambda p: (p.cli.home / "default/device.key").rename(p.base / "it"), move_home_away, "init --unprotected-keys KEY"), "read tone", "sealed", SAID, a_folder_in_its_place),
+    Hint("Rename it; IPFS folders hold Unicode names only.", "cid PLAIN", (lambda p: os.rename(odd(p), p.folder / "even.txt"),), "cid PLAIN", "none", prepare=lambda p: odd(p).write_text("x")),
+    Hint("Rename the folder.", "providers add BASE/st\udcff", (lambda p: os.rename(p.base / "st\udcff", p.base / "even"),), "providers add BASE/even", "sealed", prepare=lambda p: (p.base / "st\udcff").mkdir()),
+    Hint("VALUE If it has another name here: ipfsmem providers follow SPEC.", "providers follow", ("providers follow BASE/usb2",), "status", "sealed", prepare=mounted_elsewhere),
+    Hint("Put a folder in its place, or name the folder that it leads to as the provider.", "sync", (no_link_in_the_way,), "sync", "sealed", HAS, link_in_the_way),
+    Hint("Put a folder in its place, or name the folder that it leads to as the provider.", "sync", (lambda p: (p.stick / "packs").unlink(),), "sync", "sealed", HAS, file_in_the_way),
 )  # fmt: skip
 
 

@@ -144,5 +144,3 @@ def test_pinned_admin():
     require_admin(keys, keys.admin_public)
     with pytest.raises(WrongWalletError, match="passphrase"):
         require_admin(keys, bytes(32))
-    with pytest.raises(WrongWalletError, match="recovery words"):
-        require_admin(RootKeys.from_recovery(bytes(32)), keys.admin_public)
