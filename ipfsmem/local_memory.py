@@ -591,10 +591,13 @@ class LocalMemory:
             erase(self.replica, self._memories, key)
         return True
 
-    def conflicts(self) -> list_[Unsettled]:
-        """Memories with texts that are not shown, by key: what is shown, the copies, and the token for `resolve`."""
+    def conflicts(self, *, everywhere: bool = False) -> list_[Unsettled]:
+        """Memories with texts that are not shown, by key: what is shown, the copies, and the token for `resolve`.
+
+        `everywhere`: those of all scopes, as `status` counts them; each says its scope.
+        """
         self._look()
-        return self._memories.conflicts()
+        return self._memories.all_conflicts() if everywhere else self._memories.conflicts()
 
     def resolve(self, key: str, data: bytes | None = None, *, seen: Seen) -> Reading | None:
         """Settle a conflict: `data` replaces what `seen` holds, an item of `conflicts` or its token, and nothing else.

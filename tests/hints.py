@@ -97,8 +97,8 @@ def followed() -> dict[str, str]:
 def hints() -> list[Hint]:
     """Every text that is given to an error (or a finding of `doctor`) as its hint, each text once.
 
-    Found are `hint=` in calls, the attribute `hint`, what is assigned to `error.hint`, the fourth field of a `Finding`, and
-    module constants whose name says HINT or that any of these names.
+    Found are `hint=` in calls, the attribute `hint`, what is assigned to `error.hint`, the fourth field of a `Finding`,
+    what is said where a setting of a provider is `needed`, and module constants whose name says HINT or that any of these names.
     """
     found: dict[str, str] = {}
     for path in sorted([*(ROOT / "ipfsmem").rglob("*.py"), *(ROOT / "providers").rglob("*.py")]):
@@ -122,8 +122,8 @@ def _given(node: ast.AST) -> Iterator[ast.expr]:
     """Expressions that become a hint."""
     if isinstance(node, ast.Call):
         yield from (keyword.value for keyword in node.keywords if keyword.arg == "hint")
-        if isinstance(node.func, ast.Name) and node.func.id == "Finding" and len(node.args) > 3:
-            yield node.args[3]
+        place = {"Finding": 3, "needed": 2}.get(getattr(node.func, "id", ""), len(node.args))
+        yield from node.args[place : place + 1]
     elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for target in targets:

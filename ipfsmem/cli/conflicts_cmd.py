@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 @ours("conflicts", scoped=True, shows=True)
 @click.argument("key", required=False)
 def command(here: Here, key: str | None) -> None:
-    """List memories with a conflict; with KEY show what differs.
+    """List memories with a conflict, of all scopes unless one is named; with KEY show what differs.
 
     Settle one with the command that is printed then: it names what you looked at.
     """
     with here.memory() as memory:
-        found = [item for item in memory.conflicts() if key is None or item.key == key]
+        everywhere = key is None and here.scope is None
+        found = [item for item in memory.conflicts(everywhere=everywhere) if key in (None, item.key)]
         labels = {person.id: person.label for person in memory.members()}
         late = [value for value in memory.late_values() if key is None or value.place == key]
     shown = [_shown(item, labels) for item in found]
@@ -36,7 +37,7 @@ def command(here: Here, key: str | None) -> None:
     if not found and not late and is_terminal():
         click.echo("No conflicts.", err=True)
     for item in shown:
-        _print(item, whole=key is not None)
+        _print(item, whole=key is not None, elsewhere=everywhere and bool(item["scope"]))
     for value in late:
         said = f"written by {value.member} after it was revoked; to approve it, write the memory again"
         click.echo(f"{style(clean(value.place), bold=True)}  {said}")
@@ -53,6 +54,7 @@ def _shown(item: Unsettled, labels: dict[str, str]) -> dict[str, Any]:
 
     return {
         "key": item.key,
+        "scope": item.scope,
         "forgotten": item.forgotten,
         "seen": item.seen,
         **by(item.shown),
@@ -60,7 +62,7 @@ def _shown(item: Unsettled, labels: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _print(item: dict[str, Any], *, whole: bool) -> None:
+def _print(item: dict[str, Any], *, whole: bool, elsewhere: bool) -> None:
     key = item["key"]
     if item["forgotten"]:
         state = "forgotten, with words that were written meanwhile"
@@ -68,7 +70,8 @@ def _print(item: dict[str, Any], *, whole: bool) -> None:
         state = advice("the newest text is not fetched yet (ipfsmem sync)")
     else:
         state = f"shown is what {item['device']} wrote"
-    click.echo(f"{style(clean(key), bold=True)}  {clean(state)}")
+    where = f" (in the scope {item['scope']}: ipfsmem conflicts {key} --scope {item['scope']})"
+    click.echo(f"{style(clean(key), bold=True)}  {clean(state)}{advice(where) if elsewhere else ''}")
     for copy in item["copies"]:
         by = f"by {copy['device']}" if copy["text"] is not None else advice("not fetched yet (ipfsmem sync)")
         click.echo(f"  {copy['file']}  {clean(by)}")

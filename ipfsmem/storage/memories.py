@@ -16,7 +16,7 @@ import msgspec
 from ipfsmem.bundle.index import SESSION, IndexItem, assemble_index, index_line
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, parse_memory
-from ipfsmem.causal.entries import entry_place, memory_entry, memory_name
+from ipfsmem.causal.entries import memory_entry, memory_name
 from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
 from ipfsmem.causal.view import (
     BaseBodies,
@@ -339,17 +339,27 @@ class Memories:
         """In a person's words every memory of any scope that `conflicts` of its scope lists; of forgotten scopes those that
         hold several texts.
         """
-        found: list[str] = []
         with self.replica.reading():
-            known = dict([*self.replica.store.crowded(), *entries_of_others(self.replica)])
-            for name, entry in known.items():
-                parsed = memory_name(name)
-                if parsed is not None:
-                    memories = self.in_scope(parsed.scope)
-                    view = memories.view(parsed.key, entry)
-                    if view.conflicts or view.hidden or view.others or view.unheeded:
-                        found.append(entry_place(name))
-        return sorted(found)
+            return sorted(place_of(one.scope, key) for one, key, _ in self._contested_everywhere())
+
+    def all_conflicts(self) -> list[Unsettled]:
+        """Those memories as `conflicts` has them, the nameless scope first."""
+        with self.replica.reading():
+            found = [
+                one.unsettled(*one.looked_at(key, entry, behind_a_forget=one.forgotten()))
+                for one, key, entry in self._contested_everywhere()
+            ]
+        return sorted(found, key=lambda item: (item.scope, item.key))
+
+    def _contested_everywhere(self) -> Iterator[tuple[Memories, str, Entry]]:
+        known = dict([*self.replica.store.crowded(), *entries_of_others(self.replica)])
+        for name, entry in known.items():
+            parsed = memory_name(name)
+            if parsed is not None:
+                memories = self.in_scope(parsed.scope)
+                view = memories.view(parsed.key, entry)
+                if view.conflicts or view.hidden or view.others or view.unheeded:
+                    yield memories, parsed.key, entry
 
     def _contested(self) -> Iterator[tuple[KeyView, Entry]]:
         if self.forgotten():

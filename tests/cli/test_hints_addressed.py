@@ -53,9 +53,7 @@ def test_a_hint_is_about_the_scope_that_was_named(away: tuple[Cli, list[str]]) -
     assert "role" in out and "tone" not in out
 
 
-def test_a_conflict_in_a_scope_is_settled_with_the_line_that_is_printed(
-    sealed: Cli, second: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_conflict_in_a_scope_is_settled_with_the_line_that_is_printed(sealed: Cli, second: Cli) -> None:
     job = ("--scope", "job")
     sealed.ok("write", "role", "--body", "old", *job)
     sealed.ok("sync")
@@ -64,9 +62,11 @@ def test_a_conflict_in_a_scope_is_settled_with_the_line_that_is_printed(
     second.ok("write", "role", "--body", "second", *job)
     for device in (sealed, second, sealed):
         device.ok("sync")
-    shown = sealed.ok("conflicts", "role", *job).out
+    told = sealed.ok("status").out
+    listed = typed(sealed, told[told.index("1 with conflicts") :]).out  # none was listed
+    shown = typed(sealed, listed).out
     typed(sealed, shown.replace("Settle it: ", "\n"))
-    assert sealed.ok("conflicts", "--json", *job).json == []
+    assert sealed.ok("conflicts", "--json").json == [] == sealed.ok("conflicts", "--json", *job).json
 
 
 def test_a_notice_is_about_the_memory_that_was_named(away: tuple[Cli, list[str]], stick: Path) -> None:

@@ -1,0 +1,126 @@
+"""What to do about a provider's settings is carried out: refused, told, set as told, taken. Finding U12.
+
+Nothing goes over a network: `providers add` opens a provider, and the next sync would ask it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from ipfsmem_providers import ucan
+from ipfsmem_providers.ucan import Ability, Signer
+
+from tests.cli_lab import KEY, Cli
+from tests.hints import hinted
+
+SPACE, DEVICE = Signer(b"\x07" * 32), Signer(b"\x08" * 32)
+W3UP = {"W3UP_PRINCIPAL": ucan.format_signer(DEVICE, b"\x08" * 32)}
+PINATA = {"PINATA_JWT": "eyJ"}
+FILEBASE = {"FILEBASE_KEY": "k", "FILEBASE_SECRET": "s"}
+PSA = {"PINNING_SERVICE_TOKEN": "t"}
+
+
+def proof(audience: str) -> str:
+    """A delegation of the space's, as its tools make one."""
+    made = ucan.issue(SPACE, audience, [Ability("*", SPACE.did)], expires=int(time.time() + 86400))
+    return ucan.proof_text(ucan.archive(made))
+
+
+class Told(NamedTuple):
+    """`providers add wrong` with `before` prints `text`; with `after` instead, `right` is taken."""
+
+    text: str
+    wrong: str
+    right: str
+    before: Mapping[str, str] = {}
+    after: Mapping[str, str] = {}
+    first: str = ""  # is added before
+
+
+ROWS = (
+    Told("For instance gateway:https://trustless-gateway.link", "gateway", "gateway:https://trustless-gateway.link"),
+    Told("For instance routing:https://delegated-ipfs.dev", "routing", "routing:https://delegated-ipfs.dev"),
+    Told("For instance peer:http://127.0.0.1:8787", "peer", "peer:http://127.0.0.1:8787"),
+    Told("For instance pinning_service:https://api.example.com/psa, with PINNING_SERVICE_TOKEN.", "pinning_service", "pinning_service:https://api.example.com/psa", {}, PSA),
+    Told("For instance https://example.com", "peer:example.com", "peer:https://example.com"),
+    Told("For instance VALUE", "kubo:http://[", "kubo:http://127.0.0.1:5001"),
+    Told("bearer:<token>, basic:<user>:<password> or <user>:<password>", "kubo", "kubo", {"KUBO_RPC_AUTH": "secret"}, {"KUBO_RPC_AUTH": "bearer:secret"}),
+    Told("Make an access key at console.filebase.com and set FILEBASE_KEY and FILEBASE_SECRET.", "filebase:my-memory", "filebase:my-memory", {}, FILEBASE),
+    Told("For instance filebase:my-memory", "filebase", "filebase:my-memory", FILEBASE, FILEBASE),
+    Told("Make a key at app.pinata.cloud, API Keys, and set PINATA_JWT to its JWT.", "pinata", "pinata", {}, PINATA),
+    Told("PINATA_UPLOAD=folder, or PINATA_API=v3.", "pinata", "pinata", {**PINATA, "PINATA_API": "legacy", "PINATA_UPLOAD": "car"}, {**PINATA, "PINATA_API": "legacy", "PINATA_UPLOAD": "folder"}),
+    Told("For instance /ip4/203.0.113.7/tcp/4001/p2p/12D3KooW..., as `ipfs id` shows it.", "pinning_service:https://api.example.com/psa", "pinning_service:https://api.example.com/psa", {**PSA, "PINNING_SERVICE_ORIGINS": "203.0.113.7"}, {**PSA, "PINNING_SERVICE_ORIGINS": "/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWGrNmGsHFuS6DvJFuSRX2SnRUcyhhSNcBvYHAZXSB6wpN"}),
+    Told('Say whose it is: VALUE="VALUE" (leave out what has none), or VALUE as a table of such pairs under [providers.VALUE] in the settings file.', "peer:https://b.example", "peer:https://b.example", {"PEER_TOKEN": "one"}, {"PEER_TOKEN": "https://a.example=one https://b.example=two"}, first="peer:https://a.example"),
+    Told('VALUE="https://host.example=<its token>", and a space before a further pair.', "peer:https://a.example", "peer:https://a.example", {"PEER_TOKEN": "https://a.example="}, {"PEER_TOKEN": "https://a.example=one https://b.example=two"}),
+    Told("Leave one of them out.", "peer:https://a.example", "peer:https://a.example", {"PEER_TOKEN": "https://a.example=one https://a.example/=two"}, {"PEER_TOKEN": "https://a.example=one"}),
+    Told("Use pinata, filebase, a Pinning Service, your own Kubo, or a folder (ipfsmem providers list). For a service that speaks w3up, such as one you host: web3storage:<its URL>, with W3UP_PRINCIPAL and W3UP_PROOF.", "web3storage", "web3storage:https://up.example.org", {}, {**W3UP, "W3UP_PROOF": proof(DEVICE.did)}),
+    Told("Mg..., as w3up tools print it.", "web3storage:https://up.example.org", "web3storage:https://up.example.org", {"W3UP_PROOF": proof(DEVICE.did)}, {**W3UP, "W3UP_PROOF": proof(DEVICE.did)}),
+    Told("Have one made for VALUE, for instance with: storacha delegation create VALUE --base64", "web3storage:https://up.example.org", "web3storage:https://up.example.org", {**W3UP, "W3UP_PROOF": proof(SPACE.did)}, W3UP),
+    Told("Say whose it is: gateway_token_for, under [providers.gateway] in the settings file.", "gateway:https://b.example", "gateway:https://b.example", {"": 'gateway_token = "t"'}, {"": 'gateway_token = "t"\ngateway_token_for = "https://a.example"'}, first="gateway:https://a.example"),
+    Told("Name it in the list too: gateway:https://its.example,https://another.example", "gateway:https://another.example", "gateway:https://its.example,https://another.example", {"": 'gateway_token = "t"\ngateway_token_for = "https://its.example"'}, {"": 'gateway_token = "t"\ngateway_token_for = "https://its.example"'}),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The home of a published memory, one for all rows."""
+    base = tmp_path_factory.mktemp("providers")
+    (base / "stick").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IPFSMEM_CONFIG", str(base / "none.toml"))
+        Cli(base / "home", patch).ok("init", "--unprotected-keys", "--provider", str(base / "stick"), key=KEY)
+    yield base / "home"
+
+
+def set_to(monkeypatch: pytest.MonkeyPatch, given: Mapping[str, str], config: Path) -> None:
+    """Variables; what has no name stands in the settings file, for gateways."""
+    for name, value in given.items():
+        if name:
+            monkeypatch.setenv(name, value)
+        else:
+            config.write_text(f"[providers.gateway]\n{value}\n")
+            config.chmod(0o600)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.wrong}: {row.text}"[:70])
+def test_u12_a_setting_that_is_told_is_taken(
+    row: Told, memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "no-settings.toml"
+    device = Cli(memory, monkeypatch)
+    if row.first:
+        device.ok("providers", "add", row.first)
+    with monkeypatch.context() as patch:
+        set_to(patch, row.before, config)
+        told = device.fails(3, "providers", "add", row.wrong).err
+    hinted(row.text, told)
+    set_to(monkeypatch, row.after, config)
+    if "storacha" in row.text:
+        (did,) = re.findall(r"Have one made for (did:key:\w+)", told)
+        monkeypatch.setenv("W3UP_PROOF", proof(did))
+    device.ok("providers", "add", row.right)
+    for spec in filter(None, (row.right, row.first)):
+        device.ok("providers", "remove", spec)
+
+
+def test_u12_signing_without_its_package(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
+
+    device = Cli(memory, monkeypatch)
+    set_to(monkeypatch, FILEBASE, memory)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name, *more: None if name == "botocore" else find(name, *more)
+    )
+    hinted(
+        "pip install 'ipfsmem[filebase]'; FILEBASE_VIA=rpc works without it.",
+        device.fails(3, "providers", "add", "filebase:my-memory").err,
+    )
+    monkeypatch.setenv("FILEBASE_VIA", "rpc")
+    device.ok("providers", "add", "filebase:my-memory")
+    device.ok("providers", "remove", "filebase:my-memory")
