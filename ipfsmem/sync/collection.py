@@ -9,7 +9,7 @@ from ipfsmem.errors import ProviderError
 from ipfsmem.replica.collect import Collected, collect
 from ipfsmem.replica.replica import Replica
 from ipfsmem.sync.anchor_pins import known_roots, pinned_anchors
-from ipfsmem.sync.guards import GUARDED, drop_guard_pins, guard_pins, guarded
+from ipfsmem.sync.guards import GUARDED, counted_from, drop_guard_pins, guard_pins, guarded
 from ipfsmem.sync.names import Names, pin_name
 from ipfsmem.sync.provider import MAX_BATCH, Collecting, Provider, Unpinning
 from ipfsmem.sync.publish import waiting_root
@@ -156,6 +156,7 @@ def _facts(
         ring=head is None and cid in rings,
         guarded=not rules.drop_guarded
         and (root in guards or replica.db.get_meta(GUARDED + root) is not None),
+        lately=root == counted_from(replica),
     )
 
 

@@ -7,7 +7,9 @@ and that is said. Nothing here judges roots.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
+from typing import Final
 
 import msgspec
 
@@ -15,11 +17,17 @@ from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import ProviderError
 from ipfsmem.replica.database import Database
+from ipfsmem.replica.replica import Replica
 from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.retention import DAY_MS
 from ipfsmem.sync.run import Run
 
 #: Row in `meta` for a root that stays until the user says otherwise, followed by the root.
 GUARDED = "guarded "
+#: So few texts are never a mass delete.
+GUARD_FROM: Final = 10
+#: Row that counts what joins took away lately.
+_GONE: Final = "gone lately"
 #: Row that says which guards stand at which provider.
 _NOTED = "guard pins"
 
@@ -32,6 +40,45 @@ def guard_name(anchor_public: bytes) -> str:
 def guard(db: Database, root: str) -> None:
     """Note that a root is to stay (inside a transaction)."""
     db.set_meta(GUARDED + root, b"1")
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """What joins took away since `at` (milliseconds): texts that stood in the root `root`, which this device published
+    last before the first of them, when the state had so many entries."""
+
+    at: int
+    root: str
+    entries: int
+    gone: int
+
+
+def count_gone(replica: Replica, gone: int, entries: Callable[[], int]) -> Gone | None:
+    """Count texts that a join took away (inside a transaction); what a day took when that was a mass delete, whose root is
+    guarded then. `entries`: how many the state had before this join.
+
+    Added up over a day, for whoever deletes a little at each sync deletes all in the end. Roots of a day are kept anyway.
+    """
+    db, now = replica.db, replica.world.now()
+    stored, root = db.get_meta(_GONE), db.get_meta("root")
+    known = read_json(stored, type=Gone) if stored else None
+    if known is None or not now - DAY_MS < known.at <= now:
+        if root is None:
+            return None
+        known = Gone(now, root.decode(), entries(), 0)
+    known = msgspec.structs.replace(known, gone=known.gone + gone)
+    mass = known.gone > GUARD_FROM and known.gone * 10 > known.entries
+    db.set_meta(_GONE, b"" if mass else msgspec.json.encode(known))
+    if not mass:
+        return None
+    guard(db, known.root)
+    return known
+
+
+def counted_from(replica: Replica) -> str | None:
+    """The root that would be guarded if more went in the same day; it must not go before."""
+    stored = replica.db.get_meta(_GONE)
+    known = read_json(stored, type=Gone) if stored else None
+    return known.root if known is not None and replica.world.now() - DAY_MS < known.at else None
 
 
 def guarded(db: Database) -> list[str]:

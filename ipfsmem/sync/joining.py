@@ -11,6 +11,7 @@ from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import entry_place
 from ipfsmem.causal.state import Change
 from ipfsmem.causal.tree import empty_tree
+from ipfsmem.causal.value import FORGOTTEN, Entry
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.errors import (
@@ -36,7 +37,7 @@ from ipfsmem.sync.fork import (
     settled,
 )
 from ipfsmem.sync.forwarding import learn
-from ipfsmem.sync.guards import guard
+from ipfsmem.sync.guards import count_gone
 from ipfsmem.sync.heads import Head, tops
 from ipfsmem.sync.identity import (
     last_pair,
@@ -54,8 +55,8 @@ from ipfsmem.sync.run import Run
 
 #: A part of a tree that nobody gives, or that is not what the commit says: its maker need not have done that.
 _UNREADABLE = (NotFoundError, BlockError, DamagedError, OpenError)
-#: A join of fewer changes than this is never a mass delete.
-GUARD_FROM = 10
+#: Stands in the canonical JSON of an entry that holds a wish to forget, and in no other's.
+_FORGOTTEN = b'"kind":"forgotten"'
 #: Older roots of a list beside names are not read for what they may have deleted.
 LISTED_FOR_MS = 7 * 24 * 3_600_000
 
@@ -118,11 +119,9 @@ async def _join_head(run: Run, head: Head) -> bool:
         _drop(run, head, error)
         return False
     with run.replica.transaction():
-        entries = _count_entries(run) if len(changes) > GUARD_FROM else 0
         if not _join_or_hold(run, changes, head):
             return False
-        if entries:
-            _guard(run, entries)
+        _guard(run, changes)
     return True
 
 
@@ -151,21 +150,31 @@ async def ask_again(run: Run) -> None:
             run.replica.db.set_meta(LACKING, b"0")
 
 
-def _count_entries(run: Run) -> int:
-    return sum(1 for _ in run.replica.store.names())
-
-
-def _guard(run: Run, before: int) -> None:
-    """A join that removes more than a tenth keeps the root before it until the user says so (trace 19)."""
-    gone = before - _count_entries(run)
-    root = run.replica.db.get_meta("root")
-    if gone * 10 > before and root is not None:
-        guard(run.replica.db, root.decode())
+def _guard(run: Run, changes: list[Change]) -> None:
+    """Joins of one day that take away more than a tenth keep the root before them until the user says so (trace 19). What
+    is counted are texts that stood here and do not any more: new ones make up for none of them."""
+    store = run.replica.store
+    here = {change.name: store.raw(change.name) for change in changes}
+    gone = sum(_stands(change.mine) and not _stands_in(here[change.name]) for change in changes)
+    if not gone:
+        return
+    grown = sum((here[change.name] is not None) - bool(change.mine) for change in changes)
+    found = count_gone(run.replica, gone, lambda: sum(1 for _ in store.names()) - grown)
+    if found is not None:
         run.report.say(
             "mass-delete",
-            f"{gone} of {before} texts and pieces of the timeline were deleted elsewhere at once. The version before that, "
-            f"{root.decode()}, is kept until you say that it was right: ipfsmem gc --drop-guarded",
+            f"{found.gone} of {found.entries} texts and pieces of the timeline were deleted elsewhere within a day. The version "
+            f"before that, {found.root}, is kept until you say that it was right: ipfsmem gc --drop-guarded",
         )
+
+
+def _stands(entry: Entry) -> bool:
+    """Whether a text is shown there: none does behind a wish to forget."""
+    return bool(entry) and all(value.kind != FORGOTTEN for value in entry.values())
+
+
+def _stands_in(text: bytes | None) -> bool:
+    return text is not None and _FORGOTTEN not in text
 
 
 async def _changes(run: Run, head: Head) -> list[Change]:

@@ -21,7 +21,7 @@ class Pinned(msgspec.Struct, frozen=True):
 
     `at` is when it was first known (milliseconds since 1970 UTC). `verified`: its commit was verified and joined here.
     `named`: a member's name or an anchor points at it. `ring`: it holds nothing but a key ring. `guarded`: the last
-    one before a join that removed more than a tenth of the entries.
+    one before joins that took away more than a tenth of the texts in a day. `lately`: the one from which such are counted.
     """
 
     root: str
@@ -30,6 +30,7 @@ class Pinned(msgspec.Struct, frozen=True):
     named: bool = False
     ring: bool = False
     guarded: bool = False
+    lately: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -80,6 +81,8 @@ def _reason(pin: Pinned, now: int, whole: bool) -> str:
         return "this device has not checked and taken it in"
     if pin.guarded:
         return "the last one before more than a tenth was deleted: it may go with --drop-guarded (in Python: drop_guarded=True), if that was right"
+    if pin.lately:
+        return "texts were deleted elsewhere since, less than a day ago"
     if now - pin.at < DAY_MS:
         return "less than a day old"
     if not whole:

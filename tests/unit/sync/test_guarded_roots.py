@@ -12,7 +12,7 @@ from ipfsmem import local_memory
 from ipfsmem.content.cid import parse_cid
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memory import Memory
-from tests.device_lab import Lab, delete, says
+from tests.device_lab import Lab, delete, kinds, says
 
 DAY = 86_400
 
@@ -60,6 +60,48 @@ def gone(memory: Memory, root: str, **options: bool) -> bool:
     (there,) = ({v.root: v.keep for v in verdicts} for verdicts in done.providers.values())
     assert here[root] == there[root]
     return not here[root]
+
+
+@pytest.mark.parametrize("how", ["junk in their place", "forgotten", "a few at each sync"])
+def test_a_mass_delete_in_disguise_is_one(lab: Lab, how: str) -> None:
+    """Only the number of entries before and after one join was compared: whoever deleted all and wrote as much junk, forgot
+    all, or took a few at a time, was noticed by nobody, and retention let the last texts go."""
+    a, b, _ = lab.three()
+    for n in range(30):
+        a.write(f"memory{n:02}", f"text {n}")
+    lab.settle(a, b)
+    before = a.status().root
+    told = ""
+    for n in range(20):
+        if how == "forgotten":
+            b.forget(f"memory{n:02}")
+        else:
+            delete(b, f"memory{n:02}")
+        if how == "junk in their place":
+            b.write(f"junk{n}", "junk")
+        if how == "a few at each sync" and n % 2:
+            lab.sync(b)
+            told += says(lab.sync(a), "mass-delete")
+    lab.sync(b)
+    told += says(lab.sync(a), "mass-delete")
+    assert before is not None and told.count(before) == 1 and guards(a)[0] == f"guarded {before}"
+
+
+def test_texts_that_come_and_go_over_days_are_no_mass_delete(lab: Lab) -> None:
+    a, b, _ = lab.three()
+    for n in range(30):
+        a.write(f"memory{n:02}", f"text {n}")
+    lab.settle(a, b)
+    for n in range(20):
+        delete(b, f"memory{n:02}")
+        b.write(f"other{n}", "written instead")
+        if n % 5 == 4:
+            lab.sync(b)
+            assert "mass-delete" not in kinds(lab.sync(a))
+            lab.clock.advance(DAY + 60)
+    a.write("memory25", "edited")
+    lab.sync(a)
+    assert "mass-delete" not in kinds(lab.sync(b)) and guards(a) == guards(b) == []
 
 
 def test_a_guarded_root_goes_when_the_user_says_so(lab: Lab) -> None:
