@@ -350,7 +350,7 @@ def retention_options(newest: str) -> Callable[[Callable[..., None]], Callable[.
     """
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
-        options = (("--keep-roots", 30, newest), ("--keep-days", 90, "One a week for N days."))
+        options = (("--keep-roots", 30, newest), ("--keep-days", 90, "One a week of each device for N days."))
         for name, default, text in reversed(options):
             function = click.option(
                 name, type=Whole(1), default=default, show_default=True, metavar="N", help=text

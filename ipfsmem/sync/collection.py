@@ -146,11 +146,12 @@ def _facts(
     replica: Replica, root: str, at: int, named: set[CID], rings: set[CID], rules: Rules, guards: set[str]
 ) -> Pinned:
     """`guards` are roots that any device guards at a provider."""
-    head = replica.db.connection.execute("SELECT seen FROM heads WHERE root=?", (root,)).fetchone()
+    head = replica.db.connection.execute("SELECT seen, device FROM heads WHERE root=?", (root,)).fetchone()
     cid = parse_cid(root)
     return Pinned(
         root,
         head[0] if head else at,
+        maker=head[1] if head else "",
         verified=head is not None,
         named=cid in named,
         ring=head is None and cid in rings,

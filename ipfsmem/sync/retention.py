@@ -19,13 +19,14 @@ KEEP_DAYS = 90
 class Pinned(msgspec.Struct, frozen=True):
     """One root that is pinned at a provider, and what this device knows of it.
 
-    `at` is when it was first known (milliseconds since 1970 UTC). `verified`: its commit was verified and joined here.
+    `at` is when it was first known (milliseconds since 1970 UTC), `maker` the device that made its commit. `verified`: its commit was verified and joined here.
     `named`: a member's name or an anchor points at it. `ring`: it holds nothing but a key ring. `guarded`: the last
     one before joins that took away more than a tenth of the texts in a day. `lately`: the one from which such are counted.
     """
 
     root: str
     at: int
+    maker: str = ""
     verified: bool = False
     named: bool = False
     ring: bool = False
@@ -52,7 +53,8 @@ def judge(
     """A verdict for each root, newest first.
 
     `whole` says that every object which the joined state names is in the root now pinned at this provider; without it
-    nothing goes. `keep_roots` newest ones stay whatever their age, and one a week for `keep_days`.
+    nothing goes. `keep_roots` newest ones stay whatever their age, and of each device one a week for `keep_days`: the time
+    of a root may be its maker's word, and nobody's is to take the place of another's.
     """
     roots = sorted(pinned, key=lambda p: (p.at, p.root), reverse=True)
     weekly = _weekly(roots, now, keep_days)
@@ -91,9 +93,9 @@ def _reason(pin: Pinned, now: int, whole: bool) -> str:
 
 
 def _weekly(roots: list[Pinned], now: int, keep_days: int) -> set[str]:
-    """The newest root of each week that is not older than `keep_days`; `roots` newest first."""
-    kept: dict[int, str] = {}
+    """The newest root of each device and week that is not older than `keep_days`; `roots` newest first."""
+    kept: dict[tuple[str, int], str] = {}
     for pin in roots:
         if pin.verified and now - pin.at <= keep_days * DAY_MS:
-            kept.setdefault(pin.at // WEEK_MS, pin.root)
+            kept.setdefault((pin.maker, pin.at // WEEK_MS), pin.root)
     return set(kept.values())

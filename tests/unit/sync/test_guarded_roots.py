@@ -12,7 +12,8 @@ from ipfsmem import local_memory
 from ipfsmem.content.cid import parse_cid
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memory import Memory
-from tests.device_lab import Lab, delete, kinds, says
+from ipfsmem.replica.store import Frame
+from tests.device_lab import Forger, Lab, delete, kinds, says
 
 DAY = 86_400
 
@@ -102,6 +103,32 @@ def test_texts_that_come_and_go_over_days_are_no_mass_delete(lab: Lab) -> None:
     a.write("memory25", "edited")
     lab.sync(a)
     assert "mass-delete" not in kinds(lab.sync(b)) and guards(a) == guards(b) == []
+
+
+def test_a_writer_that_dates_its_roots_back_takes_nobodys_from_their_weeks(lab: Lab) -> None:
+    """The root of each past week stays, also when a writer shows newer ones of those weeks: their time is its own word."""
+    a, b, m = lab.three()
+    weeks: list[str | None] = []
+    for n in range(3):
+        a.write("k", f"week {n}")
+        lab.settle(a, b, m)
+        weeks.append(a.status().root)
+        lab.clock.advance(7 * DAY)
+    forger = Forger(m)
+    for n in (3, 2, 1):
+        lab.clock.advance(-n * 7 * DAY + 3_600)
+        with m.replica.transaction():
+            frame = m.replica.store.frame
+            m.replica.store.apply({}, Frame(frame.ctx, frame.seen, f"{lab.clock.ms:012x}0000"))
+        m.write("junk", f"then {n}")
+        forger.publish()
+        lab.clock.advance(n * 7 * DAY - 3_600)
+    for n in range(2):
+        m.write("junk", f"now {n}")
+        lab.settle(a, b, m)
+        lab.clock.advance(2 * DAY)
+    asyncio.run(a.gc(keep_roots=1, keep_days=90))
+    assert set(weeks) <= {str(pin.cid) for pin in lab.cloud.pins}
 
 
 def test_a_guarded_root_goes_when_the_user_says_so(lab: Lab) -> None:

@@ -28,6 +28,7 @@ def test_each_reason_to_stay() -> None:
         {"ring": True},
         {"verified": False},
         {"guarded": True},
+        {"lately": True},
         {"at": NOW - DAY_MS + 1},
     ):
         pin = Pinned(**({"root": "r", "at": OLD.at, "verified": True} | change))  # type: ignore[arg-type]
@@ -44,6 +45,14 @@ def test_newest_roots_and_weeks_are_kept() -> None:
     assert len(found) <= 5 + len(weeks)
 
 
+def test_nobodys_roots_take_the_place_of_anothers_week() -> None:
+    """A writer dates its own as it likes: of each device the last root of a week stays."""
+    week = NOW - 3 * WEEK_MS
+    honest = [Pinned(f"h{n}", week + n, maker="a", verified=True) for n in range(2)]
+    late = [Pinned(f"m{n}", week + 100 + n, maker="m", verified=True) for n in range(2)]
+    assert kept([*honest, *late], keep_days=90).keys() == {"h1", "m1"}
+
+
 pins = st.lists(
     st.builds(
         Pinned,
@@ -53,6 +62,8 @@ pins = st.lists(
         named=st.booleans(),
         ring=st.booleans(),
         guarded=st.booleans(),
+        lately=st.booleans(),
+        maker=st.sampled_from("ab"),
     ),
     max_size=60,
 )
@@ -63,5 +74,5 @@ def test_nothing_goes_that_a_rule_holds(found: list[Pinned], whole: bool, roots:
     gone = {v.root for v in judge(found, NOW, whole=whole, keep_roots=roots, keep_days=days) if not v.keep}
     for pin in found:
         if pin.root in gone:
-            assert whole and pin.verified and not (pin.named or pin.ring or pin.guarded)
+            assert whole and pin.verified and not (pin.named or pin.ring or pin.guarded or pin.lately)
             assert NOW - pin.at >= DAY_MS
