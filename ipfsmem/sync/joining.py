@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import entry_place
 from ipfsmem.causal.state import Change
@@ -51,10 +53,15 @@ from ipfsmem.sync.looking import hold, let_in, named_before
 from ipfsmem.sync.names import target
 from ipfsmem.sync.remote import differences
 from ipfsmem.sync.report import MOST_NAMED, UNLOCK
+from ipfsmem.sync.retention import DAY_MS
 from ipfsmem.sync.run import Run
 
 #: A part of a tree that nobody gives, or that is not what the commit says: its maker need not have done that.
 _UNREADABLE = (NotFoundError, BlockError, DamagedError, OpenError)
+#: So many bodies that nobody had are asked for again in each sync.
+ASK_AT_ONCE = 1_000
+#: Row in `meta`: see `_Asked`.
+_ASKED = "asked for"
 #: Stands in the canonical JSON of an entry that holds a wish to forget, and in no other's.
 _FORGOTTEN = b'"kind":"forgotten"'
 #: Older roots of a list beside names are not read for what they may have deleted.
@@ -127,7 +134,11 @@ async def _join_head(run: Run, head: Head) -> bool:
 
 async def ask_again(run: Run) -> None:
     """Ask for bodies that could not be had when their values were joined in an earlier sync: "not fetched" is a
-    state that ends. What a join of this sync misses is asked for in the next one."""
+    state that ends. What a join of this sync misses is asked for in the next one.
+
+    Very many are asked for all together once a day, and else a part at a time, further as long as something comes: a writer
+    can name any number of objects that never were, and they stay named when it is out.
+    """
     run.unsure_of_bodies = False
     if run.replica.db.get_meta(LACKING) != b"1":
         return
@@ -135,19 +146,52 @@ async def ask_again(run: Run) -> None:
         # What this very sync joined, as a device that turned out to be a copy, is counted only then.
         run.replica.store.checkpoint(folders=True)
     absent = "SELECT digest FROM objects WHERE digest NOT IN (SELECT digest FROM blocks)"
-    missing = [bytes(row[0]) for row in run.replica.db.connection.execute(absent)]
+    missing = sorted(bytes(row[0]) for row in run.replica.db.connection.execute(absent))
     if missing:
         # A provider that is down does not keep the rest from being published.
-        found, down = await run.fetcher.some([raw_cid(digest) for digest in missing])
+        came, down = await _ask_for(run, missing)
         run.unsure_of_bodies = down is not None
-        run.report.not_fetched += len(missing) - len(found)
-        if found:
+        run.report.not_fetched += len(missing) - came
+        if came:
             with run.replica.transaction():
                 run.fetcher.keep()
                 learn(run.replica, run.replica.store.names())
     else:
         with run.replica.transaction():
             run.replica.db.set_meta(LACKING, b"0")
+
+
+class _Asked(msgspec.Struct):
+    """When all that is not fetched was asked for last, every provider answering, and which was asked for last since."""
+
+    at: int = 0
+    last: str = ""
+
+
+async def _ask_for(run: Run, missing: list[bytes]) -> tuple[int, ProviderError | None]:
+    """Ask for these; how many came, and why the rest could not be asked for everywhere."""
+    db, now = run.replica.db, run.replica.world.now()
+    stored = db.get_meta(_ASKED)
+    asked = msgspec.json.decode(stored, type=_Asked) if stored else _Asked()
+    everything = len(missing) <= ASK_AT_ONCE or not now - DAY_MS < asked.at <= now
+    start = 0 if everything else next((i for i, one in enumerate(missing) if one.hex() > asked.last), 0)
+    ordered = [raw_cid(digest) for digest in (*missing[start:], *missing[:start])]
+    came, down = 0, None
+    for at in range(0, len(ordered), ASK_AT_ONCE):
+        part = ordered[at : at + ASK_AT_ONCE]
+        found, down = await run.fetcher.some(part)
+        came += len(found)
+        if down is not None:
+            break
+        asked.last = part[-1].digest.hex()
+        if not (everything or found):
+            break
+    if everything and down is None:
+        asked.at = now
+    if len(missing) > ASK_AT_ONCE:
+        with run.replica.transaction():
+            db.set_meta(_ASKED, msgspec.json.encode(asked))
+    return came, down
 
 
 def _guard(run: Run, changes: list[Change]) -> None:

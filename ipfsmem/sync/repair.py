@@ -13,6 +13,7 @@ from copy import copy
 
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, MissingError, ProviderError
+from ipfsmem.replica.folders import objects_not_here
 from ipfsmem.replica.many import blocks_here, read_blocks
 from ipfsmem.sync.anchor_pins import known_roots
 from ipfsmem.sync.live import tree_bytes
@@ -73,7 +74,7 @@ async def keep_present(
             _begin_anew(run, provider)
             known.stopped = False
         if missing:
-            await _fetch_elsewhere(run, missing)
+            await _fetch_elsewhere(run, missing, by_hand)
             sent = await _send_again(run, provider, root, checker, known, missing, by_hand)
             missing = checker.missing
             if by_hand:  # what a person asked for takes nothing from what goes by itself
@@ -162,13 +163,15 @@ def _tell(run: Run, found: Presence) -> None:
         run.report.say("missing", f"{found.provider}: {found.text}, for instance {', '.join(found.shown)}")
 
 
-async def _fetch_elsewhere(run: Run, missing: Sequence[CID]) -> None:
+async def _fetch_elsewhere(run: Run, missing: Sequence[CID], by_hand: bool) -> None:
     """What this device lacks too may be at another provider. Objects that nobody has stand in no root from now on."""
     db = run.replica.db
     away = [cid for cid in missing if not db.has_block(cid.digest)]
     if not away:
         return
-    await run.fetcher.some(away)
+    # What is known to be nowhere each sync asks for by itself, within bounds; a person asks for all.
+    known = set() if by_hand else objects_not_here(db)
+    await run.fetcher.some(cid for cid in away if cid.digest not in known)
     with run.replica.transaction():
         run.fetcher.keep()
         gone = [cid.digest for cid in away if not db.has_block(cid.digest)]

@@ -1,0 +1,86 @@
+"""Objects that a member names and nobody ever had cost a bounded number of questions at each sync, and hide nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.causal.value import LIVE, Loc, Value, dot, sign_value
+from ipfsmem.content.cid import CID, raw_cid
+from ipfsmem.memory import Memory
+from ipfsmem.sync import joining
+from tests.device_lab import Forger, Lab, all_texts, lab_in
+
+DAY = 86_400
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+def name_what_never_was(member: Memory, count: int) -> set[CID]:
+    """A member signs so many values whose objects nobody has."""
+    forger, device = Forger(member), member.replica.device
+    ring = member.replica.ring
+    assert ring is not None and ring.view.sealing is not None
+    with member.replica.reading():
+        before = member.replica.store.frame.ctx.get(device.id, 0)
+    changes, objects = {}, set()
+    for n in range(before + 1, before + 1 + count):
+        stored = sha256(b"never was %d" % n)
+        name, under = f"m/junk{n}", dot(device.id, n)
+        loc = Loc(ring.view.sealing.id, stored.hexdigest(), 556)
+        value = Value(b=(), body=f"{n:064x}", h="0" * 16, kind=LIVE, loc=loc)
+        changes[name] = {under: sign_value(device.signer, name, under, value, forger.vault)}
+        objects.add(raw_cid(stored.digest()))
+    forger.put(
+        changes, ctx={device.id: before + count}, seen={device.id: forger.seen(device.id, before + count)}
+    )
+    forger.publish()
+    return objects
+
+
+def test_what_nobody_has_is_asked_for_a_part_at_a_time(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joining, "ASK_AT_ONCE", 8)
+    _, b, m = lab.three()
+    objects = name_what_never_was(m, 40)
+    provider = lab.provider("b")
+
+    def asked() -> set[CID]:
+        """For which of the objects this sync asks to be given."""
+        before = len(provider.wire)
+        lab.sync(b)
+        sent = [e.sent for e in provider.wire[before:] if e.call == "get_blocks"]
+        return {cid for cid in objects if any(cid.encode() in text for text in sent)}
+
+    assert asked() == objects, "the sync that joins them"
+    assert asked() == objects, "the first after that asks for all"
+    parts = [asked() for _ in range(5)]
+    assert all(len(part) == 8 for part in parts) and set().union(*parts) == objects
+    lab.clock.advance(DAY + 60)
+    assert asked() == objects
+
+
+def test_what_comes_back_is_taken_at_once_however_much_it_is(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joining, "ASK_AT_ONCE", 8)
+    a, b, _ = lab.three()
+    for n in range(40):
+        a.write(f"memory{n}", f"text {n}")
+    lab.sync(a)
+    with a.replica.reading():
+        texts = [raw_cid(digest) for digest in a.replica.store.located()]
+    away = {cid: lab.cloud.blocks.pop(cid) for cid in texts}
+    assert len(away) == 40
+    for _ in range(3):
+        lab.sync(b)
+    assert not all_texts(b)
+    lab.cloud.blocks.update(away)
+    lab.sync(b)
+    assert len(all_texts(b)) == 40
