@@ -44,14 +44,16 @@ def command(here: Here, path: str, car: str | None) -> None:
 
 
 @contextlib.contextmanager
-def new_car(car: str) -> Iterator[BinaryIO]:
-    """The CAR to write, - for standard output; a file that could not be finished is removed, one that was there is replaced at the end."""
+def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """The CAR to write, - for standard output; a file that could not be finished is removed, one that was there is replaced at
+    the end, when the new one is on the disk. `mode`: of the new file, less what the system takes from new files."""
     import os
     import sys
+    from pathlib import Path
 
     from ipfsmem.errors import StorageError
-    from ipfsmem.files import patiently
-    from ipfsmem.replica.disk import new_name
+    from ipfsmem.files import flush, patiently
+    from ipfsmem.replica.disk import new_name, sync_directory
 
     if car == "-":
         yield sys.stdout.buffer
@@ -59,9 +61,13 @@ def new_car(car: str) -> Iterator[BinaryIO]:
         return
     unfinished = new_name(car)
     try:
-        with open(unfinished, "xb") as out:  # noqa: PTH123
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with open(os.open(unfinished, flags, mode), "wb") as out:  # noqa: PTH123
             yield out
+            out.flush()
+            flush(out.fileno())
         patiently(lambda: os.replace(unfinished, car))  # noqa: PTH105
+        sync_directory(Path(car).parent)
     except OSError as error:
         raise StorageError(f"cannot write {car}: {error.strerror or error}") from None
     finally:

@@ -97,7 +97,7 @@ def _write_tree(memory: Memory, where: Path, form: str) -> Exported:
 
     if form == "folder":
         return memory.export_folder(where, partial=True)
-    with new_car(str(where)) as out:
+    with new_car(str(where), mode=0o600) as out:
         return (memory.export_zip if form == "zip" else memory.export_plain_car)(out, partial=True)
 
 
@@ -122,7 +122,7 @@ def _said(here: Here, where: Path, what: str, **facts: int | str) -> None:
 def _export_car(here: Here, where: Path, root: str | None) -> None:
     from ipfsmem.cli.cid_cmd import new_car
 
-    with here.memory() as memory, new_car(str(where)) as out:
+    with here.memory() as memory, new_car(str(where), mode=0o600) as out:
         cid = memory.export_car(out, root)
     if here.json:
         here.emit({"path": str(where), "root": str(cid), "bytes": where.stat().st_size})

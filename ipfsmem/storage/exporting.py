@@ -11,7 +11,7 @@ import shutil
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 import msgspec
@@ -24,11 +24,13 @@ from ipfsmem.content.car import write_car
 from ipfsmem.content.cid import CID
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import IncompleteError, StorageError
-from ipfsmem.replica.disk import make_directory, new_name, storage_errors
+from ipfsmem.files import flush
+from ipfsmem.replica.disk import make_directory, new_name, storage_errors, sync_directory
 from ipfsmem.replica.events import events_of
 from ipfsmem.replica.scopes import read_card
 from ipfsmem.storage.bundle_tree import OTHERS, Part, base_files
 from ipfsmem.storage.memories import Memories
+from ipfsmem.storage.plain_folder import flush_all, sync_all
 from ipfsmem.storage.readings import Copy, Reading, Unsettled, place_of
 from ipfsmem.storage.shown import Looked
 
@@ -272,7 +274,8 @@ def export_plain_car(out: BinaryIO, files: Mapping[str, bytes]) -> CID:
 def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
     """Write these files by path to a folder that is new or empty; how many files.
 
-    They are readable by their owner only. Raises StorageError, also when something is in the folder.
+    They are readable by their owner only, and on the disk when this returns. Raises StorageError, also when something is in
+    the folder.
     """
     with storage_errors(folder, "look into"):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -282,6 +285,8 @@ def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
     folder = folder.absolute()
     make_directory(folder.parent)
     scratch = Path(new_name(folder))
+    together = flush_all(len(files))
+    inner = {inside for name in files for inside in PurePosixPath(name).parents}
     with storage_errors(folder, "write"):
         scratch.mkdir(mode=0o700)
         try:
@@ -290,10 +295,17 @@ def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
                     file.write(data)
+                    if not together:
+                        file.flush()
+                        flush(file.fileno())
+            if together:
+                sync_all()
             if folder.exists():
                 folder.rmdir()
             scratch.rename(folder)
-        except OSError:
+        except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
+        for one in (folder.parent,) if together else (*(folder / name for name in inner), folder.parent):
+            sync_directory(one)
     return len(files)

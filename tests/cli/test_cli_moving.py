@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -146,3 +147,24 @@ def test_l12_what_a_merge_leaves_forgotten_is_said(cli: Cli) -> None:
     )
     cli.ok("import", "-", "--strategy", "replace", stdin=backup)
     assert cli.ok("read", "s", "--body").out == "the text\n"
+
+
+@pytest.mark.parametrize("form", ["--zip", "--plain-car", "--dir"])
+def test_what_goes_out_is_its_owner_s_and_on_the_disk(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """A zip and a CAR could be read by everybody on the machine; and of none anything waited for the disk, so a backup on a
+    stick that was pulled at once was empty."""
+    cli.ok("write", "tone", "--body", "direct")
+    real, flushed = os.fsync, set()
+
+    def noted(fd: int) -> None:
+        flushed.add(os.fstat(fd).st_ino)
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    out = tmp_path / "out"
+    cli.ok("export", form, str(out))
+    made = [out, *out.rglob("*")]
+    assert {path.stat().st_ino for path in (*made, out.parent)} <= flushed
+    assert all(path.stat().st_mode & 0o077 == 0 for path in made)
