@@ -672,3 +672,42 @@ def test_two_tasks_sync_at_once(tmp_path: Path) -> None:
         asyncio.run(both())
         with closing(lab.restore("b")) as (b,):
             assert texts(b) == {"first": {"word"}}
+
+
+def test_what_is_put_in_and_not_found_again_is_refused(tmp_path: Path) -> None:
+    """SECURITY row 95: here SQLite itself says that it took a row, and did not."""
+    with contextlib.closing(Database(tmp_path)) as db:
+        with db.transaction():
+            db.set_meta("name", b"old")
+        for table in ("blocks", "meta"):
+            db.connection.execute(
+                f"CREATE TRIGGER no_{table} BEFORE INSERT ON {table} BEGIN SELECT RAISE(IGNORE); END"
+            )
+        data = b"a text"
+        with pytest.raises(StorageError, match="is not found again"), db.transaction():
+            db.add_blocks([(sha256(data).digest(), data)])
+        with pytest.raises(StorageError, match="is not found again"), db.transaction():
+            db.set_meta("name", b"new")
+        assert db.get_meta("name") == b"old"
+
+
+def test_blocks_that_stand_out_of_order_are_damage(tmp_path: Path) -> None:
+    """SECURITY row 95: two entries of the index changed places, so one that is there is not found; that is no absence."""
+    texts = [b"%d" % n * 20 for n in range(8)]
+    with contextlib.closing(Database(tmp_path)) as db:
+        with db.transaction():
+            db.add_blocks((sha256(text).digest(), text) for text in texts)
+        (page,) = db.connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name='sqlite_autoindex_blocks_1'"
+        ).fetchone()
+        (size,) = db.connection.execute("PRAGMA page_size").fetchone()
+        db.look_over()
+    state = tmp_path / "state.db"
+    bad = bytearray(state.read_bytes())
+    cells = (page - 1) * size + 8  # behind the head of a leaf: where each of its entries begins
+    bad[cells : cells + 4] = bad[cells + 2 : cells + 4] + bad[cells : cells + 2]
+    state.write_bytes(bad)
+    with contextlib.closing(Database(tmp_path)) as db:
+        assert None in [db.block(sha256(text).digest()) for text in texts]
+        with pytest.raises(StorageError, match="not in the order"):
+            db.look_over()

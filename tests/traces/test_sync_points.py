@@ -329,6 +329,19 @@ def test_a_reader_that_publishes(lab: Lab) -> None:
     assert a.read("tone") is None
 
 
+def test_a_reader_whose_program_publishes_all_the_same(lab: Lab) -> None:
+    """SECURITY row 15: a commit of a reader is refused, wherever it stands."""
+    a, b, m = lab.three()
+    asyncio.run(_demote(lab, a, m))
+    lab.settle(a, b)
+    m.write("tone", "by a reader")
+    Forger(m).publish()
+    lab.clock.advance(3601)
+    report = lab.sync(a)
+    assert "is not a member that may write" in says(report, "head-refused")
+    assert a.read("tone") is None
+
+
 async def _demote(lab: Lab, a: Memory, m: Memory) -> None:
     with a.replica.transaction():
         ring = a.replica.ring

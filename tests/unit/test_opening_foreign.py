@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from aiohttp import web
 from ipfsmem_providers.directory import DirectoryProvider
 
+from ipfsmem import opening_foreign
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import (
@@ -23,6 +25,7 @@ from ipfsmem.errors import (
     NotFoundError,
     ProviderRefused,
     ProviderUnavailable,
+    StorageError,
     UsageError,
 )
 from ipfsmem.memory import Memory
@@ -360,3 +363,19 @@ def test_a_folder_of_the_user_s(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "stick")
     with pytest.raises(IpfsmemError):
         Memory.load(manifest_uri=str(parse_cid(str(tree.cid))), provider=f"directory:{tmp_path / 'stick'}")
+
+
+def test_b3_the_lines_of_all_scopes_share_one_bound(cloud: SimCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding B3: of a stranger's bundle fewer lines are taken than of what somebody imports, and of all scopes together."""
+    monkeypatch.setattr(opening_foreign, "MAX_STRANGER_EVENTS", 3)
+    tree = {"memory/a.md": b"a", "memory/timeline/2026-01-01.jsonl": b"0\n1\n", "scopes/s/memory/b.md": b"b"}
+    assert opened(cloud, publish(cloud, tree | {"scopes/s/memory/timeline/2026-01-01.jsonl": b"2\n"}))
+    with pytest.raises(LimitError, match="more than 3 different lines"):
+        opened(cloud, publish(cloud, tree | {"scopes/s/memory/timeline/2026-01-01.jsonl": b"2\n3\n"}))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "memory.md")
+    with pytest.raises(StorageError, match="is not a file"):
+        opened(SimCloud(), tmp_path / "memory.md")

@@ -114,7 +114,7 @@ def test_s14_who_only_holds_connections_open_keeps_nobody_out(start: bytes) -> N
             still = [wire for wire in held if not await is_closed(wire, 0.001)]
             assert len(still) <= 40
 
-    with_server(work, Doors(most=40, each=40))
+    with_server(work, Doors(most=40, each=400))
 
 
 def test_s14_the_head_of_a_request_must_come_soon() -> None:
@@ -233,7 +233,7 @@ def test_s14_no_more_connections_than_the_system_gives_files(tmp_path: Path) -> 
     """The finding as it was met: few files for the program, three hundred half-open requests, the real command."""
     code = f"""
 import resource, sys
-resource.setrlimit(resource.RLIMIT_NOFILE, (160, 160))
+resource.setrlimit(resource.RLIMIT_NOFILE, (110, 110))
 from ipfsmem.cli import main
 sys.argv = ["ipfsmem", "serve", {str(tmp_path / "f")!r}, "--create", "--port", "0", "--json"]
 main()

@@ -92,6 +92,13 @@ def test_c3_few_slots_of_strangers_are_tried(monkeypatch: pytest.MonkeyPatch) ->
     # What a root signed is tried first, however new the others say that they are.
     assert ring.keys[0] in keyring.unlock(LAPTOP.box_secret).keys
     assert len(tried) < 10
+    # Of those of roots all are, also beyond that number.
+    noise = [
+        hashlib.sha512(b"root %d" % i).digest() + bytes(SLOT_BYTES - 64) for i in range(MAX_OTHER_SLOTS + 1)
+    ]
+    crowded = says_epoch(ROOT, ek_of(99, 99), [], slots=noise)
+    both = sorted((*parse_keyring(ring.serialise()).open, crowded), key=lambda st: st.hash)
+    assert ring.keys[0] in Keyring(VAULT, tuple(both), keyring._body).unlock(LAPTOP.box_secret).keys
     # What an admin signed is found as well, as long as there is room.
     admin = party("admin")
     grown = rotate(enrolled(ring, ROOT, admin, "admin"), admin.signer, ek(3), box=fixed_box)

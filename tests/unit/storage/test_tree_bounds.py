@@ -42,7 +42,7 @@ def test_b3_different_lines_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
     """Finding B3: the bound is for all files and scopes of the tree together."""
     monkeypatch.setattr(bundle_tree.Room.__init__, "__defaults__", (5,))
     tree = {
-        "memory/timeline/a.jsonl": b"0\n1\n2\n",
+        "memory/timeline/a.jsonl": b"0\n1\n2\n2\n2\n",
         "scopes/s/memory/timeline/a.jsonl": b"0\n1\n",
     }
     assert len(read_tree(tree, lambda name, most: tree[name])) == 2

@@ -12,7 +12,9 @@ from ipfsmem.bundle.program_events import MOVED
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, NotFoundError, ProviderUnavailable, UsageError
 from ipfsmem.memory import Memory, Mode
+from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import World
+from ipfsmem.replica.writing import writing
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import MockClock, SeededRandom
@@ -199,6 +201,19 @@ def test_only_the_program_says_such_things(homes: Homes) -> None:
     a.import_(blob)
     homes.sync(a)
     assert not told(homes.sync(c)) and c.moved() is None and len(c.timeline()) == 1
+    # Nor does what a writer puts into its own segment under the id of another device.
+    b = homes.restore("b")
+    event = {
+        "ts": "2026-01-03T00:00:00.000Z",
+        "type": MOVED,
+        "id": f"{c.device}-1",
+        "from": [homes.p],
+        "to": "evil:x",
+    }
+    with writing(a.replica) as change:
+        Timeline(a.replica).add_lines(change, [event])
+    homes.sync(a)
+    assert not told(homes.sync(b)) and b.moved() is None and len(b.timeline()) == 2
 
 
 def test_a_public_memory_tells_no_path_of_this_device(tmp_path: Path) -> None:

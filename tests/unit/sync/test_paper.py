@@ -8,7 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, NoVaultError, WrongWalletError
+from ipfsmem.errors import (
+    FormatError,
+    IpfsmemError,
+    NotFoundError,
+    NoVaultError,
+    OtherKindError,
+    WrongWalletError,
+)
 from ipfsmem.memory import Memory
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.words import from_words
@@ -68,6 +75,18 @@ def body(memory: Memory, key: str) -> str:
     reading = memory.read(key)
     assert reading is not None
     return reading.file.body.rstrip("\n")
+
+
+@pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
+def test_s1_a_root_of_the_other_kind_is_not_taken(tmp_path: Path, mode: str) -> None:
+    """Finding S1: who opens says the kind, whatever a root that was written down says of itself."""
+    cloud = SimCloud()
+    _, words, root = make(tmp_path, cloud, mode)
+    other = "ipfs" if mode == "encrypted-ipfs" else "encrypted-ipfs"
+    for key in (WALLET, words):
+        with pytest.raises(OtherKindError, match=f"is of mode {mode}"):
+            restore(tmp_path, "b", at(cloud), key, root, other)
+    assert not (tmp_path / "b" / "m" / "ipfsmem.json").exists()
 
 
 @pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
