@@ -31,6 +31,8 @@ TIMELINE = "timeline"
 _MARKER = "marker"
 ASIDE = "aside"
 _IGNORE = ".gitignore"
+#: How the name of a file begins that is being made ready: it stood nowhere yet, so nobody else has written into it.
+_STAGED = "new-"
 #: Nanoseconds within which a file can change again without its times telling (2 s on FAT).
 RACY = 2_000_000_000
 #: Files above which one flush of the whole system is cheaper than one for each.
@@ -265,9 +267,12 @@ class PlainFolder:
     # -- putting -----------------------------------------------------------------------------------------------
 
     def stage(self, file: str, data: bytes, *, durable: bool = True) -> str:
-        """Write `data` aside, ready to be put in place; the name it has there. Raises StorageError."""
+        """Write `data` aside, ready to be put in place; the name it has there. Raises StorageError.
+
+        What a full disk or a kill left of it is told by that name, and never taken for a text.
+        """
         with storage_errors(self.path / file, "write"):
-            staged = self._new_name(file)
+            staged = _STAGED + self._new_name("")
             mode = 0o600
             with contextlib.suppress(OSError):
                 directory, name = self._at(file)
@@ -279,6 +284,9 @@ class PlainFolder:
                 _write_all(fd, data)
                 if durable:
                     flush(fd)
+            except OSError:
+                self.drop_aside(staged)
+                raise
             finally:
                 os.close(fd)
         return staged
@@ -309,22 +317,26 @@ class PlainFolder:
 
     def replace(self, staged: str, file: str) -> str | None:
         """Put a staged file in the place of one that stands there. Returns the name that one has aside now, None when there
-        was none (and nothing was done)."""
+        was none (then the staged file goes)."""
         with storage_errors(self.path / file, "write"):
             directory, name = self._at(file)
             aside = self._held(ASIDE)
+            # It is whole; from here on what has this name may be what stood in the folder.
+            ready = self._new_name(file)
+            aside.replace(staged, aside, ready)
             try:
-                if aside.exchange(staged, directory, name):
-                    return staged
-                old = "old-" + staged
+                if aside.exchange(ready, directory, name):
+                    return ready
+                old = "old-" + ready
                 try:
                     directory.link(name, aside, old)
                 except FileNotFoundError:
                     raise
                 except (OSError, NotImplementedError):
                     old = ""  # a disk without hard links: the comparison just before has to do
-                aside.replace(staged, directory, name)
+                aside.replace(ready, directory, name)
             except FileNotFoundError:
+                self.drop_aside(ready)
                 return None
             return old or None
 
@@ -384,6 +396,14 @@ class PlainFolder:
         """Which of `files` a name aside was made for; None when this device did not make it for one of them."""
         token, _, tag = name.removeprefix("old-").partition(".")
         return next((file for file in files if self._tag(token, file) == tag), None)
+
+    def drop_staged(self, name: str) -> bool:
+        """Let go of a file that a run did not finish making ready; False for every other name aside."""
+        bare = name.removeprefix(_STAGED)
+        if bare == name or self.file_of(bare, [""]) is None:
+            return False
+        self.drop_aside(name)
+        return True
 
     def asides(self) -> Iterator[str]:
         """Names of all that lies aside, made by us or not."""

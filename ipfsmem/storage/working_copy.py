@@ -299,7 +299,7 @@ class WorkingCopy:
                         self._problems,
                     )
                     work(rendering)
-                    if work is Rendering.everything and not rendering.untaken:
+                    if work is Rendering.everything and not (rendering.untaken or rendering.behind):
                         self._copies.change(self.copy.id, in_step=self._state())
                     return rendering.untaken
             except StorageError as error:

@@ -73,7 +73,8 @@ class _Work(msgspec.Struct, frozen=True):
 
 
 class Rendering:
-    """One rendering. `untaken` says afterwards whether something came in that only a new look can take."""
+    """One rendering. `untaken` says afterwards whether something came in that only a new look can take, `behind` whether a
+    file could not be brought up to date."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class Rendering:
         #: Names in the folder, while very many files are staged.
         self._standing: set[str] | None = None
         self._touched = False
-        self.untaken = False
+        self.untaken = self.behind = False
 
     # -- memories ----------------------------------------------------------------------------------------------
 
@@ -225,7 +226,11 @@ class Rendering:
         try:
             action()
         except (NotPlainError, IpfsmemError) as error:
-            self._problems[file] = f"{file} could not be brought up to date: {error}"
+            self._is_behind(file, error)
+
+    def _is_behind(self, file: str, error: Exception) -> None:
+        self.behind = True
+        self._problems[file] = f"{file} could not be brought up to date: {error}"
 
     def _stage(self, file: str, want: _Want, row: Render | None) -> _Work | None:
         try:
@@ -239,7 +244,7 @@ class Rendering:
                 return None
             return _Work(file, want, row, self._folder.stage(file, data, durable=self._durable), data)
         except (NotPlainError, IpfsmemError) as error:
-            self._problems[file] = f"{file} could not be brought up to date: {error}"
+            self._is_behind(file, error)
             return None
 
     def _is_as_seen(self, file: str, data: bytes, row: Render | None, want: _Want) -> bool:

@@ -376,7 +376,7 @@ class Scan:
                 )
                 return
             body = sha256(found[0]).digest()
-            if body != row.body:
+            if body != row.body and found[0]:  # emptied, it is about to be written, or a disk lost it
                 text = self._late(row.file, row.text, found[0])
                 if text is None:
                     return
@@ -404,6 +404,8 @@ class Scan:
         files = self._renders.files()
         brought: list[str] = []
         for name in list(self._folder.asides()):
+            if self._folder.drop_staged(name):
+                continue
             row = rows.get(name)
             file = row.file if row is not None else self._folder.file_of(name, [*files, INDEX_FILE])
             if file is None:
@@ -428,6 +430,7 @@ class Scan:
 
     def _after_crash(self, names: list[str]) -> None:
         """Files aside that no row knows: staged or replaced by a run that did not finish. What this device did not make stays."""
+        names = [name for name in names if not self._folder.drop_staged(name)]
         files = self._renders.files() if names else []
         for name in names:
             file = self._folder.file_of(name, [*files, INDEX_FILE])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import subprocess
 import sys
 import time
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ipfsmem.storage import plain_folder
 from tests.files_lab import Lab
 
 STEPS = ("stage", "create", "replace", "take_away", "append", "settle")
@@ -127,6 +130,49 @@ def test_an_edit_after_the_crash_is_one(tmp_path: Path) -> None:
     (lab.dir / "tone.md").write_bytes(b"first, by hand\n")
     lab.reopen()
     assert lab.texts() == {b"new text\n", b"first, by hand\n", b"old\n"}
+
+
+@pytest.mark.parametrize("end", [OSError(errno.ENOSPC, "No space left on device"), Crash()])
+@pytest.mark.parametrize("file", ["tone.md", "MEMORY.md"])
+def test_what_was_staged_in_part_is_no_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, end: BaseException
+) -> None:
+    """A disk that is full, or a kill, in the middle of a file that is being made ready: its beginning was taken for a text."""
+    lab = prepared(tmp_path)
+    (lab.dir / "MEMORY.md").write_bytes(b"# Notes of the agent\n" + b"- a line of its own\n" * 300)
+    lab.look()
+    lab.clock.advance(300)
+    real = plain_folder._write_all
+
+    def half(fd: int, data: bytes) -> None:
+        if len(data) > 1_000 and (data[:5] == b"first") == (file == "tone.md"):
+            real(fd, data[: len(data) // 2])
+            raise end
+        real(fd, data)
+
+    text = b"first\n" + b"and one more line\n" * 300
+    monkeypatch.setattr(plain_folder, "_write_all", half)
+    with contextlib.suppress(Crash):
+        lab.memory.write_text("tone", text, seen=lab.memory.read("tone"))
+        lab.memory.write_text("another", b"---\ndescription: a line of MEMORY.md\n---\n\nhere\n")
+    with contextlib.suppress(Crash):
+        lab.look()
+        assert any(file in notice for notice in lab.again().status().notices)
+        lab.look()
+    monkeypatch.undo()
+    lab.memory.replica.close()
+    lab.reopen()
+    lab.look()
+    assert lab.memory.read("tone").data == text
+    assert (lab.dir / "tone.md").read_bytes() == text
+    assert (lab.dir / "MEMORY.md").read_bytes().count(b"- a line of its own\n") == 300
+    assert lab.memory.conflicts() == []
+    for line in (b"and one more line", b"- a line of its own"):
+        assert len([1 for data in lab.texts() if line in data]) == 1
+    lab.clock.advance(300)
+    lab.look()
+    assert [path.name for path in (lab.dir / ".ipfsmem" / "aside").iterdir()] == []
+    lab.memory.close()
 
 
 AGENT = """

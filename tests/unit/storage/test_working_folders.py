@@ -315,14 +315,19 @@ def test_s7_only_files_that_this_device_set_aside_are_touched(lab: Lab) -> None:
     strangers = ["notes.txt", "1-2-3.0123456789abcdef", "old-1-2-3.md", "role.md"]
     for name in strangers:
         (aside / name).write_bytes(b"not ours\n")
-    ours = lab.copy.folder.stage("role.md", b"staged by a run that was cut off\n")
-    lab.copy.folder.close()
+    folder = lab.copy.folder
+    (lab.dir / "role.md").write_bytes(b"written just before it was replaced by a run that was cut off\n")
+    ours = folder.replace(folder.stage("role.md", b"what that run put there\n"), "role.md")
+    staged = folder.stage("role.md", b"made ready by a run that was cut o")
+    folder.close()
     for _ in range(3):
         lab.look()
         lab.clock.advance(200)
     assert {path.name for path in aside.iterdir()} == set(strangers)
-    assert ours not in strangers and not any(b"not ours" in text for text in lab.texts())
-    assert b"staged by a run that was cut off\n" in b"".join(lab.texts())
+    assert {ours, staged}.isdisjoint({None, *strangers})
+    texts = b"".join(lab.texts())
+    assert b"not ours" not in texts and b"made ready" not in texts
+    assert b"written just before it was replaced" in texts
 
 
 @pytest.mark.parametrize("descriptors", [True, False])
