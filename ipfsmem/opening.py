@@ -101,7 +101,7 @@ def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
             hint="Make one with: ipfsmem init. Or check --home and --namespace (in Python: home= and namespace=).",
         )
     device = load_device(folder, passphrase)
-    replica = Replica(folder, config, device, codec_for(config, device, world), world)
+    replica = Replica(folder, config, device, codec_for(config, device, world), world, make=False)
     try:
         if replica.moved() and config.vault is None:
             # No vault, so nobody has seen this id: the copy just goes on under another one.

@@ -144,8 +144,12 @@ class Connection(sqlite3.Connection):
 
 def damaged(path: Path, what: str) -> StorageError:
     """The error for a database that does not hold what was put into it."""
+    return _unusable(f"{path} is damaged: {what}")
+
+
+def _unusable(what: str) -> StorageError:
     return StorageError(
-        f"{path} is damaged: {what}",
+        what,
         hint="Move the folder away. A memory that is published comes back with: ipfsmem init --wallet FILE, or ipfsmem recover. "
         "One in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER",
     )
@@ -163,8 +167,13 @@ def blob(value: object) -> bytes | None:
 class Database:
     """A connection. Every use is inside `transaction()`, except reads that may see the last committed state."""
 
-    def __init__(self, folder: Path | None, *, wait: float = 10.0) -> None:
-        """Open or make the file `state.db` in `folder`; None keeps everything in this process's memory."""
+    def __init__(self, folder: Path | None, *, wait: float = 10.0, make: bool = True) -> None:
+        """Open the file `state.db` in `folder`, and make it where there is none; None keeps everything in this process's memory.
+
+        `make` False: one was made there. Raises StorageError when it is gone or empty: a new one in its place would say
+        that there is no memory.
+        """
+        self._make = make
         self.path = Path(":memory:") if folder is None else folder / "state.db"
         self._lock_path = None if folder is None else folder / "lock"
         self._wait = wait
@@ -176,7 +185,12 @@ class Database:
             # Made here, so that neither it nor the files that SQLite puts beside it are ever open to others; and so
             # that no link in its place leads SQLite elsewhere.
             with storage_errors(self.path, "open"):
-                os.close(open_regular(self.path, os.O_RDWR | os.O_CREAT))
+                try:
+                    os.close(open_regular(self.path, os.O_RDWR | (os.O_CREAT if make else 0)))
+                except FileNotFoundError:
+                    if make:
+                        raise
+                    raise _unusable(f"{self.path} is missing: what this memory held here is gone") from None
         try:
             self.connection = sqlite3.connect(
                 self.path,
@@ -197,6 +211,9 @@ class Database:
 
     def _prepare(self) -> None:
         run = self.connection.execute
+        version = run("PRAGMA user_version").fetchone()[0]
+        if version == 0 and not self._make:
+            raise damaged(self.path, "it is empty")
         run("PRAGMA auto_vacuum=INCREMENTAL")  # counts while there is no table yet; see give_back
         run("PRAGMA journal_mode=WAL")
         run("PRAGMA synchronous=FULL")
@@ -207,7 +224,6 @@ class Database:
         run("PRAGMA cache_size=-16000")
         # A page whose rows do not fit into it is refused when it is read, before anything is written into it.
         run("PRAGMA cell_size_check=ON")
-        version = run("PRAGMA user_version").fetchone()[0]
         if version == 0:
             with self.transaction():
                 # Another process may have made the tables while this one waited for the lock.

@@ -51,14 +51,22 @@ class Replica:
     """An open memory. `folder` is None in mode `none`, which keeps everything in this process."""
 
     def __init__(
-        self, folder: Path | None, config: NamespaceConfig, device: Device, codec: Codec, world: World
+        self,
+        folder: Path | None,
+        config: NamespaceConfig,
+        device: Device,
+        codec: Codec,
+        world: World,
+        *,
+        make: bool = True,
     ) -> None:
+        """`make` as for `Database`."""
         self.folder = folder
         self.config = config
         self.device = self._first_device = device
         self.codec = codec
         self.world = world
-        self.db = Database(folder)
+        self.db = Database(folder, make=make)
         self.ring: Ring | None = None
         self._ring_dump = b""
         #: Id of the root or admin key that is at hand, "" mostly: before this device is enrolled it says whose it will be.

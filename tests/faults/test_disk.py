@@ -285,6 +285,7 @@ def test_restore_leaves_other_files_alone(tmp_path: Path) -> None:
         ("ipfsmem.json", b"", ConfigError),
         ("ipfsmem.json", b"{}", ConfigError),
         ("ipfsmem.json", b"\xff\xfe", ConfigError),
+        ("ipfsmem.json", b'{"mode":"local","label":"\xb9"}', ConfigError),
         ("ipfsmem.json", b"[" * 100_000, IpfsmemError),
         ("ipfsmem.json", b'{"mode":"local","label":"x","v":2}', ConfigError),
         ("device.key", b"", IpfsmemError),
@@ -292,18 +293,24 @@ def test_restore_leaves_other_files_alone(tmp_path: Path) -> None:
         ("device.key", bytes(100_000), StorageError),
         ("state.db", b"not a database" * 1000, StorageError),
         ("state.db", bytes(4096), StorageError),
+        ("state.db", b"", StorageError),
+        ("state.db", None, StorageError),
     ],
 )
-def test_files_of_nonsense(tmp_path: Path, file: str, data: bytes, error: type[IpfsmemError]) -> None:
-    """Each of the three files, replaced by nonsense, is one line that names it."""
+def test_files_of_nonsense(tmp_path: Path, file: str, data: bytes | None, error: type[IpfsmemError]) -> None:
+    """Each of the three files, replaced by nonsense or gone, is one line that names it."""
     lab = Lab(tmp_path)
     with closing(lab.create("a")) as (a,):
         a.write("first", "word")
         sync(a)
     path = lab.home("a") / NAMESPACE / file
-    path.write_bytes(data)
-    with pytest.raises(error) as caught:
-        lab.open("a")
+    if data is None:
+        path.unlink()
+    else:
+        path.write_bytes(data)
+    for _ in range(2):  # looking makes nothing that the next one takes for a memory
+        with pytest.raises(error) as caught:
+            lab.open("a")
     assert "\n" not in str(caught.value)
     assert file in str(caught.value) or "device" in str(caught.value)
 
