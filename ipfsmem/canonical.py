@@ -66,12 +66,13 @@ def read_json(data: bytes | str) -> Any: ...
 @overload
 def read_json(data: bytes | str, type: type[T]) -> T: ...
 def read_json(data: bytes | str, type: Any = Any) -> Any:
-    """`msgspec.json.decode` for JSON of strangers: too deep is a DecodeError too, whatever the recursion limit is."""
+    """`msgspec.json.decode` for JSON of strangers: too deep (whatever the recursion limit is) and no Unicode text are
+    DecodeErrors too."""
     try:
         check_depth(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data), "JSON")
-    except FormatError as error:
+        return msgspec.json.decode(data, type=type)
+    except (FormatError, UnicodeDecodeError) as error:
         raise msgspec.DecodeError(str(error)) from None
-    return msgspec.json.decode(data, type=type)
 
 
 def _plain(value: Any) -> bool:

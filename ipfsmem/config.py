@@ -158,7 +158,7 @@ def parse_namespace(data: bytes, path: Path) -> NamespaceConfig:
     """Read `ipfsmem.json`. Raises ConfigError."""
     try:
         config = msgspec.json.decode(data, type=NamespaceConfig)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     if config.v != 1 or config.mode not in MODES:
         raise ConfigError(

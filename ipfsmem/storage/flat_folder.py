@@ -87,7 +87,7 @@ def _slot(db: Database, row: str) -> _Slot | None:
     try:
         stored = db.get_meta(row)
         return None if stored is None else _decoder.decode(stored)
-    except (IpfsmemError, msgspec.DecodeError):
+    except (IpfsmemError, msgspec.DecodeError, UnicodeDecodeError):
         return None  # derived: made again
 
 

@@ -67,7 +67,7 @@ class Bases:
         self._memories = memories
         self._known: dict[str, Base] = {}
         for name, stored in replica.db.metas(_ROW):
-            with contextlib.suppress(msgspec.DecodeError):  # derived: made again
+            with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):  # derived: made again
                 self._known[name[len(_ROW) :]] = _decoder.decode(stored)
         wanted = [digest for base in self._known.values() for digest in base.blocks]
         here = blocks_here(replica.db, wanted)

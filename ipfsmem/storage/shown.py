@@ -186,7 +186,7 @@ class Overview:
         try:
             stored = self._replica.db.get_meta(_ROW + prefix)
             row = _decoder.decode(self._replica.codec.open_row(stored)) if stored is not None else None
-        except (IpfsmemError, msgspec.DecodeError):
+        except (IpfsmemError, msgspec.DecodeError, UnicodeDecodeError):
             return None  # derived: made again
         return row.leaf if row is not None and row.digest == digest and row.code == _code() else None
 

@@ -21,6 +21,7 @@ from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
+from ipfsmem.replica.database import blob
 from ipfsmem.replica.folders import objects_not_here
 from ipfsmem.replica.many import rows_where
 from ipfsmem.replica.replica import Replica
@@ -98,9 +99,12 @@ class Presence(msgspec.Struct, frozen=True):
 
 
 def load(replica: Replica, provider: str) -> Known:
-    """What is known of a provider."""
+    """What is known of a provider: nothing, where the row of it was damaged. Then everything is due to be looked at."""
     row = replica.db.connection.execute("SELECT row FROM presence WHERE provider=?", (provider,)).fetchone()
-    return read_json(bytes(row[0]), type=Known) if row is not None else Known()
+    try:
+        return Known() if row is None else read_json(blob(row[0]) or b"", type=Known)
+    except msgspec.DecodeError:
+        return Known()
 
 
 def store(replica: Replica, provider: str, known: Known) -> None:

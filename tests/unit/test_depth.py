@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipfsmem import canonical
 from ipfsmem.canonical import MAX_DEPTH, check_depth
 from ipfsmem.errors import FormatError
 
@@ -74,6 +76,11 @@ def test_the_limit_is_exact() -> None:
     check_depth(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH, "it")
     with pytest.raises(FormatError, match="deeper"):
         check_depth(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "it")
+
+
+def test_a_text_that_is_no_unicode_is_refused_as_all_other_nonsense() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        canonical.read_json(b'{"a":"\xb9"}')
 
 
 def test_json_of_strangers_has_one_reader() -> None:
