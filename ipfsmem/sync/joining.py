@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from ipfsmem.canonical import read_json
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import entry_place
 from ipfsmem.causal.state import Change
@@ -172,7 +173,7 @@ async def _ask_for(run: Run, missing: list[bytes]) -> tuple[int, ProviderError |
     """Ask for these; how many came, and why the rest could not be asked for everywhere."""
     db, now = run.replica.db, run.replica.world.now()
     stored = db.get_meta(_ASKED)
-    asked = msgspec.json.decode(stored, type=_Asked) if stored else _Asked()
+    asked = read_json(stored, type=_Asked) if stored else _Asked()
     everything = len(missing) <= ASK_AT_ONCE or not now - DAY_MS < asked.at <= now
     start = 0 if everything else next((i for i, one in enumerate(missing) if one.hex() > asked.last), 0)
     ordered = [raw_cid(digest) for digest in (*missing[start:], *missing[:start])]
