@@ -71,6 +71,8 @@ class Authority(msgspec.Struct, frozen=True):
     families: Mapping[str, str]
     #: id -> whose it is, also of those who are out; nothing where nobody said so who may.
     owners: Mapping[str, str]
+    #: family -> see `rank_of`, of those whom somebody let in or a root revoked.
+    ranks: Mapping[str, int]
     #: anchors of admins who are out, by enrolled id.
     old_anchors: Mapping[str, bytes]
     #: ids that their own device gave up: a successor in the same family names them.
@@ -104,11 +106,9 @@ class Authority(msgspec.Struct, frozen=True):
         return member in self.facts.root_ids or (person is not None and person.role == "admin")
 
     def rank_of(self, member: str) -> int:
-        """How near to a root somebody's family stands: roots and whom they let in, whom admins did, then who is no member."""
-        person = self.members.get(member)
-        if person is None:
-            return RANK_ROOT if member in self.facts.root_ids else RANK_SUCCESSOR
-        return self.members[person.family].rank
+        """How near to a root somebody's family stands: 0 where a root let it in or revoked it, 1 where an admin let it in, else 2.
+        Who is out counts as before: what it wrote while it was a member is as good as then."""
+        return self.ranks.get(self.family_of(member), 2)
 
     def sign_key(self, member: str) -> bytes | None:
         """The signing key of an id, also of a revoked one: values joined long ago must still verify."""
@@ -183,6 +183,7 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
         keys_of=_keys_of(statements, facts, members),
         families=families,
         owners=_owners(members, enrolled, revokes, families, facts),
+        ranks=_ranks(statements, facts),
         old_anchors=_old_anchors(enrolled, revokes, facts),
         left=_left(claims, families),
         seals=seals,
@@ -369,6 +370,17 @@ def _owners(
         else:
             owners[member] = person.owner
     return owners
+
+
+def _ranks(statements: Iterable[Statement], facts: Facts) -> dict[str, int]:
+    ranks = dict.fromkeys(facts.root_ids, 0)
+    for st in statements:
+        body = st.body
+        if body.by in facts.roots and isinstance(body, Member | Revoke):
+            ranks[body.id] = 0
+        elif isinstance(body, Member) and body.heir_of is None:
+            ranks.setdefault(body.id, 1)
+    return ranks
 
 
 def _old_anchors(

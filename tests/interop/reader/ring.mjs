@@ -356,12 +356,14 @@ class Said {
     for (const one of [...enrolments, ...heirs]) knows(one.sign)
     for (const one of revokes) [one.sign, ...(isRoot(one.by) ? one.heirs : [])].forEach(knows)
 
-    /** How near to a root somebody's family stands: 0 roots and whom they let in, 1 whom admins did, 2 no member. */
-    this.rankOf = id => {
-      const one = this.members.get(id)
-      if (!one) return rootIds.has(id) ? 0 : 2
-      return isRoot(this.members.get(one.familyId).by) ? 0 : 1
+    /** How near to a root somebody's family stands: 0 where a root let it in or revoked it, 1 where an admin let it in, else 2. */
+    const ranks = new Map([...rootIds].map(id => [id, 0]))
+    for (const one of [...enrolments, ...revokes]) {
+      const id = one.t === 'revoke' ? targetOf(one) : one.id
+      if (isRoot(one.by)) ranks.set(id, 0)
+      else if (one.t === 'member' && !ranks.has(id)) ranks.set(id, 1)
     }
+    this.rankOf = id => ranks.get(this.family.get(id) ?? id) ?? 2
     this.persons = this.owners(enrolments, revokes, isRoot)
     this.givenUp = new Set(
       [...this.keysOf.keys()].filter(

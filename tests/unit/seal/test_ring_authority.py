@@ -20,6 +20,7 @@ from tests.ring_lab import (
     VAULT,
     Party,
     ek,
+    enrolled,
     enrolment_of,
     fixed_box,
     hlc,
@@ -377,3 +378,12 @@ def test_a_root_s_own_epochs_reach_as_far_as_an_admin_s_may() -> None:
     met = base.add([_epoch(ADMIN, near, [ADMIN]), _epoch(ADMIN, far, [ADMIN])], [near, far])
     assert met.view.seals == (near.epoch, near.id) and met.view.next_epoch == far.epoch
     assert met.add([_epoch(ROOT, _key(2, 2), [ADMIN])]).view.seals == (far.epoch, far.id)
+
+
+def test_what_was_written_by_somebody_who_is_out_stands_as_near_to_a_root_as_before() -> None:
+    """When a crowd leaves no room under one key, a lost laptop's text is not the first to go: nobody else may have written it."""
+    ring = enrolled(enrolled(new_ring(LAPTOP, PHONE), ROOT, ADMIN, "admin"), ADMIN, GUEST)
+    for gone in (ring.add([says_revoked(ROOT, LAPTOP)]), ring.add([says_revoked(ADMIN, LAPTOP)])):
+        ranks = [gone.view.rank_of(one.id) for one in (ROOT, ADMIN, LAPTOP, PHONE, GUEST, party("nobody"))]
+        assert LAPTOP.id in gone.view.out and ranks == [0, 0, 0, 0, 1, 2]
+    assert ring.add([says_revoked(ADMIN, GUEST)]).view.rank_of(GUEST.id) == 1
