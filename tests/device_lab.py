@@ -223,7 +223,36 @@ class Lab:
     def _shown(self, memories: Sequence[Memory]) -> object:
         """What others can see of a round: roots, counters, and records (an unlock may move an anchor and nothing else)."""
         roots = [(m.replica.db.get_meta("root"), m.replica.store.frame.ctx) for m in memories]
-        return roots, {name: records[-1] for name, records in self.cloud.names.items()}
+        return roots, self.greatest()
+
+    def rest(self, *memories: Memory, rounds: int = 2, whole: bool = True) -> None:
+        """Devices that have settled and write nothing send nothing: no block, no root, no record, no pin, however often they
+        sync. Half a day later they put again what networks forget, and that is the same; where something is missing (not
+        `whole`) they may by then have found it."""
+        for _ in range(rounds):
+            for memory in memories:
+                before, root = self.there(), memory.status().root
+                report = self.sync(memory)
+                assert (report.root or root, report.published, report.bytes_sent) == (root, False, 0), report
+                assert self.there() == before, report
+        if not whole:
+            return
+        before = self.greatest()
+        self.clock.advance(13 * 3600)
+        for memory in memories:
+            root = memory.status().root
+            report = self.sync(memory)
+            assert (report.root or root, report.published) == (root, False), report
+        assert self.greatest() == before
+
+    def there(self) -> object:
+        """All that the provider keeps."""
+        cloud = self.cloud
+        return len(cloud.blocks), list(cloud.pins), {name: list(kept) for name, kept in cloud.names.items()}
+
+    def greatest(self) -> dict[str, bytes]:
+        """The last record of each name."""
+        return {name: records[-1] for name, records in self.cloud.names.items()}
 
     def record_root(self, key: bytes) -> CID:
         """The root that the name of an Ed25519 key points at now."""
@@ -245,6 +274,13 @@ class FolderLab(Lab):
 
     def provider(self, name: str) -> Provider:  # type: ignore[override]
         return DirectoryProvider(self.at(name), clock=lambda: self.clock.ms * 1_000_000)
+
+    def there(self) -> object:
+        files = [file for file in self.folder.glob("p*/**/*") if file.is_file()]
+        return {file: sha256(file.read_bytes()).digest() for file in files}
+
+    def greatest(self) -> dict[str, bytes]:
+        return {str(file): file.read_bytes() for file in self.folder.glob("p*/names/*")}
 
     def meet(self, *names: str) -> None:
         """What a program that keeps folders in step does: files that are lacking are copied, none is changed."""

@@ -37,6 +37,7 @@ from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.ring import Ring
+from ipfsmem.sync.anchors import doubt, looked, move_anchor
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
 from ipfsmem.sync.discovery import discover, discover_older, find_copies, weigh
 from ipfsmem.sync.forwarding import waiting, words_of_move
@@ -57,14 +58,13 @@ from ipfsmem.sync.joining import (
 )
 from ipfsmem.sync.looking import keep_not_whole, not_whole
 from ipfsmem.sync.moving import Moved, move_roots
-from ipfsmem.sync.names import ANCHOR_LIFE_MS, DEVICE_LIFE_MS, half_spent, member_names, pin_name, target
+from ipfsmem.sync.names import DEVICE_LIFE_MS, half_spent, member_names, pin_name, target
 from ipfsmem.sync.placing import bring_out_anchors, move_former, place
 from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.provider import Provider, Settling
 from ipfsmem.sync.publish import (
     Layout,
     Prepared,
-    build_ring_root,
     holds_all_of,
     leave_out,
     next_number,
@@ -94,9 +94,11 @@ async def sync(
     run = Run(replica, providers, root, progress)
     async with run.alone():
         await _pull(run)
+        doubt(run)
         if root is not None:
             _administer(run, root)
         await _bring_out(run, layout)
+        looked(run)
     await _settle(run)
     run.report.seconds = round(time.monotonic() - started, 3)
     return run.report
@@ -381,12 +383,7 @@ def _administer(run: Run, root: RootKeys) -> None:
                 replica.set_device(replica.device.with_box(replica.world.random))
             ring = _enrol_itself(run, root, ring)
         replica.set_ring(ring)
-        anchor_root = build_ring_root(replica)
-        name = ipns_name(root.head_public)
-        known = run.names.known(name)
-        now = replica.world.now()
-        if known is None or known.value != f"/ipfs/{anchor_root}" or half_spent(known, now, ANCHOR_LIFE_MS):
-            run.names.sign(root.head_seed, root.head_public, f"/ipfs/{anchor_root}", ANCHOR_LIFE_MS)
+        move_anchor(run, root)
         run.names.keep()
         settle_persons(replica)
     run.anchored = replica.ring
@@ -447,7 +444,7 @@ async def _prepare(run: Run, layout: Layout) -> Prepared:
             break
     else:
         # Another device could not have what is here: it may be missing where both publish.
-        run.suspicious = bool(ready.rivals)
+        run.suspicious = run.suspicious or bool(ready.rivals)
     return ready
 
 

@@ -88,6 +88,8 @@ class Run:
         self.without: set[str] = set()
         #: Whether there is reason to ask each provider for every block in this sync.
         self.suspicious = False
+        #: Whether that is because anchors lead to less than this device had put there.
+        self.doubtful = False
         #: Roots that some device guards at a provider.
         self.guards: set[str] = set()
         #: Whether a provider that did not answer may have bodies that are not here; so until they were asked for.

@@ -1,5 +1,6 @@
 """Devices of one memory in every order of work, failure, restore, cloning and collecting: nothing that nobody was shown
-disappears, and when all have synced they show the same, stand on one root, and a new device brings all of it back.
+disappears, and when all have synced they show the same, stand on one root, send nothing more, and a new device brings all of it
+back.
 
 Every device is a real memory in a folder of its own; the provider is simulated, also its failures, its lies about names, and
 what it loses. The model knows which texts a write, a delete or a wish to forget had been shown, and nothing else. What a
@@ -34,6 +35,7 @@ from ipfsmem.errors import (
 from ipfsmem.memory import Memory
 from ipfsmem.replica.last_change import last_change
 from ipfsmem.storage.readings import Reading, Unsettled
+from ipfsmem.versions import find_text
 from tests.device_lab import (
     ROOT,
     Lab,
@@ -276,9 +278,10 @@ class Devices:
             known = [one for one in part.history(key).versions if one.sha256 and one.size is not None]
             if not known:
                 return
-            replaced = self.shown(part, key)
-            shown = part.restore(None, key, text=random.choice(known).sha256)
-            text = text_of(shown.data)
+            replaced, back = self.shown(part, key), random.choice(known).sha256
+            data, _ = find_text(part._memories, key, None, back)
+            part.restore(None, key, text=back)
+            text = text_of(data)  # a sibling that was made from it may be what is shown
             self.wanted -= replaced - {text}
             self.back(who, {text})
 
@@ -525,12 +528,13 @@ class Devices:
         for memory in memories:
             memory.unlock(ROOT)
         if self.damaged:
-            # Until what is lost is sent again not everybody can read everybody.
-            for memory in memories:
-                self.lab.sync(memory)
+            # Until what is lost is sent again not everybody can read everybody, and they come to rest all the same.
+            self.lab.settle(*memories, rounds=16)
+            self.lab.rest(*memories, rounds=1, whole=False)
             for memory in memories:
                 asyncio.run(memory.check_providers(repair=True, full=True))
         self.lab.settle(*memories, rounds=16)
+        self.lab.rest(*memories)
         for name, memory in self.lab.devices.items():
             self.check(name, memory)
         if not self.strangers:

@@ -1,0 +1,95 @@
+"""When an unlocked root moves its name to the ring that is known here, and what it means that somebody moved it back.
+
+Format section 7. Whoever moves an anchor first joins what it shows. What it shows may be lost at the provider: then one device
+reads it and the other does not, and each would move the name to its own ring for ever. It decides and remembers, in a row
+each; it asks no provider.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final
+
+import msgspec
+
+from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.errors import FormatError, LimitError, MembershipError
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.sync.ipns import Record
+from ipfsmem.sync.names import ANCHOR_LIFE_MS, half_spent, target
+from ipfsmem.sync.publish import build_ring_root
+from ipfsmem.sync.run import Run
+
+#: Rings that could not be read and were replaced: what the anchor showed -> what it was moved to.
+_REPLACED: Final = "anchors_replaced"
+_MOST_REPLACED: Final = 16
+#: The anchor's record because of which all was looked at last.
+_LOOKED: Final = "anchor_behind"
+
+
+def move_anchor(run: Run, root: RootKeys) -> None:
+    """Sign a record of the root's name that leads to our ring, where it leads elsewhere or half of its life is spent (inside a
+    transaction)."""
+    value = f"/ipfs/{build_ring_root(run.replica)}"
+    known = run.names.known(ipns_name(root.head_public))
+    if known is not None and not half_spent(known, run.replica.world.now(), ANCHOR_LIFE_MS):
+        leave = known.value == value or not _may_replace(run, known, value)
+        if leave:
+            return
+    run.names.sign(root.head_seed, root.head_public, value, ANCHOR_LIFE_MS)
+
+
+def _may_replace(run: Run, shown: Record, ours: str) -> bool:
+    """Whether the name may leave what it shows. What was read is in our ring. What could not be read is replaced, for nobody
+    may have it any more, but by one ring of ours only once: where it stands again, a device has it and stands by it."""
+    with contextlib.suppress(FormatError):
+        leads = target(shown)
+        if not isinstance(leads, CID) or leads in run.ring_roots or leads in run.heads:
+            return True
+    db = run.replica.db
+    stored = db.get_meta(_REPLACED)
+    replaced = msgspec.json.decode(stored, type=dict[str, str]) if stored else {}
+    if replaced.get(shown.value) == ours:
+        run.report.say(
+            "anchor-unread",
+            "the list of members to which this wallet leads new devices cannot be read, and a device that has it stands by it: "
+            "sync the other devices, and where that does not help: ipfsmem providers check --repair",
+            f"the anchor leads to {shown.value}, which cannot be read, and was moved away from it once",
+        )
+        return False
+    replaced.pop(shown.value, None)
+    kept = [*replaced.items(), (shown.value, ours)][-_MOST_REPLACED:]
+    db.set_meta(_REPLACED, msgspec.json.encode(dict(kept)))
+    return True
+
+
+def doubt(run: Run) -> None:
+    """Have everything looked at in this sync when anchors lead to less than what this device put there: whoever moved them
+    could not read that. Once for each such move. Before a root that is at hand says more."""
+    replica = run.replica
+    if replica.ring is None or run.anchored is None or run.anchored.join(replica.ring) == run.anchored:
+        return
+    shown = _shown(run)
+    if replica.db.get_meta(_LOOKED) == shown:
+        return
+    try:
+        with replica.transaction():
+            ring_root = str(build_ring_root(replica))
+    except (MembershipError, LimitError):  # no ring that this device can make, so none that it put there
+        return
+    row = replica.db.connection.execute("SELECT 1 FROM placed WHERE root=?", (ring_root,)).fetchone()
+    if row is not None:
+        run.suspicious = run.doubtful = True
+
+
+def looked(run: Run) -> None:
+    """All was looked at because of a doubt."""
+    if run.doubtful:
+        with run.replica.transaction():
+            run.replica.db.set_meta(_LOOKED, _shown(run))
+
+
+def _shown(run: Run) -> bytes:
+    """What the vault's anchor shows now, and which move of it that is."""
+    record = run.names.known(ipns_name(run.anchor))
+    return f"{record.sequence} {record.value}".encode() if record is not None else b""
