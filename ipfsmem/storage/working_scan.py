@@ -220,8 +220,9 @@ class Scan:
         self._renders.drop_return(file)
 
     def _is_young(self, file: str) -> bool:
+        """Whether somebody may just be writing it. A time in the future says nothing: it would be young for years."""
         known = self._folder.stat(file)
-        return known is not None and known.mtime > time.time_ns() - RACY
+        return known is not None and abs(time.time_ns() - known.mtime) < RACY
 
     def _put_text(self, file: str, data: bytes, body: bytes, stat: Stat, row: Render | None) -> None:
         key, origin = (row.key, name_of(file)[1]) if row is not None else name_of(file)

@@ -171,8 +171,8 @@ class Checker:
         first = known.root == ""
         every = every or shrunk
         rings = sorted(map(str, self._rings))
-        structure_due = _passed(known.structure_at, now, STRUCTURE_MS) and not first
-        rolling_due = _passed(known.objects_at, now, ROLLING_MS) and not first
+        structure_due = passed(known.structure_at, now, STRUCTURE_MS) and not first
+        rolling_due = passed(known.objects_at, now, ROLLING_MS) and not first
         fresh = known.root != str(self._root) or known.rings != rings
         lost = [raw_cid(digest) for digest in sorted(objects_not_here(self._replica.db))]
         known.listing = listing
@@ -440,7 +440,7 @@ def described(replica: Replica, provider: Provider, *, read: int = 0, sent: int 
 
 def _may_be_late(replica: Replica, provider: Provider, known: Known) -> bool:
     """A service that takes whole trees may take hours to serve what it took."""
-    return not provider.capabilities.has and not _passed(known.since, replica.world.now(), PATIENCE_MS)
+    return not provider.capabilities.has and not passed(known.since, replica.world.now(), PATIENCE_MS)
 
 
 def _of_hex(text: str) -> CID:
@@ -449,7 +449,7 @@ def _of_hex(text: str) -> CID:
     return decode_cid(bytes.fromhex(text))
 
 
-def _passed(last: int, now: int, time: int) -> bool:
+def passed(last: int, now: int, time: int) -> bool:
     """Whether `time` has passed since `last`; a time in the future is that of a clock that was set back."""
     return not now - time < last <= now
 

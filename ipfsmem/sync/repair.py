@@ -28,6 +28,7 @@ from ipfsmem.sync.presence import (
     described,
     load,
     note_missing,
+    passed,
     store,
 )
 from ipfsmem.sync.provider import Block, Provider
@@ -208,7 +209,7 @@ async def _send_again(
     if provider.capabilities.partial_car:
         return await _send_blocks(run, provider, root, checker, known, wanted, most)
     now = replica.world.now()
-    if not by_hand and (now - (known.since or now) < PATIENCE_MS or most <= 0):
+    if not by_hand and (not passed(known.since or now, now, PATIENCE_MS) or most <= 0):
         return 0
     return await _send_tree(run, provider, root, checker, known, wanted)
 
@@ -282,9 +283,10 @@ async def _list_again(run: Run, provider: Provider, answered: CID) -> None:
 def _sent_too_often(run: Run, provider: Provider, wanted: Sequence[CID]) -> bool:
     """Whether one of these blocks was sent there twice by a repair already, and went missing each time."""
     digests = {cid.digest for cid in wanted}
+    now = run.replica.world.now()
     rows = run.replica.db.connection.execute(
-        "SELECT digest FROM sent_again WHERE provider=? AND times>=? AND at>?",
-        (provider.name, _OFTEN, run.replica.world.now() - _FORGET_MS),
+        "SELECT digest FROM sent_again WHERE provider=? AND times>=? AND at>? AND at<=?",
+        (provider.name, _OFTEN, now - _FORGET_MS, now),
     )
     return any(bytes(row[0]) in digests for row in rows)
 
@@ -298,7 +300,7 @@ def _count(run: Run, provider: Provider, cids: Sequence[CID]) -> None:
     now = run.replica.world.now()
     with run.replica.transaction():
         db = run.replica.db.connection
-        db.execute("DELETE FROM sent_again WHERE at < ?", (now - _FORGET_MS,))
+        db.execute("DELETE FROM sent_again WHERE at < ? OR at > ?", (now - _FORGET_MS, now))
         db.executemany(
             "INSERT INTO sent_again VALUES (?,?,1,?) ON CONFLICT(provider, digest) DO UPDATE SET times=times+1, at=excluded.at",
             [(provider.name, cid.digest, now) for cid in cids],

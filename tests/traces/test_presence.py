@@ -21,7 +21,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.sync.ipns import parse_record
 from ipfsmem.sync.live import live_set
 from ipfsmem.sync.presence import load
-from ipfsmem.sync.provider import Block
+from ipfsmem.sync.provider import Block, Capabilities
 from ipfsmem.sync.publish import leave_out, waiting_root
 from ipfsmem.testing.simulator import FULL, SimProvider
 from tests.device_lab import ROOT, Lab, all_texts, body, delete, kinds, lab_in, same, says
@@ -395,6 +395,30 @@ def test_what_is_undone_twice_is_left_to_a_person(lab: Lab) -> None:
     assert a.status().presence[0].state == "stopped"
     (found,) = asyncio.run(a.check_providers(repair=True))
     assert found.state == "ok" and found.sent == 1 and lost in lab.cloud.blocks
+
+
+@pytest.mark.parametrize(
+    "form", [FULL, replace(FULL, has=False, partial_car=False)], ids=["blocks", "whole trees"]
+)
+def test_a_clock_that_was_far_ahead_keeps_no_repair_back(lab: Lab, form: Capabilities) -> None:
+    """What was sent again or found missing then is of no time that counts, once the clock is set back."""
+    years = 10 * 365 * 86_400
+    lab.providers["a"] = SimProvider(lab.cloud, clock=lab.clock, capabilities=form)
+    a, _ = two(lab, 5)
+    lost = body_block(a, "k3")
+    lab.clock.advance(years)
+    for _ in range(20):
+        lab.cloud.blocks.pop(lost, None)
+        lab.clock.advance(7 * 86_400 if form.partial_car else 86_400)
+        if lab.sync(a).missing:
+            break
+    else:
+        raise AssertionError("not missed")
+    lab.clock.advance(-years)
+    for _ in range(10):
+        lab.clock.advance(86_400)
+        lab.sync(a)
+    assert lost in lab.cloud.blocks
 
 
 def test_what_was_found_missing_stays_named_whatever_the_provider_says_it_has(lab: Lab) -> None:

@@ -364,12 +364,14 @@ def test_hidden_files_other_files_and_folders_are_not_read(lab: Lab) -> None:
     assert "sub" in "\n".join(lab.memory.status().notices)
 
 
-def test_a_file_just_emptied_is_taken_when_it_stays_empty(lab: Lab) -> None:
+@pytest.mark.parametrize("time", [1000, 4_000_000_000])
+def test_a_file_just_emptied_is_taken_when_it_stays_empty(lab: Lab, time: int) -> None:
+    """Also one that was dated by a clock far ahead: it would stay young for years."""
     lab.memory.write_text("tone", b"text\n")
     (lab.dir / "tone.md").write_bytes(b"")
     lab.look()
     assert lab.memory.read("tone").data == b"text\n"
-    os.utime(lab.dir / "tone.md", (1000, 1000))
+    os.utime(lab.dir / "tone.md", (time, time))
     lab.look()
     assert lab.memory.read("tone").data == b""
 
