@@ -240,8 +240,8 @@ def test_what_is_only_signed_is_listed_and_comes_back_when_it_is_picked(lab: Lab
     assert a.conflicts() == [] and len(all_texts(a)) == 200
 
 
-def test_a_writer_s_damaged_head_does_not_delete_what_others_hold(lab: Lab) -> None:
-    """The ctx of a damaged head covers what stood in the lost nodes: joined, it would delete that everywhere."""
+def behind_a_damaged_head(lab: Lab) -> tuple[Memory, Memory]:
+    """A and B were in step; then A published another text, and one leaf of that is lost."""
     a = lab.create("a")
     large(a)
     lab.sync(a)
@@ -251,6 +251,12 @@ def test_a_writer_s_damaged_head_does_not_delete_what_others_hold(lab: Lab) -> N
     lab.sync(a)
     _, leaf = leaf_of(lab, root_of(a), "m/memory3")
     lose(lab, leaf)
+    return a, b
+
+
+def test_a_writer_s_damaged_head_does_not_delete_what_others_hold(lab: Lab) -> None:
+    """The ctx of a damaged head covers what stood in the lost nodes: joined, it would delete that everywhere."""
+    a, b = behind_a_damaged_head(lab)
     report = lab.sync(b)
     assert "damaged" in kinds(report) and report.damaged == 1
     assert len(all_texts(b)) == 90 and body(b, "memory3") == "text 3"
@@ -265,15 +271,7 @@ def test_a_writer_s_damaged_head_does_not_delete_what_others_hold(lab: Lab) -> N
 
 def test_a_damaged_head_is_told_until_it_is_whole(lab: Lab) -> None:
     """Format 7.1: each sync says so and counts it; once the nodes are there again it is a head like any other."""
-    a = lab.create("a")
-    large(a)
-    lab.sync(a)
-    b = lab.restore("b")
-    lab.settle(a, b)
-    a.write("memory3", "newer text 3")
-    lab.sync(a)
-    _, leaf = leaf_of(lab, root_of(a), "m/memory3")
-    lose(lab, leaf)
+    _, b = behind_a_damaged_head(lab)
     assert [lab.sync(b).damaged for _ in range(3)] == [1, 1, 1]
     find(lab)
     assert lab.sync(b).damaged == 0 and body(b, "memory3") == "newer text 3"
