@@ -110,12 +110,15 @@ def seconds(value: float) -> str:
 
 
 def moment(ms: int | None) -> str:
-    """Milliseconds since 1970 as date and time in UTC; empty for None."""
+    """Milliseconds since 1970 as date and time in UTC; empty for None. Whoever may write can date a text later than dates go."""
     from datetime import UTC, datetime
 
     if ms is None:
         return ""
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+    except (OverflowError, ValueError, OSError):
+        return "after the year 9999"
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

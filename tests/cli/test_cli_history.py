@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from ipfsmem.memory import Memory
 from tests.cli_lab import Cli
 
 
@@ -63,3 +66,13 @@ def test_a_local_memory_keeps_no_past(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "first")
     cli.fails(4, "read", "tone", "--root", "bafy")
     assert [row["now"] for row in _versions(cli)] == ["shown"]
+
+
+def test_a_text_dated_beyond_all_dates_is_listed(cli: Cli) -> None:
+    """Any writer can sign the last clock value there is; `history` of that memory ended with a traceback for everybody."""
+    cli.ok("write", "tone", "--body", "first")
+    with Memory.load(home=cli.home) as memory, memory.replica.transaction():
+        store = memory.replica.store
+        late = {dot: msgspec.structs.replace(v, h="f" * 16) for dot, v in store.entry("m/tone").items()}
+        store.apply({"m/tone": late}, store.frame)
+    assert "after the year 9999" in cli.ok("history", "tone").out
