@@ -7,6 +7,7 @@ Reads only. A finding has a code that programs can rely on; `error` means that s
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,12 +19,14 @@ import msgspec
 from ipfsmem.causal.clock import FAR_AHEAD_MS, ZERO, hlc_ms
 from ipfsmem.causal.value import check_entry, verify_value
 from ipfsmem.errors import IpfsmemError, StorageError
+from ipfsmem.replica.database import DAMAGED_HINT
 from ipfsmem.replica.disk import read_file
 from ipfsmem.replica.identity import KEY_FILE
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import located
 from ipfsmem.seal.vault_file import is_protected
-from ipfsmem.storage.memories import Memories
+from ipfsmem.storage.memories import Memories, from_plain_files
+from ipfsmem.sync.report import UNLOCK
 from ipfsmem.sync.revoked import way_back
 
 Level = Literal["ok", "warn", "error"]
@@ -79,18 +82,24 @@ def _files(replica: Replica, protected: bool) -> Iterator[Finding]:
             mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
             if mode & 0o077:
                 yield Finding(
-                    "warn", "permissions", f"{path} can be read by others", f"Run: chmod 600 {path}"
+                    "warn",
+                    "permissions",
+                    f"{path} can be read by others",
+                    f"Run: chmod 600 {shlex.quote(str(path))}",
                 )
     if replica.config.mode == "encrypted-ipfs" and not protected:
         yield Finding(
             "warn",
             "unprotected-keys",
-            "this device's keys lie on the disk without a passphrase",
-            "Whoever copies this folder can read the memory.",
+            "this device's keys lie on the disk without a passphrase: whoever copies this folder can read the memory",
+            "Put them under one: ipfsmem keys passphrase",
         )
     if replica.moved():
         yield Finding(
-            "warn", "moved", "these files were copied or restored", "The next sync takes a new device id."
+            "warn",
+            "moved",
+            "these files were copied or restored",
+            "Run: ipfsmem sync. It gives this device a new id.",
         )
     yield Finding("ok", "files", f"{folder}")
 
@@ -160,7 +169,7 @@ def _database(replica: Replica) -> Iterator[Finding]:
             "error",
             "database",
             f"{replica.db.path} is damaged: {verdict}",
-            "Move the folder away and bring the memory back with the wallet: ipfsmem init.",
+            DAMAGED_HINT,
         )
     else:
         yield Finding("ok", "database", f"{replica.db.path} is sound")
@@ -176,7 +185,7 @@ def _blocks(replica: Replica) -> Iterator[Finding]:
             "error",
             "blocks",
             f"{bad} of {count} parts are damaged",
-            "Run: ipfsmem sync, then doctor again.",
+            from_plain_files(replica) or "Run: ipfsmem sync, then doctor again.",
         )
     else:
         yield Finding("ok", "blocks", f"{count} parts are as they were written")
@@ -198,7 +207,10 @@ def _state(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
                 unsigned += bool(value.s) and not any(verify_value(k, name, dot, value, vault) for k in keys)
     if missing:
         yield Finding(
-            "warn", "not-fetched", f"{missing} texts are known and not here yet", "Run: ipfsmem sync."
+            "warn",
+            "not-fetched",
+            f"{missing} texts are known and not here",
+            from_plain_files(replica) or "Run: ipfsmem sync.",
         )
     if unsigned:
         yield Finding(
@@ -214,9 +226,7 @@ def _ring(replica: Replica) -> Iterator[Finding]:
     if replica.config.vault is None:
         return
     if ring is None:
-        yield Finding(
-            "error", "members", "this memory has no list of members", "Run: ipfsmem sync with the wallet."
-        )
+        yield Finding("error", "members", "this memory has no list of members", f"Run: {UNLOCK}")
         return
     if ring.view.is_out(replica.device.id):
         yield Finding("error", "revoked", f"this device ({replica.device.id}) was revoked", way_back(replica))
@@ -226,10 +236,10 @@ def _ring(replica: Replica) -> Iterator[Finding]:
             "error",
             "not-a-member",
             f"this device ({replica.device.id}) is not a member",
-            "Run: ipfsmem keys unlock.",
+            f"Run: {UNLOCK}",
         )
     if not ring.plain and ring.view.sealing is None:
-        yield Finding("error", "no-key", ring.view.reason, "Run: ipfsmem keys unlock.")
+        yield Finding("error", "no-key", ring.view.reason, f"Run: {UNLOCK}")
     if len(ring.view.roots) < 2:
         yield Finding(
             "warn", "no-recovery", "this memory has no recovery words: a lost wallet is a lost memory"

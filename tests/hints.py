@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ipfsmem.errors import IpfsmemError
+
 ROOT = Path(__file__).parents[1]
 #: Stands for what is filled in when the text is shown.
 FILLED = "VALUE"
@@ -82,14 +84,33 @@ def hinted(text: str, printed: str) -> None:
     assert re.search(pattern(text), " ".join(printed.split())), (text, printed)
 
 
+class Refused:
+    """`with Refused(hint):` sees that what is done in it is refused with this hint; counted like `hinted`."""
+
+    def __init__(self, hint: str) -> None:
+        self.hint = hint
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: object) -> bool:
+        assert isinstance(error, IpfsmemError), error
+        hinted(self.hint, error.hint)
+        return True
+
+
 def followed() -> dict[str, str]:
-    """The hints that stand in a call of `hinted` in some test, and in which file."""
+    """The hints that stand in a call of `hinted` or `Refused` in some test, and in which file."""
     found: dict[str, str] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         source = path.read_text("utf-8")
-        for node in ast.walk(ast.parse(source)) if "hinted(" in source else ():
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hinted":
-                for text in _said(node.args[0], {}):
+        if "hinted(" not in source and "Refused(" not in source:
+            continue
+        tree = ast.parse(source)
+        constants = _constants(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("hinted", "Refused"):
+                for text in _said(node.args[0], constants):
                     found.setdefault(text, str(path.relative_to(ROOT)))
     return found
 
@@ -103,19 +124,23 @@ def hints() -> list[Hint]:
     found: dict[str, str] = {}
     for path in sorted([*(ROOT / "ipfsmem").rglob("*.py"), *(ROOT / "providers").rglob("*.py")]):
         tree = ast.parse(path.read_text("utf-8"))
-        constants = {
-            target.id: node.value
-            for node in tree.body
-            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
-            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-            if isinstance(target, ast.Name)
-        }
+        constants = _constants(tree)
         for node in ast.walk(tree):
             for given in _given(node):
                 for text in _said(given, constants):
                     if text.strip(" .;") not in ("", FILLED):
                         found.setdefault(text, f"{path.relative_to(ROOT)}:{given.lineno}")
     return [Hint(where, text) for text, where in found.items()]
+
+
+def _constants(tree: ast.Module) -> dict[str, ast.expr]:
+    return {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
 
 
 def _given(node: ast.AST) -> Iterator[ast.expr]:

@@ -142,6 +142,12 @@ class Connection(sqlite3.Connection):
             raise explained(self.path, error) from None
 
 
+DAMAGED_HINT = (
+    "Move the folder away. A memory that is published comes back with: ipfsmem init --wallet FILE, or ipfsmem recover. "
+    "One in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER"
+)
+
+
 def damaged(path: Path, what: str) -> StorageError:
     """The error for a database that does not hold what was put into it."""
     return _unusable(f"{path} is damaged: {what}")
@@ -150,8 +156,7 @@ def damaged(path: Path, what: str) -> StorageError:
 def _unusable(what: str) -> StorageError:
     return StorageError(
         what,
-        hint="Move the folder away. A memory that is published comes back with: ipfsmem init --wallet FILE, or ipfsmem recover. "
-        "One in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER",
+        hint=DAMAGED_HINT,
     )
 
 

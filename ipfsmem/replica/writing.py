@@ -111,6 +111,12 @@ class Writing:
             of = self._of(with_kept(self._replica, name, entry), body, ()) if known else ""
         return self._add(name, entry, body, (), ((), None), of, tick=False)
 
+    def keep_again(self, entry: Entry, body: bytes) -> None:
+        """A text that is here already: where a block is the text itself (plain modes), one that the disk lost is whole again."""
+        digest = sha256(body)
+        if any(value.loc is not None and value.loc.sha == digest.hexdigest() for value in entry.values()):
+            self._replica.db.add_blocks([(digest.digest(), body)])
+
     def _open(self, name: str) -> None:
         """See that the scope of an entry may be written to."""
         parsed = parse_entry(name)

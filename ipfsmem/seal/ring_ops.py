@@ -514,7 +514,7 @@ def _require_admin(view: Authority, signer: Signer25519) -> None:
     if me in view.asked:
         raise MembershipError(
             f"{me} was revoked: these recovery words, or this wallet, do not open this memory any more",
-            hint="Use words that were made later, or another wallet of this memory.",
+            hint="Use the words that were made after them, or the wallet.",
         )
     if not view.may_administer(me) or view.sign_key(me) != signer.public:
         raise MembershipError(

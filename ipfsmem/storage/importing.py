@@ -204,6 +204,7 @@ def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: b
         change.put(name, data, (), of=of)
         return "added"
     if not replace and _known(entry, data):
+        change.keep_again(entry, data)
         hidden = any(value.kind == FORGOTTEN for value in entry.values())
         return "still_forgotten" if hidden else "unchanged"
     view = memories.view(key, entry, change.body)

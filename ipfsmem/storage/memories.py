@@ -7,6 +7,7 @@ was shown. A text that is not at hand is said to be "not fetched", never absent.
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -198,7 +199,7 @@ class Memories:
         entry = self.entry(key, entry)
         view = self.view(key, entry)
         if view.data is None and view.not_fetched:
-            raise _not_fetched(key, view.not_fetched)
+            raise _not_fetched(self.replica, key, view.not_fetched)
         return self._reading(view, entry)
 
     def read_conflict(self, key: str, file: str) -> Reading:
@@ -211,7 +212,7 @@ class Memories:
                 if copy.file == file:
                     data = self.replica.store.body(name, entry[copy.dot])
                     if data is None:
-                        raise _not_fetched(key, (copy.dot,))
+                        raise _not_fetched(self.replica, key, (copy.dot,))
                     return self._copy_reading(key, copy, entry, data)
         raise NotFoundError(f"{key} has no conflict copy {file}", hint="List them with: ipfsmem conflicts.")
 
@@ -517,7 +518,7 @@ class Memories:
             return Before(seen.data, dots)
         if isinstance(seen, Unsettled):
             if seen.shown is None and not seen.forgotten:
-                raise _not_fetched(key)
+                raise _not_fetched(self.replica, key)
             return Before(seen.shown.data if seen.shown is not None else None, dots)
         entry = self.entry(key, change.entry(self.name(key)))
         if seen is None:
@@ -529,7 +530,7 @@ class Memories:
                 raise ChangedError(f"what was read of {key} was replaced meanwhile")
             view = self.view(key, {dot: entry[dot] for dot in dots}, change.body)
         if view.data is None and view.not_fetched:
-            raise _not_fetched(key, view.not_fetched)
+            raise _not_fetched(self.replica, key, view.not_fetched)
         return Before(view.data, dots)
 
     def _dots(self, change: Writing, key: str, seen: Seen | None) -> Token:
@@ -657,7 +658,7 @@ class Memories:
             if data is None:
                 if copy is None and not view.not_fetched:
                     raise NotFoundError(f"there is no memory {key}")
-                raise _not_fetched(key, copy.dots if copy is not None else view.not_fetched)
+                raise _not_fetched(self.replica, key, copy.dots if copy is not None else view.not_fetched)
             if copy is not None or not view.own:
                 dots = (*view.dots, *(copy.dots if copy is not None else ()))
                 change.put(name, data, tuple(dict.fromkeys(dots)), promoted=True)
@@ -705,8 +706,20 @@ class NotHereError(NotFoundError):
     """A text that is known is not on this device."""
 
 
-def _not_fetched(key: str, dots: tuple[str, ...] = ()) -> NotHereError:
+_FILE_HINT = "Its plain file may still be there: ipfsmem import {folder}"
+
+
+def from_plain_files(replica: Replica) -> str:
+    """What to do about a text that is not on this device in mode `local`, where no other device has it; else empty."""
+    if replica.config.mode != "local" or replica.folder is None:
+        return ""
+    return _FILE_HINT.format(folder=shlex.quote(str(replica.folder / "memory")))
+
+
+def _not_fetched(replica: Replica, key: str, dots: tuple[str, ...] = ()) -> NotHereError:
     by = f" (written by device {dots[0][:16]})" if dots else ""
+    if found := from_plain_files(replica):
+        return NotHereError(f"{key} is known but its text is not on this disk any more", hint=found)
     return NotHereError(
         f"{key} is known but its text is not fetched yet{by}",
         hint="Try again after: ipfsmem sync.",

@@ -275,8 +275,8 @@ def _put(change: Writing, token: str, card: Card) -> None:
     if card.ids and change.public:
         # Not the names: this error may be copied to somebody.
         raise UsageError(
-            "in mode ipfs everything is published, so a card says nothing of repositories",
-            hint="Which folder belongs to a scope is kept on this device only.",
+            "in mode ipfs everything is published, so a card says nothing of repositories: which folder belongs to a scope is kept "
+            "on this device only"
         )
     name = card_entry(token)
     change.put(name, write_card(card), tuple(change.entry(name)))

@@ -374,6 +374,7 @@ def test_u12_what_a_hint_tells_to_run_is_what_was_run() -> None:
 
 #: Hints that other tests carry out, each in its situation.
 ELSEWHERE = {
+    "Threshold and MPC wallets and devices with anti-klepto protection (BitBox02, Keycard) sign differently every time, so they could never open the memory again. Use another wallet, or make the vault without a wallet and keep its recovery words.": "tests/unit/seal/test_seal_wallet.py::test_sign_twice",
     "Revoke it, and enrol the device under a new key.": "tests/unit/seal/test_ring_ops.py::test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it",
     "On another device of this memory: ipfsmem keys revoke VALUE --wallet FILE (in Python: unlock(), then revoke()).": "tests/cli/test_cli_revoke.py::test_u11_a_device_does_not_revoke_itself",
     "VALUEVALUE is made on this device and not published yet. Publish it with: ipfsmem sync": "tests/cli/test_cli_revoke.py::test_u11_a_revoke_that_could_not_be_published_says_so",

@@ -1,0 +1,135 @@
+"""Hints whose situation takes more than a row of test_hints_followed.py: brought about, read, carried out. Finding U12."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli_lab import Cli
+from tests.hints import hinted
+from tests.outcomes import Place, unfetched
+
+
+@pytest.fixture
+def sealed_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    return Place(tmp_path, monkeypatch, "sealed")
+
+
+def new_words(place: Place) -> tuple[bytes, str]:
+    """Words that are made after those of init, and their id."""
+    made = place.run("keys words --json KEY").json
+    return " ".join(made["recovery_words"]).encode(), made["id"]
+
+
+def test_words_that_came_later_may_not_do_all(sealed_place: Place) -> None:
+    place = sealed_place
+    place.ok("sync", device=place.other)
+    later, _ = new_words(place)
+    hinted(
+        "Use the wallet that made it, the words shown at init, or the device of a memory without a wallet.",
+        place.cli.fails(26, "keys", "words", "--words", stdin=later).err,
+    )
+    hinted(
+        "Use the wallet that made this memory, or the words shown at init.",
+        place.cli.fails(26, "keys", "label", "second", "phone", "--words", stdin=later).err,
+    )
+    place.ok("keys words KEY", "keys label second phone KEY")
+
+
+def test_words_that_were_revoked(sealed_place: Place) -> None:
+    place = sealed_place
+    old, number = new_words(place)
+    place.ok(f"keys revoke {number} KEY")
+    newer, _ = new_words(place)
+    phone = Cli(place.base / "phone", place.patch)
+    hinted(
+        "Use the words that were made after them, or the wallet.",
+        phone.fails(24, "recover", "--unprotected-keys", stdin=old).err,
+    )
+    phone.ok("recover", "--unprotected-keys", stdin=newer)
+
+
+def test_more_devices_than_may_belong_to_a_memory(
+    sealed_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = sealed_place
+    place.ok("sync", device=place.other)
+    place.ok("sync")
+    monkeypatch.setattr("ipfsmem.seal.ring_ops.MAX_FAMILIES", 4)
+    hinted(
+        "Revoke one that is not used any more: ipfsmem keys list, ipfsmem keys revoke ID.",
+        place.run("keys words KEY").err,
+    )
+    (phone,) = [m["id"] for m in place.run("keys list --json").json["members"] if m["label"] == "second"]
+    place.ok(f"keys revoke {phone} KEY", "keys words KEY")
+
+
+def test_a_scope_that_comes_back_with_a_text_that_is_not_here(sealed_place: Place) -> None:
+    place = sealed_place
+    place.ok("write tone --body x --scope work", "sync")
+    root = place.root()
+    drop_block(place, "m/work/tone")
+    place.ok("scope forget work --yes")
+    refused = place.run(f"scope restore work --root {root}")
+    assert refused.code == 7, refused
+    hinted(
+        "Run: ipfsmem sync. Then bring one back: ipfsmem restore KEY --scope VALUE --root VALUE", refused.err
+    )
+    place.ok("sync", f"restore tone --scope work --root {root}")
+    assert "x" in place.run("read tone --scope work").out
+
+
+def drop_block(place: Place, name: str) -> None:
+    from ipfsmem.memory import Memory
+
+    with Memory.load("default", home=place.cli.home) as memory, memory.replica.transaction():
+        for value in memory.replica.store.entry(name).values():
+            if value.loc is not None:
+                memory.replica.db.connection.execute(
+                    "DELETE FROM blocks WHERE digest=?", (bytes.fromhex(value.loc.sha),)
+                )
+
+
+def test_a_move_that_could_not_take_everything(sealed_place: Place) -> None:
+    place = sealed_place
+    unfetched(place)
+    place.ok("sync", device=place.other)
+    drop_block(place, "m/tone")
+    lost = place.base / "lost packs"
+    (place.stick / "packs").rename(lost)
+    (place.stick / "packs").mkdir()
+    place.patch.delenv("IPFSMEM_PROVIDER")
+    moved = place.run("providers move USB")
+    assert moved.code == 7, moved
+    hinted("A device that has what is missing brings it with: ipfsmem sync", moved.err)
+    print(place.run("sync", place.other))
+    print("first", place.run("sync"), place.run("read tone"), place.run("providers check"))
+    print("follow", place.run("providers follow", place.other))
+    print(place.run("sync"), place.run("read tone"), place.run("providers check"))
+    place.ok("sync", "providers check", "read tone")
+
+
+def test_what_the_disk_of_a_stick_says(sealed_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = sealed_place
+    place.ok("write tone --body x")
+    real = os.open
+
+    def refuses(error: int) -> Callable[..., int]:
+        def opens(path: object, flags: int, *given: object, **more: object) -> int:
+            if flags & os.O_CREAT and str(path).startswith("."):
+                raise OSError(error, os.strerror(error), str(path))
+            return real(path, flags, *given, **more)  # type: ignore[arg-type]
+
+        return opens
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuses(errno.ENOSPC))
+        hinted("Free space there.", place.cli.fails(41, "sync").err)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuses(errno.EACCES))
+        hinted("Let this user write there, or name another folder.", place.cli.fails(41, "sync").err)
+    place.ok("sync")

@@ -1,0 +1,148 @@
+"""What `doctor` tells to do is carried out, and then it finds nothing of that any more. Finding U12."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc
+from ipfsmem.memory import Memory
+from ipfsmem.replica.store import Frame
+from tests.cli_lab import Cli, pipe
+from tests.hints import hinted
+
+HOUR = 3_600_000
+NOT_HERE = "Run: ipfsmem sync."
+
+
+def found(device: Cli, code: str) -> str:
+    """What `doctor` says of one thing, with its hint; empty when it is in order."""
+    findings = device("doctor", "--json").json["findings"]
+    return " ".join(f"{one['text']}\n{one['hint']}" for one in findings if one["code"] == code)
+
+
+def spoil(device: Cli) -> None:
+    """The disk loses the bytes of every text."""
+    with contextlib.closing(sqlite3.connect(device.home / "default" / "state.db")) as db, db:
+        assert db.execute("UPDATE blocks SET data = zeroblob(length(data))").rowcount
+
+
+def dated(device: Cli, ahead: int) -> None:
+    """The last write of this device has a time so many milliseconds after now."""
+    with Memory.load("default", home=device.home) as memory, memory.replica.transaction():
+        frame = memory.replica.store.frame
+        memory.replica.store.apply({}, Frame(frame.ctx, frame.seen, hlc(memory.replica.world.now() + ahead)))
+    device.ok("write", "dated", "--body", "x")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no such permissions")
+def test_files_that_others_can_read(bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is told is a line for a shell: a folder's name may have spaces."""
+    device = Cli(tmp_path / "my home", monkeypatch)
+    device.ok("init", "--mode", "local")
+    (device.home / "default" / "state.db").chmod(0o644)
+    told = found(device, "permissions")
+    hinted("Run: chmod 600 VALUE", told)
+    subprocess.run(shlex.split(told.split("Run: ")[1]), check=True)
+    assert found(device, "permissions") == ""
+
+
+def test_keys_without_a_passphrase(sealed: Cli) -> None:
+    told = found(sealed, "unprotected-keys")
+    hinted("Put them under one: ipfsmem keys passphrase", told)
+    sealed.ok("keys", "passphrase", "--new-passphrase-fd", str(pipe("four plain words here")))
+    assert (
+        sealed.ok("doctor", "--json", "--passphrase-fd", str(pipe("four plain words here"))).json["errors"]
+        == 0
+    )
+
+
+def test_a_folder_that_was_copied(sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(sealed.home, tmp_path / "copy")
+    copy = Cli(tmp_path / "copy", monkeypatch)
+    hinted("Run: ipfsmem sync. It gives this device a new id.", found(copy, "moved"))
+    copy.ok("sync")
+    assert found(copy, "moved") == ""
+    assert copy.ok("status", "--json").json["device"] != sealed.ok("status", "--json").json["device"]
+
+
+def test_a_text_that_the_disk_lost_in_mode_local(cli: Cli) -> None:
+    """`doctor`, `read` and `write` told to sync a memory that cannot be synced, and an import of the plain file did nothing."""
+    cli.ok("write", "tone", "--body", "direct")
+    spoil(cli)
+    file = cli.home / "default" / "memory"
+    for told in (found(cli, "blocks"), found(cli, "not-fetched"), cli.fails(4, "read", "tone").err):
+        hinted("Its plain file may still be there: ipfsmem import {folder}", told)
+        assert f"import {file}" in told and "sync" not in told
+    cli.ok("import", str(file))
+    assert cli.ok("doctor", "--json").json["errors"] == 0 and found(cli, "not-fetched") == ""
+    assert cli.ok("read", "tone", "--body").out == "direct\n"
+
+
+def test_a_text_that_is_not_fetched(sealed: Cli, second: Cli) -> None:
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    with Memory.load("default", home=sealed.home) as memory, memory.replica.transaction():
+        ((_, value),) = memory.replica.store.entry("m/tone").items()
+        assert value.loc is not None
+        memory.replica.db.connection.execute(
+            "DELETE FROM blocks WHERE digest=?", (bytes.fromhex(value.loc.sha),)
+        )
+    hinted(NOT_HERE, found(sealed, "not-fetched"))
+    sealed.ok("sync")
+    assert found(sealed, "not-fetched") == ""
+
+
+def test_conflicts_in_two_scopes(clash: tuple[Cli, Cli]) -> None:
+    one, _ = clash
+    told = found(one, "conflicts")
+    hinted("See: ipfsmem conflicts.", told)
+    (item,) = one.ok("conflicts", "--json").json
+    one.ok("resolve", item["key"], "--seen", item["seen"], "--keep")
+    assert found(one, "conflicts") == ""
+
+
+def test_a_clock_that_went_back(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    dated(cli, HOUR)
+    hinted("Set the clock, or wait until it has caught up.", found(cli, "clock"))
+    later(monkeypatch, 2 * HOUR)
+    assert found(cli, "clock") == ""
+
+
+def later(monkeypatch: pytest.MonkeyPatch, by: int) -> None:
+    """The clock of this machine is set."""
+    import time
+
+    real = time.time_ns
+    monkeypatch.setattr("time.time_ns", lambda: real() + by * 1_000_000)
+
+
+def test_a_clock_that_was_far_ahead(cli: Cli) -> None:
+    dated(cli, 2 * FAR_AHEAD_MS)
+    told = found(cli, "clock")
+    hinted("When this machine's clock is right now: ipfsmem doctor --clock-is-right. Else set it.", told)
+    cli.ok("doctor", "--clock-is-right")
+    assert found(cli, "clock") == ""
+
+
+def test_whose_clock_is_wrong(sealed: Cli, second: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device that is named finds it out by the command that is told for it, and what that tells puts it right."""
+    dated(second, 2 * FAR_AHEAD_MS)
+    second.ok("sync")
+    sealed.ok("sync")
+    hinted("If this machine's clock is right, on that device: ipfsmem doctor.", found(sealed, "clock-of"))
+    assert "--clock-is-right" in found(second, "clock")
+    second.ok("doctor", "--clock-is-right")
+    assert found(second, "clock") == ""
+    # Had it been right, everybody's is behind but that of `second`.
+    dated(sealed, 2 * FAR_AHEAD_MS)
+    hinted("Set it.", found(sealed, "clock"))
+    later(monkeypatch, 2 * FAR_AHEAD_MS)
+    assert found(sealed, "clock") == ""

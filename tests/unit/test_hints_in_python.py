@@ -1,0 +1,194 @@
+"""Hints for who calls from Python, and for what no command can bring about, are carried out. Finding U12."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.storage.pack import pack
+from tests.hints import Refused
+from tests.scope_lab import blob
+
+WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
+
+
+@pytest.fixture
+def stick(tmp_path: Path) -> Path:
+    (tmp_path / "stick").mkdir()
+    return tmp_path / "stick"
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.create("m", "local", home=tmp_path / "local") as memory:
+        yield memory
+
+
+@pytest.fixture
+def sealed(tmp_path: Path, stick: Path) -> Iterator[Memory]:
+    """A published memory of a wallet, which is not held any more."""
+    options: dict[str, Any] = {"home": tmp_path / "sealed", "provider": str(stick), "unprotected_keys": True}
+    with Memory.create("m", "encrypted-ipfs", unlock=WALLET, **options) as memory:
+        asyncio.run(memory.sync())
+    with Memory.load("m", home=tmp_path / "sealed") as memory:
+        yield memory
+
+
+def test_a_memory_that_is_not_on_this_device(sealed: Memory, stick: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"home": tmp_path / "new", "provider": str(stick)}
+    with Refused("Give the wallet or the recovery words, or make a new memory with: ipfsmem init."):
+        Memory.load("m", "encrypted-ipfs", **options)
+    Memory.load("m", "encrypted-ipfs", unlock=WALLET, unprotected_keys=True, **options).close()
+
+
+def test_words_for_modes_and_strategies(local: Memory, stick: Path, tmp_path: Path) -> None:
+    with Refused("local, ipfs or encrypted-ipfs."):
+        Memory.create("other", "none", home=tmp_path)
+    with Refused("ipfs or encrypted-ipfs."):
+        asyncio.run(Memory.recover("other", provider=str(stick), unlock=WALLET, mode="local", home=tmp_path))
+    (tmp_path / "note.md").write_text("x\n")
+    with Refused("merge or replace."):
+        local.import_(tmp_path / "note.md", strategy="both")  # type: ignore[arg-type]
+    for strategy in ("merge", "replace"):
+        local.import_(tmp_path / "note.md", strategy=strategy)  # type: ignore[arg-type]
+    assert b"x" in local.read("note").data
+
+
+def test_what_the_owner_does_takes_the_owners_key(sealed: Memory) -> None:
+    with Refused("Unlock first: give --wallet, or the words (in Python: unlock())."):
+        asyncio.run(sealed.new_words())
+    with Refused("Give the wallet or the recovery words."):
+        sealed.unlock()
+    sealed.unlock(WALLET)
+    assert len(asyncio.run(sealed.new_words()).words) == 24
+
+
+def test_more_texts_that_do_not_know_of_each_other_than_fit(local: Memory) -> None:
+    for number in range(4):
+        local.write("tone", f"text {number}", seen=())
+    with Refused("Read the memory and its conflict copies, then write with what was read."):
+        local.write("tone", "text 4", seen=())
+    (item,) = local.conflicts()
+    local.write("tone", "all of it", seen=item)
+    assert local.conflicts() == [] and b"all of it" in local.read("tone").data
+
+
+def test_a_text_that_was_forgotten_meanwhile(local: Memory) -> None:
+    local.write("tone", "x")
+    read = local.read("tone")
+    local.forget("tone")
+    with Refused("To have it again, write it without what was read before."):
+        local.write("tone", "y", seen=read)
+    local.write("tone", "y")
+    assert b"y" in local.read("tone").data
+
+
+def test_nothing_to_keep_and_several_to_promote(local: Memory) -> None:
+    local.write("tone", "own")
+    for number in range(2):
+        local.import_(blob({"tone.md": f"theirs {number}\n"}), foreign=True)
+    with Refused("Look: ipfsmem conflicts VALUE"):
+        local.resolve("tone", seen=())
+    with Refused("See them with: ipfsmem conflicts VALUE"):
+        local.promote("tone")
+    (item,) = local.conflicts()
+    local.promote("tone", copy=item.copies[0].file)
+    (item,) = local.conflicts()
+    local.resolve("tone", seen=item)
+    assert local.conflicts() == [] and b"theirs" in local.read("tone").data
+
+
+def test_texts_whose_hashes_begin_alike(local: Memory) -> None:
+    """Two of so many: the birthday of 2 to the 32."""
+    known: dict[str, str] = {}
+    for number in range(1_000_000):
+        text = f"{number}\n"
+        found = sha256(text.encode()).hexdigest()
+        if found[:8] in known:
+            break
+        known[found[:8]] = text
+    for one in (known[found[:8]], text):
+        local.write_text("tone", one.encode(), seen=())
+    with Refused("Give more of the SHA-256."):
+        local.restore(None, "tone", text=found[:8])
+    at = next(at for at in range(8, 64) if sha256(known[found[:8]].encode()).hexdigest()[at] != found[at])
+    assert local.restore(None, "tone", text=found[: at + 1]).data == text.encode()
+
+
+class Signs:
+    """A wallet whose signatures are changed by `how`; `of` says whose they are."""
+
+    def __init__(self, how: Callable[[bytes], bytes], of: int = 11) -> None:
+        self.address = RawKeySigner(bytes(31) + bytes([of])).address
+        self._signer, self._how = RawKeySigner(bytes(31) + b"\x0b"), how
+
+    def sign_message(self, text: bytes) -> bytes:
+        return self._how(self._signer.sign_message(text))
+
+
+CONTRACT = (
+    "A contract account (Safe, Coinbase Smart Wallet, other ERC-4337 accounts) or a passkey has no signature that keys"
+    " could be made of. Use an ordinary account, or make the vault without a wallet and keep its recovery words."
+)
+OTHER_ACCOUNT = (
+    "Select that account in the wallet and sign again. A contract account signs with its owner's key and cannot be used:"
+    " take an ordinary account, or make the vault without a wallet and keep its recovery words."
+)
+
+
+def make(name: str, home: Path, unlock: Unlock | RootKeys | None) -> Memory:
+    return Memory.create(name, "encrypted-ipfs", unlock=unlock, unprotected_keys=True, home=home)
+
+
+def test_wallets_that_cannot_be_used(tmp_path: Path) -> None:
+    """Each says to take an ordinary account, or none: both make a memory."""
+    with Refused(CONTRACT):
+        make("m", tmp_path, Unlock(Signs(lambda sig: sig + bytes(100))))
+    with Refused(OTHER_ACCOUNT):
+        make("m", tmp_path, Unlock(Signs(lambda sig: sig, of=12)))
+    with Refused(
+        "Compact signatures (ERC-2098) leave out the recovery byte. Switch the signer to 65-byte signatures, or make the"
+        " vault without a wallet and keep its recovery words."
+    ):
+        make("m", tmp_path, Unlock(Signs(lambda sig: sig[:64])))
+    with Refused(
+        "Use a wallet whose signatures are deterministic, or make the vault without a wallet and keep its recovery words."
+    ):
+        make("m", tmp_path, Unlock(Signs(lambda sig: sig[:64] + b"\x05")))
+    make("wallet", tmp_path, WALLET).close()
+    with make("none", tmp_path, None) as memory:
+        assert memory.recovery_words is not None
+
+
+def test_what_changes_or_cannot_be_read_while_a_folder_is_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.md").write_text("a")
+    real = os.open
+
+    def refuses(error: int) -> Callable[..., int]:
+        def opens(path: Any, *given: Any, **more: Any) -> int:
+            if os.fspath(path) == os.fsencode(tmp_path / "a.md"):
+                raise OSError(error, os.strerror(error))
+            return real(path, *given, **more)
+
+        return opens
+
+    with monkeypatch.context() as patch, Refused("Try again when nothing else changes the folder."):
+        patch.setattr(os, "open", refuses(errno.ENOENT))
+        pack(tmp_path)
+    with monkeypatch.context() as patch, Refused("Check that it is there and may be read."):
+        patch.setattr(os, "open", refuses(errno.EACCES))
+        pack(tmp_path)
+    assert pack(tmp_path)
