@@ -187,7 +187,8 @@ class SyncedMemory(LocalMemory):
         self._refuse_itself(member)
         failed: IpfsmemError | None = None
         try:
-            await self.sync(progress=progress)
+            # With nothing of it standing, its revokes are not to become a root's for ever just now.
+            await self._sync(repeat=stands, progress=progress)
         except _PUBLISHED as error:
             failed = error  # it may be the doing of the very member that is to go
         self._refuse_itself(member)
@@ -322,17 +323,33 @@ class SyncedMemory(LocalMemory):
         sync raises PublicError. What looks like a secret raises SecretsError unless its place (a memory's key, or
         `timeline/<day>`) is in `allow`; what others published was joined by then. In mode `encrypted-ipfs` it is a notice.
         """
+        if provider is not None and self.mode != "none":
+            self._use(provider)
+        return await self._sync(public_ok=public_ok, allow=allow, progress=progress)
+
+    async def _sync(
+        self,
+        *,
+        public_ok: bool = False,
+        allow: Iterable[str] = (),
+        repeat: bool = True,
+        progress: Progress = no_progress,
+    ) -> SyncReport:
+        """One sync with the providers that are set; `repeat`: see `engine.sync`."""
         if self.mode == "none":
             return SyncReport()  # nothing leaves this process, and every call is accepted
-        if provider is not None:
-            self._use(provider)
         channels = self._channels()
         self._agree(public_ok)
         self.scan()
         check = self._secret_check(allow)
         try:
             report = await sync(
-                self.replica, channels, self._layout(check), root=self._root, progress=progress
+                self.replica,
+                channels,
+                self._layout(check),
+                root=self._root,
+                repeat=repeat,
+                progress=progress,
             )
         finally:
             self.render()

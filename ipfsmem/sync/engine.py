@@ -87,16 +87,20 @@ async def sync(
     layout: Layout,
     *,
     root: RootKeys | None = None,
+    repeat: bool = True,
     progress: Progress = no_progress,
 ) -> SyncReport:
-    """Pull, join, publish. Raises ProviderError when no provider does; nothing local is lost then."""
+    """Pull, join, publish. Raises ProviderError when no provider does; nothing local is lost then.
+
+    `repeat` off: the root does not say again what admins revoked, for one of them is about to go with all that it said.
+    """
     started = time.monotonic()
     run = Run(replica, providers, root, progress)
     async with run.alone():
         await _pull(run)
         doubt(run)
         if root is not None:
-            _administer(run, root)
+            _administer(run, root, repeat=repeat)
         await _bring_out(run, layout)
         looked(run)
     await _settle(run)
@@ -362,7 +366,7 @@ async def _shows(run: Run, provider: Provider) -> bool:
     return not known.isdisjoint(leads)
 
 
-def _administer(run: Run, root: RootKeys) -> None:
+def _administer(run: Run, root: RootKeys, *, repeat: bool = True) -> None:
     """What an unlocked root does: enrol this device, give keys to who lacks them, move the anchor."""
     replica = run.replica
     if replica.ring is None:
@@ -370,7 +374,8 @@ def _administer(run: Run, root: RootKeys) -> None:
     with replica.transaction():
         ring = replica.ring
         since = replica.store.frame.hlc
-        ring = ring_ops.repeat_revokes(ring, root.admin, at=since)
+        if repeat:
+            ring = ring_ops.repeat_revokes(ring, root.admin, at=since)
         if not ring.plain:
             ring = ring_ops.give_key(ring, root.admin, replica.world.random(32))
         if replica.device.id not in ring.view.members:

@@ -381,3 +381,29 @@ def test_one_revoke_by_found_words_gives_no_keys_to_thousands(lab: Lab) -> None:
     lab.sync(b)
     lab.sync(a)
     assert "by B" in all_texts(a)
+
+
+def test_what_found_words_revoked_ends_with_them_when_nothing_is_to_stand(lab: Lab) -> None:
+    """A revoke syncs first, and an unlocked sync says again what admins revoked: the very step that took the words away made
+    their revoke of an honest device a root's, for ever."""
+    a, b, m = lab.three()
+    made, words = found_words(a)
+    lab.settle(a, b, m)
+    ring, device = m.replica.ring, b.replica.device.id
+    assert ring is not None
+    key = SeededRandom("key")(32)
+    stolen = ring_ops.revoke(ring, words.admin, device, at=m.replica.store.frame.hlc, counters={}, ek=key)
+    with m.replica.transaction():
+        m.replica.set_ring(stolen)
+    Forger(m).publish()
+    lab.sync(a)
+    assert a.replica.ring is not None and device in a.replica.ring.view.out
+    a.unlock(ROOT)
+    asyncio.run(a.revoke(made.id, stands=False))
+    assert a.replica.ring is not None and device in a.replica.ring.view.members
+    a._root = None
+    lab.settle(a, b)
+    b.write("honest", "by B")
+    lab.sync(b)
+    lab.sync(a)
+    assert "by B" in all_texts(a)
