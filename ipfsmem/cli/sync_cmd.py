@@ -56,6 +56,7 @@ _TITLES = {
     "identity": "note",
     "pins": "note",
     "names-left": "not asked",
+    "anchor-unread": "not read",
     "not-pulled": "not taken in",
     "not-enrolled": "no room",
     "guard": "note",

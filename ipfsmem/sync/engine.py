@@ -318,6 +318,8 @@ async def _pull(run: Run) -> None:
     tell_of_copies(run)
     if run.unread_now.roots:
         run.unread_now.settle({*run.opened, *run.headless, *joined_before(run.replica)})
+    # Who published what cannot be opened, and whether it is news, only that root could say: it is not known to be here.
+    run.report.damaged += len(run.unread - joined_before(run.replica))
     run.report.unread = len(run.unread_now.roots) + (len(_silent(run)) if run.fresh else 0)
     _tell_of_move(run)
     run.report.blocks_received = run.fetcher.blocks

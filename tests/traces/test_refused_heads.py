@@ -19,7 +19,7 @@ from ipfsmem.content.unixfs import directory
 from ipfsmem.errors import DamagedError
 from ipfsmem.sync.names import pin_name
 from ipfsmem.sync.provider import Pin
-from tests.device_lab import ROOT, Lab, all_texts, kinds, lab_in
+from tests.device_lab import ROOT, Lab, all_texts, body, kinds, lab_in
 
 _Links = dict[str, Link]
 
@@ -200,3 +200,20 @@ def test_blocks_of_no_tree_refuse_no_head_and_are_not_kept(
     with b.replica.reading():
         kept = {bytes(row[0]) for row in b.replica.db.connection.execute("SELECT digest FROM blocks")}
     assert kept.isdisjoint({sha256(data).digest() for data in junk})
+
+
+def test_a_sync_that_cannot_open_what_a_device_published_does_not_end_with_0(lab: Lab) -> None:
+    """Its folder or its commit is lost: whether texts stand there that are not here nobody can say. It had ended with 0."""
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    a.write("tone", "of a")
+    root = parse_cid(str(lab.sync(a).root))
+    for part in (root, folder_of(lab, root)["head.ipm"].cid):
+        lab.provider("b").faults.drop = {part}
+        report = lab.sync(b)
+        assert body(b, "tone") is None
+        assert report.exit_code == DamagedError.exit_code and "head-refused" in kinds(report)
+    lab.provider("b").faults.drop = set()
+    assert lab.sync(b).exit_code == 0 and body(b, "tone") == "of a"
