@@ -258,7 +258,7 @@ def _shown(memories: Memories) -> Iterator[Finding]:
         yield Finding(
             "warn",
             "conflicts",
-            f"{len(conflicts)} memories have conflicts: {keys}",
+            f"{len(conflicts)} {'memory has' if len(conflicts) == 1 else 'memories have'} conflicts: {keys}",
             "See: ipfsmem conflicts.",
         )
 

@@ -495,6 +495,7 @@ class SyncedMemory(LocalMemory):
 
     def add_provider(self, spec: str) -> None:
         """Publish there too from the next sync on. Raises ConfigError when there is no such provider."""
+        self._require_published()
         spec = lasting_spec(spec)
         (opened,) = self._opened.open([spec])
         if spec not in self.replica.config.providers:
@@ -661,12 +662,15 @@ class SyncedMemory(LocalMemory):
     def _remember(self, specs: list_[str]) -> None:
         self.replica.save_config(msgspec.structs.replace(self.replica.config, providers=specs_of(specs)))
 
-    def _channels(self) -> list_[Provider]:
+    def _require_published(self) -> None:
         if self.mode not in VAULT_MODES:
             raise UsageError(
                 f"a memory in mode {self.mode} is not published",
-                hint="Make one with: ipfsmem init --mode encrypted-ipfs, and import this one.",
+                hint="Make one that is, beside it: ipfsmem init -n NEW. Then: ipfsmem export --dir DIR, then ipfsmem import DIR -n NEW.",
             )
+
+    def _channels(self) -> list_[Provider]:
+        self._require_published()
         if not self._providers:
             raise ConfigError(
                 "no provider is set",

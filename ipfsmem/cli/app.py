@@ -140,17 +140,19 @@ def group(ctx: click.Context, version: bool, namespace: str | None, home: str | 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and answer its exit code; every error is printed here and nowhere else."""
+    _have_streams()
     for stream in (sys.stdout, sys.stderr):
         _have_every_letter(stream)
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given[: given.index("--")] if "--" in given else "--json" in given
-    if given == ["--version"]:
-        from importlib.metadata import version
-
-        click.echo(f"ipfsmem {version('ipfsmem')}")
-        return 0
     about: dict[str, Any] = {}  # which memory this call named, for what it says to do next
     try:
+        if given == ["--version"]:
+            from importlib.metadata import version
+
+            click.echo(f"ipfsmem {version('ipfsmem')}")
+            sys.stdout.flush()
+            return 0
         code = group.main(args=given, prog_name="ipfsmem", standalone_mode=False, obj=about)
         sys.stdout.flush()
     except IpfsmemError as error:
@@ -183,6 +185,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
             "Unexpected", text, "Run it again with IPFSMEM_DEBUG=1 for the traceback.", 70, as_json
         )
     return code if isinstance(code, int) else 0
+
+
+def _have_streams() -> None:
+    """Where a parent closed one of the three, nothing stands in its place, so that no command has to ask whether it is there
+    and no file of ours gets its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as the program runs
 
 
 def _have_every_letter(stream: Any) -> None:

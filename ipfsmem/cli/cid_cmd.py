@@ -46,7 +46,9 @@ def command(here: Here, path: str, car: str | None) -> None:
 @contextlib.contextmanager
 def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     """The CAR to write, - for standard output; a file that could not be finished is removed, one that was there is replaced at
-    the end, when the new one is on the disk. `mode`: of the new file, less what the system takes from new files."""
+    the end, when the new one is on the disk. A device, a pipe or a link (`/dev/stdout`) is written to as it stands: a file in
+    its place would take it away from every other program. `mode`: of the new file, less what the system takes from new files.
+    """
     import os
     import sys
     from pathlib import Path
@@ -61,6 +63,10 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
         return
     unfinished = new_name(car)
     try:
+        if _is_no_file(car):
+            with open(car, "wb") as out:  # noqa: PTH123
+                yield out
+            return
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         with open(os.open(unfinished, flags, mode), "wb") as out:  # noqa: PTH123
             yield out
@@ -73,3 +79,15 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(unfinished)  # noqa: PTH108
+
+
+def _is_no_file(path: str) -> bool:
+    """Whether something other than a file or a folder stands there; nothing is neither."""
+    import os
+    import stat
+
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)

@@ -53,7 +53,7 @@ def command(
 
     What is left out is named, and the exit code is 7 unless --partial is given.
     """
-    from ipfsmem.replica.disk import write_atomic
+    from ipfsmem.cli.cid_cmd import new_car
 
     if sum(way is not None for way in (out, folder, zipped, plain_car, car)) > 1:
         raise UsageError("one of --out, --dir, --zip, --plain-car and --car")
@@ -85,7 +85,8 @@ def command(
         blob = memory.export(partial=True)
     if out is not None:
         where = Path(out).expanduser()
-        write_atomic(where, blob)
+        with new_car(str(where), mode=0o600) as file:
+            file.write(blob)
         _said(here, where, size(len(blob)), bytes=len(blob))
     else:
         write_bytes(blob)
@@ -116,7 +117,7 @@ def _said(here: Here, where: Path, what: str, **facts: int | str) -> None:
     if here.json:
         here.emit({"path": str(where), **facts})
     else:
-        click.echo(f"{clean(str(where))}: {what}, in plain text")
+        click.echo(f"{clean(str(where))}: {what}, in plain text", err=str(where) == "-")
 
 
 def _export_car(here: Here, where: Path, root: str | None) -> None:
@@ -124,7 +125,9 @@ def _export_car(here: Here, where: Path, root: str | None) -> None:
 
     with here.memory() as memory, new_car(str(where), mode=0o600) as out:
         cid = memory.export_car(out, root)
+    written = 0 if str(where) == "-" else where.stat().st_size
     if here.json:
-        here.emit({"path": str(where), "root": str(cid), "bytes": where.stat().st_size})
+        here.emit({"path": str(where), "root": str(cid), "bytes": written})
     else:
-        click.echo(f"{clean(str(where))}: version {cid}, {size(where.stat().st_size)}")
+        long = f", {size(written)}" if written else ""
+        click.echo(f"{clean(str(where))}: version {cid}{long}", err=str(where) == "-")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.status_cmd import learnt
 from ipfsmem.errors import NotFoundError
 
 
@@ -22,10 +23,11 @@ def command(here: Here, key: str, reason: str, if_match: str | None) -> None:
         if not memory.forget(key, reason=reason, if_match=if_match):
             raise NotFoundError(f"there is no memory {key}", hint="See what there is with: ipfsmem list.")
         folders, public = memory.folders(), memory.mode == "ipfs" and memory.status().root is not None
+        told = learnt(memory.mode)
     if here.json:
         here.emit({"key": key, "forgotten": True})
     else:
-        click.echo(f"{key} is forgotten here; other devices learn it with the next sync.")
+        click.echo(f"{key} is forgotten here{told}.")
         if public:
             click.echo(
                 "What was published stays public: whoever has an address of before, or a copy, can read it for good.",

@@ -315,6 +315,8 @@ def read_text(path: str, what: str) -> bytes:
         where = Path(path)
         if not where.exists():
             raise NotFoundError(f"there is no file {path}")
+        if where.is_dir():
+            raise UsageError(f"{path} is a folder, not a file")
         with storage_errors(where, "read"), where.open("rb") as file:
             data = file.read(MAX_FILE + 1)
     if len(data) > MAX_FILE:

@@ -121,7 +121,9 @@ def _say(done: Imported) -> None:
         said = [
             f"{sum(n for what, n in counts.items() if what not in ('unchanged', 'events')):,} in {scope or 'the nameless scope'}"
             for scope, counts in done.scopes.items()
+            if any(n for what, n in counts.items() if what not in ("unchanged", "events"))
         ]
+    if done.scopes and said:
         click.echo(
             f"Of these changes {', '.join(said[:20])}{f' and {len(said) - 20} more scopes' if len(said) > 20 else ''}."
         )

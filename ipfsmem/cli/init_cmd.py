@@ -116,6 +116,10 @@ def command(
         )
     if not here.json:
         click.echo(f"Mode {mode}. Who can read it: {READERS[mode]}.", err=True)
+    if where and not wallet.named and chosen != "local":
+        # Before a passphrase is thought of and typed, and before a wallet is made; with one that exists the look for its
+        # memory does the same.
+        _reach(here, where)
     passphrase = None if mode == "local" else device_passphrase(here, mode, unprotected_keys)
     made: dict[str, Any] = {
         "home": here.home,
@@ -126,10 +130,6 @@ def command(
         "public_ok": yes_public,
         "unprotected_keys": unprotected_keys,
     }
-    if where and not wallet.named and chosen != "local":
-        _reach(
-            here, where
-        )  # before a wallet is made; with one that exists the look for its memory does the same
     unlock, keystore = (
         (None, None) if chosen == "local" else _unlock(here, new_wallet, no_wallet, wallet, passphrase)
     )
@@ -143,7 +143,7 @@ def command(
         report, words = memory.restored, memory.recovery_words
         failure: BaseException | None = None
         if memory.recovery_words and not here.json:
-            show_words(memory.recovery_words)
+            _show_words(memory.recovery_words)
         if restored:
             report = publish_restored(memory, here, yes_public)
         elif where and chosen != "local":
@@ -208,6 +208,21 @@ def command(
             raise failure
         end_restored(report)
         click.echo(style(advice("Next: ipfsmem write KEY --body TEXT"), dim=True), err=True)
+
+
+def _show_words(words: list[str]) -> None:
+    """Show them; who stops at the question after them is told how it stands: the memory is made, and they are its words."""
+    try:
+        show_words(words)
+    except click.Abort:
+        click.echo(
+            advice(
+                "The memory is made, on this device alone until: ipfsmem sync. These words belong to it; for others: "
+                "ipfsmem keys words."
+            ),
+            err=True,
+        )
+        raise
 
 
 def _opens(wallet: Wallet, passphrase: str | None) -> str:

@@ -37,7 +37,11 @@ def passphrase_command(here: Here, new_passphrase_fd: int | None, unprotected_ke
         if unprotected_keys and new is not None:
             raise UsageError("a new passphrase or --unprotected-keys, not both")
         if new is None and not unprotected_keys:
-            new = secrets_in.ask("new passphrase for this device", twice=True)
+            new = secrets_in.ask(
+                "new passphrase for this device",
+                twice=True,
+                otherwise=secrets_in.hint("IPFSMEM_NEW_PASSPHRASE", "--new-passphrase-fd"),
+            )
         memory.change_passphrase(new, old, unprotected=unprotected_keys)
     if here.json:
         here.emit({"protected": new is not None})

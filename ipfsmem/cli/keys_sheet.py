@@ -61,7 +61,7 @@ def page(sheet: RecoverySheet) -> str:
             "",
             "TO BRING IT BACK",
             *_wrap(
-                "Install ipfsmem (Python 3.11 or newer: pip install ipfsmem), set the settings named above, then:"
+                "Install it (Python 3.11 or newer; its README says how), set the settings named above, then:"
             ),
             *_ways(sheet),
             *_last_resort(sheet),

@@ -44,6 +44,8 @@ def _pairs(texts: tuple[str, ...]) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         if not equals or not name.rstrip(":"):
             raise UsageError(f"{text!r} is neither KEY=VALUE nor KEY:=JSON")
+        if name.rstrip(":") in found:
+            raise UsageError(f"{name.rstrip(':')} is given twice", hint="Several values: KEY:='[1, 2]'")
         if name.endswith(":"):
             found[name[:-1]] = _json(value, name[:-1])
         else:

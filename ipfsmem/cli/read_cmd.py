@@ -74,4 +74,7 @@ def tell(here: Here, reading: Reading, *, only_body: bool) -> None:
     else:
         write_bytes(data)
     if reading.conflicts:
-        click.echo(advice(f"also: {', '.join(reading.conflicts)} (ipfsmem conflicts {key})"), err=True)
+        within = f" --scope {reading.scope}" if here.stacked and reading.scope else ""
+        click.echo(
+            advice(f"also: {', '.join(reading.conflicts)} (ipfsmem conflicts {key}{within})"), err=True
+        )

@@ -23,6 +23,11 @@ def command(here: Here, key: str, seen: str | None, keep: bool, take: str | None
     if sum((keep, take is not None, file is not None)) != 1:
         raise UsageError("choose one: --keep, --take FILE or --file PATH", hint=look)
     data = read_text(file, "the text") if file is not None else None
+    if data is not None and not data.strip():
+        raise UsageError(
+            "the text is empty, so nothing was replaced",
+            hint=f"To keep what is shown: --keep. To take the memory away, afterwards: ipfsmem forget {key}",
+        )
     with here.memory() as memory:
         item = next((item for item in memory.conflicts() if item.key == key), None)
         if item is None:

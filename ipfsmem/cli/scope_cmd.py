@@ -10,6 +10,7 @@ from ipfsmem.bundle.keys import check_scope
 from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, facts, table
+from ipfsmem.cli.status_cmd import learnt
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -159,12 +160,11 @@ def forget_command(here: Here, name: str, reason: str, yes: bool) -> None:
                 )
             click.confirm(f"Forget the scope {name} with {what}, on every device?", abort=True, err=True)
         gone = memory.forget_scope(name, reason=reason)
+        told = learnt(memory.mode)
     if here.json:
         here.emit({"scope": name, "forgotten": gone})
     else:
-        click.echo(
-            f"The scope {name} is forgotten here with {count(gone, 'memory')}; other devices learn it with the next sync."
-        )
+        click.echo(f"The scope {name} is forgotten here with {count(gone, 'memory')}{told}.")
 
 
 @ours("restore", short_help="Bring a forgotten scope back.")
@@ -175,16 +175,14 @@ def restore_command(here: Here, name: str, root: str | None) -> None:
     check_scope(name)
     with here.memory() as memory:
         back = memory.restore_scope(name, root)
+        published = memory.mode != "local"
     if here.json:
         here.emit(
             {"scope": name, "memories": back.texts, "events": back.events, "not_fetched": back.not_fetched}
         )
     elif root is None:
-        click.echo(
-            advice(
-                f"The scope {name} is back, and empty. Its texts come back with --root VERSION (ipfsmem log), before anything is written there."
-            )
-        )
+        texts = " Its texts come back with --root VERSION (ipfsmem log), before anything is written there."
+        click.echo(advice(f"The scope {name} is back, and empty.{texts if published else ''}"))
     else:
         click.echo(f"The scope {name} is back: {count(back.texts, 'text')}, {count(back.events, 'event')}.")
     if back.not_fetched:

@@ -45,21 +45,26 @@ def given(fd: int | None, variable: str) -> str | None:
     return from_descriptor(fd) if fd is not None else os.environ.get(variable) or None
 
 
-def ask(what: str, *, twice: bool = False) -> str:
+def hint(variable: str, flag: str) -> str:
+    """Where a secret may come from that is not the passphrase of this device's keys, which PassphraseError speaks of."""
+    return f"Give it at the prompt, in {variable}, or with {flag}."
+
+
+def ask(what: str, *, twice: bool = False, otherwise: str | None = None) -> str:
     """Ask on the terminal, without showing it. `twice`: it is a new one, so it must be strong, and typed the same again.
 
-    Raises PassphraseError when nobody is there.
+    Raises PassphraseError when nobody is there or nothing is given, with `otherwise` as what to do then.
     """
     from ipfsmem.seal.passphrases import require_strong
 
     if not can_ask():
-        raise PassphraseError(f"{what} is needed, and there is no terminal to ask on")
+        raise PassphraseError(f"{what} is needed, and there is no terminal to ask on", hint=otherwise)
     while True:
         answer: str = click.prompt(
             what[0].upper() + what[1:], hide_input=True, err=True, default="", show_default=False
         )
         if not answer:
-            raise PassphraseError(f"{what}: nothing was given")
+            raise PassphraseError(f"{what}: nothing was given", hint=otherwise)
         if not twice:
             return answer
         try:

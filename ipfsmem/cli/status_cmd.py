@@ -28,6 +28,11 @@ READERS = {
 }
 
 
+def learnt(mode: str) -> str:
+    """What stands behind "forgotten here": who else learns it, where anybody does."""
+    return "" if mode in ("local", "none") else "; other devices learn it with the next sync"
+
+
 def _files(facts: FolderFacts) -> str:
     """Where plain files are, and what is the matter there."""
     whose = f"  (scope {clean(facts.scope)})" if facts.scope else ""

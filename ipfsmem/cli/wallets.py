@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from ipfsmem.seal.signers import WalletSigner
 
 
+#: How often a wrong passphrase of a keystore file may be typed before the last try.
+_TRIES = 2
+
+
 class Wallet(NamedTuple):
     """What the options said."""
 
@@ -69,13 +73,17 @@ class Wallet(NamedTuple):
 
         if self.keystore:
             own = secrets_in.given(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
-            try:
-                return KeystoreSigner(self.keystore, own or self.keystore_passphrase(device_passphrase))
-            except PassphraseError:
-                if own or device_passphrase is None or not secrets_in.can_ask():
-                    raise
-                # Who chose another passphrase for this device is asked for the wallet's own.
-                return KeystoreSigner(self.keystore, self.keystore_passphrase(None))
+            typed = self.keystore_passphrase(device_passphrase)
+            for _ in range(0 if own or not secrets_in.can_ask() else _TRIES):
+                try:
+                    return KeystoreSigner(self.keystore, typed)
+                except PassphraseError as error:
+                    # A slip is no reason to type everything before it again; and who chose another passphrase for this
+                    # device is asked for the wallet's own, which was not typed yet.
+                    if typed != device_passphrase:
+                        click.echo(f"{error}. Once more.", err=True)
+                typed = self.keystore_passphrase(None)
+            return KeystoreSigner(self.keystore, typed)
         if self.raw_key_fd is not None:
             if not self.raw_keys_known:
                 raise UsageError(
@@ -83,7 +91,9 @@ class Wallet(NamedTuple):
                     hint="Say --i-know-raw-keys with --raw-key-fd, or use a keystore file: --wallet.",
                 )
             return RawKeySigner(read_raw_key(secrets_in.from_descriptor(self.raw_key_fd)))
-        words = secrets_in.given(self.mnemonic_fd, "IPFSMEM_MNEMONIC") or secrets_in.ask("seed phrase")
+        words = secrets_in.given(self.mnemonic_fd, "IPFSMEM_MNEMONIC") or secrets_in.ask(
+            "seed phrase", otherwise=secrets_in.hint("IPFSMEM_MNEMONIC", "--mnemonic-fd")
+        )
         return MnemonicSigner(words, self.account_path)
 
     def keystore_passphrase(self, device_passphrase: str | None, *, new: bool = False) -> str:
@@ -92,13 +102,18 @@ class Wallet(NamedTuple):
         if found is not None:
             return found
         what = "passphrase for the new wallet" if new else f"passphrase of the wallet {self.keystore}"
-        return secrets_in.ask(what, twice=new)
+        return secrets_in.ask(
+            what, twice=new, otherwise=secrets_in.hint("IPFSMEM_WALLET_PASSPHRASE", "--wallet-passphrase-fd")
+        )
 
     def _signature_passphrase(self) -> str | None:
         if self.signature_passphrase_fd is None and not self.signature_passphrase:
             return None
         found = secrets_in.given(self.signature_passphrase_fd, "IPFSMEM_SIGNATURE_PASSPHRASE")
-        return found or secrets_in.ask("signature passphrase")
+        return found or secrets_in.ask(
+            "signature passphrase",
+            otherwise=secrets_in.hint("IPFSMEM_SIGNATURE_PASSPHRASE", "--signature-passphrase-fd"),
+        )
 
 
 def read_raw_key(text: str) -> bytes:

@@ -66,7 +66,7 @@ def ask_words() -> bytes:
 def _hidden(what: str) -> list[str]:
     text: str = click.prompt(what, hide_input=True, err=True, default="", show_default=False)
     if not text.strip():
-        raise PassphraseError("the recovery words: nothing was given")
+        raise PassphraseError("the recovery words: nothing was given", hint="")
     # Numbers stand before the words where they are shown, and may have been typed along.
     return [word for word in text.lower().split() if not word.rstrip(".").isdigit()]
 
@@ -102,7 +102,7 @@ def _mend_one(words: list[str]) -> None:
         show_default=False,
     ).strip()
     if not answer:
-        raise PassphraseError("the recovery words do not fit together, and nothing was brought back")
+        raise PassphraseError("the recovery words do not fit together, and nothing was brought back", hint="")
     if answer.lower() == "show":
         click.echo(sheet(words), err=True)
     elif answer.isdigit() and 1 <= int(answer) <= WORD_COUNT:

@@ -192,7 +192,11 @@ def _open_keystore(data: bytes, passphrase: str, what: str) -> bytes:
     try:
         key: bytes = decode_keyfile_json(msgspec.to_builtins(keystore), _passphrase_bytes(passphrase))
     except EthKeyfileValueError:
-        raise PassphraseError(f"the passphrase of {what} is wrong") from None
+        raise PassphraseError(
+            f"the passphrase of {what} is wrong",
+            hint="Give the wallet's own: at the prompt, in IPFSMEM_WALLET_PASSPHRASE, or with --wallet-passphrase-fd "
+            "(in Python: KeystoreSigner).",
+        ) from None
     if len(key) != 32 or not 0 < int.from_bytes(key, "big") < ORDER:
         raise FormatError(f"{what} does not hold a secp256k1 private key")
     if keystore.address and _hex(keystore.address, "address", what) != RawKeySigner(key).address:

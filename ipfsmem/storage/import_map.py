@@ -58,7 +58,7 @@ def assign(
     for here, sources in by_target.items():
         if len(sources) > 1:
             raise UsageError(
-                f"{_list(sources)} cannot all become {_called(here)}: that would mix them",
+                f"{_list(sources)} cannot all become the {_called(here)}: that would mix them",
                 hint=f"Give each a name of its own, for instance --map {sources[-1]}={_free(sources[-1] or 'self', live)} (in Python: maps=).",
             )
     new = {here for here in by_target if here} - set(live)

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from ipfsmem.content.cid import CID, DAG_PB, ipns_name
+from ipfsmem.content.cid import CID, DAG_PB, ipns_name, parse_cid
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.fetch import drive, from_mapping
 from ipfsmem.content.reader import Reader
@@ -28,6 +28,10 @@ Outcome = Literal["ok", "cannot", "failed"]
 
 #: The last step: what it comes to.
 ALTOGETHER: Final = "altogether"
+
+
+#: The empty folder of UnixFS, which every gateway can give.
+_EMPTY_FOLDER: Final = parse_cid("bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354")
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -152,6 +156,15 @@ async def _tried(provider: Provider, *, now_ms: int, random: Callable[[int], byt
             raise _Failed("still in the list after unpin")
         return "gone from the list"
 
+    async def answer() -> str:
+        # It was given nothing to be asked for, so what can be tried is that it answers; that it has nothing is an answer.
+        found = await provider.get_blocks([_EMPTY_FOLDER])
+        for cid, data in found.items():
+            verify_block(cid, data)
+        return "asked for an empty folder"
+
+    if not can.put and can.blocks:
+        await attempt("answer", True, answer)
     await attempt("has", can.has, question)
     await attempt("pin", can.pin, pin)
     await attempt("list", can.list, listing)

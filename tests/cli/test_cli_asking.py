@@ -147,8 +147,32 @@ def test_another_passphrase_on_the_second_machine_does_not_shut_the_wallet(home:
     stick = str(home.parent / "stick")
     create_keystore(home.parent / "w.json", "of the wallet", bytes(31) + b"\x07", scrypt_n=2)
     person = Person(home, "--wallet", "w.json", "--provider", stick)
-    person.types(
-        *PASSPHRASE, ("Passphrase of the wallet w.json: ", "of the wallet"), ("Make a new one? [Y/n]: ", "y")
-    )
+    asked = "Passphrase of the wallet w.json: "
+    person.types(*PASSPHRASE, (asked, "of the walet"))  # a slip, which nothing else has to be typed again for
+    person.until("the passphrase of keystore w.json is wrong. Once more.")
+    person.types((asked, "of the wallet"), ("Make a new one? [Y/n]: ", "y"))
     person.types_words_back()
     assert person.ends() == 0
+
+
+def test_a_service_that_cannot_be_used_is_told_before_a_passphrase_is_typed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PINATA_JWT", raising=False)
+    person = Person(home)
+    person.types(("Number [1]: ", ""), ("Place: ", "pinata"), ("Number [1]: ", "4"))
+    assert "Passphrase" not in person.until("PINATA_JWT is not set")
+    assert person.ends() == 3 and not home.exists()
+
+
+def test_who_stops_at_the_question_about_the_words_is_told_how_it_stands(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = Person(home, "--no-wallet", "--provider", str(home.parent / "stick"))
+    person.types(*PASSPHRASE)
+    person.until("Word ")
+    person.presses_ctrl_c()
+    person.until("The memory is made, on this device alone until: ipfsmem --home")
+    assert person.ends() == 130
+    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "open sesame 7")
+    assert "Published" in Cli(home, monkeypatch).ok("sync").out

@@ -275,7 +275,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Keep a copy of it: ipfsmem export --out FILE.", "keys sheet", ("export --out BASE/o.json",), "list"),
     Hint("Its providers: VALUE", "providers remove USB", (), "providers remove STICK", "sealed"),
     Hint("To publish elsewhere: ipfsmem providers move.", "providers follow", ("providers move USB",), "status", "sealed", SAID),
-    Hint("Make one with: ipfsmem init --mode encrypted-ipfs, and import this one.", "sync", ("export --out BASE/o.json", "init -n sealed --mode encrypted-ipfs --unprotected-keys KEY", "import BASE/o.json -n sealed"), "sync -n sealed", before=HAS),
+    Hint("Make one that is, beside it: ipfsmem init -n NEW. Then: ipfsmem export --dir DIR, then ipfsmem import DIR -n NEW.", "sync", ("init -n sealed --unprotected-keys KEY", "export --dir BASE/taken", "import BASE/taken -n sealed"), "sync -n sealed", before=HAS),
     Hint("Give one with --provider (in Python: provider=), for instance a folder.", "sync", (), "sync --provider USB", "sealed", ("providers remove STICK",), lambda p: p.patch.delenv("IPFSMEM_PROVIDER")),
     Hint("See: ipfsmem list.", "history nothing", ("list",), "history tone", before=HAS),
     Hint("Its texts: ipfsmem history VALUE", "restore more --root ROOT", ("history more",), "restore tone --root ROOT", "sealed", (*SAID, "write more --body y")),
@@ -383,6 +383,9 @@ ELSEWHERE = {
     "Nothing was acknowledged that is not on disk. Free space or check the permissions, then try again.": "tests/cli/test_outcomes.py::test_a_full_disk_is_said_and_nothing_is_half_there",
     "Wait for the other ipfsmem process to finish, or stop it; its process id is in the message.": "tests/cli/test_outcomes.py::test_a_memory_that_another_process_holds",
     "The token is wrong or missing. Check the provider's settings.": "tests/cli/test_cli_providers.py::test_what_to_do_stands_under_what_failed",
+    "Give the wallet's own: at the prompt, in IPFSMEM_WALLET_PASSPHRASE, or with --wallet-passphrase-fd (in Python: KeystoreSigner).": "tests/cli/test_cli_asking.py::test_another_passphrase_on_the_second_machine_does_not_shut_the_wallet",
+    "To keep what is shown: --keep. To take the memory away, afterwards: ipfsmem forget VALUE": "tests/cli/test_told_truly.py::test_an_empty_file_settles_no_conflict",
+    "Several values: KEY:='[1, 2]'": "tests/cli/test_streams.py::test_a_field_of_an_event_is_given_once",
     "Check the address, or try again later.": "tests/cli/test_cli_providers.py::test_a_dead_provider_is_not_told_of_a_memory",
     "What could be read is here. Sync again when the provider answers: ipfsmem sync.": "tests/unit/sync/test_outages.py::test_a_later_pull_goes_on_with_the_others_and_ends_with_a_code_of_its_own",
 }

@@ -118,7 +118,7 @@ def test_u12_signing_without_its_package(memory: Path, monkeypatch: pytest.Monke
         "importlib.util.find_spec", lambda name, *more: None if name == "botocore" else find(name, *more)
     )
     hinted(
-        "pip install 'ipfsmem[filebase]'; FILEBASE_VIA=rpc works without it.",
+        "Install it beside ipfsmem: pip install botocore. FILEBASE_VIA=rpc works without it.",
         device.fails(3, "providers", "add", "filebase:my-memory").err,
     )
     monkeypatch.setenv("FILEBASE_VIA", "rpc")

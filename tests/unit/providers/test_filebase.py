@@ -78,7 +78,7 @@ def test_a_missing_signer_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
     assert importlib.util.find_spec("botocore") is None
     with pytest.raises(ConfigError) as caught:
         open_provider("filebase:memories", KEYS)
-    assert "ipfsmem[filebase]" in str(caught.value.hint)
+    assert "pip install botocore" in str(caught.value.hint)
     assert open_provider("filebase:memories", {**KEYS, "filebase_via": "rpc"}).name == "filebase:memories"
 
 

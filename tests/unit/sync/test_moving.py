@@ -13,7 +13,8 @@ from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.opening import Unlock
 from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync.probe import probe
+from ipfsmem.sync.probe import ALTOGETHER, probe
+from ipfsmem.sync.provider import Capabilities
 from ipfsmem.testing import SeededRandom, SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 
@@ -125,3 +126,13 @@ def test_a_probe_tells_what_holds_and_what_does_not() -> None:
     first, altogether = asyncio.run(probe(gone, now_ms=1_800_000_000_000, random=SeededRandom(1)))
     assert first.outcome == altogether.outcome == "failed"
     assert altogether.text == "not to be relied on: upload failed"
+
+
+def test_a_probe_of_what_only_reads_asks_whether_it_answers() -> None:
+    """A gateway that is not there was "read only", with a mark of success."""
+    gateway = SimProvider(capabilities=Capabilities(put=False, blocks=True))
+    there = asyncio.run(probe(gateway, now_ms=1_800_000_000_000, random=SeededRandom(1)))
+    assert [step.outcome for step in there if step.what in ("answer", ALTOGETHER)] == ["ok", "ok"]
+    gateway.faults.offline = True
+    gone = asyncio.run(probe(gateway, now_ms=1_800_000_000_000, random=SeededRandom(1)))
+    assert (gone[1].what, gone[1].outcome, gone[-1].outcome) == ("answer", "failed", "failed")

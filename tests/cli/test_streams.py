@@ -1,0 +1,90 @@
+"""Where the streams of a command lead: closed by a parent, full, or named as a file that is none."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli_lab import Cli
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="devices and closed descriptors are those of POSIX")
+
+
+def shell(cli: Cli, script: str) -> subprocess.CompletedProcess[bytes]:
+    """A shell in which `ipfsmem` is this one."""
+    there = {**os.environ, "IPFSMEM_HOME": str(cli.home)}
+    return subprocess.run(
+        ["sh", "-c", f'ipfsmem() {{ "{sys.executable}" -m ipfsmem.cli "$@"; }}\n{script}'],
+        capture_output=True,
+        timeout=60,
+        env=there,
+    )
+
+
+@POSIX
+def test_a_closed_stream_is_nobody_who_listens(cli: Cli) -> None:
+    """A sync from a parent that closes its streams ended with "unexpected AttributeError"."""
+    done = shell(cli, "ipfsmem write tone --body x >&- && ipfsmem list <&- 2>&- && ipfsmem write other - <&-")
+    assert done.stdout.startswith(b"tone\t") and done.returncode == 2, done
+    assert b"the text is empty" in done.stderr and b"Attribute" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_version_that_could_not_be_printed(cli: Cli) -> None:
+    done = shell(cli, "ipfsmem --version > /dev/full")
+    assert done.returncode == 30 and b"Traceback" not in done.stderr
+
+
+@POSIX
+@pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car"])
+def test_an_export_takes_the_place_of_no_pipe_device_or_link(cli: Cli, tmp_path: Path, form: str) -> None:
+    """As root `export --out /dev/stdout` put a file in its place, for every program of the machine."""
+    cli.ok("write", "tone", "--body", "x")
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_bytes(b"old")
+    link.symlink_to(real)
+    cli.ok("export", form, str(link))
+    assert link.is_symlink() and real.stat().st_size > 100
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        cli.ok("export", "--out", str(pipe))
+        assert b'"tone.md"' in os.read(reader, 65536)
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+
+
+@POSIX
+def test_a_dash_is_standard_output(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("write", "tone", "--body", "x")
+    assert cli.ok("export", "--out", "-").out_bytes == cli.ok("export").out_bytes
+    taken = tmp_path / "all.zip"
+    taken.write_bytes(shell(cli, "ipfsmem export --zip -").stdout)
+    cli.ok("init", "-n", "copy", "--mode", "local")
+    assert "1 new" in cli.ok("import", str(taken), "-n", "copy").out
+    assert not Path("-").exists()
+
+
+@POSIX
+@pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car"])
+def test_plain_text_is_written_for_its_owner_alone(cli: Cli, tmp_path: Path, form: str) -> None:
+    """A zip and a CAR of an encrypted memory were readable by every user of the machine."""
+    cli.ok("write", "tone", "--body", "x")
+    where = tmp_path / "all"
+    cli.ok("export", form, str(where))
+    assert stat.S_IMODE(where.stat().st_mode) == 0o600
+
+
+def test_a_field_of_an_event_is_given_once(cli: Cli) -> None:
+    cli.fails(2, "note", "seen", "place=here", "place=there")
+    cli.fails(2, "note", "seen", "place=here", "place:=3")
+    assert cli.ok("timeline").out == ""
+    cli.ok("note", "seen", "place:=[1, 2]")
+    assert cli.ok("timeline", "--json").json[0]["place"] == [1, 2]
