@@ -44,6 +44,7 @@ from ipfsmem.sync.forwarding import waiting, words_of_move
 from ipfsmem.sync.guards import bring_out_guards
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.identity import stranger_to_itself
+from ipfsmem.sync.in_words import device_called
 from ipfsmem.sync.joining import (
     ask_again,
     become_another,
@@ -377,7 +378,13 @@ def _administer(run: Run, root: RootKeys, *, repeat: bool = True) -> None:
         ring = replica.ring
         since = replica.store.frame.hlc
         if repeat:
-            ring = ring_ops.repeat_revokes(ring, root.admin, at=since)
+            before, ring = ring, ring_ops.repeat_revokes(ring, root.admin, at=since)
+            if again := sorted(ring.view.facts.stands.keys() - before.view.facts.stands.keys()):
+                run.report.say(
+                    "revoked",
+                    f"{', '.join(device_called(before, one) for one in again)} had been removed by an admin, and by this unlock "
+                    "is removed for good: what should come back joins again as a new device",
+                )
         if not ring.plain:
             ring = ring_ops.give_key(ring, root.admin, replica.world.random(32))
         if replica.device.id not in ring.view.members:

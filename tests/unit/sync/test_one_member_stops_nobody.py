@@ -399,7 +399,8 @@ def test_what_found_words_revoked_ends_with_them_when_nothing_is_to_stand(lab: L
     lab.sync(a)
     assert a.replica.ring is not None and device in a.replica.ring.view.out
     a.unlock(ROOT)
-    asyncio.run(a.revoke(made.id, stands=False))
+    report = asyncio.run(a.revoke(made.id, stands=False))
+    assert "by this unlock" not in says(report, "revoked")
     assert a.replica.ring is not None and device in a.replica.ring.view.members
     a._root = None
     lab.settle(a, b)
@@ -407,3 +408,20 @@ def test_what_found_words_revoked_ends_with_them_when_nothing_is_to_stand(lab: L
     lab.sync(b)
     lab.sync(a)
     assert "by B" in all_texts(a)
+
+
+def test_an_unlock_says_whom_it_removes_for_good(lab: Lab) -> None:
+    """It says again what admins revoked, and then nobody can take that back: a person is told whom that concerns."""
+    a, b, m = lab.three()
+    _, words = found_words(a)
+    lab.settle(a, b, m)
+    ring, device = m.replica.ring, b.replica.device.id
+    assert ring is not None
+    key = SeededRandom("key")(32)
+    stolen = ring_ops.revoke(ring, words.admin, device, at=m.replica.store.frame.hlc, counters={}, ek=key)
+    with m.replica.transaction():
+        m.replica.set_ring(stolen)
+    Forger(m).publish()
+    a.unlock(ROOT)
+    assert device in says(lab.sync(a), "revoked")
+    assert not says(lab.sync(a), "revoked")
