@@ -1,0 +1,117 @@
+"""What a service refuses for the state of an account, a key or a setting: told, put right as told, and then it works. Finding U12."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ipfsmem.content.cid import raw_cid
+from ipfsmem.sync.provider import open_provider
+from tests.hints import Refused
+from tests.servers import pinata
+from tests.unit.providers.services_lab import Account, account
+
+CID = raw_cid(b"anything")
+
+
+@pytest.fixture(scope="module")
+def paid() -> Iterator[Account]:
+    with account("pinata-car") as at:
+        yield at
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[Account]:
+    with account("filebase-s3") as at:
+        yield at
+
+
+def asks(at: Account, what: str = "pins", *given: Any, **settings: Any) -> Any:
+    """One question to the service, by a provider of its own."""
+
+    async def ask() -> Any:
+        provider = at.open(**settings)
+        try:
+            return await getattr(provider, what)(*(given or ("m",)))
+        finally:
+            await provider.close()
+
+    return asyncio.run(ask())
+
+
+def says(at: Account, status: int, text: str = "") -> None:
+    """The service answers so from now on."""
+    at.server.faults.clear()
+    at.server.faults.answer("*", ".*", status, text, times=-1)
+
+
+def test_u12_what_an_account_may_not(paid: Account) -> None:
+    """After the plan, the token or the size is another, the same question is answered."""
+    says(paid, 402)
+    with Refused("The plan does not allow this, or its quota is used up."):
+        asks(paid)
+    says(paid, 403)
+    with Refused("The token is not allowed to do this. Check its scopes and the plan."):
+        asks(paid)
+    says(paid, 413)
+    with Refused("Too large for this provider or plan."):
+        asks(paid)
+    says(paid, 410)
+    with Refused("The service has ended this. Choose another provider: ipfsmem providers move."):
+        asks(paid)
+    says(paid, 451)
+    with Refused("The provider blocks this content."):
+        asks(paid)
+    paid.server.faults.clear()
+    assert asks(paid) == []
+
+
+def test_u12_keys_of_pinata(paid: Account) -> None:
+    with Refused("PINATA_JWT holds the long text that starts with eyJ, not the API key or the API secret."):
+        asks(paid, pinata_jwt="0123456789abcdef")
+    with Refused(
+        "Make a key with that scope at app.pinata.cloud, API Keys. Keys are for one generation of the API: one with v3 scopes"
+        " has none of the legacy ones (pinFileToIPFS, ...), and the other way round (PINATA_API=legacy). GET"
+        " /data/testAuthentication answers 200 even for a key without any scope: that test proves that the key exists, not"
+        " that it may upload or list."
+    ):
+        asks(paid, pinata_jwt=pinata.LEGACY_KEY)
+    says(paid, 403, '{"error": {"reason": "API_KEY_REVOKED", "details": "revoked"}}')
+    with Refused("Make a new key and set PINATA_JWT to it."):
+        asks(paid)
+    paid.server.faults.clear()
+    assert asks(paid, pinata_jwt=pinata.ADMIN_KEY) == []
+
+
+def test_u12_a_gateway_of_pinatas_to_read_from(paid: Account) -> None:
+    with Refused("pinata:<your gateway>.mypinata.cloud, or PINATA_GATEWAY."):
+        asks(paid, "get_blocks", [CID], pinata_gateway="")
+    assert asks(paid, "get_blocks", []) == {}
+
+
+def test_u12_keys_and_buckets_of_filebase(s3: Account) -> None:
+    with Refused("Check FILEBASE_KEY and FILEBASE_SECRET, and that the bucket is of that account."):
+        asks(s3, filebase_secret="wrong")
+    with Refused("Make an IPFS bucket in the console, or name another: filebase:<bucket>."):
+        asks(s3, rest="nobody-made-this")
+    with Refused("FILEBASE_VIA=rpc pins roots that are known to the network."):
+        asks(s3, "pin", CID, "m")
+    assert asks(s3) == []
+
+
+def test_u12_a_pinning_service_holds_no_blocks() -> None:
+    async def put() -> None:
+        provider = open_provider(
+            "pinning_service:https://api.example.com/psa", {"pinning_service_token": "t"}
+        )
+        try:
+            await provider.put_car(CID, [], name="m")
+        finally:
+            await provider.close()
+
+    with Refused("Use it beside a provider that holds the blocks, such as kubo."):
+        asyncio.run(put())
+    assert open_provider("kubo").capabilities.put
