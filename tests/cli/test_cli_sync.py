@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.errors import DamagedError
 from ipfsmem.memory import Memory
 from tests.cli_lab import KEY, OTHER_KEY, Cli
 
@@ -106,8 +107,8 @@ def test_a_flipped_byte_is_said(sealed: Cli, second: Cli, stick: Path) -> None:
         data = bytearray(pack.read_bytes())
         data[-40] ^= 1
         pack.write_bytes(data)
-    said = second.ok("sync")
-    assert "not used: " in said.out
+    said = second("sync")
+    assert said.code == DamagedError.exit_code and "not used: " in said.out
     assert second.ok("list").out == ""
 
 

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ipfsmem_providers.directory import DirectoryProvider
 from msgspec.structs import replace
@@ -151,6 +151,8 @@ class Presence:
         self.steady: dict[tuple[str, str], int] = {}
         self.last: dict[tuple[str, str], int] = {}
         self.opened: dict[str, list[Provider]] = {}
+        #: What the last sync of each device ended with.
+        self.told: dict[str, int] = {}
         self.done: Counter[str] = Counter()
         a = Memory.create(
             NAMESPACE, "encrypted-ipfs", provider=self.open("a"), unlock=ROOT, recovery=False, unprotected_keys=True,
@@ -198,6 +200,7 @@ class Presence:
                     self.steady[at] = now
                 self.last[at] = now
         self.done["syncs"] += 1
+        self.told[name] = report.exit_code
         self.done["repaired"] += any(notice.kind == "repaired" for notice in report.notices)
         rows = {row.provider: row for row in memory.status().presence}
         live = self.live(memory)
@@ -301,7 +304,9 @@ class Presence:
             self.sync(name)
         a, b = self.devices[alone], self.devices["b" if alone == "a" else "a"]
         wanted = texts(a)
-        assert texts(b) == wanted
+        if texts(b) != wanted:
+            # Where nothing can be checked nobody knows that something has to be sent again; who lacks it is told.
+            assert all(place.kind in UNCHECKED for place in self.places) and any(self.told.values())
         for place in self.places:
             if place.kind in UNCHECKED:
                 continue
@@ -352,6 +357,7 @@ def hold(kinds: list[str], plan: Plan) -> Counter[str]:
         return world.done
 
 
+@example(["silent"], [("write", 72448610), ("sync_one", 1049828), ("lose_blocks", 596)])
 @settings(max_examples=cases(3, 300))
 @given(PLACES, PLANS)
 def test_what_is_taken_away_is_named_in_time_and_comes_back(kinds: list[str], plan: Plan) -> None:
