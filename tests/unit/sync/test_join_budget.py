@@ -64,7 +64,7 @@ def test_a_memory_that_outgrew_every_number_is_restored(lab: Lab, monkeypatch: p
         a.write(f"memory{n}", f"text {n}")
     lab.sync(a)
     monkeypatch.setattr(fetch, "WHOLE_MAX", 20_000)
-    monkeypatch.setattr(join, "BATCH", 7)
+    monkeypatch.setattr(join, "_PORTION", 7)
     monkeypatch.setattr(remote, "AT_ONCE", 4)
     monkeypatch.setattr(remote, "Reader", lambda: Reader(Limits(blocks=12, total_bytes=60_000)))
     assert all_texts(lab.restore("b")) == {f"text {n}" for n in range(90)}
