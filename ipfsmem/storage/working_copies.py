@@ -199,11 +199,14 @@ class WorkingCopies:
     def put_back(self, folder: str | Path) -> int:
         """What is remembered counts: every file is written from it. How many were not so.
 
-        Texts that were never rendered there are kept beside. Raises NotFoundError, StorageError when it is not there.
+        Texts that were never rendered there are kept beside. Raises NotFoundError, StorageError when it is not there or a
+        file in it could not be written.
         """
         copy = self._find(Path(folder))
         count = copy.put_back()
         self.render()
+        if copy.behind:
+            raise StorageError("; ".join(copy.notices()))
         return count
 
     def restore_files(self) -> int:

@@ -52,6 +52,8 @@ class WorkingCopy:
         self.copy = copy
         self.folder = PlainFolder(path, copy.secret)
         self._index_stale = False
+        #: Whether the last rendering could not bring a file up to date.
+        self.behind = False
         self._problems: dict[str, str] = {}
         self._standing: dict[str, str] = {}
 
@@ -299,6 +301,7 @@ class WorkingCopy:
                         self._problems,
                     )
                     work(rendering)
+                    self.behind = rendering.behind
                     if work is Rendering.everything and not (rendering.untaken or rendering.behind):
                         self._copies.change(self.copy.id, in_step=self._state())
                     return rendering.untaken

@@ -49,7 +49,7 @@ def test_another_memorys_folder_and_how_to_take_it_over(cli: Cli, tmp_path: Path
     cli.ok("attach", str(place))
     cli.ok("init", "-n", "other", "--mode", "local")
     refused = cli.fails(2, "attach", str(place), "-n", "other")
-    assert f"ipfsmem attach {place} --take-over" in refused.err
+    assert f"ipfsmem -n other attach {place} --take-over" in refused.err
     cli.ok("attach", str(place), "-n", "other", "--take-over")
     assert "another memory" in cli.ok("status").out
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ipfsmem.errors import StorageError
 from ipfsmem.storage import plain_folder
 from tests.files_lab import Lab
 
@@ -158,6 +159,8 @@ def test_what_was_staged_in_part_is_no_edit(
     with contextlib.suppress(Crash):
         lab.look()
         assert any(file in notice for notice in lab.again().status().notices)
+        with pytest.raises(StorageError, match=file):
+            lab.memory.put_back_folder(lab.dir)
         lab.look()
     monkeypatch.undo()
     lab.memory.replica.close()
