@@ -58,10 +58,10 @@ from ipfsmem.storage.working_copies import PLAIN_MODES, FolderFacts, WorkingCopi
 from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.forwarding import waiting, words_of_move
 from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
-from ipfsmem.sync.join import LACKING
 from ipfsmem.sync.names import oldest_put, what_is_forgotten
 from ipfsmem.sync.presence import Presence, described
 from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.publish import miss
 from ipfsmem.sync.revoked import words_of_revoked
 from ipfsmem.sync.unready import Unready
 from ipfsmem.versions import History, find_text, history, read_past
@@ -549,7 +549,7 @@ class LocalMemory:
             yield
         except NotHereError:
             with contextlib.suppress(StorageError), self.replica.transaction():
-                self.replica.db.set_meta(LACKING, b"1")
+                miss(self.replica.db)
             raise
 
     def list(self) -> list_[Listed]:
@@ -863,7 +863,7 @@ class LocalMemory:
         found = examine(self.replica, self._memories, passphrase_protected(self.replica.folder))
         if any(finding.code == "not-fetched" for finding in found):
             with self.replica.transaction():
-                self.replica.db.set_meta(LACKING, b"1")
+                miss(self.replica.db)
         return found
 
     def trust_clock(self) -> int:

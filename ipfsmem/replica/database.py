@@ -403,6 +403,22 @@ class Database:
                 self._put_again(digest, data)
             self._bad.discard(digest)
 
+    def drop_damaged(self) -> list[bytes]:
+        """Take away the rows of objects that were found not to hold what their digests say (inside a transaction), so that
+        every process misses them; whose rows went. Where the index leads to another block's row, that one stays."""
+        run = self.connection.own_cursor()
+        gone = []
+        for digest in sorted(self._bad):
+            row = run.execute(
+                "SELECT digest FROM blocks NOT INDEXED WHERE rowid=(SELECT rowid FROM blocks WHERE digest=?) "
+                "AND EXISTS (SELECT 1 FROM objects WHERE objects.digest=?)",
+                (digest, digest),
+            ).fetchone()
+            if row is not None and row[0] == digest:
+                run.execute("DELETE FROM blocks WHERE digest=?", (digest,))
+                gone.append(digest)
+        return gone
+
     def _put_again(self, digest: bytes, data: bytes) -> None:
         """A block in the place of a row that lost its bytes. Where the index leads to another block's row, that one stays."""
         run = self.connection.own_cursor()

@@ -157,6 +157,14 @@ def leave_out(db: Database, digests: Iterable[bytes]) -> None:
     db.set_meta(_WHOLE, b"")
 
 
+def miss(db: Database) -> None:
+    """A text turned out not to be here: the next sync asks for it, and for objects whose bytes the disk changed, whichever
+    process syncs (inside a transaction)."""
+    if gone := db.drop_damaged():
+        leave_out(db, gone)
+    db.set_meta(LACKING, b"1")
+
+
 def waiting_root(replica: Replica) -> CID | None:
     """The root of this device's last commit, which may still wait to be published; None before the first."""
     last = _last_commit(replica)

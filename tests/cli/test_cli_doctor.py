@@ -15,17 +15,35 @@ def test_a_sound_memory(sealed: Cli) -> None:
     assert "✓" in sealed.ok("doctor").out
 
 
+def lose_texts(sealed: Cli) -> None:
+    """The disk changes the bytes of every text of this memory."""
+    with contextlib.closing(sqlite3.connect(sealed.home / "default" / "state.db")) as db, db:
+        assert db.execute(
+            "UPDATE blocks SET data = zeroblob(length(data)) WHERE digest IN (SELECT digest FROM objects)"
+        ).rowcount
+
+
+def test_a_text_whose_bytes_the_disk_changed_comes_back_with_the_next_sync(sealed: Cli) -> None:
+    """What says "try again after a sync" is true in a process of its own, whichever command met the damage."""
+    sealed.ok("write", "tone", "--body", "x")
+    sealed.ok("sync")
+    for meet in (["read", "tone"], ["doctor"]):
+        lose_texts(sealed)
+        assert sealed(*meet).code != 0
+        sealed.ok("sync")
+        assert sealed.ok("read", "tone", "--body").out == "x\n"
+        assert sealed.ok("doctor", "--json").json["errors"] == 0
+
+
 def test_damage_is_an_exit_code(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "x")
     sealed.ok("sync")
     assert sealed.ok("doctor", "--json").json["errors"] == 0
-    with contextlib.closing(sqlite3.connect(sealed.home / "default" / "state.db")) as db, db:
-        changed = db.execute(
-            "UPDATE blocks SET data = zeroblob(length(data)) WHERE digest IN (SELECT digest FROM objects)"
-        ).rowcount
-    assert changed
+    lose_texts(sealed)
     result = sealed("doctor", "--json")
     assert result.code == 1 and result.json["errors"] >= 1
+    sealed.ok("sync")
+    lose_texts(sealed)
     assert "✗" in sealed("doctor").out
 
 
