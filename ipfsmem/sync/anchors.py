@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.errors import FormatError, LimitError, MembershipError
 from ipfsmem.seal.derive import RootKeys
@@ -48,7 +49,7 @@ def _may_replace(run: Run, shown: Record, ours: str) -> bool:
             return True
     db = run.replica.db
     stored = db.get_meta(_REPLACED)
-    replaced = msgspec.json.decode(stored, type=dict[str, str]) if stored else {}
+    replaced = read_json(stored, type=dict[str, str]) if stored else {}
     if replaced.get(shown.value) == ours:
         run.report.say(
             "anchor-unread",

@@ -263,13 +263,13 @@ def test_s15_a_conflict_of_very_many_lines_is_shown_in_time(monkeypatch: pytest.
     """Relative of S15: `conflicts KEY` compared each line with each."""
     old, new = ("\n".join(f"{who} {n % 7}" for n in range(6_000)) for who in ("here", "there"))
     item = {
-        "key": "tone", "forgotten": False, "seen": "s", "text": old, "device": "a",
+        "key": "tone", "scope": "", "forgotten": False, "seen": "s", "text": old, "device": "a",
         "copies": [{"file": "f", "text": new, "device": "b"}],
     }  # fmt: skip
     shown: list[str] = []
     monkeypatch.setattr(click, "echo", lambda text="", **_: shown.append(text))
     began = time.process_time()
-    conflicts_cmd._print(item, whole=True)
+    conflicts_cmd._print(item, whole=True, elsewhere=False)
     assert time.process_time() - began < 5
     lines = [click.unstyle(line).strip() for line in shown]
     assert lines.count("-here 3") == lines.count("+there 3") == 857
