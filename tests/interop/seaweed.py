@@ -75,6 +75,11 @@ class SeaweedFS:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log, cwd=self._folder)
         _wait(self.url, self._process, path)
 
+    @property
+    def runs(self) -> bool:
+        """Whether it was started and has not ended since."""
+        return self._process is not None and self._process.poll() is None
+
     def kill(self) -> None:
         """As a power cut ends it."""
         if self._process is not None:
