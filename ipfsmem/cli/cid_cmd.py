@@ -43,11 +43,23 @@ def command(here: Here, path: str, car: str | None) -> None:
         click.echo(str(packed.root), err=car == "-")
 
 
+def is_stdout(car: str) -> bool:
+    """Whether what is written there goes to standard output, by whatever name (`-`, `/dev/stdout`)."""
+    import os
+
+    if car == "-":
+        return True
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.stat(car), os.fstat(1))  # noqa: PTH116
+    return False
+
+
 @contextlib.contextmanager
 def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     """The CAR to write, - for standard output; a file that could not be finished is removed, one that was there is replaced at
-    the end, when the new one is on the disk. A device, a pipe or a link (`/dev/stdout`) is written to as it stands: a file in
-    its place would take it away from every other program. `mode`: of the new file, less what the system takes from new files.
+    the end, when the new one is on the disk. A link to a file stands for that file. A device or a pipe is written to as it
+    stands: a file in its place would take it away from every other program. `mode`: of the new file, less what the system
+    takes from new files.
     """
     import os
     import sys
@@ -57,10 +69,12 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     from ipfsmem.files import flush, patiently
     from ipfsmem.replica.disk import new_name, sync_directory
 
-    if car == "-":
+    if is_stdout(car):
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    if Path(car).is_symlink() and Path(car).is_file():
+        car = os.path.realpath(car)
     unfinished = new_name(car)
     try:
         if _is_no_file(car):

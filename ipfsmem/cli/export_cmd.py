@@ -114,20 +114,22 @@ def tell_left_out(left: LeftOut, partial: bool, *, ours: bool = True) -> None:
 
 
 def _said(here: Here, where: Path, what: str, **facts: int | str) -> None:
+    from ipfsmem.cli.cid_cmd import is_stdout
+
     if here.json:
         here.emit({"path": str(where), **facts})
     else:
-        click.echo(f"{clean(str(where))}: {what}, in plain text", err=str(where) == "-")
+        click.echo(f"{clean(str(where))}: {what}, in plain text", err=is_stdout(str(where)))
 
 
 def _export_car(here: Here, where: Path, root: str | None) -> None:
-    from ipfsmem.cli.cid_cmd import new_car
+    from ipfsmem.cli.cid_cmd import is_stdout, new_car
 
     with here.memory() as memory, new_car(str(where), mode=0o600) as out:
         cid = memory.export_car(out, root)
-    written = 0 if str(where) == "-" else where.stat().st_size
+    written = 0 if is_stdout(str(where)) else where.stat().st_size
     if here.json:
         here.emit({"path": str(where), "root": str(cid), "bytes": written})
     else:
         long = f", {size(written)}" if written else ""
-        click.echo(f"{clean(str(where))}: version {cid}{long}", err=str(where) == "-")
+        click.echo(f"{clean(str(where))}: version {cid}{long}", err=is_stdout(str(where)))

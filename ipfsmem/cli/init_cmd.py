@@ -384,8 +384,9 @@ def publish_restored(memory: Memory, here: Here, yes_public: bool) -> SyncReport
 
 
 def end_restored(report: SyncReport | None) -> None:
-    """End with the code of what was out of reach while a memory was brought back: nobody looks a second time by themselves."""
-    if report is not None and report.unread:
+    """End with the code of what was out of reach while a memory was brought back, or of texts that could not be had: nobody
+    looks a second time by themselves."""
+    if report is not None and (report.unread or report.not_fetched):
         click.get_current_context().exit(report.exit_code)
 
 

@@ -108,6 +108,8 @@ def command(
         back = f"A part is back: {there} For more: ipfsmem salvage"
     elif first is not None and first.unread:
         back = f"It is back, but newer texts may be missing: {there} For those: ipfsmem sync"
+    elif first is not None and first.not_fetched:
+        back = f"It is back, but {count(first.not_fetched, 'text')} of it could not be had: {there} To ask again: ipfsmem sync"
     else:
         back = f"It is back: {there}"
     click.echo(style(advice(back), bold=True))

@@ -374,17 +374,19 @@ class Database:
     def is_sound(self, digest: bytes, data: object) -> bool:
         """Whether what a row of `blocks` holds is what its digest says. If not, it counts as absent from now on."""
         if isinstance(data, bytes) and sha256(data).digest() == digest:
+            self._bad.discard(digest)
             return True
         self._bad.add(digest)
         return False
 
     def is_damaged(self, digest: bytes) -> bool:
-        """Whether the row of a block was found not to hold what its digest says."""
-        return digest in self._bad
+        """Whether the row of a block does not hold what its digest says, as it was found before: another process may have
+        put it right since, so that is looked at again."""
+        return digest in self._bad and self.block(digest) is None
 
     def has_block(self, digest: bytes) -> bool:
         """Whether a block is here (its bytes are looked at when it is read)."""
-        if digest in self._bad:
+        if self.is_damaged(digest):
             return False
         return (
             self.connection.execute("SELECT 1 FROM blocks WHERE digest=?", (digest,)).fetchone() is not None
@@ -409,6 +411,8 @@ class Database:
         run = self.connection.own_cursor()
         gone = []
         for digest in sorted(self._bad):
+            if not self.is_damaged(digest):
+                continue
             row = run.execute(
                 "SELECT digest FROM blocks NOT INDEXED WHERE rowid=(SELECT rowid FROM blocks WHERE digest=?) "
                 "AND EXISTS (SELECT 1 FROM objects WHERE objects.digest=?)",

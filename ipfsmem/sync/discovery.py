@@ -131,6 +131,7 @@ async def _listed(run: Run, provider: Provider) -> list[CID] | None:
     try:
         pins = await provider.pins(pin_name(run.anchor))
     except ProviderError as error:
+        run.unread_now.listless[provider.name] = error
         if not provider.capabilities.names:
             run.unread_now.silent[provider.name] = error
         run.report.say(

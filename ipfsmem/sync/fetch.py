@@ -26,6 +26,8 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 #: Blocks in one request.
 BATCH = 2_000
+#: Bytes that are held at once of an answer, or of objects that are asked for together, before they are kept.
+HELD_MAX = 64 * 1024 * 1024
 #: Bytes of one answer with a whole tree that are looked at; what lies beyond is asked for as usual.
 WHOLE_MAX = OWN.total_bytes
 
@@ -126,7 +128,7 @@ class Fetcher:
         for provider in self._providers:
             if not provider.capabilities.dag:
                 continue
-            wanted, size, spare = {root}, 0, 0
+            wanted, size, spare, kept = {root}, 0, 0, 0
             try:
                 async for cid, data in provider.get_dag(root):
                     size += len(data)
@@ -140,7 +142,8 @@ class Fetcher:
                         continue
                     if self._take(provider, cid, data):
                         wanted.update(_linked(cid, data))
-                    if len(self.fetched) >= BATCH:
+                    if len(self.fetched) >= BATCH or size - kept > HELD_MAX:
+                        kept = size
                         with replica.transaction():
                             self.keep()
             except (ProviderError, FormatError):

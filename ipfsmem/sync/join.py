@@ -40,7 +40,7 @@ from ipfsmem.replica.many import all_hold, blocks_here, no_collection
 from ipfsmem.replica.others import keep_own, note_others
 from ipfsmem.replica.replica import STRAY, Replica
 from ipfsmem.replica.store import Frame, located
-from ipfsmem.sync.fetch import Fetcher
+from ipfsmem.sync.fetch import HELD_MAX, Fetcher
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.in_words import device_called
 from ipfsmem.sync.report import MOST_NAMED, Progress, SyncReport
@@ -49,8 +49,6 @@ from ipfsmem.sync.report import MOST_NAMED, Progress, SyncReport
 _TELL = 8_192
 #: Objects of one portion: whoever claims a byte for each can make it half a gibibyte, and no more.
 _PORTION = 512
-#: Bytes that the objects of one portion are said to come to, at most.
-_PORTION_BYTES = 64 * 1024 * 1024
 #: Row in `meta`: "1" when some text could not be had when its value was joined, and may still be missing.
 LACKING = "lacking"
 
@@ -139,7 +137,7 @@ def _portions(sizes: Mapping[bytes, int]) -> Iterator[list[bytes]]:
     portion: list[bytes] = []
     size = 0
     for digest, said in sizes.items():
-        if portion and (len(portion) == _PORTION or size + said > _PORTION_BYTES):
+        if portion and (len(portion) == _PORTION or size + said > HELD_MAX):
             yield portion
             portion, size = [], 0
         portion.append(digest)

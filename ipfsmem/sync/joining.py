@@ -175,17 +175,16 @@ async def _ask_for(run: Run, missing: list[bytes]) -> tuple[int, ProviderError |
     stored = db.get_meta(_ASKED)
     asked = read_json(stored, type=_Asked) if stored else _Asked()
     everything = len(missing) <= ASK_AT_ONCE or not now - DAY_MS < asked.at <= now
-    start = 0 if everything else next((i for i, one in enumerate(missing) if one.hex() > asked.last), 0)
+    start = next((i for i, one in enumerate(missing) if one.hex() > asked.last), 0)
     ordered = [raw_cid(digest) for digest in (*missing[start:], *missing[:start])]
-    came, down = 0, None
+    came, down = 0, None  # an outage ends a look, and the next one goes on behind it
     for at in range(0, len(ordered), ASK_AT_ONCE):
         part = ordered[at : at + ASK_AT_ONCE]
-        found, down = await run.fetcher.some(part)
+        found, failure = await run.fetcher.some(part)
+        down = down or failure
         came += len(found)
-        if down is not None:
-            break
         asked.last = part[-1].digest.hex()
-        if not (everything or found):
+        if not found and (failure is not None or not everything):
             break
     if everything and down is None:
         asked.at = now

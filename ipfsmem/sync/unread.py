@@ -20,6 +20,8 @@ class Unread:
         self._newer: dict[CID, list[frozenset[CID]]] = {}
         #: Providers that did not say which roots they have, and why.
         self.silent: dict[str, ProviderError] = {}
+        #: Providers whose list could not be read, whatever else they answered: an empty name there proves nothing.
+        self.listless: dict[str, ProviderError] = {}
 
     def note(self, root: CID, why: ProviderError) -> None:
         """A name leads to a root that could not be read."""
@@ -51,7 +53,15 @@ class Unread:
         return [root for root in self._why if any(there.isdisjoint(newer) for newer in self._newer[root])]
 
     def refuse(self, joined: Collection[CID], where: str) -> None:
-        """Raises UnreadError when newer texts than those of the joined roots stand there and could not be read."""
+        """Raises UnreadError when newer texts than those of the joined roots stand there and could not be read, and when
+        nothing was found while a list could not be read: that is no empty memory that is back."""
+        if not joined and self.listless:
+            name, why = next(iter(self.listless.items()))
+            raise UnreadError(
+                f"no text of this memory was found at {where}, and what {name} has of it cannot be read now: {why}",
+                hint="Nothing was made. Try again when the provider answers. What can be read now comes back with: "
+                "ipfsmem recover --damaged",
+            )
         newest = self.newest(joined)
         if newest:
             what = "a version" if len(newest) == 1 else f"{len(newest)} versions"

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.memory import Memory
 from tests.cli_lab import KEY, Cli, pipe
+from tests.damage_lab import damage
 
 
 def test_the_words_alone(bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,3 +64,23 @@ def test_a_place_that_cannot_be_asked_is_said_and_has_a_code(
     assert "direct" in other.ok("read", "tone").out
     (tmp_path / "drawer").mkdir()
     other.ok("sync")
+
+
+def test_a_text_that_could_not_be_had_is_said_and_has_a_code(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended with 0 where a text of the memory was not there."""
+    words = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json["recovery_words"]
+    bare.ok("write", "tone", "--body", "direct")
+    bare.ok("write", "other", "--body", "x")
+    bare.ok("sync")
+    with Memory.load(home=bare.home) as memory, memory.replica.reading():
+        (value,) = memory.replica.store.entry("m/tone").values()
+        assert value.loc is not None
+        stored = memory.replica.db.block(bytes.fromhex(value.loc.sha))
+    assert stored is not None
+    damage(stick, stored)
+    other = Cli(tmp_path / "second", monkeypatch)
+    said = other("recover", "--unprotected-keys", stdin=" ".join(words).encode())
+    assert said.code == 44 and "1 text of it could not be had" in said.out
+    assert other.ok("read", "other", "--body").out == "x\n"

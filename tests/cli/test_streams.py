@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,28 @@ def test_a_dash_is_standard_output(cli: Cli, tmp_path: Path) -> None:
     cli.ok("init", "-n", "copy", "--mode", "local")
     assert "1 new" in cli.ok("import", str(taken), "-n", "copy").out
     assert not Path("-").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no /dev/stdout")
+def test_standard_output_by_its_name_holds_nothing_else(cli: Cli, tmp_path: Path) -> None:
+    """The line about an export was written over the first bytes of it."""
+    cli.ok("write", "tone", "--body", "x")
+    whole = tmp_path / "all.zip"
+    assert shell(cli, f"ipfsmem export --zip /dev/stdout > '{whole}'").returncode == 0
+    with zipfile.ZipFile(whole) as archive:
+        assert archive.testzip() is None and archive.namelist()
+
+
+@POSIX
+def test_a_link_keeps_the_file_that_it_leads_to_when_an_export_fails(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("write", "tone", "--body", "x")
+    real, link = tmp_path / "monday.car", tmp_path / "latest.car"
+    real.write_bytes(b"of monday")
+    link.symlink_to(real)
+    assert cli("export", "--car", str(link), "--root", "bafkqaaa").code != 0
+    assert real.read_bytes() == b"of monday" and link.is_symlink()
+    cli.ok("export", "--zip", str(link))
+    assert link.is_symlink() and zipfile.is_zipfile(real) and stat.S_IMODE(real.stat().st_mode) == 0o600
 
 
 @POSIX

@@ -318,6 +318,33 @@ def test_meta_and_blocks_are_checked(tmp_path: Path) -> None:
     db.close()
 
 
+def test_what_another_process_put_right_is_not_taken_away(tmp_path: Path) -> None:
+    """A process that had met a damaged block believed it damaged for good: it took the good row away, and published without it."""
+    from hashlib import sha256
+
+    one, two = Database(tmp_path), Database(tmp_path)
+    digest = sha256(b"body").digest()
+    with one.transaction():
+        one.connection.execute("INSERT INTO objects VALUES (?,?,4,1,1)", (digest.hex()[:40], digest))
+        one.add_blocks([(digest, b"body")])
+        one.connection.execute("UPDATE blocks SET data=x'00'")
+    assert one.block(digest) is None and two.block(digest) is None
+    with two.transaction():
+        two.add_blocks([(digest, b"body")])
+    assert one.has_block(digest) and not one.is_damaged(digest)
+    with one.transaction():
+        one.connection.execute("UPDATE blocks SET data=x'00'")
+    assert one.block(digest) is None
+    with two.transaction():
+        two.add_blocks([(digest, b"body")])
+    with one.transaction():
+        assert one.drop_damaged() == [] and one.block(digest) == b"body"
+        one.connection.execute("UPDATE blocks SET data=x'00'")
+        assert one.block(digest) is None and one.drop_damaged() == [digest]
+    one.close()
+    two.close()
+
+
 @pytest.mark.parametrize("junk", ["17", "'text'", "x''"])
 def test_rows_of_another_type(tmp_path: Path, junk: str) -> None:
     """What a damaged row may hold instead of bytes is never used as bytes."""

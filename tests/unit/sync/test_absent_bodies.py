@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +13,8 @@ from ipfsmem.causal.value import LIVE, Loc, Value, dot, sign_value
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.memory import Memory
 from ipfsmem.sync import joining
+from ipfsmem.sync.provider import Provider
+from ipfsmem.testing.simulator import SimCloud, SimProvider
 from tests.device_lab import Forger, Lab, all_texts, lab_in
 
 DAY = 86_400
@@ -32,12 +35,12 @@ def name_what_never_was(member: Memory, count: int) -> set[CID]:
         before = member.replica.store.frame.ctx.get(device.id, 0)
     changes, objects = {}, set()
     for n in range(before + 1, before + 1 + count):
-        stored = sha256(b"never was %d" % n)
+        digest = bytes(2) + sha256(b"never was %d" % n).digest()[2:]  # before others in their order
         name, under = f"m/junk{n}", dot(device.id, n)
-        loc = Loc(ring.view.sealing.id, stored.hexdigest(), 556)
+        loc = Loc(ring.view.sealing.id, digest.hex(), 556)
         value = Value(b=(), body=f"{n:064x}", h="0" * 16, kind=LIVE, loc=loc)
         changes[name] = {under: sign_value(device.signer, name, under, value, forger.vault)}
-        objects.add(raw_cid(stored.digest()))
+        objects.add(raw_cid(digest))
     forger.put(
         changes, ctx={device.id: before + count}, seen={device.id: forger.seen(device.id, before + count)}
     )
@@ -84,3 +87,40 @@ def test_what_comes_back_is_taken_at_once_however_much_it_is(
     lab.cloud.blocks.update(away)
     lab.sync(b)
     assert len(all_texts(b)) == 40
+
+
+class _TwoPlaces(Lab):
+    """Every device has a second provider of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.others: list[SimProvider] = []
+
+    def channels(self, name: str) -> list[Provider]:
+        self.others.append(SimProvider(SimCloud(), name="other", clock=self.clock))
+        return [self.provider(name), self.others[-1]]
+
+
+def test_a_provider_that_is_down_keeps_no_text_from_being_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended each look at the same first part of what nobody has, and what the other one had stood behind that."""
+    monkeypatch.setattr(joining, "ASK_AT_ONCE", 8)
+    with contextlib.closing(_TwoPlaces(tmp_path)) as lab:
+        a, b, m = lab.three()
+        a.write("lost", "the honest text")
+        lab.sync(a)
+        with a.replica.reading():
+            texts = [raw_cid(digest) for digest in a.replica.store.located()]
+        away = {cid: lab.cloud.blocks.pop(cid) for cid in texts}
+        lab.sync(b)
+        name_what_never_was(m, 40)
+        lab.sync(b)
+        assert not all_texts(b)
+        lab.cloud.blocks.update(away)
+        for other in lab.others:
+            other.faults.serve = 0
+        for _ in range(7):
+            lab.sync(b)
+            lab.clock.advance(DAY + 60)
+        assert all_texts(b) == {"the honest text"}

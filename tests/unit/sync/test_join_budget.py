@@ -76,7 +76,7 @@ def test_texts_are_asked_for_in_portions(lab: Lab, monkeypatch: pytest.MonkeyPat
     for n in range(6):
         a.write(f"k{n}", f"text {n}")
     lab.sync(a)
-    monkeypatch.setattr(join, "_PORTION_BYTES", 1_200)
+    monkeypatch.setattr(join, "HELD_MAX", 1_200)
     asked: list[int] = []
     whole = fetch.Fetcher.get
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ProviderError, ProviderUnavailable, UnreadError
 from ipfsmem.memory import Memory
-from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.provider import Pin, Provider
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
@@ -210,4 +210,36 @@ def test_one_that_is_dead_keeps_no_memory_from_coming_back_from_one_that_has_eve
     later = asyncio.run(memory.sync())
     # What is known is read; that one provider of two has nothing of it yet is no success (7, not 45).
     assert later.exit_code == 7 and later.unread == 0 and later.not_placed == [dead.name]
+    memory.close()
+
+
+class _Portal(SimProvider):
+    """After some calls something on the way answers for names as if there were none, and for lists with a page."""
+
+    left = 0
+
+    def _is_there(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+    async def get_name(self, name: str) -> bytes | None:
+        return await super().get_name(name) if self._is_there() else None
+
+    async def pins(self, name: str) -> list[Pin]:
+        if self._is_there():
+            return await super().pins(name)
+        raise ProviderUnavailable("a page where a list was asked for")
+
+
+@pytest.mark.parametrize("calls", range(8))
+def test_nothing_found_where_a_list_cannot_be_read_is_no_empty_memory(tmp_path: Path, calls: int) -> None:
+    """It ended with "It is back: 0 memories" and 0."""
+    world = World(tmp_path, "lists")
+    portal = _Portal(world.now, capabilities=FULL)
+    portal.left = calls
+    try:
+        memory = restore(world.fresh(), portal)
+    except (UnreadError, ProviderUnavailable):
+        return
+    assert memory.restored is not None and (world.whole(memory) or memory.restored.exit_code != 0)
     memory.close()
