@@ -41,3 +41,12 @@ def damage(stick: Path, block: bytes) -> None:
 def damage_state(device: Cli, stick: Path) -> None:
     """The top of the state of the root that a device published last cannot be read any more."""
     damage(stick, node_blocks(device)["s/top.ipm"])
+
+
+def damage_text(device: Cli, stick: Path, key: str) -> None:
+    """The stored text of one memory cannot be read any more at the folder that keeps it."""
+    with Memory.load(home=device.home) as memory, memory.replica.reading():
+        (value,) = memory.replica.store.entry(f"m/{key}").values()
+        stored = memory.replica.db.block(bytes.fromhex(value.loc.sha)) if value.loc is not None else None
+    assert stored is not None
+    damage(stick, stored)

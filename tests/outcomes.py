@@ -170,6 +170,14 @@ def damaged_head(place: Place) -> None:
     damage_state(place.other, place.stick)
 
 
+def damaged_text(place: Place) -> None:
+    """One text cannot be read at the provider, and no other device is asked."""
+    place.ok("write tone --body x", "sync")
+    from tests.damage_lab import damage_text
+
+    damage_text(place.cli, place.stick, "tone")
+
+
 def moved_away(place: Place) -> None:
     place.ok("sync", device=place.other)
     place.patch.delenv("IPFSMEM_PROVIDER")
@@ -255,6 +263,7 @@ ROWS: tuple[Row, ...] = (
     Row("init", "a memory of the other kind is there", 3, "init --home BASE/new --mode ipfs --unprotected-keys KEY", "sealed"),
     Row("init", "it is not said whose it is", 2, "init --unprotected-keys", "none"),
     Row("recover", "it is back", 0, "recover --home BASE/new --unprotected-keys KEY", "sealed", SAID),
+    Row("recover", "it is back, and a text of it could not be had", 44, "recover --home BASE/new --unprotected-keys KEY", "sealed", prepare=damaged_text),
     Row("recover", "these words belong to no memory there", 43, f"recover --unprotected-keys < {WORDS}", "none"),
     Row("recover", "what was typed are no recovery words", 10, "recover --unprotected-keys < one two three", "none"),
     Row("recover", "the provider cannot be reached: nothing is made", 41, "recover --unprotected-keys KEY", "none", prepare=unplug),

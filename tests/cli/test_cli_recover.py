@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.memory import Memory
 from tests.cli_lab import KEY, Cli, pipe
-from tests.damage_lab import damage
+from tests.damage_lab import damage_text
 
 
 def test_the_words_alone(bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,12 +73,7 @@ def test_a_text_that_could_not_be_had_is_said_and_has_a_code(
     bare.ok("write", "tone", "--body", "direct")
     bare.ok("write", "other", "--body", "x")
     bare.ok("sync")
-    with Memory.load(home=bare.home) as memory, memory.replica.reading():
-        (value,) = memory.replica.store.entry("m/tone").values()
-        assert value.loc is not None
-        stored = memory.replica.db.block(bytes.fromhex(value.loc.sha))
-    assert stored is not None
-    damage(stick, stored)
+    damage_text(bare, stick, "tone")
     other = Cli(tmp_path / "second", monkeypatch)
     said = other("recover", "--unprotected-keys", stdin=" ".join(words).encode())
     assert said.code == 44 and "1 text of it could not be had" in said.out
