@@ -50,3 +50,12 @@ def damage_text(device: Cli, stick: Path, key: str) -> None:
         stored = memory.replica.db.block(bytes.fromhex(value.loc.sha)) if value.loc is not None else None
     assert stored is not None
     damage(stick, stored)
+
+
+def damage_root(device: Cli, stick: Path) -> None:
+    """The folder of the root that a device published last cannot be read any more."""
+    with Memory.load(home=device.home) as memory:
+        root = memory.status().root
+        stored = memory.replica.db.block(parse_cid(root).digest) if root is not None else None
+    assert stored is not None
+    damage(stick, stored)

@@ -50,12 +50,20 @@ def command(
                     memory.salvage(pick=names, public_ok=public_ok, allow=allow, progress=meter)
                 )
     found, done = result.found, result.done
+    closed = result.report.damaged - len(found.heads)
     if here.json:
         here.emit({"dry_run": dry_run, "found": found, "done": done, "sync": result.report})
     else:
-        _show(found, done)
+        if found.heads or closed <= 0:
+            _show(found, done)
         if done is not None:
             tell(result.report)
+    if closed > 0 and not found.heads:
+        raise DamagedError(
+            f"{count(closed, 'version')} that other devices published cannot be opened, so nothing of it can be brought back "
+            "here: a part is at no provider. It comes with the next sync of the device that published it, and counts no more "
+            "when that device is removed"
+        )
     if found.lost or found.unread:
         parts = count(found.lost + len(found.unread), "part")
         raise DamagedError(

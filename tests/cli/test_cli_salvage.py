@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli_lab import KEY, Cli, Result
-from tests.damage_lab import damage, node_blocks
+from tests.damage_lab import damage, damage_root, node_blocks
 
 
 def partly(device: Cli, *arguments: str) -> Result:
@@ -39,6 +39,25 @@ def damaged(sealed: Cli, stick: Path, tmp_path: Path) -> Callable[[str], None]:
 def test_nothing_damaged_is_said_so(sealed: Cli) -> None:
     assert "Nothing is damaged" in sealed.ok("salvage").out
     assert sealed.ok("salvage", "--dry-run", "--json").json["found"]["heads"] == []
+
+
+def test_what_cannot_be_opened_is_not_said_to_be_whole(
+    sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The root of what another device published is lost: each sync ends with 14, and salvage said that nothing is damaged."""
+    sealed.ok("sync")
+    other = Cli(tmp_path / "second", monkeypatch)
+    other.ok("recover", "--unprotected-keys", key=KEY)
+    sealed.ok("sync")
+    other.ok("write", "tone", "--body", "x")
+    other.ok("sync")
+    damage_root(other, stick)
+    assert sealed("sync").code == 14
+    assert "cannot be opened" in sealed.fails(14, "salvage").err
+    other.ok("sync")
+    other.ok("providers", "check", "--repair")
+    sealed.ok("sync")
+    assert "Nothing is damaged" in sealed.ok("salvage").out
 
 
 def test_l3_recover_does_not_say_that_nothing_is_back(
