@@ -119,7 +119,7 @@ def test_a_provider_that_is_down_keeps_no_text_from_being_asked_for(
         assert not all_texts(b)
         lab.cloud.blocks.update(away)
         for other in lab.others:
-            other.faults.serve = 0
+            other.faults.offline = True
         for _ in range(7):
             lab.sync(b)
             lab.clock.advance(DAY + 60)

@@ -89,3 +89,22 @@ def test_texts_are_asked_for_in_portions(lab: Lab, monkeypatch: pytest.MonkeyPat
     lab.sync(b)
     assert asked[-3:] == [2, 2, 2]
     assert [body(b, f"k{n}") for n in range(6)] == [f"text {n}" for n in range(6)]
+
+
+def test_a_whole_tree_is_kept_a_part_at_a_time(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes in one answer is never held whole: few large texts would be gibibytes."""
+    a = lab.create("a")
+    for n in range(40):
+        a.write(f"k{n}", f"text {n}")
+    lab.sync(a)
+    monkeypatch.setattr(fetch, "HELD_MAX", 4_000)
+    held: list[int] = []
+    keep = fetch.Fetcher.keep
+
+    def counted(self: fetch.Fetcher) -> None:
+        held.append(sum(map(len, self.fetched.values())))
+        keep(self)
+
+    monkeypatch.setattr(fetch.Fetcher, "keep", counted)
+    assert all_texts(lab.restore("b")) == {f"text {n}" for n in range(40)}
+    assert len([size for size in held if 4_000 < size < 8_000]) > 5
