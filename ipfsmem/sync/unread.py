@@ -10,6 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ProviderError, UnreadError
 
+_HINT = (
+    "Nothing was made. Try again when the provider answers. What can be read now comes back with: "
+    "ipfsmem recover --damaged"
+)
+
 
 class Unread:
     """Roots that names and lists show and that nobody could give now, and places of which not even that is known."""
@@ -59,8 +64,7 @@ class Unread:
             name, why = next(iter(self.listless.items()))
             raise UnreadError(
                 f"no text of this memory was found at {where}, and what {name} has of it cannot be read now: {why}",
-                hint="Nothing was made. Try again when the provider answers. What can be read now comes back with: "
-                "ipfsmem recover --damaged",
+                hint=_HINT,
             )
         newest = self.newest(joined)
         if newest:
@@ -68,6 +72,5 @@ class Unread:
             raise UnreadError(
                 f"{what} of this memory, newer than what could be read at {where}, cannot be read now, so newer texts would "
                 f"be missing: {self._why[newest[0]]}",
-                hint="Nothing was made. Try again when the provider answers. What can be read now comes back with: "
-                "ipfsmem recover --damaged",
+                hint=_HINT,
             )

@@ -65,6 +65,17 @@ def let_in(memory: Memory, words: RootKeys, seeds: Iterable[bytes]) -> None:
     Forger(memory).publish()
 
 
+def remove(memory: Memory, words: RootKeys, device: str) -> None:
+    """The words revoke a device, and a member publishes that."""
+    ring = memory.replica.ring
+    assert ring is not None
+    at, key = memory.replica.store.frame.hlc, SeededRandom("key")(32)
+    said = ring_ops.revoke(ring, words.admin, device, at=at, counters={}, ek=key)
+    with memory.replica.transaction():
+        memory.replica.set_ring(said)
+    Forger(memory).publish()
+
+
 def point(lab: Lab, seed: bytes, value: str, *, sequence: int | None = None) -> None:
     """Move the name of this key, as only its holder can."""
     records = lab.cloud.names.setdefault(ipns_name(Signer25519(seed).public), [])
@@ -389,13 +400,8 @@ def test_what_found_words_revoked_ends_with_them_when_nothing_is_to_stand(lab: L
     a, b, m = lab.three()
     made, words = found_words(a)
     lab.settle(a, b, m)
-    ring, device = m.replica.ring, b.replica.device.id
-    assert ring is not None
-    key = SeededRandom("key")(32)
-    stolen = ring_ops.revoke(ring, words.admin, device, at=m.replica.store.frame.hlc, counters={}, ek=key)
-    with m.replica.transaction():
-        m.replica.set_ring(stolen)
-    Forger(m).publish()
+    device = b.replica.device.id
+    remove(m, words, device)
     lab.sync(a)
     assert a.replica.ring is not None and device in a.replica.ring.view.out
     a.unlock(ROOT)
@@ -415,13 +421,8 @@ def test_an_unlock_says_whom_it_removes_for_good(lab: Lab) -> None:
     a, b, m = lab.three()
     _, words = found_words(a)
     lab.settle(a, b, m)
-    ring, device = m.replica.ring, b.replica.device.id
-    assert ring is not None
-    key = SeededRandom("key")(32)
-    stolen = ring_ops.revoke(ring, words.admin, device, at=m.replica.store.frame.hlc, counters={}, ek=key)
-    with m.replica.transaction():
-        m.replica.set_ring(stolen)
-    Forger(m).publish()
+    device = b.replica.device.id
+    remove(m, words, device)
     a.unlock(ROOT)
     assert device in says(lab.sync(a), "revoked")
     assert not says(lab.sync(a), "revoked")
