@@ -55,7 +55,8 @@ _HINTS: Final = {
     "InsufficientStorage": "The space has no storage left, or no account pays for it. Give it a provider or a larger "
     "plan, or publish elsewhere too.",
     "BlobSizeOutsideOfSupportedRange": "The service takes smaller blobs only: set W3UP_SHARD_BYTES.",
-    "HandlerNotFound": "This is no service that keeps blobs for spaces, or an older one.",
+    "HandlerNotFound": "This is no service that keeps blobs for spaces, or an older one. Name one that does: "
+    "web3storage:<its URL>.",
 }
 
 

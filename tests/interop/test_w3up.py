@@ -31,6 +31,8 @@ from ipfsmem.opening import Unlock
 from ipfsmem.seal.signers import RawKeySigner
 from ipfsmem.sync.provider import Block, Pin
 from ipfsmem.testing import MockClock
+from tests.cli_lab import KEY, Cli
+from tests.hints import hinted
 from tests.interop import w3up_lab
 from tests.interop.w3up_lab import Server, Space
 from tests.unit.sync import test_provider_contract as contract
@@ -758,23 +760,67 @@ def test_a_service_whose_writes_are_switched_off(server: Server, space: Space) -
     run(body())
 
 
+def test_u12_a_memory_moves_away_from_a_service_that_takes_nothing_any_more(
+    server: Server, space: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding U12: the command that is told brings the memory elsewhere, and it is whole there for the wallet alone."""
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "no-settings.toml"))
+    for name, value in space.settings().items():
+        if name != "retry":
+            monkeypatch.setenv(name.upper(), value)
+    (tmp_path / "stick").mkdir()
+    one, two = Cli(tmp_path / "one", monkeypatch), Cli(tmp_path / "two", monkeypatch)
+    one.ok("init", "--unprotected-keys", "--provider", f"web3storage:{server.url}", key=KEY)
+    one.ok("write", "tone", "--body", "x")
+    one.ok("sync")
+    one.ok("write", "tone", "--body", "y")
+    error = {"name": "ServiceUnavailable", "message": "writes are disabled"}
+    paths = ("space/blob/add", "space/blob/remove", "space/index/add", "upload/add", "upload/remove")
+    with server.fault(deny=dict.fromkeys(paths, error)):
+        hinted(
+            "The service takes no writes now; it may still be read. If it has ended, as the hosted ones did in 2026, bring"
+            " the memory to another provider: ipfsmem providers move.",
+            one.fails(41, "sync").err,
+        )
+        assert (
+            one("providers", "move", str(tmp_path / "stick")).code == 7
+        )  # nobody can be told at the old place
+        one.ok("sync")
+        two.ok("init", "--unprotected-keys", "--provider", str(tmp_path / "stick"), key=KEY)
+        assert two.ok("read", "tone", "--body").out == "y\n"
+
+
 def test_a_space_that_nobody_pays_for(server: Server) -> None:
     unpaid = Space(server)
 
     async def body() -> None:
         with pytest.raises(ProviderRefused, match=r"InsufficientStorage.*no storage provider") as caught:
             await unpaid.open().put_car(block("x")[0], [block("x")], name="n")
-        assert "plan" in caught.value.hint
+        hinted(
+            "The space has no storage left, or no account pays for it. Give it a provider or a larger plan, or publish"
+            " elsewhere too.",
+            caught.value.hint,
+        )
+        server.control("provision", {"space": unpaid.key.did})
+        await unpaid.open().put_car(block("x")[0], [block("x")], name="n")
+        assert await unpaid.open().get_blocks([block("x")[0]]) == dict([block("x")])
 
     run(body())
 
 
 def test_a_blob_that_is_too_large_for_the_service(server: Server, space: Space) -> None:
+    tree = build_tree(files(200))
+
     async def body() -> None:
-        error = {"name": "BlobSizeOutsideOfSupportedRange", "message": "too large"}
-        with server.fault(deny={"space/blob/add": error}), pytest.raises(ProviderRefused) as caught:
-            await space.open().put_car(block("x")[0], [block("x")], name="n")
-        assert "W3UP_SHARD_BYTES" in caught.value.hint
+        with server.fault(blob_most=40_000):
+            with pytest.raises(ProviderRefused, match="more than 40000 bytes") as caught:
+                await publish(space.open(), tree)
+            hinted(
+                "The service takes smaller blobs only: set W3UP_SHARD_BYTES.",
+                caught.value.hint,
+            )
+            await publish(space.open(w3up_shard_bytes="40000"), tree)
+        assert await space.open().get_blocks(cids(tree)) == dict(tree.blocks)
 
     run(body())
 
@@ -810,8 +856,13 @@ def test_the_service_refuses_what_no_delegation_covers(server: Server, space: Sp
             asked = service(server, space.key.did, signer, proof)
             with pytest.raises(ProviderRefused, match="Unauthorized") as caught:
                 await asked.invoke([("upload/list", {})], what="list uploads")
-            assert "W3UP_PROOF" in caught.value.hint
-        good = service(server, space.key.did, device, space.delegate(device.did))
+            hinted(
+                "The service does not accept this key and delegation for this space. Make a new delegation (space/blob/*,"
+                " space/index/*, upload/*) for the key's DID and put it into W3UP_PROOF.",
+                caught.value.hint,
+            )
+        told = ("space/blob/*", "space/index/*", "upload/*")
+        good = service(server, space.key.did, device, space.delegate(device.did, told))
         assert (await good.invoke([("upload/list", {})], what="list"))[0].receipt.ok["size"] == 0
 
     run(body())

@@ -98,6 +98,7 @@ class Server:
             "put_fails": 0,
             "ranges": True,
             "shards_apart": False,
+            "blob_most": 0,
         }
         self.control("fault", {**calm, "receipts_late": 0, **given})
         try:

@@ -15,7 +15,7 @@ Date.now = () => started
 const { createContext } = await import('@storacha/upload-api/test/context')
 
 const stats = { puts: 0, put_bytes: 0, gets: 0, get_bytes: 0, rpc: 0, rpc_bytes: 0, receipts: 0, not_found: 0 }
-const fault = { deny: {}, drop_put: 0, put_status: 0, put_fails: 0, ranges: true, shards_apart: false, receipts_late: 0 }
+const fault = { deny: {}, drop_put: 0, put_status: 0, put_fails: 0, ranges: true, shards_apart: false, receipts_late: 0, blob_most: 0 }
 
 const nodeHandler = (handler) => async (request, response) => {
   if (request.method === 'PUT') {
@@ -84,7 +84,8 @@ const context = await createContext({
 const agent = context.connection.channel
 const service = agent.service
 
-// Whatever `fault.deny` names by ability answers that error, as the real service did when its writes were switched off.
+// Whatever `fault.deny` names by ability answers that error, as the real service did when its writes were switched off;
+// `fault.blob_most` is the most that a blob may have, where it is not 0.
 const guard = (path) => {
   const names = path.split('/')
   const last = names.pop()
@@ -93,6 +94,10 @@ const guard = (path) => {
   parent[last] = async (...rest) => {
     const denied = fault.deny[path]
     if (denied) return { error: denied }
+    const size = path === 'space/blob/add' ? rest[0].capabilities[0].nb.blob.size : 0
+    if (fault.blob_most && size > fault.blob_most) {
+      return { error: { name: 'BlobSizeOutsideOfSupportedRange', message: `more than ${fault.blob_most} bytes` } }
+    }
     return real(...rest)
   }
 }

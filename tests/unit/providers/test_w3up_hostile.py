@@ -20,7 +20,8 @@ from ipfsmem_providers.web3storage import Web3Storage
 from ipfsmem.content.car import car_bytes, header, read_car, section
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
-from ipfsmem.sync.provider import Block
+from ipfsmem.sync.provider import Block, Pin
+from tests.hints import Refused
 from tests.servers.threaded import serve
 
 SPACE, SEED = Signer(b"\x07" * 32), b"\x07" * 32
@@ -261,6 +262,24 @@ def test_what_goes_wrong_inside_the_service_is_tried_again(liar: Liar) -> None:
     liar.handlers["upload/list"] = lambda _: answers.pop(0)
     assert asyncio.run(provider(liar).pins("n")) == []
     assert liar.asked == ["upload/list"] * 2
+
+
+def test_u12_a_service_that_is_none(liar: Liar) -> None:
+    """What to do is said, and done: another one is named."""
+
+    def pins(at: Liar) -> list[Pin]:
+        return asyncio.run(provider(at).pins("n"))
+
+    liar.handlers["upload/list"] = lambda _: ({"error": {"name": "HandlerNotFound", "message": "m"}}, [], [])
+    with Refused(
+        "This is no service that keeps blobs for spaces, or an older one. Name one that does: web3storage:<its URL>."
+    ):
+        pins(liar)
+    other = Liar()
+    other.handlers["upload/list"] = listing()
+    with serve(other.app) as url:
+        other.url = url
+        assert pins(other) == []
 
 
 def test_one_provider_in_one_loop_after_another(liar: Liar) -> None:

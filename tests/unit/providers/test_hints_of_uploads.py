@@ -1,0 +1,254 @@
+"""What a service says when an upload did not come through as it was sent: told, done as told, and then it is there. Finding U12."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ipfsmem_providers import pinata as module
+from ipfsmem_providers import pinata_api, pinata_tus
+
+from ipfsmem.content.cid import CID
+from ipfsmem.sync.provider import Provider, open_provider
+from tests.hints import Refused
+from tests.servers import pinata
+from tests.servers.kubo import FakeKubo
+from tests.servers.threaded import serve
+from tests.unit.providers.services_lab import FILES, Account, account, files_under, tree
+
+NAME = "ipfsmem-0123456789abcdef"
+NO_FOLDERS = (
+    "Pinata's v3 API takes no folders by its documents. Use a plan that takes CARs, or a key with the scopes of the legacy "
+    "API, which takes them: PINATA_API=legacy."
+)
+LEGACY = {"pinata_api": "legacy", "pinata_jwt": pinata.LEGACY_KEY, "pinata_upload": "auto"}
+
+
+def put(at: Account, **settings: Any) -> CID:
+    """Send the small root, by a provider of its own."""
+
+    async def body() -> CID:
+        provider = at.open(**settings)
+        try:
+            return await provider.put_car(tree().cid, tree().blocks, name=NAME)
+        finally:
+            await provider.close()
+
+    return asyncio.run(body())
+
+
+def is_there(at: Account, **settings: Any) -> None:
+    """It is sent, and what is pinned then is the whole of it, byte for byte."""
+
+    async def body(root: CID) -> None:
+        reader = at.open(**settings)
+        try:
+            if reader.capabilities.pin:
+                await reader.pin(root, NAME)
+            assert [pin.cid for pin in await reader.pins(NAME)] == [root]
+            assert await files_under(reader, root) == FILES
+        finally:
+            await reader.close()
+
+    asyncio.run(body(put(at, **settings)))
+
+
+def nothing_is_pinned(at: Account, **settings: Any) -> None:
+    async def body() -> None:
+        provider = at.open(**settings)
+        try:
+            assert await provider.pins(NAME) == []
+        finally:
+            await provider.close()
+
+    asyncio.run(body())
+
+
+@pytest.fixture
+def paid() -> Iterator[Account]:
+    with account("pinata-car") as at:
+        yield at
+
+
+@pytest.fixture
+def v3() -> Iterator[Account]:
+    """A key for v3 alone, on a plan without CARs."""
+    with account("pinata-field") as at:
+        yield at
+
+
+def test_u12_another_root_for_a_car_at_pinata(paid: Account) -> None:
+    paid.server.wrong_root = tree(head_ipm=b"other").cid
+    with Refused("Nothing points at the other root. PINATA_UPLOAD=folder takes Pinata's own layout."):
+        put(paid)
+    nothing_is_pinned(paid)
+    is_there(paid, pinata_upload="folder", pinata_jwt=pinata.ADMIN_KEY)
+
+
+def test_u12_folders_that_v3_refuses(v3: Account) -> None:
+    v3.server.folders = "refused"
+    with Refused(NO_FOLDERS):
+        put(v3)
+    is_there(v3, **LEGACY)
+
+
+def test_u12_folders_that_v3_refuses_and_a_plan_with_cars(v3: Account) -> None:
+    v3.server.folders = "refused"
+    with Refused(NO_FOLDERS):
+        put(v3)
+    v3.server.paid = True
+    is_there(v3)
+
+
+def test_u12_a_folder_of_which_one_file_was_kept(v3: Account) -> None:
+    v3.server.folders = "first"
+    with Refused("Nothing points at it. VALUE"):
+        put(v3)
+    nothing_is_pinned(v3)
+    v3.server.paid = True
+    is_there(v3)
+
+
+def test_u12_the_same_at_the_legacy_api() -> None:
+    with account("pinata-legacy") as at:
+        at.server.folders = "first"
+        with Refused("Nothing points at it."):
+            put(at)
+        nothing_is_pinned(at)
+        at.server.folders = "kept"
+        is_there(at)
+
+
+def test_u12_a_folder_that_is_too_large_for_one_request(v3: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = 1_000_000  # bytes
+    monkeypatch.setattr("tests.servers.pinata.REQUEST_MAX", limit)
+    for where in (module, pinata_api):
+        monkeypatch.setattr(where, "ONE_REQUEST", limit)
+    assert sum(map(len, FILES.values())) > limit
+    with Refused("A plan that takes CARs has no such limit, nor has the legacy API (PINATA_API=legacy)."):
+        put(v3)
+    nothing_is_pinned(v3)
+    is_there(v3, **LEGACY)
+
+
+def test_u12_a_car_of_that_size_on_a_plan_that_takes_them(
+    paid: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.servers.pinata.REQUEST_MAX", 1_000_000)
+    for where in (module, pinata_api):
+        monkeypatch.setattr(where, "ONE_REQUEST", 1_000_000)
+    monkeypatch.setattr(pinata_tus, "CHUNK", 700_000)
+    is_there(paid)
+
+
+def test_u12_a_folder_that_is_served_in_part_for_now(v3: Account) -> None:
+    v3.server.faults.answer("GET", "head.ipm", 404, times=-1)
+    with Refused("Sync again in a while."):
+        put(v3)
+    v3.server.faults.clear()
+    is_there(v3)
+
+
+def test_u12_uploads_that_go_to_another_host(paid: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large CARs are sent where the service says, when the settings know that host."""
+    monkeypatch.setattr(module, "ONE_REQUEST", 1_000_000)
+    with serve(paid.server.app) as moved:
+        where = f"{moved}/v3/files/tus/upload0"
+
+        async def elsewhere(request: Any) -> Any:
+            answer = await paid.server.upload(request)
+            answer.headers["Location"] = where
+            return answer
+
+        paid.server.faults.add("POST", "/v3/files$", elsewhere, times=-1)
+        with Refused("When Pinata moved its uploads, set PINATA_UPLOAD_URL."):
+            put(paid)
+        paid.server.uploads.clear()
+        is_there(paid, pinata_upload_url=moved)
+
+
+@pytest.mark.parametrize("kind", ["filebase-s3", "filebase-rpc"])
+def test_u12_another_root_for_a_car_at_filebase(kind: str) -> None:
+    with account(kind) as at:
+        at.server.wrong_root = tree(head_ipm=b"other").cid
+        if kind == "filebase-s3":
+            with Refused(
+                "The object was taken away again, and nothing points at the other root. Please report it."
+            ):
+                put(at)
+            assert at.server.objects == {}
+        else:
+            with Refused("Nothing points at the other root. Please report it."):
+                put(at)
+        nothing_is_pinned(at)
+        at.server.wrong_root = None
+        is_there(at)
+
+
+def test_u12_a_bucket_that_another_host_of_filebases_has() -> None:
+    with account("filebase-s3") as at, account("filebase-s3") as other:
+        at.server.faults.answer("*", "/memories", 307, times=-1)
+        with Refused(
+            "Make an IPFS bucket, or name the host that has it: FILEBASE_S3_URL=https://s3.filebase.io."
+        ):
+            put(at)
+        is_there(at, filebase_s3_url=other.url, filebase_gateway=other.url)
+
+
+def test_u12_a_clock_that_filebase_does_not_believe() -> None:
+    with account("filebase-s3") as at:
+        at.server.ahead = 3 * 3600
+        with Refused("Set the clock."):
+            put(at)
+        at.server.ahead = 0
+        is_there(at)
+
+
+# -- Kubo --------------------------------------------------------------------------------------------------------------
+
+
+def pinned(url: str) -> list[CID]:
+    """What is pinned under the name after the small root was sent to a node."""
+
+    async def body() -> list[CID]:
+        provider: Provider = open_provider(f"kubo:{url}")
+        try:
+            await provider.put_car(tree().cid, tree().blocks, name=NAME)
+            await provider.pin(tree().cid, NAME)
+            return [pin.cid for pin in await provider.pins(NAME)]
+        finally:
+            await provider.close()
+
+    return asyncio.run(body())
+
+
+def test_u12_a_node_that_keeps_no_names_of_pins() -> None:
+    node = FakeKubo("0.28.0")
+    with serve(node.app) as url, Refused("Pins have names since Kubo 0.29. Update the node."):
+        pinned(url)
+    updated = FakeKubo("0.29.0")
+    updated.cloud, updated.pins = node.cloud, node.pins
+    with serve(updated.app) as url:
+        assert pinned(url) == [tree().cid]
+
+
+def test_u12_a_proxy_before_a_node() -> None:
+    node = FakeKubo()
+    with serve(node.app) as url:
+        node.nameless = True
+        with Refused(
+            "IPFS Cluster's proxy is such a node. Name the RPC of a Kubo itself, as kubo:http://127.0.0.1:5001."
+        ):
+            pinned(url)
+    node.nameless = False  # the same node, asked itself
+    with serve(node.app) as url:
+        assert pinned(url) == [tree().cid]
+
+
+def test_u12_a_server_that_is_no_node() -> None:
+    with account("pinata-car") as other, Refused("Is VALUE the RPC of a Kubo node?"):
+        pinned(other.url)
+    with serve(FakeKubo().app) as url:
+        assert pinned(url) == [tree().cid]
