@@ -7,8 +7,9 @@ nothing that its maker could not send (format section 7). Nothing here seals, re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
+from itertools import islice
 from sqlite3 import Connection
 
 from ipfsmem.causal.tree import DIGITS, MAX_DEPTH, MAX_ENTRIES
@@ -21,6 +22,8 @@ from ipfsmem.replica.many import blocks_here, rows_where
 
 #: A folder: its CID as bytes, and the bytes of all blocks below it.
 Folder = tuple[bytes, int]
+#: So many digits of a digest are the name of an object (format section 6.1).
+_NAME = 40
 
 
 def add_folder(db: Database, links: list[RawLink]) -> Folder:
@@ -87,64 +90,97 @@ def state_folder(db: Database, extension: str, touched: Iterable[str] | None) ->
 def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> None:
     """Count references to objects: digest -> (size in bytes, change); folders on changed paths are made anew.
 
-    A name is the first 40 digits of a digest. When two digests claim one, somebody made a location up: no block can
-    have it. The one whose block is here gets the name, so that a made-up location cannot push a real object out.
+    Every digest that a value names has a row of its own, whatever it begins with: anybody who may write can make a location
+    up, and none of those may stand in the way of another. Of an object that is here the size is that of its bytes, not what
+    a location says, for nobody signs that.
     """
     run = db.connection
-    names = {digest: digest.hex()[:40] for digest, (_, delta) in deltas.items() if delta}
-    rows = rows_where(
-        db, "SELECT name, digest, size, refs, held FROM objects WHERE name IN ({})", names.values()
-    )
-    known = {name: (bytes(digest), size, refs, held) for name, digest, size, refs, held in rows}
-    here = blocks_here(db, [digest for digest in names if digest.hex()[:40] not in known])
-    changed: set[str] = set()
-    for digest, name in names.items():
-        size, delta = deltas[digest]
-        row = known.get(name)
-        if row is None:
-            known[name] = (digest, size, delta, int(digest in here))
-            changed.add(name)
-            continue
-        if row[0] != digest and db.has_block(digest) and not db.has_block(row[0]):
-            row = (digest, size, row[2], 1)
-            changed.add(name)
-        known[name] = (row[0], row[1], row[2] + delta, row[3])
-        if known[name][2] <= 0:
-            changed.add(name)
-    run.executemany("DELETE FROM objects WHERE name=?", [(n,) for n, row in known.items() if row[2] <= 0])
+    wanted = {digest: delta for digest, (_, delta) in deltas.items() if delta}
+    known = {
+        bytes(digest): (size, refs, held)
+        for digest, size, refs, held in rows_where(
+            db, "SELECT digest, size, refs, held FROM objects WHERE digest IN ({})", wanted
+        )
+    }
+    here = _sizes_here(db, [digest for digest in wanted if digest not in known])
+    rows: dict[bytes, tuple[int, int, int]] = {}
+    changed: list[bytes] = []
+    for digest, delta in wanted.items():
+        size, refs, held = known.get(digest, (here.get(digest, deltas[digest][0]), 0, int(digest in here)))
+        rows[digest] = (size, refs + delta, held)
+        if held and (digest not in known or refs + delta <= 0):
+            changed.append(digest)
+    run.executemany("DELETE FROM objects WHERE digest=?", [(d,) for d, row in rows.items() if row[1] <= 0])
     run.executemany(
-        "INSERT OR REPLACE INTO objects VALUES (?,?,?,?,?)",
-        [(n, *row) for n, row in known.items() if row[2] > 0],
+        "INSERT OR REPLACE INTO objects VALUES (?,?,?,?)",
+        [(d, *row) for d, row in rows.items() if row[1] > 0],
     )
-    if changed:
-        _objects_folder(db, "", sorted(changed))
+    _make_folders(db, changed)
 
 
 def hold_what_came(db: Database) -> bool:
     """Put into `o/` the objects whose blocks have come since they were first named (inside a transaction); whether any had."""
-    return _set_held(db, "held = 0 AND EXISTS (SELECT 1 FROM blocks WHERE blocks.digest = objects.digest)", 1)
+    rows = db.connection.execute(
+        "SELECT digest FROM objects WHERE held = 0 AND EXISTS (SELECT 1 FROM blocks WHERE blocks.digest = objects.digest)"
+    )
+    here = _sizes_here(db, [bytes(digest) for (digest,) in rows])
+    db.connection.executemany(
+        "UPDATE objects SET held=1, size=? WHERE digest=?", [(size, digest) for digest, size in here.items()]
+    )
+    _make_folders(db, here)
+    return bool(here)
 
 
 def let_go(db: Database, digests: Iterable[bytes]) -> bool:
     """Take objects out of `o/` whose blocks turned out to be lost here (inside a transaction); whether any stood there."""
-    changed = False
-    for digest in digests:
-        changed |= _set_held(db, "held = 1 AND name = ?", 0, digest.hex()[:40])
-    return changed
+    gone = [
+        bytes(digest)
+        for (digest,) in rows_where(
+            db, "SELECT digest FROM objects WHERE held = 1 AND digest IN ({})", digests
+        )
+    ]
+    db.connection.executemany("UPDATE objects SET held=0 WHERE digest=?", [(digest,) for digest in gone])
+    _make_folders(db, gone)
+    return bool(gone)
 
 
-def _set_held(db: Database, which: str, held: int, *values: object) -> bool:
-    rows = db.connection.execute(f"SELECT name, digest FROM objects WHERE {which}", values).fetchall()  # noqa: S608
-    names = [name for name, digest in rows if not held or db.has_block(bytes(digest))]
-    if names:
-        db.connection.executemany("UPDATE objects SET held=? WHERE name=?", [(held, n) for n in names])
-        _objects_folder(db, "", sorted(names))
-    return bool(names)
+def _sizes_here(db: Database, digests: Collection[bytes]) -> dict[bytes, int]:
+    """Those of these objects whose blocks are here, and how long they are."""
+    here = blocks_here(db, digests)
+    rows = rows_where(db, "SELECT digest, length(data) FROM blocks WHERE digest IN ({})", here)
+    return {bytes(digest): size for digest, size in rows}
 
 
 def objects_not_here(db: Database) -> set[bytes]:
     """Digests of the objects that the state names and that stand in no root of ours."""
     return {bytes(row[0]) for row in db.connection.execute("SELECT digest FROM objects WHERE held=0")}
+
+
+def objects_held(db: Database, prefix: str = "") -> Iterator[tuple[str, bytes, int]]:
+    """The objects that are referred to and here and whose names begin with `prefix`: name, digest, size, by name.
+
+    A name is the first 40 digits of a digest. Two objects that are here and share one would be a collision of 160 bits; the
+    lesser digest has the name then, on every device alike.
+    """
+    last = ""
+    for digest, size in db.connection.execute(
+        "SELECT digest, size FROM objects WHERE digest BETWEEN ? AND ? AND held=1 ORDER BY digest",
+        _between(prefix),
+    ):
+        name = bytes(digest).hex()[:_NAME]
+        if name != last:
+            last = name
+            yield name, bytes(digest), size
+
+
+def _between(prefix: str) -> tuple[bytes, bytes]:
+    """The least and the greatest digest whose digits begin with `prefix`."""
+    return bytes.fromhex(prefix.ljust(64, "0")), bytes.fromhex(prefix.ljust(64, "f"))
+
+
+def _make_folders(db: Database, changed: Iterable[bytes]) -> None:
+    if names := sorted(digest.hex()[:_NAME] for digest in changed):
+        _objects_folder(db, "", names)
 
 
 def objects_folder(db: Database) -> Folder | None:
@@ -154,19 +190,13 @@ def objects_folder(db: Database) -> Folder | None:
 
 def _objects_folder(db: Database, prefix: str, changed: list[str] | None) -> Folder | None:
     run, path = db.connection, "o" + prefix
-    low, high = prefix, prefix + "g"
-    rows = run.execute(
-        "SELECT name, digest, size FROM objects WHERE name >= ? AND name < ? AND held=1 ORDER BY name LIMIT ?",
-        (low, high, MAX_ENTRIES + 1),
-    ).fetchall()
+    held = objects_held(db, prefix)
+    rows = list(islice(held, MAX_ENTRIES + 1))
     below = run.execute(
         "SELECT 1 FROM folders WHERE path > ? AND path < ? LIMIT 1", (path, path + "g")
     ).fetchone()
     if len(rows) <= MAX_ENTRIES or len(prefix) >= MAX_DEPTH:
-        if len(rows) > MAX_ENTRIES:
-            rows = run.execute(
-                "SELECT name, digest, size FROM objects WHERE name >= ? AND name < ? AND held=1", (low, high)
-            ).fetchall()
+        rows += held
         if below:
             run.execute("DELETE FROM folders WHERE path > ? AND path < ?", (path, path + "g"))
         if not rows:
@@ -199,6 +229,7 @@ __all__ = [
     "hold_what_came",
     "let_go",
     "objects_folder",
+    "objects_held",
     "objects_not_here",
     "state_folder",
 ]

@@ -18,6 +18,7 @@ from ipfsmem.replica.folders import (
     add_file,
     add_folder,
     objects_folder,
+    objects_held,
     objects_not_here,
     state_folder,
 )
@@ -119,13 +120,8 @@ class PlainLayout:
 def _hidden_objects(db: Database, shown: Iterable[bytes]) -> Folder | None:
     """The folder `o/` of all objects that no file above equals (by CID: of one block each); None when all stand above."""
     above = set(shown)
-    rows = [
-        (name, RAW_PREFIX + bytes(digest), size)
-        for name, digest, size in db.connection.execute(
-            "SELECT name, digest, size FROM objects WHERE held=1 ORDER BY name"
-        )
-    ]
-    rows = [row for row in rows if row[1] not in above]
+    held = ((name, RAW_PREFIX + digest, size) for name, digest, size in objects_held(db))
+    rows = [row for row in held if row[1] not in above]
     return _prefix_folder(db, rows, 0) if rows else None
 
 

@@ -280,9 +280,9 @@ class Checker:
 
     def _objects_among(self, blocks: Collection[CID]) -> set[CID]:
         """Those of these blocks that are texts or segments; without walking the whole tree."""
-        by_name = {cid.digest.hex()[:40]: cid for cid in blocks if cid.codec != DAG_PB}
-        rows = rows_where(self._replica.db, "SELECT name, digest FROM objects WHERE name IN ({})", by_name)
-        return {by_name[name] for name, digest in rows if by_name[name].digest == digest}
+        files = {cid.digest: cid for cid in blocks if cid.codec != DAG_PB}
+        rows = rows_where(self._replica.db, "SELECT digest FROM objects WHERE digest IN ({})", files)
+        return {files[digest] for (digest,) in rows}
 
     def _count(self) -> int:
         """How many blocks live, as far as that is known without a walk."""

@@ -279,7 +279,7 @@ def assert_folders(memory: Memory) -> None:
     """The folders `s/` and `o/`, kept up path by path, are the ones that making them anew gives."""
     replica, run = memory.replica, memory.replica.db.connection
     kept = run.execute("SELECT path, cid, size FROM folders ORDER BY path").fetchall()
-    counted = run.execute("SELECT name, digest, size, refs FROM objects ORDER BY name").fetchall()
+    counted = run.execute("SELECT digest, size, refs FROM objects ORDER BY digest").fetchall()
     run.execute("DELETE FROM objects")
     run.execute("DELETE FROM folders")
     deltas: dict[bytes, tuple[int, int]] = {}
@@ -292,7 +292,7 @@ def assert_folders(memory: Memory) -> None:
     folders.change_objects(replica.db, deltas)
     folders.state_folder(replica.db, replica.codec.extension, None)
     assert run.execute("SELECT path, cid, size FROM folders ORDER BY path").fetchall() == kept
-    assert run.execute("SELECT name, digest, size, refs FROM objects ORDER BY name").fetchall() == counted
+    assert run.execute("SELECT digest, size, refs FROM objects ORDER BY digest").fetchall() == counted
 
 
 def converge(*memories: Memory) -> None:

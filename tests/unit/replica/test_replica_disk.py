@@ -325,7 +325,7 @@ def test_what_another_process_put_right_is_not_taken_away(tmp_path: Path) -> Non
     one, two = Database(tmp_path), Database(tmp_path)
     digest = sha256(b"body").digest()
     with one.transaction():
-        one.connection.execute("INSERT INTO objects VALUES (?,?,4,1,1)", (digest.hex()[:40], digest))
+        one.connection.execute("INSERT INTO objects VALUES (?,4,1,1)", (digest,))
         one.add_blocks([(digest, b"body")])
         one.connection.execute("UPDATE blocks SET data=x'00'")
     assert one.block(digest) is None and two.block(digest) is None

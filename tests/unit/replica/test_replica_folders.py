@@ -16,7 +16,14 @@ from ipfsmem.causal.value import encode_entry
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.content.tree import Known, build_tree
 from ipfsmem.replica.database import Database
-from ipfsmem.replica.folders import change_objects, objects_folder, state_folder
+from ipfsmem.replica.folders import (
+    change_objects,
+    hold_what_came,
+    let_go,
+    objects_folder,
+    objects_not_here,
+    state_folder,
+)
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.store import located
 from ipfsmem.replica.writing import writing
@@ -167,28 +174,35 @@ def test_folders_of_a_memory(mode: str, seed: int) -> None:
         replica.close()
 
 
-def test_a_made_up_location_does_not_push_an_object_out_of_its_name() -> None:
-    """Names are 160 bits of a hash: a member may claim a location that shares them with a real object's (no block has it)."""
-    from hashlib import sha256
-
-    from ipfsmem.replica.database import Database
-    from ipfsmem.replica.folders import change_objects
-
+def test_a_made_up_location_neither_pushes_an_object_out_of_its_name_nor_hides_it() -> None:
+    """Names are 160 bits of a hash: a member may claim a location that shares them with a real object's (no block has it).
+    Both are asked for, each counted by itself, and the name is that of the one that is here."""
     good = sha256(b"real").digest()
     lie = good[:20] + bytes(12)
-    for order in ([lie, good], [good, lie]):
+    alone = Database(None)
+    with alone.transaction():
+        alone.add_blocks([(good, b"real")])
+        change_objects(alone, {good: (4, 1)})
+    wanted = objects_folder(alone)
+    for order in (
+        [{lie: (9, 1)}, {good: (4, 1)}],
+        [{good: (9, 1)}, {lie: (4, 1)}],
+        [{lie: (9, 1), good: (9, 1)}],
+    ):
         db = Database(None)
         with db.transaction():
+            for deltas in order:
+                change_objects(db, deltas)
+            assert objects_not_here(db) == {lie, good}
+            assert objects_folder(db) is None
             db.add_blocks([(good, b"real")])
-            for digest in order:
-                change_objects(db, {digest: (4, 1)})
-            ((digest, refs),) = db.connection.execute("SELECT digest, refs FROM objects").fetchall()
-            assert (bytes(digest), refs) == (good, 2)
+            assert hold_what_came(db) and not hold_what_came(db)
+            assert objects_not_here(db) == {lie}
+            assert objects_folder(db) == wanted, "with the size of what is here, whatever a location says"
             change_objects(db, {lie: (4, -1)})
+            assert objects_not_here(db) == set() and objects_folder(db) == wanted
+            assert let_go(db, [good, lie]) and objects_not_here(db) == {good}
             change_objects(db, {good: (4, -1)})
             assert db.connection.execute("SELECT count(*) FROM objects").fetchone() == (0,)
-    db = Database(None)
-    with db.transaction():
-        db.add_blocks([(good, b"real")])
-        change_objects(db, {lie: (4, 1), good: (4, 1)})
-        assert bytes(db.connection.execute("SELECT digest FROM objects").fetchone()[0]) == good
+        db.close()
+    alone.close()

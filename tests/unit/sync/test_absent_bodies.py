@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -28,24 +28,28 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 def name_what_never_was(member: Memory, count: int) -> set[CID]:
     """A member signs so many values whose objects nobody has."""
+    # before others in their order
+    return name_objects(member, [bytes(2) + sha256(b"never was %d" % n).digest()[2:] for n in range(count)])
+
+
+def name_objects(member: Memory, digests: Sequence[bytes], size: int = 556) -> set[CID]:
+    """A member signs values whose texts are to lie in these objects."""
     forger, device = Forger(member), member.replica.device
     ring = member.replica.ring
     assert ring is not None and ring.view.sealing is not None
     with member.replica.reading():
         before = member.replica.store.frame.ctx.get(device.id, 0)
-    changes, objects = {}, set()
-    for n in range(before + 1, before + 1 + count):
-        digest = bytes(2) + sha256(b"never was %d" % n).digest()[2:]  # before others in their order
+    changes, count = {}, len(digests)
+    for n, digest in enumerate(digests, before + 1):
         name, under = f"m/junk{n}", dot(device.id, n)
-        loc = Loc(ring.view.sealing.id, digest.hex(), 556)
+        loc = Loc(ring.view.sealing.id, digest.hex(), size)
         value = Value(b=(), body=f"{n:064x}", h="0" * 16, kind=LIVE, loc=loc)
         changes[name] = {under: sign_value(device.signer, name, under, value, forger.vault)}
-        objects.add(raw_cid(digest))
     forger.put(
         changes, ctx={device.id: before + count}, seen={device.id: forger.seen(device.id, before + count)}
     )
     forger.publish()
-    return objects
+    return {raw_cid(digest) for digest in digests}
 
 
 def test_what_nobody_has_is_asked_for_a_part_at_a_time(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +91,37 @@ def test_what_comes_back_is_taken_at_once_however_much_it_is(
     lab.cloud.blocks.update(away)
     lab.sync(b)
     assert len(all_texts(b)) == 40
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_who_names_what_begins_with_the_same_digits_hides_no_text(lab: Lab, before: bool) -> None:
+    """Objects are called by the first forty digits of their hash: a writer named others with these digits while a text could
+    not be had, and it was never asked for again, by nobody."""
+    a, b, m = lab.three()
+    a.write("k", "the honest text")
+    lab.sync(a)
+    with a.replica.reading():
+        texts = [raw_cid(digest) for digest in a.replica.store.located()]
+    lies = [cid.digest[:20] + bytes([n]) * 12 for cid in texts for n in (0, 255)]
+    away = {cid: lab.cloud.blocks.pop(cid) for cid in texts}
+    if not before:
+        lab.sync(b)
+    name_objects(m, lies, size=1)
+    lab.sync(b)
+    assert not all_texts(b)
+    lab.cloud.blocks.update(away)
+    lab.sync(b)
+    assert all_texts(b) == {"the honest text"}
+    # Nor does anybody else miss it afterwards, also with the one gone that had it first.
+    lab.sync(a)
+    lab.sync(b)
+    assert lab.record_root(a.replica.device.sign_public) is not None
+    fresh = lab.restore("fresh")
+    assert all_texts(fresh) == {"the honest text"}
+    del lab.cloud.blocks[texts[0]]
+    lab.clock.advance(8 * DAY)
+    lab.sync(b)
+    assert texts[0] in lab.cloud.blocks, "what is missing at the provider is sent again"
 
 
 class _TwoPlaces(Lab):
