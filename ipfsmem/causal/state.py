@@ -8,6 +8,7 @@ which of two locations is right is asked of the caller.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -18,7 +19,6 @@ from ipfsmem.causal.value import (
     Loc,
     Seen,
     Value,
-    encode_entry,
     hash32,
     same_identity,
 )
@@ -26,8 +26,9 @@ from ipfsmem.errors import FormatError, LimitError
 
 #: How far each device has counted, as far as we know: device id -> n.
 Ctx = dict[str, int]
-#: More bytes than the canonical JSON of a dot and its value ever has: few values need not be measured.
-_LONGEST_VALUE = 700
+#: Who let a device in: how near to a root that is (`Authority.rank_of`), and the admins who did, where no root did.
+LetIn = tuple[int, str]
+BY_ROOT: Final[LetIn] = (0, "")
 #: Settles two values that are one write but differ in `loc` or `base`: (dot, mine, theirs) -> the one to keep.
 Choose = Callable[[str, Value, Value], Value]
 
@@ -184,31 +185,36 @@ def _join(
     return entry
 
 
-def fitting(entry: Entry, rank: Callable[[str], int], most: int) -> Entry:
-    """What of an entry stays after a join that made it longer than `most` bytes of canonical JSON; else the entry itself.
+def fitting(entry: Entry, let_in: Callable[[str], LetIn], most: int) -> Entry:
+    """What of an entry stays after a join that gave it more than `most` values; else the entry itself.
 
-    In this order, up to the first that finds no room: devices by `rank` (the least first), of each device its newest value
-    before its second, then the greater (HLC, dot). So a crowd of devices pushes out nothing that others wrote, whom
-    somebody better let in. All devices that know the same members choose alike.
+    First the newest value of each device that a root let in. Of the rest those who let the devices in have equal shares, one
+    value in turn: of each the devices' newest values before anybody's second, and so on, then the greater (HLC, dot). So
+    a crowd that somebody let in pushes out its own first, however many values it has and whatever it calls its time; and
+    what a newest value says of its device's others, what is left out never does, so who leaves out twice leaves out alike.
     """
-    if len(entry) * _LONGEST_VALUE <= most:
+    if len(entry) <= most:
         return entry
     newest = sorted(
         entry.items(), key=lambda item: (item[1].h, item[0][:16], int(item[0][17:])), reverse=True
     )
     written: dict[str, int] = {}
-    order: list[tuple[int, int, int, str]] = []
+    first: list[str] = []
+    shares: dict[LetIn, list[tuple[int, int, str]]] = {}
     for at, (dot, _) in enumerate(newest):
-        device = dot[:16]
-        order.append((rank(device), written.get(device, 0), at, dot))
-        written[device] = written.get(device, 0) + 1
-    kept: set[str] = set()
-    size = 1
-    for *_, dot in sorted(order):
-        size += len(encode_entry({dot: entry[dot]})) - 1
-        if size > most:
-            break
-        kept.add(dot)
+        device, before = dot[:16], written.get(dot[:16], 0)
+        written[device] = before + 1
+        share = let_in(device)
+        if before == 0 and share == BY_ROOT:
+            first.append(dot)
+        else:
+            shares.setdefault(share, []).append((before, at, dot))
+    turns = [
+        (turn, share, dot)
+        for share, values in shares.items()
+        for turn, (_, _, dot) in enumerate(sorted(values))
+    ]
+    kept = set([*first, *(dot for *_, dot in sorted(turns))][:most])
     return {dot: value for dot, value in entry.items() if dot in kept}
 
 

@@ -22,8 +22,9 @@ FOREIGN = "foreign"
 #: Hashes in `b`, and dots of one device in one entry (format sections 5 and 8).
 MAX_BASES = 4
 MAX_DOTS = 4
-#: Bytes of an entry after a join: it must find room in one sealed object, with what its holder writes there itself.
-MAX_ENTRY = 512 * 1024
+#: Values of an entry after a join, less than 512 KiB: it must find room in one sealed object, with what its holder writes
+#: there itself.
+MAX_VALUES = 800
 #: The largest sealed object (format section 8).
 MAX_OBJECT = 1024 * 1024
 

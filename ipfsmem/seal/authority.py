@@ -73,6 +73,8 @@ class Authority(msgspec.Struct, frozen=True):
     owners: Mapping[str, str]
     #: family -> see `rank_of`, of those whom somebody let in or a root revoked.
     ranks: Mapping[str, int]
+    #: family -> the ids of the admins who let it in, in one text, of those whom only admins let in.
+    let_in_by: Mapping[str, str]
     #: anchors of admins who are out, by enrolled id.
     old_anchors: Mapping[str, bytes]
     #: ids that their own device gave up: a successor in the same family names them.
@@ -109,6 +111,14 @@ class Authority(msgspec.Struct, frozen=True):
         """How near to a root somebody's family stands: 0 where a root let it in or revoked it, 1 where an admin let it in, else 2.
         Who is out counts as before: what it wrote while it was a member is as good as then."""
         return self.ranks.get(self.family_of(member), 2)
+
+    def let_in(self, member: str) -> tuple[int, str]:
+        """The rank of somebody's family, and which admins let it in where no root did: whoever else is let in by one of them
+        does not share its room (format section 5). What stands for somebody new is no admin's to say, so nobody is drawn
+        into a crowd by one who enrols again whom another admin let in.
+        """
+        rank = self.rank_of(member)
+        return rank, self.let_in_by.get(self.family_of(member), "") if rank == RANK_ADMIN else ""
 
     def sign_key(self, member: str) -> bytes | None:
         """The signing key of an id, also of a revoked one: values joined long ago must still verify."""
@@ -184,6 +194,7 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
         families=families,
         owners=_owners(members, enrolled, revokes, families, facts),
         ranks=_ranks(statements, facts),
+        let_in_by=_let_in_by(enrolled),
         old_anchors=_old_anchors(enrolled, revokes, facts),
         left=_left(claims, families),
         seals=seals,
@@ -381,6 +392,13 @@ def _ranks(statements: Iterable[Statement], facts: Facts) -> dict[str, int]:
         elif isinstance(body, Member) and body.heir_of is None:
             ranks.setdefault(body.id, 1)
     return ranks
+
+
+def _let_in_by(enrolled: Iterable[Statement]) -> dict[str, str]:
+    admins: defaultdict[str, set[str]] = defaultdict(set)
+    for st in enrolled:
+        admins[as_member(st).id].add(id_of_hex(st.body.by))
+    return {member: " ".join(sorted(by)) for member, by in admins.items()}
 
 
 def _old_anchors(

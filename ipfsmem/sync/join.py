@@ -25,7 +25,7 @@ from ipfsmem.causal.state import (
 )
 from ipfsmem.causal.tree import Difference
 from ipfsmem.causal.value import (
-    MAX_ENTRY,
+    MAX_VALUES,
     Entry,
     Loc,
     Value,
@@ -206,13 +206,14 @@ def _with_room(
     """What a join changes, each entry with no more than one object has room for: any number of devices may have written
     under one key, and with a part of the state that cannot be sealed nobody could publish or join any more."""
     assert replica.ring is not None
-    rank = replica.ring.view.rank_of
-    kept = {name: fitting(entry, rank, MAX_ENTRY) for name, entry in joined.items()}
+    let_in = replica.ring.view.let_in
+    kept = {name: fitting(entry, let_in, MAX_VALUES) for name, entry in joined.items()}
     crowded = {name: len(joined[name]) - len(entry) for name, entry in kept.items() if entry != joined[name]}
     if not crowded:
         return joined
     here = {change.name: change.mine for change in changes if change.name in crowded}
     places = sorted(map(entry_place, crowded))
+    report.left_out += sum(crowded.values())
     report.say(
         "crowded",
         f"{sum(crowded.values())} texts by very many devices were left out, for there is no room for all of them under one "

@@ -57,6 +57,8 @@ class SyncReport(msgspec.Struct):
     changed: list[str] = msgspec.field(default_factory=list)
     conflicts: int = 0
     not_fetched: int = 0
+    #: Texts of others that were left out, and so are gone, for want of room under one name.
+    left_out: int = 0
     #: Heads that were found and not joined because parts of them cannot be read.
     damaged: int = 0
     blocks_received: int = 0
@@ -89,7 +91,7 @@ class SyncReport(msgspec.Struct):
             return UnreadError.exit_code
         if self.damaged:
             return DamagedError.exit_code
-        return IncompleteError.exit_code if self.not_placed or self.not_fetched else 0
+        return IncompleteError.exit_code if self.not_placed or self.not_fetched or self.left_out else 0
 
     def say(self, kind: str, text: str, detail: str = "") -> None:
         """Add a notice, once."""

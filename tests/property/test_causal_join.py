@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.causal.clock import ZERO, next_hlc
-from ipfsmem.causal.state import State, next_bases, write
-from ipfsmem.causal.value import FORGOTTEN, LIVE, Loc, Value, dot
+from ipfsmem.causal.state import BY_ROOT, LetIn, State, delete, fitting, next_bases, write
+from ipfsmem.causal.value import FORGOTTEN, LIVE, MAX_DOTS, Entry, Loc, Value, dot
 from ipfsmem.causal.view import KeyView, in_view_order, view_entry
 from ipfsmem.errors import LimitError
 from tests.causal_lab import covered, deleted, join, written
@@ -197,3 +197,102 @@ def test_a_write_keeps_siblings_that_were_not_shown() -> None:
         dot(DEVICES[1], 1),
         dot(DEVICES[2], 1),
     }
+
+
+#: Who let the devices of a crowded entry in: three by roots, the rest by two admins, one of them with most of them, or nobody.
+CROWD: dict[str, LetIn] = {
+    f"{n:016x}": BY_ROOT if n < 3 else (1, "1" * 16) if n < 5 else (2, "") if n == 5 else (1, "2" * 16)
+    for n in range(12)
+}
+#: (device, its clock): one write under the one key, which replaces nothing.
+crowded = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 3)), min_size=8, max_size=48)
+
+
+def crowd(trace: list[tuple[int, int]]) -> dict[str, Entry]:
+    """What each device wrote: at most four values that do not know of each other, with the clock that it likes."""
+    written: dict[str, Entry] = {}
+    for who, clock in trace:
+        device = f"{who:016x}"
+        entry = written.setdefault(device, {})
+        if len(entry) < MAX_DOTS:
+            new = dot(device, len(entry) + 1)
+            entry[new] = Value(
+                b=(), body=hashlib.sha256(new.encode()).hexdigest(), h=f"{clock:016x}", kind=LIVE
+            )
+    return written
+
+
+def roomy(x: State, y: State, most: int) -> State:
+    """`x` after a sync that brought `y`, where an entry has room for so many values."""
+    joined = join(x, y)
+    assert not joined.clashes
+    entries = {name: fitting(entry, CROWD.__getitem__, most) for name, entry in joined.state.entries.items()}
+    return State(joined.state.ctx, {name: entry for name, entry in entries.items() if entry})
+
+
+def held(written: dict[str, Entry], devices: set[str], most: int) -> State:
+    """The state of somebody who joined these devices' heads."""
+    entry = {d: value for device in devices & written.keys() for d, value in written[device].items()}
+    ctx = {device: len(written[device]) for device in devices & written.keys()}
+    kept = fitting(entry, CROWD.__getitem__, most)
+    return State(ctx, {"m/k": kept} if kept else {})
+
+
+some = st.sets(st.sampled_from(sorted(CROWD)))
+
+
+@settings(max_examples=EXAMPLES * 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(crowded, st.integers(0, 12), some, some, some)
+def test_a_join_that_leaves_out_for_want_of_room_is_a_join(
+    trace: list[tuple[int, int]], most: int, one: set[str], two: set[str], three: set[str]
+) -> None:
+    """Commutative, associative, idempotent, and the same as one look at all of it."""
+    written = crowd(trace)
+    a, b, c = (held(written, devices, most) for devices in (one, two, three))
+    assert roomy(a, b, most) == roomy(b, a, most)
+    assert roomy(roomy(a, b, most), c, most) == roomy(a, roomy(b, c, most), most)
+    assert roomy(a, a, most) == a and roomy(a, roomy(a, b, most), most) == roomy(a, b, most)
+    assert roomy(roomy(a, b, most), c, most) == held(written, one | two | three, most)
+
+
+@settings(max_examples=EXAMPLES * 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(crowded, st.integers(3, 12))
+def test_a_crowd_takes_no_only_text_of_whom_a_root_or_another_admin_let_in(
+    trace: list[tuple[int, int]], most: int
+) -> None:
+    """Whatever the crowd calls its time and however much each of it writes. The shares are four: the roots' devices beyond
+    their newest, those of two admins, and of nobody."""
+    entry = {d: value for values in crowd(trace).values() for d, value in values.items()}
+    kept = fitting(entry, CROWD.__getitem__, most)
+    newest = {
+        device: max((value.h, int(d[17:]), d) for d, value in entry.items() if d[:16] == device)[2]
+        for device in {d[:16] for d in entry}
+    }
+    by_roots = {d for device, d in newest.items() if CROWD[device] == BY_ROOT}
+    assert by_roots <= kept.keys() and len(kept) == min(most, len(entry))
+    honest = [d for device, d in newest.items() if CROWD[device] == (1, "1" * 16)]
+    if most >= len(by_roots) + 4 * len(honest):
+        assert kept.keys() >= set(honest)
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    crowded,
+    st.integers(0, 12),
+    st.lists(st.tuples(some, st.integers(0, 47)), min_size=3, max_size=3),
+    st.data(),
+)
+def test_devices_that_joined_a_crowd_in_any_order_and_deleted_of_it_meet(
+    trace: list[tuple[int, int]], most: int, what: list[tuple[set[str], int]], data: st.DataObject
+) -> None:
+    written, states = crowd(trace), []
+    for devices, deleted_one in what:
+        state = held(written, devices, most)
+        entry = state.entries.get("m/k", {})
+        after = delete(entry, sorted(entry)[deleted_one : deleted_one + 1])
+        states.append(State(state.ctx, {"m/k": after} if after else {}))
+    for _ in range(2):
+        for at in data.draw(st.permutations(range(3))):
+            for other in data.draw(st.permutations(range(3))):
+                states[at] = roomy(states[at], states[other], most)
+    assert states[0] == states[1] == states[2]

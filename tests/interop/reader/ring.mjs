@@ -363,7 +363,13 @@ class Said {
       if (isRoot(one.by)) ranks.set(id, 0)
       else if (one.t === 'member' && !ranks.has(id)) ranks.set(id, 1)
     }
-    this.rankOf = id => ranks.get(this.family.get(id) ?? id) ?? 2
+    /** The rank, and which admins let it in where no root did. */
+    this.letIn = id => {
+      const family = this.family.get(id) ?? id
+      const rank = ranks.get(family) ?? 2
+      const admins = enrolments.filter(one => one.id === family).map(one => idOf(Buffer.from(one.by, 'hex')))
+      return [rank, rank === 1 ? [...new Set(admins)].sort().join(' ') : '']
+    }
     this.persons = this.owners(enrolments, revokes, isRoot)
     this.givenUp = new Set(
       [...this.keysOf.keys()].filter(

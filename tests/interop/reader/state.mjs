@@ -293,33 +293,41 @@ function oneOf(name, mine, theirs, passes, order) {
   return out
 }
 
-/** Bytes of an entry after a join. */
-const MOST_ENTRY = 512 * 1024
+/** Values of an entry after a join. */
+const MOST_VALUES = 800
 
-/** What of an entry finds room: devices by rank, of each its newest value before its second, then the greater (HLC, dot). */
-export function fitting(entry, rank, most = MOST_ENTRY) {
+/**
+ * What of an entry finds room; `letIn(dev)`: [how near to a root who let it in stands, the admins who did]. First the newest of
+ * each device that a root let in, then of each who let in one in turn, their devices' newest first, then the greater (HLC, dot).
+ */
+export function fitting(entry, letIn, most = MOST_VALUES) {
   const written = new Map()
-  const order = Object.keys(entry)
+  const shares = new Map()
+  const order = []
+  const newest = Object.keys(entry)
     .map(text => ({ text, dot: readDot(text), h: entry[text].h }))
     .sort((a, b) => -compare([a.h, a.dot.dev, a.dot.n], [b.h, b.dot.dev, b.dot.n]))
-    .map((one, at) => {
-      const before = written.get(one.dot.dev) ?? 0
-      written.set(one.dot.dev, before + 1)
-      return { text: one.text, order: [rank(one.dot.dev), before, at] }
-    })
-    .sort((a, b) => compare(a.order, b.order))
-  const kept = {}
-  let size = 1
-  for (const { text } of order) {
-    size += canonical({ [text]: entry[text] }).length - 1
-    if (size > most) break
-    kept[text] = entry[text]
+  if (newest.length <= most) return entry
+  for (const [at, { text, dot }] of newest.entries()) {
+    const before = written.get(dot.dev) ?? 0
+    written.set(dot.dev, before + 1)
+    const [rank, by] = letIn(dot.dev)
+    if (rank === 0 && before === 0) order.push({ text, place: [-1, 0, '', at] })
+    else {
+      const share = `${rank} ${by}`
+      if (!shares.has(share)) shares.set(share, { rank, by, values: [] })
+      shares.get(share).values.push({ text, at: [before, at] })
+    }
   }
-  return kept
+  for (const { rank, by, values } of shares.values()) {
+    values.sort((a, b) => compare(a.at, b.at)).forEach(({ text }, turn) => order.push({ text, place: [turn, rank, by, 0] }))
+  }
+  order.sort((a, b) => compare(a.place, b.place))
+  return Object.fromEntries(order.slice(0, most).map(({ text }) => [text, entry[text]]))
 }
 
 /** Both joined; Refused of kind `held` when one dot or one pair says two things. */
-export function joinStates(a, b, passes = () => true, order = loc => loc, rank = () => 0) {
+export function joinStates(a, b, passes = () => true, order = loc => loc, letIn = () => [0, '']) {
   const places = new Map()
   for (const state of [a, b]) {
     for (const [name, entry] of state.entries) {
@@ -349,7 +357,7 @@ export function joinStates(a, b, passes = () => true, order = loc => loc, rank =
       else if (mine[dotText] && !covers(b, dot)) kept[dotText] = mine[dotText]
       else if (theirs[dotText] && !covers(a, dot)) kept[dotText] = theirs[dotText]
     }
-    const stays = fitting(kept, rank)
+    const stays = fitting(kept, letIn)
     if (Object.keys(stays).length) entries.set(name, stays)
   }
   return { entries, seen }

@@ -209,7 +209,7 @@ export class Reader {
         const { top, below } = tops(left)[0]
         left = left.filter(one => one !== top)
         try {
-          state = joinStates(state, this.state(top, ring), passes, loc => [epochs.get(loc[0]) ?? 0, ...loc], id => ring.said.rankOf(id))
+          state = joinStates(state, this.state(top, ring), passes, loc => [epochs.get(loc[0]) ?? 0, ...loc], id => ring.said.letIn(id))
         } catch (error) {
           failed(top.root, 'state', error)
           continue

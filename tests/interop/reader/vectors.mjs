@@ -194,7 +194,7 @@ const files = {
     const read = one => ({ entries: new Map(Object.entries(one.entries)), seen: new Map(Object.entries(one.ctx).map(([dev, n]) => [dev, { n, r: '' }])) })
     const shown = one => ({ ctx: Object.fromEntries([...one.seen].map(([dev, pair]) => [dev, pair.n])), entries: Object.fromEntries(one.entries) })
     for (const row of all.joins) same(canonical(shown(state.joinStates(read(row.mine), read(row.theirs)))), canonical(row.joined), 'join')
-    for (const row of all.room) same(Object.keys(state.fitting(row.entry, id => row.ranks[id], row.most)).sort(), row.kept, row.why)
+    for (const row of all.room) same(Object.keys(state.fitting(row.entry, id => row.let_in[id], row.most)).sort(), row.kept, row.why)
     for (const row of all.clashes) same(verdict(() => state.joinStates(read(row.mine), read(row.theirs))), 'held', row.why)
   },
 

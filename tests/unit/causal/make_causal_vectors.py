@@ -16,7 +16,7 @@ import msgspec
 from ipfsmem.causal.clock import FAR_AHEAD_MS, next_hlc, observed, put_right
 from ipfsmem.causal.merge3 import merge_fields, merge_memory
 from ipfsmem.causal.restore import step_back, values_to_move
-from ipfsmem.causal.state import Ctx, State, fitting, next_bases
+from ipfsmem.causal.state import BY_ROOT, Ctx, LetIn, State, fitting, next_bases
 from ipfsmem.causal.tree import build_tree
 from ipfsmem.causal.value import (
     FOREIGN,
@@ -261,31 +261,46 @@ def random_state(rng: random.Random, base: State, dev: str) -> State:
 
 
 def room_vectors() -> list[dict[str, Any]]:
-    """What of an entry finds room when a join has made it too long: `ranks` say how near to a root each device stands."""
-    crowd = [f"{n:016x}" for n in range(1, 4)]
-    ranks = {A: 0, B: 1, C: 2, **dict.fromkeys(crowd, 1)}
+    """What of an entry finds room when a join has given it too many values: `let_in` says of each device how near to a root
+    who let it in stands, and which admins did."""
+    crowd = [f"{n:016x}" for n in range(1, 5)]
+    let_in: dict[str, LetIn] = {
+        A: BY_ROOT,
+        B: (1, C),
+        C: BY_ROOT,
+        **dict.fromkeys(crowd, (1, A)),
+        "9" * 16: (2, ""),
+    }
     few = {dot(A, 1): live("one", 1), dot(B, 1): live("two", 2)}
     many = {dot(A, n): live(f"a{n}", n) for n in range(1, 5)} | {dot(B, n): live(f"b{n}", n) for n in (9, 10)}
     many |= {dot(one, n): live(f"{one} {n}", 50 + n) for one in crowd for n in range(1, 4)}
-    many |= {dot(C, 1): live("c", 99), dot(crowd[0], 5): gone(40)}
+    many |= {dot(C, 1): live("c", 0), dot(crowd[0], 5): gone(40), dot("9" * 16, 1): live("nobody", 99)}
     equal = {dot(B, n): live(f"b{n}", 7) for n in (2, 10)}
+    own = {dot(one, n): live(f"{one} {n}", n) for one in (A, C) for n in (1, 2, 3)} | {
+        dot(B, 1): live("b", 0)
+    }
+    twice = {"8" * 16: (1, f"{A} {C}")}
+    both = {**many, dot("8" * 16, 1): live("of two admins", 0)}
     cases = [
-        ("it has room", few, 2_000),
-        ("to the byte", few, len(encode_entry(few))),
-        ("a byte too much", few, len(encode_entry(few)) - 1),
-        ("of equal clocks the greater number", equal, len(encode_entry({dot(B, 10): equal[dot(B, 10)]}))),
-        ("whom a root let in, then one text of each", many, 1_500),
-        ("then a second text of each", many, 2_200),
-        ("who is no member comes last", many, len(encode_entry(many)) - 1),
-        ("no room for any", few, 10),
+        ("it has room", few, 2),
+        ("one too many: whom a root let in", few, 1),
+        ("of equal clocks the greater number", equal, 1),
+        ("the newest of each whom a root let in", many, 2),
+        ("then one of each share in turn", many, 6),
+        ("another share than the crowd's goes first for its second", many, 9),
+        ("who is no member comes with its turn", many, len(many) - 1),
+        ("an only text before a second of whom roots let in", own, 4),
+        ("whom two admins let in has a share beside both", both, 6),
+        ("no room for any", few, 0),
     ]
+    said = {**let_in, **twice}
     return [
         {
             "why": why,
-            "ranks": {device: rank for device, rank in ranks.items() if any(d[:16] == device for d in entry)},
+            "let_in": {device: list(said[device]) for device in sorted({d[:16] for d in entry})},
             "most": most,
             "entry": plain(entry),
-            "kept": sorted(fitting(entry, ranks.__getitem__, most)),
+            "kept": sorted(fitting(entry, said.__getitem__, most)),
         }
         for why, entry, most in cases
     ]

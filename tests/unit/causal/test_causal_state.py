@@ -30,7 +30,18 @@ from ipfsmem.causal.state import (
     next_bases,
     write,
 )
-from ipfsmem.causal.value import Entry, Loc, Seen, Value, dot, encode_entry
+from ipfsmem.causal.value import (
+    LIVE,
+    MAX_BASES,
+    MAX_OBJECT,
+    MAX_VALUES,
+    Entry,
+    Loc,
+    Seen,
+    Value,
+    dot,
+    encode_entry,
+)
 from ipfsmem.errors import FormatError, LimitError
 from tests.causal_lab import covered, join
 
@@ -111,9 +122,25 @@ def test_a_fifth_text_that_saw_none_of_its_own_others_is_refused_not_dropped() -
 @pytest.mark.parametrize("case", VECTORS["room"], ids=lambda case: case["why"])
 def test_room_vectors(case: Any) -> None:
     entry = state_of({"ctx": {}, "entries": {"m/k": case["entry"]}}).entries["m/k"]
-    kept = fitting(entry, lambda device: int(case["ranks"][device]), case["most"])
+    kept = fitting(entry, lambda device: tuple(case["let_in"][device]), case["most"])
     assert sorted(kept) == case["kept"]
-    assert len(encode_entry(kept)) <= case["most"] or kept == entry
+    assert len(kept) == min(case["most"], len(entry))
+
+
+def test_an_entry_with_all_values_that_it_may_have_is_less_than_512_kib() -> None:
+    longest = Loc("a" * 16, "a" * 64, MAX_OBJECT)
+    value = Value(
+        b=tuple(f"{n}" * 32 for n in range(MAX_BASES)),
+        base=longest,
+        body="a" * 64,
+        h="f" * 16,
+        kind=LIVE,
+        loc=longest,
+        of="a" * 16,
+        s="a" * 86,
+    )
+    devices = [f"{n:016x}" for n in range(MAX_VALUES)]
+    assert len(encode_entry({dot(one, 2**53 - 1): value for one in devices})) < 512 * 1024
 
 
 def test_location_is_taken_only_when_its_object_passes() -> None:
