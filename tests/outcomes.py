@@ -135,6 +135,16 @@ def clash(place: Place) -> None:
     place.ok("sync")
 
 
+def no_room(place: Place) -> None:
+    """Two texts under one key, where there is room for one; this device has not seen the other's."""
+    from ipfsmem.sync import join
+
+    place.ok("sync", device=place.other)
+    place.ok("write tone --body first")
+    place.ok("write tone --body second", "sync", device=place.other)
+    place.patch.setattr(join, "MAX_VALUES", 1)
+
+
 def revoked(place: Place) -> None:
     place.ok("sync", device=place.other)
     place.ok("keys revoke first KEY", device=place.other)
@@ -324,6 +334,7 @@ ROWS: tuple[Row, ...] = (
     Row("timeline", "no such day", 2, "timeline --since yesterday"),
     Row("sync", "pulled and published, or nothing waited", 0, "sync", "sealed", HAS),
     Row("sync", "one provider of several took no part; the others have everything", 7, "sync", "sealed", prepare=second_provider_gone),
+    Row("sync", "very many texts stand under one name: what had no room was left out", 7, "sync", "sealed", prepare=no_room),
     Row("sync", "a published state cannot be read whole; the rest is joined", 14, "sync", "sealed", prepare=damaged_head),
     Row("sync", "this device was revoked, may not write, or has no key to seal with", 27, "sync", "sealed", prepare=revoked),
     Row("sync", "mode ipfs, and nobody has agreed that it becomes public", 31, "sync", "ipfs", HAS),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -40,6 +40,8 @@ class Here:
         self._must_exist = False
         #: The scopes that are read as one, before what is everybody's; empty when one scope is read.
         self.stacked: tuple[str, ...] = ()
+        #: What syncs of this call left out for want of room.
+        self.left_out: list[str] = []
 
     @functools.cached_property
     def namespace(self) -> str:
@@ -108,7 +110,12 @@ class Here:
                     _require_scope(memory, name or "", live=bool(self.stacked))
             yield memory.scope(self._scope) if self._scope is not None else memory
         finally:
+            self.look_back(memory)
             memory.close()
+
+    def look_back(self, memory: Memory) -> None:
+        """Note what this call's syncs of a memory left out: whatever else it did, it ends with that."""
+        self.left_out += memory.replica.left_out
 
     def choose_scope(self, scope: str | None, *, must_exist: bool) -> None:
         """The scope that this call is about: the flag ("" says the nameless one), else IPFSMEM_SCOPE, else none is chosen."""
@@ -160,7 +167,15 @@ def ours(
                     raise UsageError("--scope reads one scope, --stack several: give one of both")
                 # A stack is read through the whole memory: it names its scopes itself.
                 here.choose_scope("" if here.stacked else scope, must_exist=shows or bool(here.stacked))
-            function(here, **given)
+            try:
+                function(here, **given)
+            except click.exceptions.Exit as ended:
+                if ended.exit_code or not here.left_out:
+                    raise
+            if here.left_out:
+                from ipfsmem.sync.report import CROWDED
+
+                raise IncompleteError("; ".join(here.left_out), hint=CROWDED)
 
         shared = [
             click.option("-n", "--namespace", metavar="NAME", help="Which memory."),

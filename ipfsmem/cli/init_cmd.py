@@ -374,6 +374,7 @@ def vault_shown(vault: VaultConfig | None) -> str:
 
 def publish_restored(memory: Memory, here: Here, yes_public: bool) -> SyncReport | None:
     """Publish a plain memory that was brought back, once somebody here has agreed to that; the report of the last sync."""
+    here.look_back(memory)
     if memory.mode != "ipfs" or memory.replica.config.public:
         return memory.restored
     if not agreed(memory, yes_public):

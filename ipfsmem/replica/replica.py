@@ -72,6 +72,8 @@ class Replica:
         #: Id of the root or admin key that is at hand, "" mostly: before this device is enrolled it says whose it will be.
         self.enroller = ""
         self._mine: tuple[Ring, str, frozenset[str]] | None = None
+        #: What joins left out for want of room since this memory was opened, as a person is told.
+        self.left_out: list[str] = []
         #: What was opened only to be read, in words; empty for a memory that may be written.
         self.read_only = ""
         try:

@@ -43,7 +43,7 @@ from ipfsmem.replica.store import Frame, located
 from ipfsmem.sync.fetch import HELD_MAX, Fetcher
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.in_words import device_called
-from ipfsmem.sync.report import MOST_NAMED, Progress, SyncReport
+from ipfsmem.sync.report import CROWDED, MOST_NAMED, Progress, SyncReport
 
 #: Signatures checked between two reports of progress.
 _TELL = 8_192
@@ -213,13 +213,13 @@ def _with_room(
         return joined
     here = {change.name: change.mine for change in changes if change.name in crowded}
     places = sorted(map(entry_place, crowded))
-    report.left_out += sum(crowded.values())
-    report.say(
-        "crowded",
+    said = (
         f"{sum(crowded.values())} texts by very many devices were left out, for there is no room for all of them under one "
-        f"name: {', '.join(places[:MOST_NAMED])}. If you do not know those devices, revoke who let them in, with all of "
-        "them: ipfsmem keys revoke ID --nothing-stands",
+        f"name: {', '.join(places[:MOST_NAMED])}"
     )
+    report.left_out += sum(crowded.values())
+    report.say("crowded", f"{said}. {CROWDED}")
+    replica.left_out.append(said)
     return {name: entry for name, entry in kept.items() if entry != here.get(name)}
 
 

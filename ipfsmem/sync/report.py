@@ -19,6 +19,9 @@ from ipfsmem.errors import (
 #: What a person does where a notice asks for the wallet.
 UNLOCK: Final = "ipfsmem keys unlock --wallet FILE, or with --mnemonic or --words"
 
+#: What a person does where texts were left out for want of room.
+CROWDED: Final = "If you do not know those devices, revoke who let them in, with all of them: ipfsmem keys revoke ID --nothing-stands"
+
 #: So many of the memories that a sync changed are named by its report.
 MOST_NAMED: Final = 20
 

@@ -1,0 +1,49 @@
+"""A command that synced and left texts out for want of room did not do all that was asked, whichever command it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import IncompleteError
+from ipfsmem.sync import join
+from tests.cli_lab import KEY, Cli
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sync"],
+        ["keys", "unlock"],
+        ["keys", "rotate"],
+        ["keys", "label", "first", "laptop"],
+        ["keys", "revoke", "first"],
+        ["keys", "words"],
+        ["gc"],
+        ["gc", "--dry-run"],
+        ["salvage"],
+    ],
+    ids=" ".join,
+)
+def test_a_text_that_found_no_room_is_told_with_a_code(
+    sealed: Cli, second: Cli, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setattr(join, "MAX_VALUES", 1)
+    second.ok("write", "tone", "--body", "from the second")
+    sealed.ok("write", "tone", "--body", "from the first")
+    sealed.ok("sync")
+    key = KEY if command[0] == "keys" else ""
+    answer = second(*command, key=key)
+    assert answer.code == IncompleteError.exit_code
+    assert "left out" in answer.out + answer.err and "tone" in answer.out + answer.err
+    assert second("sync").code == 0, "it is told once"
+
+
+@pytest.mark.parametrize("command", ["init", "recover"])
+def test_a_restore_that_left_a_text_out_says_so_with_a_code(
+    clash: tuple[Cli, Cli], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(join, "MAX_VALUES", 1)
+    answer = Cli(tmp_path / "third", monkeypatch)(command, "--unprotected-keys", key=KEY)
+    assert answer.code == IncompleteError.exit_code and "left out" in answer.out + answer.err
