@@ -233,6 +233,10 @@ class ProviderError(IpfsmemError):
     #: Blocks by CID that were read before it failed (ipfsmem.sync.provider, `get_blocks`).
     blocks: Mapping[Any, bytes] = {}
 
+    def in_a_line(self) -> str:
+        """The message, and what helps where trying again does not, for a report about several providers."""
+        return f"{self}. {self.hint}" if self.permanent and self.hint else str(self)
+
 
 class ProviderUnavailable(ProviderError):
     """The provider cannot be reached now"""

@@ -249,7 +249,8 @@ async def _follow(name: str, providers: Sequence[Provider], now_ms: int, problem
 async def _record(name: str, providers: Sequence[Provider]) -> Record:
     best: Record | None = None
     failures: list[ProviderError] = []
-    for provider in providers:
+    asked = [provider for provider in providers if provider.capabilities.names]
+    for provider in asked:
         try:
             encoded = await provider.get_name(name)
             found = verify_record(name, encoded) if encoded is not None else None
@@ -262,7 +263,7 @@ async def _record(name: str, providers: Sequence[Provider]) -> Record:
             best = found
     if best is not None:
         return best
-    if failures and len(failures) == len(providers):
+    if failures and len(failures) == len(asked):
         raise failures[0]
     raise NotFoundError(
         f"nobody knows the name {name}",

@@ -6,6 +6,7 @@ Read from the source, so that a hint that is added later is in the list without 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,10 @@ def _has_doc(node: ast.AST) -> bool:
     ) and isinstance(ast.get_docstring(node), str)
 
 
+#: Calls that take a hint without its name, and at which place.
+_PLACES = {"Finding": 3, "needed": 2}
+
+
 class Hint(NamedTuple):
     """A hint as it stands in the source, what is filled in as VALUE."""
 
@@ -115,6 +120,7 @@ def followed() -> dict[str, str]:
     return found
 
 
+@functools.cache
 def hints() -> list[Hint]:
     """Every text that is given to an error (or a finding of `doctor`) as its hint, each text once.
 
@@ -123,7 +129,10 @@ def hints() -> list[Hint]:
     """
     found: dict[str, str] = {}
     for path in sorted([*(ROOT / "ipfsmem").rglob("*.py"), *(ROOT / "providers").rglob("*.py")]):
-        tree = ast.parse(path.read_text("utf-8"))
+        source = path.read_text("utf-8")
+        if not any(word in source for word in ("hint", "HINT", *_PLACES)):
+            continue  # nothing of what is looked for below can stand in it
+        tree = ast.parse(source)
         constants = _constants(tree)
         for node in ast.walk(tree):
             for given in _given(node):
@@ -147,7 +156,7 @@ def _given(node: ast.AST) -> Iterator[ast.expr]:
     """Expressions that become a hint."""
     if isinstance(node, ast.Call):
         yield from (keyword.value for keyword in node.keywords if keyword.arg == "hint")
-        place = {"Finding": 3, "needed": 2}.get(getattr(node.func, "id", ""), len(node.args))
+        place = _PLACES.get(getattr(node.func, "id", ""), len(node.args))
         yield from node.args[place : place + 1]
     elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from ipfsmem.sync.salvage import Found, Salvaged
 
 
+#: For texts that were left out because four are there.
+_MERGE_HINT = "Merge those first (ipfsmem conflicts), then: ipfsmem salvage"
+
+
 @ours("salvage")
 @click.option("--dry-run", is_flag=True, help="Only show what would come back.")
 @click.option(
@@ -68,14 +72,16 @@ def command(
         parts = count(found.lost + len(found.unread), "part")
         raise DamagedError(
             f"at least {parts} of {count(len(found.heads), 'version')} cannot be read",
-            hint="A device that has everything sends what is missing with: ipfsmem sync"
-            if done is not None
-            else "Bring back what is listed with: ipfsmem salvage",
+            hint="Bring back what is listed with: ipfsmem salvage"
+            if done is None
+            else _MERGE_HINT
+            if done.crowded
+            else "A device that has everything sends what is missing with: ipfsmem sync",
         )
     if done is not None and done.crowded:
         raise IncompleteError(
             f"{count(len(done.crowded), 'text')} had no room beside the four that are there",
-            hint="Merge those first (ipfsmem conflicts), then: ipfsmem salvage",
+            hint=_MERGE_HINT,
         )
 
 

@@ -202,7 +202,7 @@ async def collect_roots(run: Run, rules: Rules) -> Collection:
                 verdicts[provider.name] = await _unpin(run, provider, rules)
             except ProviderError as error:
                 failure = failure or error
-                problems[provider.name] = str(error)
+                problems[provider.name] = error.in_a_line()
     if failure is not None and not verdicts:
         raise failure
     here = judge_here(run, rules)
@@ -226,5 +226,5 @@ async def collect_roots(run: Run, rules: Rules) -> Collection:
                 try:
                     freed[provider.name] = await provider.collect()
                 except ProviderError as error:
-                    problems[provider.name] = str(error)
+                    problems[provider.name] = error.in_a_line()
     return Collection(verdicts, here, collected, freed, problems)

@@ -105,6 +105,6 @@ class SyncReport(msgspec.Struct):
     def failed(self, what: str, error: ProviderError) -> None:
         """Say that a provider did not do its part: for good and what helps, or that the next sync tries again."""
         if error.permanent:
-            self.say("provider-refused", f"{what}: {error}{'. ' + error.hint if error.hint else ''}")
+            self.say("provider-refused", f"{what}: {error.in_a_line()}")
         else:
             self.say("provider-down", f"{what}: {error}; the next sync tries again")

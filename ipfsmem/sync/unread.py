@@ -10,10 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ProviderError, UnreadError
 
-_HINT = (
-    "Nothing was made. Try again when the provider answers. What can be read now comes back with: "
-    "ipfsmem recover --damaged"
-)
+_HINT = "Try again when the provider answers. What can be read now comes back with: ipfsmem recover --damaged"
 
 
 class Unread:

@@ -101,7 +101,8 @@ class Pins:
                 self.folder.unlink(handle)
         for file in self.folder.sizes():
             known = self._list(file) if _is_list(file) else None
-            if known is not None and not gone.isdisjoint(known.pins):
+            # A damaged list stays as it is: written anew it would be without the pins that cannot be read of it.
+            if known is not None and known.intact and not gone.isdisjoint(known.pins):
                 left = {key: at for key, at in known.pins.items() if key not in gone}
                 self._put_list(left)
                 with contextlib.suppress(FileNotFoundError):
@@ -121,7 +122,8 @@ class Pins:
                 if _is_list(file) and not known.intact:
                     raise ProviderRefused(
                         f"{self.folder.path / file} is damaged, so it is not known what is pinned; nothing was removed",
-                        hint="Sync all devices, so that each pins its root again, and remove that file.",
+                        hint="Remove that file, then sync all devices, so that each pins its root again. Older versions that only it "
+                        "lists are not kept any more.",
                     )
                 found.update(pin.cid for pins in known.by_name.values() for pin in pins)
         return found

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.memory import Memory
 from tests.cli_lab import KEY, Cli, Result
 from tests.damage_lab import damage, damage_root, node_blocks
+from tests.hints import hinted
 
 
 def partly(device: Cli, *arguments: str) -> Result:
@@ -76,6 +78,29 @@ def test_l3_recover_does_not_say_that_nothing_is_back(
     assert done["done"]["back"] and done["sync"]["published"] and done["found"]["lost"] == 1
     back = len(other.ok("list", "--json").json)
     assert 0 < back < 70
+
+
+def test_u12_what_finds_no_room_comes_back_after_a_merge(
+    damaged: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told that other devices send the rest, and nothing was said of what could be done here."""
+    damaged("leaf")
+    other = Cli(tmp_path / "second", monkeypatch)
+    other.ok("recover", "--damaged", "--unprotected-keys", key=KEY)
+    with Memory.load(home=other.home) as memory:
+        for key in range(10):
+            for text in range(4):
+                memory.write(f"memory{key}", f"own {text}", seen=())
+    told = partly(other, "salvage")
+    hinted("Merge those first (ipfsmem conflicts), then: ipfsmem salvage", told.err)
+    assert "four texts are here" in told.out
+    for item in other.ok("conflicts", "--json").json:
+        other.ok("resolve", item["key"], "--seen", item["seen"], "--keep")
+    done = partly(other, "salvage", "--json").json["done"]
+    assert done["crowded"] == [] and {key.removeprefix("m/memory") for key in done["back"]} <= set(
+        "0123456789"
+    )
+    assert done["back"] and other.ok("conflicts", "--json").json
 
 
 def test_what_is_only_signed_comes_back_when_picked(

@@ -14,10 +14,15 @@ from collections.abc import Callable
 from contextlib import closing
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from ipfsmem_providers.directory import DirectoryProvider
 
+from ipfsmem.content.cid import CID, parse_cid, raw_cid
+from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.memory import Memory
+from ipfsmem.sync.live import live_set
 from tests.cli.test_hints_of_providers import ROWS as OF_PROVIDERS
 from tests.cli_lab import KEY
 from tests.hints import WHOLE, followed, hinted, hints
@@ -30,6 +35,7 @@ from tests.outcomes import (
     clash,
     damaged_head,
     full_stick,
+    lose_packs,
     moved_away,
     no_collecting,
     old_place_gone,
@@ -195,6 +201,55 @@ def odd(place: Place) -> Path:
     return place.folder / "odd\udcff.txt"
 
 
+def flipped(place: Place) -> None:
+    """One byte of an export is another."""
+    data = bytearray((place.base / "x.car").read_bytes())
+    data[-2] ^= 1
+    (place.base / "x.car").write_bytes(data)
+
+
+def another_root(place: Place) -> None:
+    """The stick says that what it was given has another address."""
+    real = DirectoryProvider.put_car
+
+    async def lies(self: DirectoryProvider, root: CID, *given: Any, **more: Any) -> CID:
+        return raw_cid(bytes(32)) if str(place.stick) in self.name else await real(self, root, *given, **more)
+
+    place.patch.setattr(DirectoryProvider, "put_car", lies)
+    if (place.cli.home / "default").exists():
+        place.patch.delenv("IPFSMEM_PROVIDER")
+
+
+def put_right(place: Place) -> None:
+    """It says the right one from now on."""
+    room_again(place)
+
+
+def newer_behind(place: Place) -> None:
+    """A copy of the stick has an older version; the newer one on the stick cannot be read for now."""
+    shutil.copytree(place.stick, place.usb, dirs_exist_ok=True)
+    place.ok("write tone --body y", "sync")
+    real = DirectoryProvider.get_blocks
+
+    async def busy(self: DirectoryProvider, cids: Any) -> dict[CID, bytes]:
+        if str(place.stick) in self.name:
+            raise ProviderUnavailable("the share is busy")
+        return await real(self, cids)
+
+    place.patch.setattr(DirectoryProvider, "get_blocks", busy)
+
+
+def hole(place: Place) -> None:
+    """A part by which the newest version is read is neither here nor at the stick; another device has it."""
+    place.ok("sync", device=place.other)
+    root = parse_cid(place.root())
+    with Memory.load("default", home=place.cli.home) as memory, memory.replica.transaction():
+        part = live_set(memory.replica.db, root).structure[3]
+        memory.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (part.digest,))
+    lose_packs(place)
+
+
+RECOVER = "recover --home BASE/new --provider STICK --provider USB --unprotected-keys KEY"
 SCOPE = ("write tone --body x --scope work",)
 ZIPPED = (*SCOPE, "export --zip BASE/o.zip")
 GONE_SCOPE = (*SCOPE, "scope forget work --yes")
@@ -330,6 +385,12 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Rename the folder.", "providers add BASE/st\udcff", (lambda p: os.rename(p.base / "st\udcff", p.base / "even"),), "providers add BASE/even", "sealed", prepare=lambda p: (p.base / "st\udcff").mkdir()),
     Hint("VALUE If it has another name here: ipfsmem providers follow SPEC.", "providers follow", ("providers follow BASE/usb2",), "status", "sealed", prepare=mounted_elsewhere),
     Hint("Put a folder in its place, or name the folder that it leads to as the provider.", "sync", (no_link_in_the_way,), "sync", "sealed", HAS, link_in_the_way),
+    Hint("The provider or the disk changed it. It was not used; fetch it from another provider.", "open BASE/x.car", (), "open ROOT --provider STICK", "ipfs", (*PUBLIC, "export --plain-car BASE/x.car"), flipped),
+    Hint("VALUE Then publish it with: ipfsmem sync.", "init --unprotected-keys KEY", (put_right, "sync"), "providers check", "none", prepare=another_root),
+    Hint("Nothing points at the other one. Report it to the provider, or use another provider.", "sync", ("providers add USB", "providers remove STICK", "sync", "init --home BASE/new --provider USB --unprotected-keys KEY"), "read tone --home BASE/new", "sealed", HAS, another_root),
+    Hint("Make it your own first: ipfsmem promote VALUE --scope VALUE", "write note --name T --scope work", ("promote note --scope job",), "write note --name T --scope work", before=("write tone --body own --scope work", "import --foreign BASE/note.md --scope job", "scope into job work")),
+    Hint("Try again when the provider answers. What can be read now comes back with: ipfsmem recover --damaged", RECOVER, (lambda p: p.patch.undo(),), RECOVER, "sealed", SAID, newer_behind),
+    Hint("Sync a device that has it; what is missing where is shown by: ipfsmem providers check. Send it again with: ipfsmem providers check --repair.", "sync", (other_syncs, "sync", "providers check"), "providers check --repair", "sealed", SAID, hole),
     Hint("Put a folder in its place, or name the folder that it leads to as the provider.", "sync", (lambda p: (p.stick / "packs").unlink(),), "sync", "sealed", HAS, file_in_the_way),
 )  # fmt: skip
 

@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.memory import Memory
+from ipfsmem.seal.ring import MAX_OTHERS
 from tests.cli_lab import Cli
 from tests.hints import hinted
 from tests.outcomes import Place, unfetched
+from tests.servers.kubo import FakeKubo
+from tests.servers.threaded import serve
 
 
 @pytest.fixture
@@ -84,8 +88,6 @@ def test_a_scope_that_comes_back_with_a_text_that_is_not_here(sealed_place: Plac
 
 
 def drop_block(place: Place, name: str) -> None:
-    from ipfsmem.memory import Memory
-
     with Memory.load("default", home=place.cli.home) as memory, memory.replica.transaction():
         for value in memory.replica.store.entry(name).values():
             if value.loc is not None:
@@ -111,6 +113,99 @@ def test_a_move_that_could_not_take_everything(sealed_place: Place) -> None:
     print("follow", place.run("providers follow", place.other))
     print(place.run("sync"), place.run("read tone"), place.run("providers check"))
     place.ok("sync", "providers check", "read tone")
+
+
+def test_a_list_of_pins_that_is_damaged(sealed_place: Place) -> None:
+    """Done in the order that was told before, the stick listed nothing afterwards, and each sync said that all was well."""
+    place = sealed_place
+    place.patch.setattr("ipfsmem_providers.directory_pins.MAX_FILES", 3)
+    place.ok("write tone --body 0", "sync")
+    place.ok("sync", device=place.other)
+    for text in range(1, 5):
+        place.ok(f"write tone --body {text}", "sync")
+    (listed,) = (place.stick / "pins").glob("*.pins")
+    data = bytearray(listed.read_bytes())
+    data[20] ^= 1
+    listed.write_bytes(data)
+    refused = place.run("gc")
+    assert refused.code == 7
+    hinted(
+        "Remove that file, then sync all devices, so that each pins its root again. Older versions that only it lists are"
+        " not kept any more.",
+        refused.out,
+    )
+    assert str(listed) in refused.out
+    listed.unlink()
+    place.ok("sync", device=place.other)
+    place.ok("sync", "gc", "providers check")
+    assert any(place.root() in file.name for file in (place.stick / "pins").iterdir())
+
+
+@pytest.mark.parametrize("way", ["arrives", "sync"])
+def test_a_folder_whose_parts_did_not_all_arrive(sealed_place: Place, way: str) -> None:
+    """A program that keeps folders in step has brought a pin and not yet its pack: nothing is removed meanwhile."""
+    place = sealed_place
+    place.ok("write tone --body x", "sync")
+    place.ok("sync", "write more --body y", device=place.other)
+    packs, waiting = place.stick / "packs", place.base / "on their way"
+    waiting.mkdir()
+    before = set(packs.iterdir())
+    place.ok("sync", device=place.other)
+    for pack in set(packs.iterdir()) - before:
+        pack.rename(waiting / pack.name)
+    refused = place.run("gc")
+    assert refused.code == 7
+    hinted(
+        "Let the program that keeps the folder in step finish, or sync the device whose newest version it is. An older"
+        " version that is gone from there holds this up until it is not kept any more.",
+        refused.out,
+    )
+    if way == "arrives":
+        for pack in waiting.iterdir():
+            pack.rename(packs / pack.name)
+    else:
+        place.ok("sync", device=place.other)
+    place.ok("gc", "sync", "read more")
+
+
+def test_a_list_of_members_that_others_have_filled(sealed_place: Place) -> None:
+    place = sealed_place
+    words, number = new_words(place)
+    phone = Cli(place.base / "phone", place.patch)
+    phone.ok("recover", "--unprotected-keys", stdin=words)
+    place.ok("sync")
+    with Memory.load("default", home=place.cli.home) as memory, place.patch.context() as patch:
+        patch.setattr("ipfsmem.seal.ring.MAX_RING", 1 << 40)
+        ring = memory.replica.ring
+        assert ring is not None
+        room = int(ring._used() * MAX_OTHERS) + 50
+    place.patch.setattr("ipfsmem.seal.ring.MAX_OTHERS", room)
+    hinted(
+        "Revoke whoever fills it with a root's key, or move to a new vault.",
+        phone.fails(11, "keys", "rotate", "--words", stdin=words).err,
+    )
+    place.ok(f"keys revoke {number} --nothing-stands KEY")
+    newer, _ = new_words(place)
+    place.cli.ok("keys", "rotate", "--words", stdin=newer)
+
+
+def test_a_service_that_is_down_for_a_while(sealed_place: Place) -> None:
+    place = sealed_place
+    place.patch.delenv("IPFSMEM_PROVIDER")
+    node = FakeKubo()
+    with serve(node.app) as url:
+        place.ok("providers remove STICK", f"providers add kubo:{url}", "sync", "write tone --body x")
+        node.faults.answer("*", ".*", 503, times=-1)
+        place.patch.setattr("ipfsmem_providers.http_policy.Retry.wait", lambda *given: None)
+        hinted(
+            "Your memory is safe on this device; the next sync sends what is waiting.",
+            place.cli.fails(41, "sync").err,
+        )
+        place.ok("read tone")
+        node.faults.clear()
+        place.ok("sync")
+        place.ok(f"init --home BASE/new --provider kubo:{url} --unprotected-keys KEY")
+        place.ok("read tone --home BASE/new")
 
 
 def test_what_the_disk_of_a_stick_says(sealed_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,17 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc
+from ipfsmem.errors import NotPublishedError
 from ipfsmem.memory import Memory
+from ipfsmem.opening import Unlock
 from ipfsmem.replica.store import Frame
-from tests.cli_lab import Cli, pipe
+from ipfsmem.seal import ring_ops
+from ipfsmem.seal.signers import RawKeySigner
+from tests.cli_lab import KEY, Cli, pipe
 from tests.hints import hinted
 
 HOUR = 3_600_000
+WALLET = Unlock(RawKeySigner(bytes.fromhex(KEY)))
 NOT_HERE = "Run: ipfsmem sync."
 
 
@@ -98,6 +103,46 @@ def test_a_text_that_is_not_fetched(sealed: Cli, second: Cli) -> None:
     hinted(NOT_HERE, found(sealed, "not-fetched"))
     sealed.ok("sync")
     assert found(sealed, "not-fetched") == ""
+
+
+def test_a_text_that_the_disk_changed(sealed: Cli, second: Cli) -> None:
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    second.ok("sync")
+    with Memory.load("default", home=sealed.home) as memory, memory.replica.transaction():
+        ((_, value),) = memory.replica.store.entry("m/tone").items()
+        assert value.loc is not None
+        memory.replica.db.connection.execute(
+            "UPDATE blocks SET data = zeroblob(length(data)) WHERE digest=?", (bytes.fromhex(value.loc.sha),)
+        )
+    hinted("Run: ipfsmem sync, then doctor again.", found(sealed, "blocks"))
+    sealed.ok("sync")
+    assert "as they were written" in found(sealed, "blocks")
+    assert sealed.ok("read", "tone", "--body").out == "direct\n"
+
+
+def test_a_device_without_the_key_that_seals(sealed: Cli, second: Cli) -> None:
+    """Somebody with the wallet made a new one and did not know of this device. `doctor` and `sync` tell how it gets it."""
+    second.ok("write", "tone", "--body", "direct")
+    with Memory.load("default", home=sealed.home) as memory:
+        before = memory.replica.ring
+    rotated = ring_ops.rotate(before, WALLET.root(twice=False).admin, bytes([9]) * 32)
+    with Memory.load("default", home=second.home) as memory, memory.replica.transaction():
+        memory.replica.set_ring(memory.replica.ring.join(type(before)(before.vault, rotated.statements, ())))
+    told = found(second, "no-key")
+    hinted("Run: VALUE", told)
+    assert "ipfsmem keys unlock --wallet FILE" in told
+    refused = second("sync")
+    assert refused.code == NotPublishedError.exit_code and "ipfsmem keys unlock" in refused.out
+    hinted(
+        "The notice says why, and what to do: most often one unlock, ipfsmem keys unlock.",
+        NotPublishedError.hint,
+    )
+    second.ok("keys", "unlock", key=KEY)
+    assert found(second, "no-key") == ""
+    second.ok("sync")
+    sealed.ok("sync")
+    assert sealed.ok("read", "tone", "--body").out == "direct\n"
 
 
 def test_conflicts_in_two_scopes(clash: tuple[Cli, Cli]) -> None:

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from aiohttp import web
 from ipfsmem_providers.directory import DirectoryProvider
@@ -33,6 +34,9 @@ from ipfsmem.opening_foreign import parse_source
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.sync.ipns import make_record
 from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.testing.simulator import FULL
+from tests.hints import Refused
+from tests.servers import gateway_of
 from tests.servers.threaded import serve
 from tests.unit.storage.test_plain_layout import WALLET
 
@@ -40,6 +44,10 @@ BUNDLE = Path(__file__).parents[2] / "fixtures" / "three-ws" / "ipfs" / "bundle"
 FILES = {p.relative_to(BUNDLE).as_posix(): p.read_bytes() for p in BUNDLE.rglob("*") if p.is_file()}
 KEYS = {"feedback_tone", "project_launch", "reference_drive", "user_role"}
 SEED = b"\x31" * 32
+OWN = (
+    "Addresses of this machine and its network, and unusual ports, are only used when you configure them yourself, for"
+    " instance with --provider gateway:URL (in Python: provider=)."
+)
 NAME = ipns_name(ed25519_public(SEED))
 
 
@@ -138,6 +146,17 @@ def test_a_name_is_followed_and_said_to_be_old(cloud: SimCloud) -> None:
         assert memory.opened.problems == [f"the record of {NAME} has run out: this may be an old state"]
     with pytest.raises(NotFoundError, match="nobody knows the name"):
         opened(cloud, ipns_name(ed25519_public(b"\x33" * 32)))
+
+
+def test_u12_a_name_that_another_provider_knows(cloud: SimCloud) -> None:
+    """What is told is done: another provider, one that keeps names."""
+    root = publish(cloud, FILES)
+    nameless = SimProvider(cloud, capabilities=msgspec.structs.replace(FULL, names=False))
+    asyncio.run(SimProvider(cloud).put_name(NAME, make_record(SEED, f"/ipfs/{root}", 1, 10**19)))
+    with Refused("Try another provider, one that keeps names: --provider (in Python: provider=)."):
+        Memory.load(manifest_uri=NAME, provider=nameless)
+    with Memory.load(manifest_uri=NAME, provider=SimProvider(cloud)) as memory:
+        assert set(memory.files()) == KEYS
 
 
 def test_names_in_a_circle_end(cloud: SimCloud) -> None:
@@ -300,6 +319,48 @@ def test_the_original_s_layout_from_a_web_server(site: Site, url: str) -> None:
         with Memory.load(manifest_uri=source) as memory:
             assert memory.files() == {key: FILES[f"memory/{key}.md"] for key in KEYS}
             assert memory.opened is not None and memory.opened.root is None
+
+
+def test_u12_urls_that_lead_nowhere(site: Site, url: str) -> None:
+    """Each says what to give instead, and that is taken."""
+    with Refused("Give the address of a web server: https://host/path."):
+        Memory.load(manifest_uri="https://:443/agent/")
+    with Refused("Is it the right URL?"):
+        Memory.load(manifest_uri=f"{url}elsewhere/")
+    with Memory.load(manifest_uri=url) as memory:
+        assert set(memory.files()) == KEYS
+
+
+def test_u12_a_part_of_the_program_is_lost(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An install without its entry points, and one that has them again."""
+    with monkeypatch.context() as patch, Refused("Install ipfsmem again."):
+        patch.setattr("importlib.metadata.entry_points", lambda **given: [])
+        Memory.load(manifest_uri=url)
+    with Memory.load(manifest_uri=url) as memory:
+        assert set(memory.files()) == KEYS
+
+
+def test_u12_an_address_of_ones_own_network_is_asked_when_it_is_configured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tree = build_tree(FILES)
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "none.toml"))
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await gateway_of.answer(request, dict(tree.blocks), roots=lambda: {tree.cid}, rooted=False)
+
+    def app() -> web.Application:
+        made = web.Application()
+        made.router.add_get("/ipfs/{tail:.+}", answer)
+        return made
+
+    with serve(app) as base:
+        with Refused(OWN):  # for its port
+            Memory.load(manifest_uri=f"{base}/ipfs/{tree.cid}")
+        with Refused(OWN):  # for its address
+            Memory.load(manifest_uri=f"http://127.0.0.1/ipfs/{tree.cid}")
+        with Memory.load(manifest_uri=str(tree.cid), provider=f"gateway:{base}") as memory:
+            assert set(memory.files()) == KEYS
 
 
 def test_links_that_lead_elsewhere_are_not_followed(site: Site, url: str) -> None:

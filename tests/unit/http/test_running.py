@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 from urllib.parse import quote
 
@@ -10,10 +11,12 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
+from yarl import URL
 
 from ipfsmem.errors import UsageError
 from ipfsmem.http import psa
 from ipfsmem.http.running import running
+from tests.hints import Refused
 
 
 def test_s14_nothing_that_is_sent_is_decompressed() -> None:
@@ -36,6 +39,33 @@ def test_s14_nothing_that_is_sent_is_decompressed() -> None:
         ):
             assert answer.status == 200
         assert seen == [len(bomb)]
+
+    asyncio.run(run())
+
+
+def test_u12_where_a_server_may_stand() -> None:
+    """A port that is taken, and an address that others reach: told what to do, done, and it answers there."""
+
+    async def run() -> None:
+        app = web.Application
+        async with running(app()) as url:
+            with Refused("Choose another --port; 0 takes a free one."):
+                await asked(running(app(), port=URL(url).port or 0))
+            assert await asked(running(app(), port=0)) == 404
+        with Refused(
+            "Serve on 127.0.0.1, or say that it is meant to be public and name the host names it is asked by."
+        ):
+            await asked(running(app(), "0.0.0.0"))
+        assert await asked(running(app(), "127.0.0.1")) == 404
+        assert await asked(running(app(), "0.0.0.0", public=True)) == 404
+
+    async def asked(server: contextlib.AbstractAsyncContextManager[str]) -> int:
+        async with (
+            server as url,
+            aiohttp.ClientSession() as session,
+            session.get(URL(url).with_host("127.0.0.1")) as answer,
+        ):
+            return answer.status
 
     asyncio.run(run())
 

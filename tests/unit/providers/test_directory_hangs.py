@@ -19,6 +19,7 @@ from ipfsmem.opening import Unlock
 from ipfsmem.seal.signers import RawKeySigner
 from ipfsmem.sync.provider import Provider
 from ipfsmem.testing import SimCloud, SimProvider
+from tests.hints import Refused
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
 STALL = 0.3
@@ -77,6 +78,23 @@ def test_p4_a_mount_that_hangs_holds_a_sync_for_its_bound_and_no_longer(tmp_path
     assert asyncio.run(a.sync()).exit_code == 0
     c = device(tmp_path / "c", DirectoryProvider(tmp_path / "share"))
     assert c.read("k").file.body == "while it hangs"  # type: ignore[union-attr]
+
+
+def test_u12_a_mount_that_hangs_is_used_again_when_it_is_back(tmp_path: Path) -> None:
+    (tmp_path / "share").mkdir()
+    mount = Mount(tmp_path / "share")
+    a = device(tmp_path / "a", mount)
+    a.write("k", "text")
+    mount.hang()
+    with Refused(
+        "See that the share is reachable or the stick sound, or unmount it. Nothing more is asked of it until then."
+    ):
+        asyncio.run(a.sync())
+    mount.come_back()
+    time.sleep(0.2)
+    assert asyncio.run(a.sync()).exit_code == 0
+    with device(tmp_path / "b", DirectoryProvider(tmp_path / "share")) as b:
+        assert b.read("k").file.body == "text"  # type: ignore[union-attr]
 
 
 def test_p4_work_that_goes_on_is_waited_for() -> None:

@@ -158,6 +158,10 @@ def test_a_list_that_is_not_what_its_name_says_stops_a_collection_and_gives_what
     assert len(damaged.named(NAME)) in (199, 200)
     with pytest.raises(ProviderRefused, match="damaged"):
         damaged.roots()
+    damaged.remove(damaged.named(NAME)[:3])
+    assert file.read_bytes() == bytes(data), (
+        "written anew it is without the pin that cannot be read, and looks sound"
+    )
     for n in range(200, 400):
         damaged.add(root(n), NAME)
     assert file.exists(), "a merge takes nothing over from it, and leaves it where it is"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from ipfsmem.content.cid import raw_cid
+from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.opening import Unlock
@@ -17,6 +18,7 @@ from ipfsmem.sync.probe import ALTOGETHER, probe
 from ipfsmem.sync.provider import Capabilities
 from ipfsmem.testing import SeededRandom, SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
+from tests.hints import Refused, hinted
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x09"))
 
@@ -108,9 +110,37 @@ def test_a_target_that_lacks_a_block_is_not_relied_on(tmp_path: Path) -> None:
     (loc,) = [value.loc for value in a.replica.store.entry("m/k").values()]
     assert loc is not None
     new.faults.drop.add(raw_cid(bytes.fromhex(loc.sha)))
-    with pytest.raises(ProviderRefused, match="does not have part"):
+    with pytest.raises(ProviderRefused, match="does not have part") as refused:
         asyncio.run(a.move(new))
     assert [provider.name for provider in a._providers] == ["old"]
+    hinted("Run the move again; a service may take hours to serve what it took.", refused.value.hint)
+    new.faults.drop.clear()
+    asyncio.run(a.move(new))
+    assert device(tmp_path, "c", new).files() == a.files()
+
+
+class Later(SimProvider):
+    """A service that takes what it is given, and serves it after some hours."""
+
+    serves = False
+
+    async def get_blocks(self, cids: Iterable[CID]) -> dict[CID, bytes]:
+        return await super().get_blocks(cids) if self.serves else {}
+
+
+def test_u12_a_target_that_serves_nothing_yet(tmp_path: Path) -> None:
+    can = msgspec.structs.replace(FULL, has=False, raw=False)
+    old, new = SimProvider(SimCloud(), name="old"), Later(SimCloud(), name="new", capabilities=can)
+    a = device(tmp_path, "a", old)
+    a.write("k", "text")
+    asyncio.run(a.sync())
+    with Refused("Run the move again later."):
+        asyncio.run(a.move(new))
+    assert [provider.name for provider in a._providers] == ["old"]
+    new.serves = True
+    asyncio.run(a.move(new))
+    assert [provider.name for provider in a._providers] == ["new"]
+    assert device(tmp_path, "c", new).files() == a.files()
 
 
 def test_a_probe_tells_what_holds_and_what_does_not() -> None:
