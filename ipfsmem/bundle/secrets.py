@@ -11,7 +11,6 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable
 from functools import cache
 
 import msgspec
@@ -89,22 +88,35 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
 )
 _COMPILED = tuple((kind, re.compile(pattern)) for kind, _, pattern in _PATTERNS)
+#: Its 64 digits are a long token, and most texts in which its hint stands have none.
+_HEX_KEY = next(n for n, (kind, _, _) in enumerate(_PATTERNS) if kind == "private key (hex)")
 
 
-def _hints(wanted: Callable[[str, str], bool]) -> tuple[tuple[str, int], ...]:
+def _hints(*, any_case: bool) -> tuple[tuple[str, int], ...]:
     return tuple(
         (hint, n)
         for n, (_, hints, pattern) in enumerate(_PATTERNS)
         for hint in hints
-        if wanted(hint, pattern)
+        if pattern.startswith("(?i)") == any_case
     )
 
 
-# Hints with the places of their patterns. One pass of plain searches clears most texts, and most texts have no
-# underscore, so those that have one are looked for only where one stands.
-_ANY_CASE = _hints(lambda _, pattern: pattern.startswith("(?i)"))
-_EXACT = _hints(lambda hint, pattern: not pattern.startswith("(?i)") and "_" not in hint)
-_UNDERSCORED = _hints(lambda hint, pattern: not pattern.startswith("(?i)") and "_" in hint)
+#: Letters and marks that are rare in prose, and of which each hint has some; all others are dropped for a first look.
+_TELLING = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ-_:/.kpxyz"
+_DROPPED = bytes(byte for byte in range(256) if byte not in _TELLING)
+
+
+def _telling(text: bytes) -> bytes:
+    """What stays of a text, a tenth or so. What stands in the text stands in this too, without what was dropped."""
+    return text.translate(None, _DROPPED)
+
+
+# Hints with the places of their patterns, the exact ones with what stays of them. One pass of plain searches clears most
+# texts, and most texts have no underscore, so those that have one are looked for only where one stands.
+_ANY_CASE = _hints(any_case=True)
+_EXACT = tuple((_telling(hint.encode()), hint, n) for hint, n in _hints(any_case=False))
+_UNDERSCORED = tuple(row for row in _EXACT if b"_" in row[0])
+_OTHERS = tuple(row for row in _EXACT if b"_" not in row[0])
 
 _TOKEN = re.compile(r"[A-Za-z0-9+/_=-]{32,512}")
 _WORD = re.compile(r"[A-Za-z]+")
@@ -116,6 +128,8 @@ _AS_WORDS = bytes(byte | 0x20 if byte in _LETTERS else 0x20 for byte in range(25
 #: What may stand in a token as one character, everything else as another.
 _AS_TOKENS = bytes(0x31 if byte in _LETTERS or byte in b"0123456789+/_=-" else 0x20 for byte in range(256))
 _LONG_TOKEN = b"1" * 32
+#: A word of every stretch that is too short for twelve words of the list (three letters and a space each) before it.
+_NOW_AND_THEN = re.compile(rb"(?s:.{43})[a-z]*+[^a-z]*+([a-z]*+)")
 _TWELVE = b"\1" * 12
 _MIN_ENTROPY = 4.2  # bits a character; English and paths stay below, random base64 of 32 characters above
 
@@ -123,13 +137,15 @@ _MIN_ENTROPY = 4.2  # bits a character; English and paths stay below, random bas
 def scan(text: str) -> list[Finding]:
     """All findings in the order of the text; overlapping ones are one, named after the more telling pattern."""
     spans: list[_Span] = []  # sorted, none overlaps another
-    for at in sorted(_hinted(text)):
-        kind, pattern = _COMPILED[at]
-        _add(spans, [(m.start(), m.end(), kind) for m in pattern.finditer(text) if _is_one(m)])
     raw = text.encode("utf-8", "replace")
+    long_token = _LONG_TOKEN in raw.translate(_AS_TOKENS)
+    for at in sorted(_hinted(text, raw)):
+        kind, pattern = _COMPILED[at]
+        if long_token or at != _HEX_KEY:
+            _add(spans, [(m.start(), m.end(), kind) for m in pattern.finditer(text) if _is_one(m)])
     if _twelve_in_a_row(raw):
         _add(spans, _phrases(text))
-    if _LONG_TOKEN in raw.translate(_AS_TOKENS):
+    if long_token:
         _add(spans, _tokens(text))
     findings = []
     line, at = 1, 0
@@ -140,13 +156,13 @@ def scan(text: str) -> list[Finding]:
     return findings
 
 
-def _hinted(text: str) -> set[int]:
+def _hinted(text: str, raw: bytes) -> set[int]:
     """The patterns of which a hint stands in the text."""
-    lower = text.lower()
+    lower, telling = text.lower(), _telling(raw)
     found = {n for hint, n in _ANY_CASE if hint in lower}
-    found.update([n for hint, n in _EXACT if hint in text])
-    if "_" in text:
-        found.update([n for hint, n in _UNDERSCORED if hint in text])
+    found.update([n for part, hint, n in _OTHERS if part in telling and hint in text])
+    if b"_" in telling:
+        found.update([n for part, hint, n in _UNDERSCORED if part in telling and hint in text])
     return found
 
 
@@ -176,9 +192,10 @@ def _add(spans: list[_Span], found: list[_Span]) -> None:
 def _twelve_in_a_row(raw: bytes) -> bool:
     """Whether twelve words that follow each other are of the list, whatever stands between them: a quick no for prose."""
     known = _known_words()
-    words = raw.translate(_AS_WORDS).split()
-    # Of twelve words in a row one stands at every twelfth place.
-    return any(map(known.__contains__, words[11::12])) and _TWELVE in bytes(map(known.__contains__, words))
+    text = raw.translate(_AS_WORDS)
+    if known.isdisjoint(_NOW_AND_THEN.findall(text)):
+        return False
+    return _TWELVE in bytes(map(known.__contains__, text.split()))
 
 
 @cache

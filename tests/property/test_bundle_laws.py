@@ -1,10 +1,12 @@
 """Laws of the bundle: nothing gets lost, one normal form, no text becomes structure."""
 
 import json
+import re
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipfsmem import wordlist
 from ipfsmem.bundle import header, keys, secrets, timeline
 from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.bundle.index import IndexItem, cap_index, render_index
@@ -229,3 +231,48 @@ def test_header_limit_is_one_of_our_errors(char, count):
     except FormatError:
         raise
     assert len(data) <= 4096 + 8
+
+
+#: What hints, tokens and phrases are made of, whole and cut, and what stands between them.
+PIECES = st.one_of(
+    st.sampled_from([hint for _, hints, _ in secrets._PATTERNS for hint in hints]),
+    st.sampled_from(
+        ["zoo", "act", "abandon", "winner", "of", "notaword", "zoo " * 11, "act," * 5, "zoo 1. " * 6]
+    ),
+    st.sampled_from(
+        ["ABCDEFGHIJ234567", "aB3" * 12, "a" * 31, "0f" * 32, "password=x1" + "y" * 8, "private key: "]
+    ),
+    st.sampled_from(
+        [" ", "\n", ", ", "-", "_", ":", "/", ".", "\u017f", "\u212a", "\u0130", "\ud800", " " * 9]
+    ),
+    st.text(st.sampled_from("aekpsxyzJAKIG-_:/. \n1é"), max_size=50),
+)
+
+
+@given(st.lists(PIECES, max_size=40).map("".join))
+@settings(max_examples=cases(300, 20_000))
+def test_the_quick_looks_for_secrets_miss_nothing(text):
+    """Each pattern whose hint stands there, each phrase and each token: as without the looks that clear most texts."""
+    spans = []
+    for kind, hints, pattern in secrets._PATTERNS:
+        look = text.lower() if pattern.startswith("(?i)") else text
+        if any(hint in look for hint in hints):
+            found = re.finditer(pattern, text)
+            secrets._add(spans, [(m.start(), m.end(), kind) for m in found if secrets._is_one(m)])
+    secrets._add(spans, secrets._phrases(text))
+    secrets._add(spans, secrets._tokens(text))
+    assert [(found.start, found.end, found.kind) for found in secrets.scan(text)] == spans
+
+
+@given(
+    st.lists(st.sampled_from(["of", "notaword", "1.", "-", "is", "zebra-crossing"]), max_size=30),
+    st.lists(st.sampled_from(sorted(wordlist.places(), key=len)[:100]), min_size=12, max_size=12),
+    st.sampled_from([" ", "\n", ". 1) ", "        "]),
+    st.integers(0, 60),
+)
+def test_twelve_words_in_a_row_are_seen_wherever_they_stand(before, words, between, spaces):
+    """With the shortest words of the list, which leave the least room for a word that is looked at."""
+    row = (" " * spaces + " ".join(before) + " " + between.join(words)).encode()
+    assert secrets._twelve_in_a_row(row)
+    assert secrets._twelve_in_a_row(row + b" of")
+    assert secrets._twelve_in_a_row(between.join(words).encode())

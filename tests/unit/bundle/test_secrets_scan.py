@@ -149,6 +149,9 @@ def cost(text: str) -> float:
         "abandon ",
         "zoo. ",
         "Aa1+/=_-",
+        " ",
+        "a",
+        "zoo zoo zoo zoo zoo zoo zoo zoo of" + " " * 90,
     ],
 )
 def test_s10_the_cost_grows_with_the_length_and_no_faster(part):
