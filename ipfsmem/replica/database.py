@@ -22,6 +22,9 @@ from ipfsmem.replica.lock import directory_lock
 
 SCHEMA_VERSION = 1
 _BLOCK = "SELECT data FROM blocks WHERE digest=?"
+#: Blocks that are put in together, and bytes of them.
+_TOGETHER = 250
+_BYTES_TOGETHER = 4 * 1024 * 1024
 #: Pages that are given back in one transaction: two megabytes.
 _PAGES = 512
 _SCHEMA = """
@@ -396,11 +399,23 @@ class Database:
 
         Each is looked for as a reader will: in a damaged file SQLite can put a row where it does not look for it.
         """
-        run = self.connection.own_cursor()
+        some: list[tuple[bytes, bytes]] = []
+        size = 0
+        for block in blocks:
+            some.append(block)
+            size += len(block[1])
+            if len(some) == _TOGETHER or size > _BYTES_TOGETHER:
+                self._add_some(some)
+                some, size = [], 0
+        if some:
+            self._add_some(some)
+
+    def _add_some(self, blocks: list[tuple[bytes, bytes]]) -> None:
+        self.connection.executemany("INSERT OR IGNORE INTO blocks VALUES (?,?)", blocks)
+        find = f"SELECT digest, data FROM blocks WHERE digest IN ({','.join('?' * len(blocks))})"  # noqa: S608
+        found = dict(self.connection.execute(find, [digest for digest, _ in blocks]).fetchall())
         for digest, data in blocks:
-            run.execute("INSERT OR IGNORE INTO blocks VALUES (?,?)", (digest, data))
-            row = run.execute(_BLOCK, (digest,)).fetchone()
-            if row is None or row[0] != data:
+            if found.get(digest) != data:
                 self._put_again(digest, data)
             self._bad.discard(digest)
 
