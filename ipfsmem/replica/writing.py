@@ -7,7 +7,8 @@ Which dots were shown is the caller's knowledge; joining other devices' writes i
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 
 import msgspec
@@ -18,7 +19,8 @@ from ipfsmem.causal.state import delete, next_bases, write
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Loc, Value, dot, hash32, sign_value
 from ipfsmem.causal.view import in_view_order
 from ipfsmem.causal.whose import replaced_of
-from ipfsmem.errors import MembershipError, UsageError
+from ipfsmem.errors import IpfsmemError, MembershipError, UsageError
+from ipfsmem.replica.codec import Codec
 from ipfsmem.replica.many import mapped
 from ipfsmem.replica.others import any_others, keep_own, known_of, note_others, with_kept
 from ipfsmem.replica.replica import Replica
@@ -29,6 +31,8 @@ from ipfsmem.replica.store import Frame
 LOCAL_BODIES = "local-bodies"
 #: Changed entries that are held before they go to the store; the transaction makes all of them one step anyway.
 _HELD = 1_000
+#: Longer texts are not sealed ahead: very many of them would be held twice.
+_SHORT = 64 * 1024
 
 
 class Writing:
@@ -50,6 +54,8 @@ class Writing:
         self._live: set[str] | None = None
         self._blocks: list[tuple[bytes, bytes]] = []
         self._bodies: dict[str | None, bytes] = {}
+        #: Texts that were sealed before they are put, with what came of them.
+        self._sealed: dict[str, tuple[bytes | None, tuple[str, bytes]]] = {}
         #: Whether a new text may be one of others that this device holds.
         self._others = any_others(replica)
         mine = frame.seen.get(replica.device.id)
@@ -98,6 +104,14 @@ class Writing:
             }
             bases = next_bases(old, public.__contains__)
         return self._add(name, entry, body, replaces, bases, of, tick=True)
+
+    def seal_ahead(self, texts: Iterable[tuple[str, bytes]]) -> None:
+        """Seal texts that are about to be put under these names, on all cores: short ones that are new here. Refuses none."""
+        codec = self._replica.codec
+        if not codec.ek:  # plain, or under the device's own key with a random nonce
+            return
+        new = [item for item in texts if len(item[1]) <= _SHORT and not self.entry(item[0])]
+        self._sealed = dict(zip((name for name, _ in new), mapped(partial(_sealed, codec), new), strict=True))
 
     def keep_beside(self, name: str, body: bytes, *, of: str | None = None) -> str:
         """An imported text: a sibling of whatever is there, with clock zero and without bases (section 1.5).
@@ -173,7 +187,8 @@ class Writing:
         *,
         tick: bool,
     ) -> str:
-        ek, stored = self._replica.codec.seal_body(name, body)
+        ready, made = self._sealed.pop(name, (None, ("", b"")))
+        ek, stored = made if ready == body else self._replica.codec.seal_body(name, body)
         if not ek and self._replica.vault_tag is not None:
             self._replica.db.set_meta(LOCAL_BODIES, b"1")
         digest = sha256(stored)
@@ -234,6 +249,15 @@ class Writing:
         keep_own(self._replica, self._before, self._changes)
         self._store.apply(self._changes, frame, self._blocks)
         self._changes, self._before, self._blocks, self._bodies = {}, {}, [], {}
+
+
+def _sealed(codec: Codec, text: tuple[str, bytes]) -> tuple[bytes | None, tuple[str, bytes]]:
+    """A text, with what `put` would seal it as; None for one that it is to refuse itself."""
+    name, body = text
+    try:
+        return body, codec.seal_body(name, body)
+    except IpfsmemError:
+        return None, ("", b"")
 
 
 @contextlib.contextmanager

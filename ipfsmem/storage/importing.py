@@ -33,6 +33,8 @@ from ipfsmem.storage.memories import Memories, check_body
 Strategy = Literal["merge", "replace"]
 MAX_BLOB = MAX_BYTES
 
+#: Texts that are sealed together before they are taken in, of which their places are known.
+_AHEAD: Final = 1_000
 _NO_PRUNING: Final = "Put it right, or import without pruning."
 
 
@@ -128,7 +130,10 @@ class _Taking:
         texts += [(key, data, False, of) for key, data in blob.more]
         # Own ones first: a text that is own and others' at once is own.
         texts += [(key, data, False, FOREIGN) for key, data in blob.others]
-        for key, data, replaces, whose in texts:
+        for at, (key, data, replaces, whose) in enumerate(texts):
+            if not at % _AHEAD:
+                ahead = texts[at : at + _AHEAD]
+                change.seal_ahead((memories.name(text[0]), text[1]) for text in ahead if text[0] not in left)
             if key in left:
                 continue
             try:

@@ -10,7 +10,7 @@ import pytest
 
 from ipfsmem.content.cid import CID, PB_PREFIX, parse_cid
 from ipfsmem.content.dagpb import decode_link, decode_node, link_fields
-from ipfsmem.errors import FormatError
+from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.memory import Memory
 from ipfsmem.replica.writing import writing
 from ipfsmem.seal.derive import RootKeys
@@ -124,3 +124,27 @@ def test_new_blocks_are_all_that_the_known_roots_lack(tmp_path: Path) -> None:
 def test_links_of_a_block_that_breaks_off_are_refused(block: bytes) -> None:
     with pytest.raises(FormatError):
         link_fields(block)
+
+
+def test_what_is_sealed_ahead_is_what_would_be_sealed(tmp_path: Path) -> None:
+    """Where the text that is put is the one that was sealed ahead; any other, or one that cannot be sealed, is sealed then."""
+    texts = {f"m/k{i:03d}": b"some words, and the same words again\n" * (i + 1) for i in range(300)}
+    texts["m/k001"] = b"password = correct-horse-9\n" + b"the same words\n" * 90
+    with _memory(tmp_path) as memory:
+        codec = memory.replica.codec
+        expected = {name: codec.seal_body(name, body) for name, body in texts.items()}
+        with writing(memory.replica) as change:
+            change.seal_ahead([*texts.items(), ("no entry", b"x"), ("m/long", b"x" * 2_000_000)])
+            texts["m/k002"] = b"changed meanwhile"
+            expected["m/k002"] = codec.seal_body("m/k002", b"changed meanwhile")
+            for name, body in texts.items():
+                change.put(name, body, ())
+            with pytest.raises(FormatError):
+                change.put("no entry", b"x", ())
+            with pytest.raises(LimitError):
+                change.put("m/long", b"x" * 2_000_000, ())
+        for name, body in texts.items():
+            (value,) = memory.replica.store.entry(name).values()
+            assert value.loc is not None and memory.replica.store.body(name, value) == body
+            ek, stored = expected[name]
+            assert (value.loc.ek, memory.replica.db.block(bytes.fromhex(value.loc.sha))) == (ek, stored)
