@@ -321,15 +321,19 @@ async def _pull(run: Run) -> None:
         run.unread_now.settle({*run.opened, *run.headless, *joined_before(run.replica)})
     # Who published what cannot be opened, and whether it is news, only that root could say: it is not known to be here.
     run.report.damaged += len(run.unread - joined_before(run.replica))
-    run.report.unread = len(run.unread_now.roots) + (len(_silent(run)) if run.fresh else 0)
+    run.report.unread = len(run.unread_now.roots)
+    if run.fresh:
+        run.report.unread += len(_silent(run))
+    else:
+        run.report.not_placed += sorted(_silent(run))
     _tell_of_move(run)
     run.report.blocks_received = run.fetcher.blocks
     run.report.bytes_received = run.fetcher.bytes
 
 
 def _silent(run: Run) -> set[str]:
-    """Providers of this memory that did not say what is newest there."""
-    keeping = {p.name for p in run.providers if p.capabilities.put or p.capabilities.pin}
+    """Providers of this memory that did not say what is newest there. On a new device a place that only knows names is none."""
+    keeping = {p.name for p in run.providers if not run.fresh or p.capabilities.put or p.capabilities.pin}
     return keeping & {*run.unread_now.silent, *run.names.silent}
 
 

@@ -18,10 +18,10 @@ from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, P
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block
 from ipfsmem_providers.http import Http
+from ipfsmem_providers.name_answers import RECORD_TYPE, STATUSES, record_in
 
 RAW_TYPE: Final = "application/vnd.ipld.raw"
 CAR_TYPE: Final = "application/vnd.ipld.car"
-RECORD_TYPE: Final = "application/vnd.ipfs.ipns-record"
 Scope = Literal["block", "entity", "all"]
 #: Answers that mean: this gateway does not have it or will not show it. 504 is "not found in time".
 ABSENT: Final = frozenset((404, 410, 412, 451, 504))
@@ -103,13 +103,14 @@ class GatewayClient:
             raise self._bad(error) from None
         self._good()
 
-    async def record(self, name: str) -> bytes | None:
-        """The IPNS record that the gateway gives for a name, unchecked but bounded, or None."""
+    async def record(self, name: str, *, ours: bool = False) -> bytes | None:
+        """The IPNS record that the gateway gives for a name, unchecked but bounded, or None when it says that it has none.
+        `ours`: it is a server of this program."""
         answer = await self._http.request(
             "GET", f"{self.url}/ipns/{name}?format=ipns-record", headers={"Accept": RECORD_TYPE},
-            allow=ABSENT, max_bytes=ipns.MAX_RECORD, redirects=_REDIRECTS, what="get a name",
+            allow=STATUSES, max_bytes=ipns.MAX_RECORD, redirects=_REDIRECTS, what="get a name",
         )  # fmt: skip
-        return answer.body if answer.status == 200 and answer.content_type == RECORD_TYPE else None
+        return record_in(answer, self._http, ours=ours)
 
     def _good(self) -> None:
         self.trouble *= 0.5

@@ -27,9 +27,10 @@ from ipfsmem.errors import (
 )
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Block, Capabilities, Pin, partly
-from ipfsmem_providers.gateway_client import RECORD_TYPE, GatewayClient
+from ipfsmem_providers.gateway_client import GatewayClient
 from ipfsmem_providers.http import Http, urls_of
 from ipfsmem_providers.http_body import SpooledCar
+from ipfsmem_providers.name_answers import RECORD_TYPE
 from ipfsmem_providers.provider_settings import setting
 from ipfsmem_providers.provider_tokens import token_for
 
@@ -224,7 +225,7 @@ class PeerProvider:
             name = ipns.canonical_name(name)
         except FormatError as error:
             raise ProviderRefused(str(error)) from error
-        return await self._gateway.record(name)
+        return await self._gateway.record(name, ours=True)
 
     async def close(self) -> None:
         """Close connections."""

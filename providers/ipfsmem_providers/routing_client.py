@@ -30,8 +30,8 @@ from ipfsmem_providers import addresses
 from ipfsmem_providers.http import Answer, Http, Unconnected, urls_of
 from ipfsmem_providers.http_errors import joined
 from ipfsmem_providers.http_policy import Retry
+from ipfsmem_providers.name_answers import RECORD_TYPE, STATUSES, record_in
 
-RECORD_TYPE: Final = "application/vnd.ipfs.ipns-record"
 GATEWAY_PROTOCOL: Final = "transport-ipfs-gateway-http"
 _NDJSON: Final = "application/x-ndjson"
 _PROVIDERS_MAX: Final = 200
@@ -132,14 +132,12 @@ class RoutingClient:
 
     async def _get(self, url: str, name: str) -> ipns.Record | None:
         answer = await self._http.request(
-            "GET", f"{url}/routing/v1/ipns/{name}", headers={"Accept": RECORD_TYPE}, allow={404, 406},
+            "GET", f"{url}/routing/v1/ipns/{name}", headers={"Accept": RECORD_TYPE}, allow=STATUSES,
             max_bytes=ipns.MAX_RECORD, redirects=2, what="get a name",
         )  # fmt: skip
-        # "Not found" comes as 404, or as 200 with text.
-        if answer.status != 200 or answer.content_type != RECORD_TYPE:
-            return None
+        record = record_in(answer, self._http)
         try:
-            return ipns.verify_record(name, answer.body)
+            return None if record is None else ipns.verify_record(name, record)
         except (FormatError, SealError) as error:
             raise ProviderRefused(f"{url} gave a bad record for {name}: {error}") from None
 

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.peer import PeerProvider
 
@@ -16,10 +17,15 @@ from ipfsmem.memory import Memory
 from ipfsmem.opening import Unlock
 from ipfsmem.seal.signers import RawKeySigner
 from tests.servers.clockwork import Clockwork
+from tests.servers.faults import Faults
 from tests.servers.threaded import serve
 
 WALLET = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
 TOKEN = "a token for tests"
+
+
+def peer_at(url: str) -> PeerProvider:
+    return PeerProvider(url, {"peer_token": TOKEN, "timing": Clockwork().timing})
 
 
 def test_two_devices_through_a_peer(tmp_path: Path) -> None:
@@ -28,12 +34,11 @@ def test_two_devices_through_a_peer(tmp_path: Path) -> None:
     store.mkdir()
 
     def device(name: str, url: str) -> Memory:
-        peer = PeerProvider(url, {"peer_token": TOKEN, "timing": Clockwork().timing})
         open_ = Memory.create if name == "a" else Memory.load
         return open_(
             "alex",
             "encrypted-ipfs",
-            provider=peer,
+            provider=peer_at(url),
             unlock=unlock,
             home=tmp_path / name,
             unprotected_keys=True,
@@ -67,11 +72,64 @@ def test_two_devices_through_a_peer(tmp_path: Path) -> None:
         there.close()
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [(200, "<html>Log in to this network</html>", "text/html"), (404, "404: Not Found", "text/plain")],
+)
+def test_what_stands_between_a_peer_and_its_names_is_an_outage(
+    tmp_path: Path, answer: tuple[int, str, str]
+) -> None:
+    """It was read as "no such name": the sync said that all was well, without the newer texts of the other device."""
+    store = tmp_path / "store"
+    store.mkdir()
+    faults = Faults()
+    code, text, kind = answer
+
+    def app() -> web.Application:
+        made = serving.app(DirectoryProvider(store), token=TOKEN)
+        made.middlewares.insert(0, faults.middleware)
+        return made
+
+    with serve(app) as url:
+        one = Memory.create(
+            "alex",
+            "encrypted-ipfs",
+            provider=peer_at(url),
+            unlock=Unlock(RawKeySigner(WALLET)),
+            home=tmp_path / "a",
+            unprotected_keys=True,
+        )
+        one.write("tone", "wants direct critique", name="Tone", type="feedback")
+        asyncio.run(one.sync())
+        other = device_again(tmp_path, "b", url)
+        asyncio.run(one.sync())
+        one.write("later", "newer", name="Later", type="user")
+        asyncio.run(one.sync())
+        faults.answer("GET", "/ipns/", code, text, times=-1, kind=kind)
+        with pytest.raises(ProviderUnavailable, match="no record of a name"):
+            asyncio.run(other.sync())
+        # Where another place knows names too, the sync goes on, says so, and does not end as if all had been done.
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        report = asyncio.run(other.sync(provider=[peer_at(url), DirectoryProvider(elsewhere)]))
+        assert report.exit_code == 7 and any(name.startswith("peer:") for name in report.not_placed)
+        assert "no record of a name" in " ".join(notice.text for notice in report.notices)
+        faults.clear()
+        assert asyncio.run(other.sync()).exit_code == 0
+        assert "later" in str(list(other.files()))
+        one.close()
+        other.close()
+
+
 def device_again(tmp_path: Path, name: str, url: str) -> Memory:
-    peer = PeerProvider(url, {"peer_token": TOKEN, "timing": Clockwork().timing})
     unlock = Unlock(RawKeySigner(WALLET))
     return Memory.load(
-        "alex", "encrypted-ipfs", provider=peer, unlock=unlock, home=tmp_path / name, unprotected_keys=True
+        "alex",
+        "encrypted-ipfs",
+        provider=peer_at(url),
+        unlock=unlock,
+        home=tmp_path / name,
+        unprotected_keys=True,
     )
 
 

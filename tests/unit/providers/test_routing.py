@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from ipfsmem_providers.name_answers import RECORD_TYPE
 from ipfsmem_providers.routing import RoutingProvider
-from ipfsmem_providers.routing_client import RECORD_TYPE, https_url
+from ipfsmem_providers.routing_client import https_url
 
 from ipfsmem.content.cid import ipns_name, parse_cid
-from ipfsmem.errors import ConfigError, ProviderRefused, ProviderUnavailable
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.sync import ipns
 from ipfsmem.sync.provider import Pin, Provider, open_provider
@@ -155,6 +156,50 @@ def test_bad_answers_of_one_operator(two: Two, bad: web.Response) -> None:
     assert run(provider, provider.get_name(NAME)) == record(3)
     other.get = web.Response(status=404)
     assert run(provider, provider.get_name(NAME)) is None
+
+
+#: What a server says that has no record of a name (the page of name_answers.py has the sources), and what others say.
+NO_RECORD = [
+    web.Response(text="delegate error: routing: not found"),  # boxo, delegated-ipfs.dev
+    web.Response(text="Record not found"),  # Helia
+    web.Response(status=404),
+    web.Response(status=404, text="no record for this name"),
+    web.Response(status=404, text='{"error":{"reason":"NOT_FOUND"}}', content_type="application/json"),
+]
+SOMEBODY_ELSE = [
+    web.Response(text="<html><title>Welcome to this hotel</title></html>", content_type="text/html"),
+    web.Response(text=" <!doctype html><p>not found", content_type="text/plain"),
+    web.Response(text="success\n"),
+    web.Response(text=""),
+    web.Response(text="{}", content_type="application/json"),
+    web.Response(status=404, text="<h1>Not Found</h1>", content_type="text/html"),
+    web.Response(status=404, text="404 page not found\n"),
+    web.Response(status=404, text="404: Not Found"),
+    web.Response(status=404, text='{"detail":"Not Found"}', content_type="application/json"),
+    web.Response(status=404, text='{"message":"Route GET:/routing/v1/ipns/x not found"}', content_type="application/json"),
+    web.Response(status=406),
+    web.Response(status=410),
+    web.Response(status=451),
+    web.Response(status=504),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", NO_RECORD)
+def test_who_has_no_record_says_so(two: Two, answer: web.Response) -> None:
+    one, other, provider = two
+    one.get = other.get = answer
+    assert run(provider, provider.get_name(NAME)) is None
+
+
+@pytest.mark.parametrize("answer", SOMEBODY_ELSE)
+def test_what_answers_in_the_place_of_a_server_does_not_say_that_there_is_none(
+    two: Two, answer: web.Response
+) -> None:
+    """A portal's page, or a web server at a wrong address, was read as "no such name": newer texts came only later, unsaid."""
+    one, other, provider = two
+    one.get = other.get = answer
+    with pytest.raises(ProviderError):
+        run(provider, provider.get_name(NAME))
 
 
 def test_nobody_can_be_asked(two: Two) -> None:
