@@ -7,7 +7,6 @@ imported when they are first used, so that `import ipfsmem` costs nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,6 +58,8 @@ _WHERE = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version  # 20 ms that most commands need not pay
+
         try:
             return version("ipfsmem")
         except PackageNotFoundError:

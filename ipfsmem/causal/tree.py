@@ -157,8 +157,8 @@ class Tree:
 
     def get(self, name: str) -> bytes | None:
         """The JSON text of one entry, or None."""
-        digits = label(name)
         node = self.top
+        digits = label(name) if node.children is not None else ""
         while node.children is not None:
             digit = digits[len(node.prefix)]
             if digit not in node.children:

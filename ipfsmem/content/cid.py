@@ -106,6 +106,8 @@ def varint(value: int) -> bytes:
     """Unsigned LEB128, as multiformats and protobuf write it."""
     if value < 0x80:
         return bytes((value,))
+    if value < 0x4000:  # most sizes
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -18,7 +18,7 @@ from ipfsmem.content.dagpb import RawLink
 from ipfsmem.content.unixfs import raw_directory
 from ipfsmem.errors import StorageError
 from ipfsmem.replica.database import Database
-from ipfsmem.replica.many import blocks_here, rows_where
+from ipfsmem.replica.many import rows_where
 
 #: A folder: its CID as bytes, and the bytes of all blocks below it.
 Folder = tuple[bytes, int]
@@ -146,9 +146,8 @@ def let_go(db: Database, digests: Iterable[bytes]) -> bool:
 
 def _sizes_here(db: Database, digests: Collection[bytes]) -> dict[bytes, int]:
     """Those of these objects whose blocks are here, and how long they are."""
-    here = blocks_here(db, digests)
-    rows = rows_where(db, "SELECT digest, length(data) FROM blocks WHERE digest IN ({})", here)
-    return {bytes(digest): size for digest, size in rows}
+    rows = rows_where(db, "SELECT digest, length(data) FROM blocks WHERE digest IN ({})", digests)
+    return {digest: size for digest, size in rows if not db.is_damaged(digest)}
 
 
 def objects_not_here(db: Database) -> set[bytes]:

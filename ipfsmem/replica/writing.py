@@ -98,11 +98,12 @@ class Writing:
             known = with_kept(self._replica, name, entry)
             if not of and not promoted:
                 of = self._of(known, body, replaces)
-            old = in_view_order(known, replaces)
-            public = {
-                hash32(v.body) for d, v in known.items() if v.body is not None and self._is_published(d)
-            }
-            bases = next_bases(old, public.__contains__)
+            if known:
+                old = in_view_order(known, replaces)
+                public = {
+                    hash32(v.body) for d, v in known.items() if v.body is not None and self._is_published(d)
+                }
+                bases = next_bases(old, public.__contains__)
         return self._add(name, entry, body, replaces, bases, of, tick=True)
 
     def seal_ahead(self, texts: Iterable[tuple[str, bytes]]) -> None:

@@ -32,6 +32,7 @@ from ipfsmem.errors import (
     ProviderError,
 )
 from ipfsmem.replica.folders import objects_not_here
+from ipfsmem.replica.many import no_collection
 from ipfsmem.replica.others import settle_persons
 from ipfsmem.replica.replica import Replica
 from ipfsmem.seal import ring_ops
@@ -444,7 +445,7 @@ async def _prepare(run: Run, layout: Layout) -> Prepared:
     """What to publish. A head with the same commit goes before our own tree when its tree holds all that is here."""
     replica = run.replica
     layout.ahead(replica)
-    with replica.transaction():
+    with replica.transaction(), no_collection():
         ready = prepare(replica, layout, run.heads.values(), _newest(run.heads.values()))
         if ready.own and str(ready.root).encode() != replica.db.get_meta("root"):
             # Until names point there it waits, also when this sync is cut off: the commit counts our writes.

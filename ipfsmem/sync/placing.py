@@ -15,7 +15,7 @@ from ipfsmem.errors import (
     ProviderError,
     ProviderUnavailable,
 )
-from ipfsmem.replica.many import not_here
+from ipfsmem.replica.many import no_collection, not_here
 from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
 from ipfsmem.sync.mending import mend
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
@@ -143,7 +143,8 @@ async def _fetch_tree(run: Run, root: CID, known: Sequence[CID]) -> list[CID]:
     """What a root has beside the trees of `known`. What this device lacks of it is fetched from wherever it can be had."""
     db = run.replica.db
     while True:
-        wanted = list(new_blocks(db, root, known))
+        with no_collection():
+            wanted = list(new_blocks(db, root, known))
         missing = not_here(db, wanted)
         if not missing:
             return wanted

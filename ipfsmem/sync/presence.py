@@ -24,7 +24,7 @@ from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
 from ipfsmem.replica.database import blob
 from ipfsmem.replica.folders import objects_not_here
-from ipfsmem.replica.many import rows_where
+from ipfsmem.replica.many import no_collection, rows_where
 from ipfsmem.replica.replica import Replica
 from ipfsmem.sync.live import Live, live_set
 from ipfsmem.sync.provider import MAX_BATCH, Provider, lister, raw_reader
@@ -248,9 +248,10 @@ class Checker:
         """What this root has beside the one that was found there before. Services that take whole trees may take hours to
         serve them, each block by a request of its own: of those a few blocks are read, and the rest in its time."""
         before = [parse_cid(self._known.root)] if self._known.root else []
-        new = set(new_blocks(self._replica.db, self._root, before))
         rings = [ring for ring in self._rings if str(ring) not in self._known.rings]
-        new.update(cid for ring in rings for cid in new_blocks(self._replica.db, ring, before))
+        with no_collection():
+            new = set(new_blocks(self._replica.db, self._root, before))
+            new.update(cid for ring in rings for cid in new_blocks(self._replica.db, ring, before))
         objects = self._objects_among(new)
         if self._provider.capabilities.has:
             if len(objects) > _SAMPLE:
