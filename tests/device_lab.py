@@ -22,7 +22,7 @@ from nacl import bindings
 from ipfsmem.causal.entries import memory_entry, segment_entry
 from ipfsmem.causal.value import LIVE, Entry, Loc, Seen, Value, dot, sign_seen, sign_value
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
-from ipfsmem.memory import Memory
+from ipfsmem.memory import Memory, Mode
 from ipfsmem.replica.replica import World
 from ipfsmem.replica.scopes import known_scopes
 from ipfsmem.replica.store import Frame
@@ -73,6 +73,9 @@ def no_chance_in_boxes():  # type: ignore[no-untyped-def]
 class Lab:
     """Some devices, one cloud, one clock."""
 
+    #: The mode of the memory; `ipfs` is agreed to be public.
+    mode: Mode = "encrypted-ipfs"
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.clock = MockClock()
@@ -108,16 +111,22 @@ class Lab:
         """Make the vault on this device."""
         memory = Memory.create(
             NAMESPACE,
-            "encrypted-ipfs",
+            self.mode,
             provider=self.channels(name),
             unlock=unlock,
             recovery=recovery,
             unprotected_keys=True,
             home=self.home(name),
             label=name,
+            memory_dir=self.memory_dir(name),
+            public_ok=self.mode == "ipfs",
             world=self.world(name),
         )
         return self._keep(name, memory)
+
+    def memory_dir(self, name: str) -> Path | None:
+        """Where a device keeps its plain files, in a mode that has some; None: beside its state."""
+        return None
 
     def restore(
         self, name: str, *, unlock: RootKeys = ROOT, hold: bool = False, damaged_ok: bool = False
@@ -128,9 +137,12 @@ class Lab:
                 NAMESPACE,
                 provider=self.channels(name),
                 unlock=unlock,
+                mode=self.mode,
                 unprotected_keys=True,
                 home=self.home(name),
                 label=name,
+                memory_dir=self.memory_dir(name),
+                public_ok=self.mode == "ipfs",
                 damaged_ok=damaged_ok,
                 world=self.world(name),
             )
@@ -317,20 +329,36 @@ def text_of(data: bytes) -> str:
 def texts(memory: Memory, scope: str = "") -> dict[str, set[str]]:
     """Every text that a device holds in a scope, siblings and hidden ones included: key -> bodies without header."""
     found: dict[str, set[str]] = {}
-    with memory.replica.reading():
-        for key, entry in memory.replica.store.memories(scope):
-            for value in entry.values():
-                data = memory.replica.store.body(memory_entry(key, scope), value)
-                if data is not None:
-                    found.setdefault(key, set()).add(text_of(data))
+    for key, data in _bodies(memory, scope):
+        found.setdefault(key, set()).add(text_of(data))
     return found
+
+
+def _bodies(memory: Memory, scope: str) -> list[tuple[str, bytes]]:
+    """Keys and the files under them, whole, siblings and hidden ones included."""
+    with memory.replica.reading():
+        store = memory.replica.store
+        found = [
+            (key, store.body(memory_entry(key, scope), value))
+            for key, entry in store.memories(scope)
+            for value in entry.values()
+        ]
+    return [(key, data) for key, data in found if data is not None]
 
 
 def all_texts(memory: Memory) -> set[str]:
     """The same without keys, of all scopes."""
+    return set().union(*(found for scope in _scopes(memory) for found in texts(memory, scope).values()))
+
+
+def whole_texts(memory: Memory) -> set[bytes]:
+    """The same as whole files, headers and all."""
+    return {data for scope in _scopes(memory) for _, data in _bodies(memory, scope)}
+
+
+def _scopes(memory: Memory) -> list[str]:
     with memory.replica.reading():
-        scopes = ["", *known_scopes(memory.replica.store)]
-    return set().union(*(found for scope in scopes for found in texts(memory, scope).values()))
+        return ["", *known_scopes(memory.replica.store)]
 
 
 def events(memory: Memory) -> list[str]:

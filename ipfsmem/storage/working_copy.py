@@ -55,11 +55,14 @@ class WorkingCopy:
         #: Whether the last rendering could not bring a file up to date.
         self.behind = False
         self._problems: dict[str, str] = {}
+        #: What the last rendering of a file had to say: also of one that does not stand there, so no look drops it.
+        self._unrendered: dict[str, str] = {}
         self._standing: dict[str, str] = {}
 
     def notices(self) -> list[str]:
         """What a person should know about the files: left alone, missing, not there. As of the last look."""
-        return [*self._standing.values(), *(self._problems[file] for file in sorted(self._problems))]
+        problems = self._problems | self._unrendered
+        return [*self._standing.values(), *(problems[file] for file in sorted(problems))]
 
     def is_there(self) -> bool:
         """Whether the folder is there, ours, and not paused."""
@@ -298,11 +301,12 @@ class WorkingCopy:
                         self._timeline,
                         self.folder,
                         self.copy,
-                        self._problems,
+                        self._unrendered,
                     )
                     work(rendering)
                     self.behind = rendering.behind
-                    if work is Rendering.everything and not (rendering.untaken or rendering.behind):
+                    # What was said of a file is said by the next process too.
+                    if work is Rendering.everything and not (rendering.untaken or self._unrendered):
                         self._copies.change(self.copy.id, in_step=self._state())
                     return rendering.untaken
             except StorageError as error:

@@ -24,7 +24,6 @@ from ipfsmem.replica.events import Timeline
 from ipfsmem.replica.replica import Replica
 from ipfsmem.storage.memories import Memories
 from ipfsmem.storage.plain_folder import (
-    HIDDEN,
     TIMELINE,
     UNSURE,
     NotPlainError,
@@ -34,7 +33,15 @@ from ipfsmem.storage.plain_folder import (
     sync_all,
 )
 from ipfsmem.storage.renders import Aside, Copies, Copy, Render, Renders, Texts
-from ipfsmem.storage.working_scan import MAX_TIMELINE, OLD_TEXT_FOR, longest, name_of, without_origin
+from ipfsmem.storage.working_scan import (
+    MAX_TIMELINE,
+    OLD_TEXT_FOR,
+    edited_index,
+    index_was_edited,
+    longest,
+    name_of,
+    without_origin,
+)
 
 
 class _Want(msgspec.Struct, frozen=True):
@@ -85,6 +92,7 @@ class Rendering:
         copy: Copy,
         problems: dict[str, str],
     ) -> None:
+        """`problems`: what earlier renderings had to say, by file; brought up to date with what this one looks at."""
         self._replica = replica
         self._memories = memories
         self._timeline = timeline
@@ -103,6 +111,7 @@ class Rendering:
 
     def everything(self) -> None:
         """All memories, the timeline, the index."""
+        self._problems.clear()
         rows = self._renders.texts()
         mains = _foreign_mains(rows)
         plan = _Plan()
@@ -132,6 +141,8 @@ class Rendering:
 
     def one(self, key: str) -> None:
         """One memory and its conflict copies."""
+        for file in [file for file in self._problems if name_of(file)[0] == key]:
+            del self._problems[file]
         rows = {
             file: Texts(file, row.key, row.text, " ".join(row.dots))
             for file, row in self._renders.of_key(key).items()
@@ -335,7 +346,7 @@ class Rendering:
                 self._renders.put(Render(INDEX_FILE, "", body, text, (), found[1]))
                 return
             if row is None or row.body != body:
-                self._keep_edited_index(found[0], body)
+                self._keep_edited_index(found[0])
                 row = Render(INDEX_FILE, "", body, text, ())
         staged = self._folder.stage(INDEX_FILE, data)
         if found is None:
@@ -355,15 +366,13 @@ class Rendering:
     def _drop_index(self, old: str, body: bytes) -> None:
         last = self._folder.read_aside(old, MAX_TIMELINE)
         if last is not None and sha256(last[0]).digest() != body:
-            self._keep_edited_index(last[0], sha256(last[0]).digest())
+            self._keep_edited_index(last[0])
         self._folder.drop_aside(old)
 
-    def _keep_edited_index(self, data: bytes, body: bytes) -> None:
-        name = f"MEMORY.edited-{body.hex()[:8]}.md"
+    def _keep_edited_index(self, data: bytes) -> None:
+        name = edited_index(data)
         self._folder.keep_hidden(self._folder.stage(name, data), name)
-        self._problems[INDEX_FILE] = (
-            f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{name}"
-        )
+        self._problems[INDEX_FILE] = index_was_edited(name)
 
     def _shared_index(self) -> None:
         """Other programs' lines are a memory under a key of their own; the block has what they do not name."""

@@ -447,7 +447,18 @@ class Scan:
             if found[0] and row is not None:
                 body = sha256(found[0]).digest()
                 known = self._replica.db.has_block(body) or row.body == body or self._renders.held(file, body)
-                if not known and self._late(file, row.text, found[0]) is None:
+                if not known and file == INDEX_FILE and not self._copy.shared_index:
+                    kept = edited_index(found[0])
+                    try:
+                        self._folder.keep_hidden(name, kept)
+                        self._problems[f"{HIDDEN}/{kept}"] = index_was_edited(kept)
+                    except StorageError as error:
+                        self._problems[file] = (
+                            f"{file} was edited by hand, and that could not be kept: {error}"
+                        )
+                    continue
+                # What its writer had read is not known any more: the row is of this look, or of one after the crash.
+                if not known and self._late(file, b"", found[0]) is None:
                     continue
             self._folder.drop_aside(name)
 
@@ -586,6 +597,16 @@ def _shared(a: bytes, b: bytes, most: int) -> int:
         else:
             high = middle - 1
     return low
+
+
+def edited_index(data: bytes) -> str:
+    """The name under which a generated MEMORY.md that somebody edited is kept in the hidden folder."""
+    return f"MEMORY.edited-{sha256(data).hexdigest()[:8]}.md"
+
+
+def index_was_edited(kept: str) -> str:
+    """What is said of it."""
+    return f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{kept}"
 
 
 def longest(file: str) -> int:

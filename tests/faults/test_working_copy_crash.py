@@ -178,6 +178,72 @@ def test_what_was_staged_in_part_is_no_edit(
     lab.memory.close()
 
 
+def edited_in_the_moment(lab: Lab, file: str, data: bytes, end: BaseException | None) -> None:
+    """Let somebody write a file in the very moment before it is replaced; right after it, the process may be gone."""
+    folder: Any = lab.copy.folder
+    real = folder.replace
+
+    def replace(staged: str, name: str) -> Any:
+        if name != file:
+            return real(staged, name)
+        (lab.dir / file).write_bytes(data)
+        result = real(staged, name)
+        if end is not None:
+            raise end
+        return result
+
+    folder.replace = replace
+
+
+def test_an_edit_in_the_moment_before_a_crash_takes_nothing_away(tmp_path: Path) -> None:
+    """Its writer had not read what was just being put there: it was taken for an edit of that, and the new line went."""
+    lab = prepared(tmp_path)
+    edited_in_the_moment(lab, "tone.md", b"first\n\nby hand\n", Crash())
+    with pytest.raises(Crash):
+        lab.memory.write_text("tone", b"new line\n\nfirst\n", seen=lab.memory.read("tone"))
+    lab.memory.replica.close()
+    lab.reopen()
+    lab.look()
+    found = b"".join(lab.texts())
+    assert b"new line" in found and b"by hand" in found
+    files = b"".join(lab.files().values())
+    assert b"new line" in files and b"by hand" in files
+    lab.memory.close()
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_an_edit_of_a_generated_index_outlives_a_crash_and_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    """What stood in MEMORY.md was kept beside it only when nothing went wrong in that moment."""
+    lab = Lab(tmp_path)
+    lab.start()
+    lab.memory.write_text("tone", b"first\n")
+    edited_in_the_moment(lab, "MEMORY.md", b"my own list\n", None if full else Crash())
+    real = plain_folder._write_all
+
+    def written(fd: int, data: bytes) -> None:
+        if data == b"my own list\n":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(fd, data)
+
+    if full:
+        monkeypatch.setattr(plain_folder, "_write_all", written)
+    said = []
+    with contextlib.suppress(Crash):
+        lab.memory.write_text("another", b"second\n")
+        lab.look()
+        said = lab.memory.status().notices
+    lab.memory.replica.close()
+    lab.reopen()
+    kept = list((lab.dir / ".ipfsmem").glob("MEMORY.edited-*.md"))
+    assert [path.read_bytes() for path in kept] == [b"my own list\n"]
+    assert kept[0].name in "\n".join([*said, *lab.memory.status().notices])
+    lab.look()
+    assert b"another" in lab.files()["MEMORY.md"]
+    lab.memory.close()
+
+
 AGENT = """
 import sys, time
 from pathlib import Path
