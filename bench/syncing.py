@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from statistics import median as middle
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from bench.context import PYTHON, Context, knows
 from bench.corpus import changed
@@ -194,6 +195,7 @@ def presence(ctx: Context) -> None:
     from ipfsmem.memory import Memory
     from ipfsmem.replica.replica import World
     from ipfsmem.sync import placing
+    from ipfsmem.sync.repair import keep_present
 
     stick, passed = ctx.fresh("presence"), [0]
     world = World(lambda: time.time_ns() // 1_000_000 + passed[0])
@@ -207,12 +209,11 @@ def presence(ctx: Context) -> None:
         world=world,
     )
     spent = [0.0]
-    real = placing.keep_present
 
     async def timed(*args: Any, **options: Any) -> Any:
         began = time.perf_counter()
         try:
-            return await real(*args, **options)
+            return await keep_present(*args, **options)
         finally:
             spent[0] += time.perf_counter() - began
 
@@ -227,16 +228,12 @@ def presence(ctx: Context) -> None:
             part.append(spent[0])
         return middle(whole), middle(part)
 
-    placing.keep_present = timed
-    try:
+    with memory, patch.object(placing, "keep_present", timed):
         memory.import_(ctx.folder)
         asyncio.run(memory.sync())
         asyncio.run(memory.sync())
         idle, part = measured(1_000, 21)
         later, more = measured(86_400_000, 3)
-    finally:
-        placing.keep_present = real
-        memory.close()
     ctx.add("idle sync", idle, runs=21, note="in process; nothing here and nothing there is new")
     ctx.add(
         "idle sync: looking whether all is there",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import statistics
 import sys
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from bench import local, syncing
+from bench.context import Context
 from bench.corpus import corpus, write_folder
 from bench.measure import Row, process, read_and_hash
 from bench.report import markdown, tables
@@ -58,3 +61,15 @@ def test_the_table_says_what_is_over_budget() -> None:
     assert "19.5 KiB | 9 |" in text and "32.0 KiB ✓" in text
     assert "skipped: not installed" in text and "Beside encrypting backup tools, 100 files" in text
     assert len(tables(rows)) == 1
+
+
+@pytest.mark.parametrize(
+    "case",
+    [local.seal, local.join, local.writes, syncing.exchange, syncing.presence],
+    ids=lambda case: case.__name__,
+)
+def test_the_cases_still_run(case: Callable[[Context], None], tmp_path: Path) -> None:
+    """What they measure moves; the whole bench runs only now and then."""
+    ctx = Context(20, tmp_path, quick=True, say=lambda line: None)
+    case(ctx)
+    assert len(ctx.rows) > 1 and all(row.seconds for row in ctx.rows)
