@@ -413,14 +413,16 @@ class SyncedMemory(LocalMemory):
         dry_run: bool = False,
         keep_roots: int = KEEP_ROOTS,
         keep_days: int = KEEP_DAYS,
-        drop_guarded: bool = False,
+        drop_guarded: Iterable[str] = (),
         progress: Progress = no_progress,
     ) -> Collection:
         """Unpin superseded roots and drop blocks that only they needed; says for each root why it stays or goes.
 
-        `drop_guarded`: a mass delete was right, so the root before it may go like any other, now or when its time comes.
+        `drop_guarded`: these mass deletes were right, so the root before each may go like any other, now or when its time
+        comes: each named by that root, or by the device (label or id) in whose published state it came, or "all". Raises
+        NotFoundError for what names none, before anything goes.
         """
-        rules = Rules(dry_run, keep_roots, keep_days, drop_guarded)
+        rules = Rules(dry_run, keep_roots, keep_days, each_name(drop_guarded))
         return await collect(self.replica, self._channels(), rules, progress)
 
     def collect_by_itself(self, keep: Keep | None) -> None:
@@ -768,6 +770,11 @@ class SyncedMemory(LocalMemory):
         opened = self._opened.open(each_of(provider), standing=standing)
         if opened:
             self._providers = opened
+
+
+def each_name(given: Iterable[str]) -> tuple[str, ...]:
+    """Names that may be given as one text."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def each_of(provider: Where) -> list[str | Provider]:

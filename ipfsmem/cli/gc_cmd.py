@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, ours, provider_option, retention_options
-from ipfsmem.cli.printing import Meter, clean, count, size, style
+from ipfsmem.cli.printing import Meter, clean, count, moment, size, style
 from ipfsmem.errors import IncompleteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ipfsmem.sync.collection import Collection
+    from ipfsmem.sync.guards import Guarded
     from ipfsmem.sync.retention import Verdict
 
 
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @click.option(
     "--drop-guarded",
-    is_flag=True,
-    help="A mass delete was right: the version before it may go like any other.",
+    multiple=True,
+    metavar="VERSION|DEVICE|all",
+    help="That mass delete was right: the version before it may go like any other. Of a device: all that came with it.",
 )
 @click.option(
     "--daily/--by-hand",
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 def command(
     here: Here,
     dry_run: bool,
-    drop_guarded: bool,
+    drop_guarded: tuple[str, ...],
     daily: bool | None,
     provider: tuple[str, ...],
     keep_roots: int,
@@ -44,7 +47,8 @@ def command(
     """Let go of old versions at the provider and of what only they needed here. Syncs first.
 
     Never of the newest of a device, of what this device did not check, or of what is less than a day old. The last one before
-    somebody deleted more than a tenth at once stays until --drop-guarded says that this was right.
+    more than a tenth of what somebody wrote was deleted in a day stays until --drop-guarded says that this was right: by that version, by the
+    device in whose published state the deletes came, or all. Each is listed with what went.
     """
     from msgspec import to_builtins
 
@@ -83,8 +87,23 @@ def _show(done: Collection, dry_run: bool) -> None:
             )
     for where, problem in done.problems.items():
         click.echo(style("not freed: ", fg="yellow") + clean(f"{where}: {problem}"))
+    for guard in done.guards:
+        _tell_guard(guard, dry_run)
     verb = "would go" if dry_run else "went"
     click.echo(f"{size(done.blocks.bytes)} {verb} here.")
+
+
+def _tell_guard(guard: Guarded, dry_run: bool) -> None:
+    """A guarded root, what went after it, and what becomes of the guard."""
+    if guard.at is None:
+        why = "another device keeps it, for deletes that it took in"
+    else:
+        whose, by = (clean(", ".join(names)) for names in (guard.of, guard.by))
+        why = f"before {count(guard.gone, 'text')} of {whose} went, taken in {moment(guard.at)} with what {by} published"
+    mark = "guarded" if not guard.dropped else "would be let go" if dry_run else "let go"
+    click.echo(f"{style(mark, fg='yellow')} {clean(guard.root)}  {why}")
+    if not guard.dropped:
+        click.echo(advice(f"    Was that right? ipfsmem gc --drop-guarded {clean(guard.root)}"))
 
 
 def _tell(where: str, verdicts: Iterable[Verdict]) -> None:

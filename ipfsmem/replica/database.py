@@ -20,7 +20,7 @@ from ipfsmem.errors import ConfigError, IpfsmemError, LockedError, StorageError
 from ipfsmem.replica.disk import open_regular, storage_errors
 from ipfsmem.replica.lock import directory_lock
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _BLOCK = "SELECT data FROM blocks WHERE digest=?"
 #: Blocks that are put in together, and bytes of them.
 _TOGETHER = 250
@@ -60,6 +60,7 @@ CREATE TABLE returns (copy TEXT NOT NULL, file TEXT NOT NULL, body BLOB NOT NULL
                       PRIMARY KEY (copy, file)) WITHOUT ROWID;
 CREATE TABLE kept (mark BLOB PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE others (mark BLOB PRIMARY KEY, of TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE authors (mark BLOB PRIMARY KEY, by TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE unscanned (seq INTEGER PRIMARY KEY AUTOINCREMENT, names BLOB NOT NULL);
 CREATE TABLE reports (id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);
 """

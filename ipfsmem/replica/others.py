@@ -24,7 +24,7 @@ _STRANGERS = "strangers"
 def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
     """Remember the texts of others in these entries (inside a transaction)."""
     rows = [
-        (_mark(replica, value.body), carried(dot, value, replica.is_mine))
+        (mark(replica, value.body), carried(dot, value, replica.is_mine))
         for name, entry in entries.items()
         for dot, value in entry.items()
         if value.body is not None
@@ -60,23 +60,23 @@ def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, 
         own = [is_own(dot, value.of, mine) for dot, value in entry.items()]
         if (not some and all(own)) or memory_name(name) is None:
             continue
-        mark = _mark(replica, hashlib.sha256(name.encode()).hexdigest())
+        known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
         if any(own) or not entry or any(value.body is None for value in entry.values()):
-            run.execute("DELETE FROM kept WHERE mark=?", (mark,))
+            run.execute("DELETE FROM kept WHERE mark=?", (known,))
             continue
         held = {dot: v for dot, v in before.get(name, {}).items() if is_own(dot, v.of, mine)}
         if last := siblings(held):
             dot = last[0].dots[0]
             row = replica.codec.seal_row(encode_entry({dot: held[dot]}))
-            run.execute("INSERT OR REPLACE INTO kept VALUES (?,?)", (mark, row))
+            run.execute("INSERT OR REPLACE INTO kept VALUES (?,?)", (known, row))
 
 
 def with_kept(replica: Replica, name: str, entry: Entry) -> Entry:
     """The entry, and where others replaced every own text in it the last own one, under its old dot."""
     if not entry or any(is_own(dot, value.of, replica.is_mine) for dot, value in entry.items()):
         return entry
-    mark = _mark(replica, hashlib.sha256(name.encode()).hexdigest())
-    row = replica.db.connection.execute("SELECT row FROM kept WHERE mark=?", (mark,)).fetchone()
+    known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
+    row = replica.db.connection.execute("SELECT row FROM kept WHERE mark=?", (known,)).fetchone()
     return entry if row is None else entry | decode_entry(name, replica.codec.open_row(bytes(row[0])))
 
 
@@ -96,7 +96,7 @@ def known_of(replica: Replica, entry: Entry, body: str) -> str:
     `entry` is where it will stand, with what this transaction has written there. Of equal bodies own wins.
     """
     row = replica.db.connection.execute(
-        "SELECT of FROM others WHERE mark=?", (_mark(replica, body),)
+        "SELECT of FROM others WHERE mark=?", (mark(replica, body),)
     ).fetchone()
     if row is None or _own_has(replica, entry, body):
         return ""
@@ -128,5 +128,6 @@ def _own_has(replica: Replica, entry: Entry, body: str) -> bool:
     )
 
 
-def _mark(replica: Replica, body: str) -> bytes:
+def mark(replica: Replica, body: str) -> bytes:
+    """What stands in a row for a hash of 64 digits, so that the row tells nothing to who has this device's disk alone."""
     return hashlib.blake2b(bytes.fromhex(body), digest_size=16, key=replica.device.row_key).digest()

@@ -174,36 +174,37 @@ class Store:
 
     def entries(self) -> Iterator[tuple[str, Entry]]:
         """All entries by name, in no order that means anything."""
-        for name, text in self._texts():
+        for name, text in self.texts():
             yield name, decode_entry(name, text)
 
     def memories(self, scope: str = "") -> Iterator[tuple[str, Entry]]:
         """The entries of the memories of a scope by key, in no order that means anything."""
-        for name, text in self._texts():
+        for name, text in self.texts():
             found = memory_name(name)
             if found is not None and found.scope == scope:
                 yield found.key, decode_entry(name, text)
 
     def segments(self, scope: str = "") -> Iterator[tuple[SegmentName, Entry]]:
         """The timeline segments of a scope, in no order that means anything."""
-        for name, text in self._texts():
+        for name, text in self.texts():
             found = segment_name(name)
             if found is not None and found.scope == scope:
                 yield found, decode_entry(name, text)
 
     def holding(self, text: bytes) -> Iterator[tuple[str, Entry]]:
         """The entries in whose JSON `text` stands."""
-        for name, known in self._texts():
+        for name, known in self.texts():
             if text in known:
                 yield name, decode_entry(name, known)
 
     def unsigned(self) -> Iterator[tuple[str, Entry]]:
         """The entries that hold a value without a signature: written while there was no vault."""
-        for name, text in self._texts():
+        for name, text in self.texts():
             if text.count(b'"s":"') < text.count(_KIND):
                 yield name, decode_entry(name, text)
 
-    def _texts(self) -> Iterator[tuple[str, bytes]]:
+    def texts(self) -> Iterator[tuple[str, bytes]]:
+        """The canonical JSON of all entries by name, in no order that means anything."""
         for name, text in self._tree.items():
             if name not in self._overlay:
                 yield name, text
@@ -231,7 +232,7 @@ class Store:
 
     def located(self) -> Iterator[bytes]:
         """The digest of every object that the state names: bodies and first bases."""
-        for _, text in self._texts():
+        for _, text in self.texts():
             for place in _places_decoder.decode(text).values():
                 for loc in (place.loc, place.base):
                     if loc is not None:

@@ -9,33 +9,42 @@ from ipfsmem.errors import ProviderError
 from ipfsmem.replica.collect import Collected, collect
 from ipfsmem.replica.replica import Replica
 from ipfsmem.sync.anchor_pins import known_roots, pinned_anchors
-from ipfsmem.sync.guards import GUARDED, counted_from, drop_guard_pins, guard_pins, guarded
+from ipfsmem.sync.guards import (
+    Guarded,
+    as_told,
+    drop_guard_pins,
+    forget_guards,
+    guarded,
+    guards_at,
+    meant,
+)
 from ipfsmem.sync.names import Names, pin_name
 from ipfsmem.sync.provider import MAX_BATCH, Collecting, Provider, Unpinning
 from ipfsmem.sync.publish import waiting_root
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.retention import DAY_MS, KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
 from ipfsmem.sync.run import Run
+from ipfsmem.sync.taken import counted_from
 
 #: Row in `meta`: when old roots went by themselves last, milliseconds.
 _COLLECTED = "collected"
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What the user said about a collection: how much to keep (see `retention.judge`), and whether roots that were
-    guarded against a mass delete are to be like others from now on."""
+    """What the user said about a collection: how much to keep (see `retention.judge`), and which of the roots that are
+    guarded against a mass delete are to be like others from now on (see `guards.meant`)."""
 
     dry_run: bool = False
     keep_roots: int = KEEP_ROOTS
     keep_days: int = KEEP_DAYS
-    drop_guarded: bool = False
+    drop_guarded: tuple[str, ...] = ()
 
 
 class Collection(msgspec.Struct, frozen=True):
     """What a collection let go: a verdict for each root, at each provider and here, and the blocks here.
 
     `freed`: bytes that are free at a provider which is told to let go of blocks, or will be a day later. `problems`: why
-    one that was told did not, or could not be asked.
+    one that was told did not, or could not be asked. `guards`: the roots that are guarded, and which of them are no more.
     """
 
     providers: dict[str, list[Verdict]]
@@ -43,9 +52,10 @@ class Collection(msgspec.Struct, frozen=True):
     blocks: Collected
     freed: dict[str, int] = {}
     problems: dict[str, str] = {}
+    guards: list[Guarded] = []
 
 
-async def _unpin(run: Run, provider: Provider, rules: Rules) -> list[Verdict]:
+async def _unpin(run: Run, provider: Provider, rules: Rules, dropped: frozenset[str]) -> list[Verdict]:
     pins = await provider.pins(pin_name(run.anchor))
     db = run.replica.db.connection
     ours = {
@@ -55,12 +65,10 @@ async def _unpin(run: Run, provider: Provider, rules: Rules) -> list[Verdict]:
         )
     }
     facts = {}
-    if not rules.drop_guarded:
-        run.guards |= {ours.get(str(root), (str(root), 0))[0] for root in await guard_pins(run, provider)}
     for pin in pins:
         answered = str(pin.cid)
         root, at = ours.get(answered, (answered, pin.created))
-        known = _facts(run.replica, root, at, run.names.roots(), run.ring_roots, rules, run.guards)
+        known = _facts(run.replica, root, at, run.names.roots(), run.ring_roots, run.guards)
         facts[answered] = msgspec.structs.replace(known, root=answered)
     for pin in await pinned_anchors(run, provider):
         facts[str(pin.cid)] = Pinned(str(pin.cid), pin.created, ring=True)
@@ -74,8 +82,7 @@ async def _unpin(run: Run, provider: Provider, rules: Rules) -> list[Verdict]:
     )
     gone = {verdict.root for verdict in verdicts if not verdict.keep}
     if not rules.dry_run:
-        if rules.drop_guarded:
-            await drop_guard_pins(run, provider)
+        await drop_guard_pins(run, provider, dropped)
         leave = [pin for pin in pins if str(pin.cid) in gone]
         if leave and isinstance(provider, Unpinning):
             await provider.unpin_all(leave)
@@ -90,7 +97,7 @@ async def _unpin(run: Run, provider: Provider, rules: Rules) -> list[Verdict]:
 
 
 def judge_here(run: Run, rules: Rules) -> list[Verdict]:
-    """A verdict for each root that this device knows, newest first."""
+    """A verdict for each root that this device knows, newest first; `run.guards` are those that stay guarded."""
     return _judge_known(run.replica, run.names.roots(), run.ring_roots, rules, run.guards)
 
 
@@ -100,7 +107,9 @@ def superseded(replica: Replica) -> int:
     if known <= KEEP_ROOTS:
         return 0
     names = Names(replica, (), SyncReport()).roots()
-    return sum(not verdict.keep for verdict in _judge_known(replica, names, set(), Rules(), set()))
+    return sum(
+        not verdict.keep for verdict in _judge_known(replica, names, set(), Rules(), set(guarded(replica.db)))
+    )
 
 
 async def collect_when_due(run: Run) -> None:
@@ -136,16 +145,16 @@ def _judge_known(
     replica: Replica, named: set[CID], rings: set[CID], rules: Rules, guards: set[str]
 ) -> list[Verdict]:
     rows = replica.db.connection.execute("SELECT root, seen FROM heads").fetchall()
-    facts = [_facts(replica, root, seen, named, rings, rules, guards) for root, seen in rows]
+    facts = [_facts(replica, root, seen, named, rings, guards) for root, seen in rows]
     return judge(
         facts, replica.world.now(), whole=True, keep_roots=rules.keep_roots, keep_days=rules.keep_days
     )
 
 
 def _facts(
-    replica: Replica, root: str, at: int, named: set[CID], rings: set[CID], rules: Rules, guards: set[str]
+    replica: Replica, root: str, at: int, named: set[CID], rings: set[CID], guards: set[str]
 ) -> Pinned:
-    """`guards` are roots that any device guards at a provider."""
+    """`guards` are roots that this device guards, or any other one at a provider."""
     head = replica.db.connection.execute("SELECT seen, device FROM heads WHERE root=?", (root,)).fetchone()
     cid = parse_cid(root)
     return Pinned(
@@ -155,18 +164,9 @@ def _facts(
         verified=head is not None,
         named=cid in named,
         ring=head is None and cid in rings,
-        guarded=not rules.drop_guarded
-        and (root in guards or replica.db.get_meta(GUARDED + root) is not None),
+        guarded=root in guards,
         lately=root == counted_from(replica),
     )
-
-
-def _forget_guards(replica: Replica, all_of_them: bool) -> None:
-    """Forget which roots were guarded: all when the user said so, else those that are gone (inside a transaction)."""
-    db = replica.db.connection
-    known = {root for (root,) in db.execute("SELECT root FROM heads")}
-    gone = [(GUARDED + root,) for root in guarded(replica.db) if all_of_them or root not in known]
-    db.executemany("DELETE FROM meta WHERE name=?", gone)
 
 
 async def whole_at(run: Run, provider: Provider) -> bool:
@@ -196,10 +196,23 @@ async def collect_roots(run: Run, rules: Rules) -> Collection:
     verdicts: dict[str, list[Verdict]] = {}
     problems: dict[str, str] = {}
     failure: ProviderError | None = None
+    elsewhere: set[str] = set()
+    asked = []
     for provider in run.providers:
+        try:
+            elsewhere |= (await guards_at(run, provider)).keys()
+        except ProviderError as error:
+            failure = failure or error
+            problems[provider.name] = error.in_a_line()
+        else:
+            asked.append(provider)
+    dropped = meant(run, rules.drop_guarded, elsewhere)
+    told = as_told(run, elsewhere, dropped)
+    run.guards |= {*guarded(run.replica.db), *elsewhere} - dropped
+    for provider in asked:
         if provider.capabilities.list and provider.capabilities.unpin:
             try:
-                verdicts[provider.name] = await _unpin(run, provider, rules)
+                verdicts[provider.name] = await _unpin(run, provider, rules, dropped)
             except ProviderError as error:
                 failure = failure or error
                 problems[provider.name] = error.in_a_line()
@@ -217,7 +230,7 @@ async def collect_roots(run: Run, rules: Rules) -> Collection:
         if not rules.dry_run:
             gone = [(verdict.root,) for verdict in here if not verdict.keep]
             run.replica.db.connection.executemany("DELETE FROM heads WHERE root=?", gone)
-            _forget_guards(run.replica, rules.drop_guarded)
+            forget_guards(run.replica, dropped)
     freed: dict[str, int] = {}
     if not rules.dry_run:
         run.replica.db.give_back()
@@ -227,4 +240,4 @@ async def collect_roots(run: Run, rules: Rules) -> Collection:
                     freed[provider.name] = await provider.collect()
                 except ProviderError as error:
                     problems[provider.name] = error.in_a_line()
-    return Collection(verdicts, here, collected, freed, problems)
+    return Collection(verdicts, here, collected, freed, problems, told)

@@ -2,34 +2,60 @@
 
 The device that joined the delete notes it, and pins the root under the vault's guard name where a provider keeps several
 names for one root: so another device's collection leaves it alone too. Where none does, the guard is this device's alone,
-and that is said. Nothing here judges roots.
+and that is said. Their number has a bound for each whose texts went, so nobody pushes out another's. Nothing here judges
+roots.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final
 
 import msgspec
 
 from ipfsmem.canonical import read_json
+from ipfsmem.causal.state import BY_ROOT
 from ipfsmem.content.cid import CID, parse_cid
-from ipfsmem.errors import ProviderError
+from ipfsmem.errors import NotFoundError, ProviderError
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.replica import Replica
-from ipfsmem.sync.provider import Provider
-from ipfsmem.sync.retention import DAY_MS
+from ipfsmem.sync.in_words import label_of
+from ipfsmem.sync.provider import Pin, Provider
 from ipfsmem.sync.run import Run
+from ipfsmem.sync.taken import Mass
 
 #: Row in `meta` for a root that stays until the user says otherwise, followed by the root.
 GUARDED = "guarded "
-#: So few texts are never a mass delete.
-GUARD_FROM: Final = 10
-#: Row that counts what joins took away lately.
-_GONE: Final = "gone lately"
+#: So many guards of the texts of one who was let in by a root, and of all together whom the same admins let in.
+MOST_GUARDS: Final = 8
+#: What a person gives for all guards.
+ALL: Final = "all"
 #: Row that says which guards stand at which provider.
 _NOTED = "guard pins"
+
+
+class Guard(msgspec.Struct, frozen=True):
+    """Why a root is guarded: since `at` (milliseconds), for `gone` texts of the families `of`, the one that lost most first,
+    which went in what the devices `by` published."""
+
+    at: int
+    gone: int
+    of: tuple[str, ...]
+    by: tuple[str, ...]
+
+
+class Guarded(msgspec.Struct, frozen=True):
+    """A guarded root for a person: `of` and `by` as labels. One that only another device guards says no more than its root.
+    `dropped`: it is guarded no more, or would be."""
+
+    root: str
+    at: int | None
+    gone: int
+    of: tuple[str, ...]
+    by: tuple[str, ...]
+    dropped: bool
 
 
 def guard_name(anchor_public: bytes) -> str:
@@ -37,54 +63,46 @@ def guard_name(anchor_public: bytes) -> str:
     return "ipfsmem-" + sha256(b"ipfsmem/v1/guard\0" + anchor_public).hexdigest()[:16]
 
 
-def guard(db: Database, root: str) -> None:
-    """Note that a root is to stay (inside a transaction)."""
-    db.set_meta(GUARDED + root, b"1")
+def guard(replica: Replica, found: Mass) -> None:
+    """Note that the roots before a mass delete are to stay (inside a transaction).
 
-
-class Gone(msgspec.Struct, frozen=True):
-    """What joins took away since `at` (milliseconds): texts that stood in the root `root`, which this device published
-    last before the first of them, when the state had so many entries."""
-
-    at: int
-    root: str
-    entries: int
-    gone: int
-
-
-def count_gone(replica: Replica, gone: int, entries: Callable[[], int]) -> Gone | None:
-    """Count texts that a join took away (inside a transaction); what a day took when that was a mass delete, whose root is
-    guarded then. `entries`: how many the state had before this join.
-
-    Added up over a day, for whoever deletes a little at each sync deletes all in the end. Roots of a day are kept anyway.
+    Whose texts went decides which guards share a bound: of these the greatest stay, then the oldest. So false alarms about
+    one's own texts, however many, push out no guard of anybody else's.
     """
-    db, now = replica.db, replica.world.now()
-    stored, root = db.get_meta(_GONE), db.get_meta("root")
-    known = read_json(stored, type=Gone) if stored else None
-    if known is None or not now - DAY_MS < known.at <= now:
-        if root is None:
-            return None
-        known = Gone(now, root.decode(), entries(), 0)
-    known = msgspec.structs.replace(known, gone=known.gone + gone)
-    mass = known.gone > GUARD_FROM and known.gone * 10 > known.entries
-    db.set_meta(_GONE, b"" if mass else msgspec.json.encode(known))
-    if not mass:
-        return None
-    guard(db, known.root)
-    return known
+    for root in found.roots:
+        known = guarded(replica.db).get(root)
+        if known is not None and known.gone >= found.gone:
+            continue
+        new = Guard(replica.world.now(), found.gone, found.of, found.by)
+        replica.db.set_meta(GUARDED + root, msgspec.json.encode(new))
+    shares: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    for root, one in guarded(replica.db).items():
+        shares[_share(replica, one)].append((-one.gone, one.at, root))
+    _forget(replica, (root for share in shares.values() for *_, root in sorted(share)[MOST_GUARDS:]))
 
 
-def counted_from(replica: Replica) -> str | None:
-    """The root that would be guarded if more went in the same day; it must not go before."""
-    stored = replica.db.get_meta(_GONE)
-    known = read_json(stored, type=Gone) if stored else None
-    return known.root if known is not None and replica.world.now() - DAY_MS < known.at else None
+def _share(replica: Replica, one: Guard) -> str:
+    lost_most = one.of[0] if one.of else ""
+    let_in = replica.ring.view.let_in(lost_most) if replica.ring is not None else BY_ROOT
+    return f"{let_in[0]} {lost_most if let_in == BY_ROOT else let_in[1]}"
 
 
-def guarded(db: Database) -> list[str]:
-    """The roots that this device guards."""
-    rows = db.connection.execute("SELECT name FROM meta WHERE name GLOB ?", (GUARDED + "*",))
-    return sorted(name.removeprefix(GUARDED) for (name,) in rows.fetchall())
+def guarded(db: Database) -> dict[str, Guard]:
+    """The roots that this device guards, sorted."""
+    rows = db.connection.execute("SELECT name FROM meta WHERE name GLOB ?", (GUARDED + "*",)).fetchall()
+    stored = {name.removeprefix(GUARDED): db.get_meta(name) for (name,) in sorted(rows)}
+    return {root: read_json(row, type=Guard) for root, row in stored.items() if row is not None}
+
+
+def forget_guards(replica: Replica, dropped: Iterable[str]) -> None:
+    """Forget guards that a person dropped, and those of roots that are known no more (inside a transaction)."""
+    known = {root for (root,) in replica.db.connection.execute("SELECT root FROM heads")}
+    _forget(replica, {*dropped, *(guarded(replica.db).keys() - known)})
+
+
+def _forget(replica: Replica, roots: Iterable[str]) -> None:
+    rows = [(GUARDED + root,) for root in roots]
+    replica.db.connection.executemany("DELETE FROM meta WHERE name=?", rows)
 
 
 def keeps_guards(provider: Provider) -> bool:
@@ -95,10 +113,9 @@ def keeps_guards(provider: Provider) -> bool:
 
 async def bring_out_guards(run: Run) -> None:
     """Pin what this device guards where it can be, once; say where it cannot."""
-    roots = guarded(run.replica.db)
-    if not roots:
+    roots, noted = list(guarded(run.replica.db)), _noted(run)
+    if not roots and not any(noted.values()):
         return
-    noted = _noted(run)
     takers = [provider for provider in run.providers if keeps_guards(provider)]
     for provider in takers:
         there = noted.setdefault(provider.name, [])
@@ -113,7 +130,8 @@ async def bring_out_guards(run: Run) -> None:
                 )
                 break
             there.append(root)
-    if not takers:
+        await _take_back(run, provider, [root for root in there if root not in roots], there)
+    if roots and not takers:
         run.report.say(
             "guard",
             f"the version before a mass delete, {', '.join(roots)}, is kept by this device alone: no provider here can mark it "
@@ -123,21 +141,79 @@ async def bring_out_guards(run: Run) -> None:
         run.replica.db.set_meta(_NOTED, msgspec.json.encode(noted))
 
 
-async def guard_pins(run: Run, provider: Provider) -> set[CID]:
-    """The roots that any device guards at a provider."""
-    if not keeps_guards(provider):
-        return set()
-    return {pin.cid for pin in await provider.pins(guard_name(run.anchor))}
-
-
-async def drop_guard_pins(run: Run, provider: Provider) -> None:
-    """Take all guards away at a provider, whoever put them there: a person said that the deletes were right."""
-    if not keeps_guards(provider):
+async def _take_back(run: Run, provider: Provider, roots: list[str], there: list[str]) -> None:
+    """Take away what this device put there and guards no more."""
+    if not roots:
         return
-    for pin in await provider.pins(guard_name(run.anchor)):
-        await provider.unpin(pin)
+    try:
+        pins = {pin.cid: pin for pin in await provider.pins(guard_name(run.anchor))}
+        for root in roots:
+            pin = pins.get(_answered(run, provider, root))
+            if pin is not None:
+                await provider.unpin(pin)
+            there.remove(root)
+    except ProviderError as error:
+        run.report.failed(f"a version that is kept no more could not be let go of at {provider.name}", error)
+
+
+async def guards_at(run: Run, provider: Provider) -> dict[str, Pin]:
+    """The pins by which any device guards a root at a provider, by the root as this device calls it."""
+    if not keeps_guards(provider):
+        return {}
+    rows = run.replica.db.connection.execute(
+        "SELECT answered, root FROM placed WHERE provider=?", (provider.name,)
+    )
+    ours = dict(rows.fetchall())
+    return {ours.get(str(pin.cid), str(pin.cid)): pin for pin in await provider.pins(guard_name(run.anchor))}
+
+
+def meant(run: Run, wanted: Iterable[str], elsewhere: Iterable[str]) -> frozenset[str]:
+    """The guarded roots that a person means: by the root, by the device (label or id) whose published state brought the
+    deletes, or all. `elsewhere`: those that stand at providers. Raises NotFoundError before anything is done."""
+    here = guarded(run.replica.db)
+    known = {*here, *elsewhere}
+    found: set[str] = set()
+    for text in wanted:
+        by = {root for root, one in here.items() if any(_is_called(run, device, text) for device in one.by)}
+        if text != ALL and text not in known and not by:
+            raise NotFoundError(f"nothing is guarded as {text}", hint="See what is: ipfsmem gc --dry-run")
+        found |= known if text == ALL else by | ({text} & known)
+    return frozenset(found)
+
+
+def _is_called(run: Run, device: str, text: str) -> bool:
+    return device == text or label_of(run.replica.ring, device) == text
+
+
+def as_told(run: Run, elsewhere: Iterable[str], dropped: frozenset[str]) -> list[Guarded]:
+    """All guards, for a person to decide on each, the newest first."""
+    here = guarded(run.replica.db)
+    ring = run.replica.ring
+    found = [
+        Guarded(
+            root,
+            one.at,
+            one.gone,
+            tuple(label_of(ring, family) for family in one.of),
+            tuple(label_of(ring, device) for device in one.by),
+            root in dropped,
+        )
+        for root, one in here.items()
+    ]
+    found.sort(key=lambda one: (-(one.at or 0), one.root))
+    others = sorted({*elsewhere} - here.keys())
+    return found + [Guarded(root, None, 0, (), (), root in dropped) for root in others]
+
+
+async def drop_guard_pins(run: Run, provider: Provider, dropped: frozenset[str]) -> None:
+    """Take these guards away at a provider, whoever put them there: a person said that the deletes were right."""
+    if not dropped or not keeps_guards(provider):
+        return
+    for root, pin in (await guards_at(run, provider)).items():
+        if root in dropped:
+            await provider.unpin(pin)
     noted = _noted(run)
-    noted.pop(provider.name, None)
+    noted[provider.name] = [root for root in noted.get(provider.name, []) if root not in dropped]
     with run.replica.transaction():
         run.replica.db.set_meta(_NOTED, msgspec.json.encode(noted))
 

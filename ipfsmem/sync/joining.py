@@ -14,7 +14,6 @@ from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import entry_place
 from ipfsmem.causal.state import Change
 from ipfsmem.causal.tree import empty_tree
-from ipfsmem.causal.value import FORGOTTEN, Entry
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.errors import (
@@ -40,7 +39,7 @@ from ipfsmem.sync.fork import (
     settled,
 )
 from ipfsmem.sync.forwarding import learn
-from ipfsmem.sync.guards import count_gone
+from ipfsmem.sync.guards import guard
 from ipfsmem.sync.heads import Head, tops
 from ipfsmem.sync.identity import (
     last_pair,
@@ -56,6 +55,7 @@ from ipfsmem.sync.remote import differences
 from ipfsmem.sync.report import MOST_NAMED, UNLOCK
 from ipfsmem.sync.retention import DAY_MS
 from ipfsmem.sync.run import Run
+from ipfsmem.sync.taken import count_taken, note_taken
 
 #: A part of a tree that nobody gives, or that is not what the commit says: its maker need not have done that.
 _UNREADABLE = (NotFoundError, BlockError, DamagedError, OpenError)
@@ -63,8 +63,6 @@ _UNREADABLE = (NotFoundError, BlockError, DamagedError, OpenError)
 ASK_AT_ONCE = 1_000
 #: Row in `meta`: see `_Asked`.
 _ASKED = "asked for"
-#: Stands in the canonical JSON of an entry that holds a wish to forget, and in no other's.
-_FORGOTTEN = b'"kind":"forgotten"'
 #: Older roots of a list beside names are not read for what they may have deleted.
 LISTED_FOR_MS = 7 * 24 * 3_600_000
 
@@ -129,7 +127,7 @@ async def _join_head(run: Run, head: Head) -> bool:
     with run.replica.transaction():
         if not _join_or_hold(run, changes, head):
             return False
-        _guard(run, changes)
+        _guard(run, changes, head.commit.commit.dev)
     return True
 
 
@@ -194,31 +192,25 @@ async def _ask_for(run: Run, missing: list[bytes]) -> tuple[int, ProviderError |
     return came, down
 
 
-def _guard(run: Run, changes: list[Change]) -> None:
-    """Joins of one day that take away more than a tenth keep the root before them until the user says so (trace 19). What
-    is counted are texts that stood here and do not any more: new ones make up for none of them."""
-    store = run.replica.store
-    here = {change.name: store.raw(change.name) for change in changes}
-    gone = sum(_stands(change.mine) and not _stands_in(here[change.name]) for change in changes)
-    if not gone:
+def _guard(run: Run, changes: list[Change], by: str) -> None:
+    """Joins of one day that take away more than a tenth of what somebody wrote keep the root before them until the user says
+    so (trace 19)."""
+    lost = note_taken(run.replica, changes)
+    found = count_taken(run.replica, lost, by) if lost else None
+    if found is None:
         return
-    grown = sum((here[change.name] is not None) - bool(change.mine) for change in changes)
-    found = count_gone(run.replica, gone, lambda: sum(1 for _ in store.names()) - grown)
-    if found is not None:
-        run.report.say(
-            "mass-delete",
-            f"{found.gone} of {found.entries} texts and pieces of the timeline were deleted elsewhere within a day. The version "
-            f"before that, {found.root}, is kept until you say that it was right: ipfsmem gc --drop-guarded",
-        )
-
-
-def _stands(entry: Entry) -> bool:
-    """Whether a text is shown there: none does behind a wish to forget."""
-    return bool(entry) and all(value.kind != FORGOTTEN for value in entry.values())
-
-
-def _stands_in(text: bytes | None) -> bool:
-    return text is not None and _FORGOTTEN not in text
+    guard(run.replica, found)
+    ring, first, *last = run.replica.ring, *found.roots
+    stay = f"The version before that, {first}, " + (
+        f"and the one before the last of it, {last[0]}, are kept" if last else "is kept"
+    )
+    run.report.say(
+        "mass-delete",
+        f"{found.gone} texts and pieces of the timeline were deleted elsewhere within a day, more than a tenth of what "
+        f"{_few([label_of(ring, family) for family in found.of])} wrote. It came with what "
+        f"{_few([label_of(ring, device) for device in found.by])} published. {stay} until you say that it was right: "
+        f"{'; '.join(f'ipfsmem gc --drop-guarded {root}' for root in found.roots)}",
+    )
 
 
 async def _changes(run: Run, head: Head) -> list[Change]:

@@ -21,7 +21,7 @@ class Pinned(msgspec.Struct, frozen=True):
 
     `at` is when it was first known (milliseconds since 1970 UTC), `maker` the device that made its commit. `verified`: its commit was verified and joined here.
     `named`: a member's name or an anchor points at it. `ring`: it holds nothing but a key ring. `guarded`: the last
-    one before joins that took away more than a tenth of the texts in a day. `lately`: the one from which such are counted.
+    one before joins that took away more than a tenth of what somebody wrote in a day. `lately`: the one from which such are counted.
     """
 
     root: str
@@ -82,7 +82,7 @@ def _reason(pin: Pinned, now: int, whole: bool) -> str:
     if not pin.verified:
         return "this device has not checked and taken it in"
     if pin.guarded:
-        return "the last one before more than a tenth was deleted: it may go with --drop-guarded (in Python: drop_guarded=True), if that was right"
+        return "the last one before more than a tenth was deleted: if that was right it may go: ipfsmem gc --drop-guarded VERSION (in Python: drop_guarded)"
     if pin.lately:
         return "texts were deleted elsewhere since, less than a day ago"
     if now - pin.at < DAY_MS:

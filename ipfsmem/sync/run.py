@@ -90,7 +90,7 @@ class Run:
         self.suspicious = False
         #: Whether that is because anchors lead to less than this device had put there.
         self.doubtful = False
-        #: Roots that some device guards at a provider.
+        #: Roots that this device guards, or some other one at a provider.
         self.guards: set[str] = set()
         #: Whether a provider that did not answer may have bodies that are not here; so until they were asked for.
         self.unsure_of_bodies = True

@@ -76,7 +76,6 @@ def test_a_wrong_wallet_is_refused(sealed: Cli) -> None:
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at open files")
 def test_a_memory_that_could_not_be_unlocked_is_closed(sealed: Cli) -> None:
     from ipfsmem.errors import WrongWalletError
-    from ipfsmem.memory import Memory
     from ipfsmem.opening import Unlock
     from ipfsmem.seal.signers import RawKeySigner
 
@@ -139,19 +138,35 @@ def test_gc_says_why(sealed: Cli) -> None:
     assert sealed.ok("gc", "--json").json["dry_run"] is False
 
 
-def test_gc_takes_the_users_word_for_a_mass_delete(sealed: Cli) -> None:
-    def guard() -> bytes | None:
-        return memory.replica.db.get_meta(f"guarded {memory.status().root}")
-
-    with Memory.load("default", home=sealed.home) as memory, memory.replica.transaction():
-        memory.replica.db.set_meta(f"guarded {memory.status().root}", b"1")
-    for plain in (["gc"], ["gc", "--drop-guarded", "--dry-run"]):
-        sealed.ok(*plain)
-        with Memory.load("default", home=sealed.home) as memory:
-            assert guard() == b"1"
-    sealed.ok("gc", "--drop-guarded")
-    with Memory.load("default", home=sealed.home) as memory:
-        assert guard() is None
+def test_gc_takes_the_users_word_for_each_mass_delete(sealed: Cli, second: Cli) -> None:
+    """All were dropped by one word, also the one that nobody had meant: now each is named by its root or by the device with
+    whose published state the deletes came, and shown with what went."""
+    for n in range(12):
+        sealed.ok("write", f"k{n}", "--body", f"text {n}")
+    sealed.ok("sync")
+    second.ok("sync")
+    for n in range(12):
+        second.ok("forget", f"k{n}")
+    second.ok("sync")
+    said = sealed.ok("sync").out
+    root = said.split("--drop-guarded ")[1].split()[0]
+    sealed.ok("write", "more", "--body", "x")
+    listed = sealed.ok("gc").out
+    assert f"guarded {root}" in listed and "before 12 texts of first went" in listed
+    assert "with what second published" in listed and f"ipfsmem gc --drop-guarded {root}" in listed
+    assert "first" in sealed.fails(4, "gc", "--drop-guarded", "first").err
+    for word in (root, "second", "all"):
+        assert f"would be let go {root}" in sealed.ok("gc", "--dry-run", "--drop-guarded", word).out
+    (one,) = sealed.ok("gc", "--json").json["guards"]
+    assert (one["root"], one["gone"], one["of"], one["by"], one["dropped"]) == (
+        root,
+        12,
+        ["first"],
+        ["second"],
+        False,
+    )
+    assert f"let go {root}" in sealed.ok("gc", "--drop-guarded", "second").out
+    assert sealed.ok("gc", "--json").json["guards"] == []
 
 
 def test_a_sync_that_could_not_publish_has_a_code_of_its_own(sealed: Cli, second: Cli) -> None:

@@ -259,6 +259,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("See what there is with: ipfsmem list.", "forget nothing", ("list",), "forget tone", before=HAS),
     Hint("List all: ipfsmem conflicts.", "conflicts nothing", ("conflicts",), "conflicts tone", "sealed", prepare=clash),
     Hint("Name a folder that does not exist yet.", "demo --keep --dir PLAIN", ("cid BASE/note.md",), "cid BASE/note.md", "none"),
+    Hint("See what is: ipfsmem gc --dry-run", "gc --drop-guarded nobody", ("gc --dry-run",), "gc", "sealed", SAID),
     Hint("Try again later: ipfsmem gc", "gc", (room_again,), "gc", "sealed", SAID, no_collecting),
     Hint("List them with: ipfsmem scope list", "list --scope wrok", ("scope list",), "list --scope work", before=SCOPE),
     Hint("List them with: ipfsmem scope list", "scope show wrok", ("scope list",), "scope show work", before=SCOPE),

@@ -450,7 +450,7 @@ class Devices:
         who, memory = self.device(random)
         rules = {"keep_roots": random.choice((1, 3)), "keep_days": random.choice((0, 0, 90))}
         with self._failing(who, random) if random.random() < 0.3 else contextlib.nullcontext():
-            asyncio.run(memory.gc(**rules, drop_guarded=random.random() < 0.3))
+            asyncio.run(memory.gc(**rules, drop_guarded=["all"] if random.random() < 0.3 else []))
         if random.random() < 0.5:
             self.lab.cloud.collect()
 

@@ -1,0 +1,173 @@
+"""What joins took away within a day, counted by whose texts it was, and when that is a mass delete (format section 7).
+
+Who deletes, nobody signs: a head shows what its maker had joined, and whoever holds several devices writes with one and
+deletes with the other. Who wrote a text is signed. So each author's texts are counted for themselves: however much
+somebody writes, it hides nothing of what others lost. Who writes over a text before it goes is not its author here: of
+a text whose author others replaced, this device remembers who that was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from ipfsmem.canonical import read_json
+from ipfsmem.causal.state import Change
+from ipfsmem.causal.value import FORGOTTEN, Entry
+from ipfsmem.replica.others import mark
+from ipfsmem.replica.replica import Replica
+from ipfsmem.sync.retention import DAY_MS
+
+#: So few texts are never a mass delete.
+GUARD_FROM: Final = 10
+#: Row that counts what joins took away lately.
+_GONE: Final = "gone lately"
+#: Stands in the canonical JSON of an entry that holds a wish to forget, and in no other's.
+_WISH: Final = b'"kind":"forgotten"'
+#: A dot in the canonical JSON of an entry, and nothing else there.
+_dots = re.compile(rb'"([0-9a-f]{16})-[0-9]{1,16}":\{').findall
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """What joins took away since `at` (milliseconds), when `root` was what this device had published last.
+
+    `lost`: how many texts, by the families that had written them, sorted, in one text. `by`: whose heads brought that.
+    """
+
+    at: int
+    root: str
+    lost: dict[str, int]
+    by: tuple[str, ...]
+
+
+class Mass(msgspec.Struct, frozen=True):
+    """A mass delete: `gone` texts of the families `of`, the one that lost most first, in what the devices `by` published.
+    `roots` are to stay: the last one before the first of them, and before the last."""
+
+    roots: tuple[str, ...]
+    gone: int
+    of: tuple[str, ...]
+    by: tuple[str, ...]
+
+
+def note_taken(replica: Replica, changes: Iterable[Change]) -> dict[str, int]:
+    """How many texts a join took away, by who had written them; after it, and inside its transaction.
+
+    A text that others wrote over stands. Who had written it is remembered until it goes.
+    """
+    family, db = _families(replica), replica.db.connection
+    known = bool(db.execute("SELECT 1 FROM authors LIMIT 1").fetchone())
+    lost: Counter[str] = Counter()
+    over: list[tuple[bytes, str]] = []
+    ended: list[tuple[bytes]] = []
+    for change in changes:
+        if not _stands(change.mine):
+            continue
+        after = replica.store.raw(change.name)
+        before = {family(dot[:16]) for dot in change.mine}
+        stands = after is not None and _WISH not in after
+        if stands and before <= _authors(after or b"", family):
+            continue
+        name, by = _mark(replica, change.name), " ".join(sorted(before))
+        if stands:
+            over.append((name, by))
+            continue
+        if known:
+            row = db.execute("SELECT by FROM authors WHERE mark=?", (name,)).fetchone()
+            by = row[0] if row is not None else by
+            ended.append((name,))
+        lost[by] += 1
+    db.executemany("INSERT OR IGNORE INTO authors VALUES (?,?)", over)
+    db.executemany("DELETE FROM authors WHERE mark=?", ended)
+    return dict(lost)
+
+
+def count_taken(replica: Replica, lost: Mapping[str, int], by: str) -> Mass | None:
+    """Count what a join of a head of the device `by` took away (inside a transaction); the mass delete that it completed.
+
+    Added up over a day, for whoever deletes a little at each sync deletes all in the end. Roots of a day are kept anyway.
+    """
+    db, now = replica.db, replica.world.now()
+    published = db.get_meta("root")
+    known = _lately(replica)
+    if known is None or not now - DAY_MS < known.at <= now:
+        if published is None:
+            return None
+        known = Gone(now, published.decode(), {}, ())
+    known = Gone(
+        known.at, known.root, dict(Counter(known.lost) + Counter(lost)), tuple(sorted({*known.by, by}))
+    )
+    found = mass(known.lost, lambda: standing(replica))
+    db.set_meta(_GONE, b"" if found else msgspec.json.encode(known))
+    if found is None:
+        return None
+    gone, of = found
+    last = published.decode() if published else known.root
+    return Mass(tuple(dict.fromkeys([known.root, last])), gone, of, known.by)
+
+
+def mass(
+    lost: Mapping[str, int], standing: Callable[[], Mapping[str, int]]
+) -> tuple[int, tuple[str, ...]] | None:
+    """How many texts went, and whose, when that is a mass delete: more than ten of authors who lost more than a tenth each.
+
+    `lost` by the authors of a text, sorted, in one text; `standing`: how many of each author stand now.
+    """
+    if sum(lost.values()) <= GUARD_FROM:
+        return None
+    gone: Counter[str] = Counter()
+    for authors, number in lost.items():
+        for author in authors.split():
+            gone[author] += number
+    now = standing()
+    of = {author for author, number in gone.items() if number * 10 > number + now.get(author, 0)}
+    many = sum(number for authors, number in lost.items() if not of.isdisjoint(authors.split()))
+    return (many, tuple(sorted(of, key=lambda one: (-gone[one], one)))) if many > GUARD_FROM else None
+
+
+def standing(replica: Replica) -> dict[str, int]:
+    """How many texts and pieces of the timeline stand here, by who wrote them first as far as this device saw."""
+    family = _families(replica)
+    over: dict[bytes, str] = {
+        bytes(name): by for name, by in replica.db.connection.execute("SELECT mark, by FROM authors")
+    }
+    found: Counter[str] = Counter()
+    for name, text in replica.store.texts():
+        if _WISH not in text:
+            first = over.get(_mark(replica, name)) if over else None
+            found.update(first.split() if first is not None else _authors(text, family))
+    return found
+
+
+def counted_from(replica: Replica) -> str | None:
+    """The root that would be guarded if more went in the same day; it must not go before."""
+    known = _lately(replica)
+    return known.root if known is not None and replica.world.now() - DAY_MS < known.at else None
+
+
+def _lately(replica: Replica) -> Gone | None:
+    stored = replica.db.get_meta(_GONE)
+    return read_json(stored, type=Gone) if stored else None
+
+
+def _families(replica: Replica) -> Callable[[str], str]:
+    ring = replica.ring
+    return ring.view.family_of if ring is not None else str
+
+
+def _authors(text: bytes, family: Callable[[str], str]) -> set[str]:
+    return {family(device.decode()) for device in _dots(text)}
+
+
+def _stands(entry: Entry) -> bool:
+    """Whether a text is shown there: none does behind a wish to forget."""
+    return bool(entry) and all(value.kind != FORGOTTEN for value in entry.values())
+
+
+def _mark(replica: Replica, name: str) -> bytes:
+    return mark(replica, sha256(name.encode()).hexdigest())
