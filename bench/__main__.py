@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from bench import backup, latency, local, network, syncing
+from bench import backup, latency, local, network, shares, syncing
 from bench.context import Context
 from bench.measure import Row, process
 from bench.report import markdown, tables
@@ -26,13 +26,14 @@ CASES = {
     "exchange": syncing.exchange,
     "presence": syncing.presence,
     "backup": backup.backup,
+    "shares": shares.shares,
     "latency": latency.latency,
     "network": network.network,
 }
 #: Cases that need asking for: they start servers, and take minutes. The second writes RESULTS_NETWORK.md.
 ASKED = {"latency", "network"}
 #: Cases that say the same at every size, and at which one they run.
-ONCE = {"start", "backup", "network"}
+ONCE = {"start", "backup", "shares", "network"}
 
 
 def main() -> None:

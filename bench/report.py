@@ -127,6 +127,11 @@ def _beside(rows: list[Row]) -> list[str]:
     for what, ours, theirs in BESIDE:
         peers = [found.get((f"{tool}: {theirs}", size)) for tool in TOOLS]
         lines.append([what, _short(found.get((ours, size))), *(_short(row) for row in peers)])
+    first = [
+        found.get(("first publish", size)),
+        *(found.get((f"{tool}: first backup", size)) for tool in TOOLS),
+    ]
+    lines.append(["bytes of the first run", *("" if row is None else _bytes(row.bytes) for row in first)])
     sent = found.get(("publish one changed memory", size))
     grown = [found.get((f"{tool}: backup of one change", size)) for tool in TOOLS]
     lines.append(

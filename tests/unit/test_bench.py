@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from bench import local, syncing
+from bench import local, shares, syncing
+from bench import process as bench_process
 from bench.context import Context
 from bench.corpus import corpus, write_folder
-from bench.measure import Row, process, read_and_hash
+from bench.measure import Row, folder_bytes, process, read_and_hash
 from bench.report import markdown, tables
 from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.causal.tree import label
 from ipfsmem.storage.memories import check_body
 
 CORPUS_100 = "2181dd4bc03dbc511a3d0c74cddd5911a20bb1a075a386de68e6c5b897a903a5"
@@ -73,3 +75,26 @@ def test_the_cases_still_run(case: Callable[[Context], None], tmp_path: Path) ->
     ctx = Context(20, tmp_path, quick=True, say=lambda line: None)
     case(ctx)
     assert len(ctx.rows) > 1 and all(row.seconds for row in ctx.rows)
+
+
+def test_where_the_bytes_go_is_all_of_them(tmp_path: Path) -> None:
+    ctx = Context(20, tmp_path, quick=True, say=lambda line: None)
+    home, stick = ctx.fresh("home"), ctx.fresh("stick")
+    bench_process.main("init", home, str(stick))
+    bench_process.main("first", home, str(ctx.folder))
+    found = shares._bytes(home, stick)
+    assert sum(found.values()) == folder_bytes(stick) and min(found.values()) > 0
+    assert found["nonces, tags, lengths"] == 20 * 48
+
+
+def test_time_counts_for_the_innermost_frame_that_is_named() -> None:
+    kinds: list[str] = []
+
+    class Text(str):
+        def encode(self, *_: object) -> bytes:  # called by the tree for its label
+            kinds.append(shares._kind(sys._getframe()))
+            return b"m/a"
+
+    label(Text("m/a"))
+    kinds.append(shares._kind(sys._getframe()))
+    assert kinds == ["trees and folders", "the rest"]

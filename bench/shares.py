@@ -1,0 +1,174 @@
+"""Where the time and the bytes of a first run and of a restore go: the bench's answer to "why not less".
+
+Time is sampled inside the measured process: what passes between two samples counts for the innermost frame that is named
+here, so work in C counts for who called it, and waiting for threads for who waits. Bytes are counted in what was published.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import sys
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+from types import FrameType
+
+from bench.context import PYTHON, Context
+from bench.measure import folder_bytes, process
+from bench.process import NAMESPACE, PASSPHRASE
+
+_LOADING = "loading modules"
+_REST = "the rest"
+#: What a frame counts for: the end of its file's path or a part of it, its functions (none: all of them). The first counts.
+_KINDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("Argon2id of the passphrase", "ipfsmem/seal/primitives.py", ("argon2id",)),
+    ("signatures", "ipfsmem/seal/primitives.py", ("sign", "verify")),
+    ("signatures", "ipfsmem/causal/value.py", ("sign_value", "verify_value", "identity")),
+    ("signatures", "ipfsmem/replica/writing.py", ("sign_entry", "commit")),
+    ("signatures", "ipfsmem/sync/join.py", ("checked", "_checked")),
+    ("looking for secrets", "ipfsmem/bundle/secrets.py", ()),
+    ("compressing", "ipfsmem/seal/deflate.py", ()),
+    ("sealing and opening", "ipfsmem/seal/objects.py", ()),
+    (
+        "compressing, looking for secrets and sealing, in threads",
+        "ipfsmem/replica/writing.py",
+        ("seal_ahead",),
+    ),
+    ("the database", "ipfsmem/replica/database.py", ()),
+    ("seeing that all is there", "ipfsmem/sync/presence.py", ()),
+    ("the provider's files", "/ipfsmem_providers/", ()),
+    ("fetching", "ipfsmem/sync/fetch.py", ()),
+    ("reading files", "ipfsmem/replica/disk.py", ()),
+    ("reading files", "ipfsmem/storage/containers.py", ()),
+    ("names and headers", "ipfsmem/storage/bundle_tree.py", ()),
+    ("names and headers", "/ipfsmem/bundle/", ()),
+    ("trees and folders", "ipfsmem/causal/tree.py", ()),
+    ("trees and folders", "ipfsmem/replica/folders.py", ()),
+    ("trees and folders", "/ipfsmem/content/", ()),
+    ("trees and folders", "ipfsmem/sync/publish.py", ()),
+    ("entries and values", "/ipfsmem/causal/", ()),
+    ("entries and values", "/ipfsmem/replica/", ()),
+    ("entries and values", "ipfsmem/storage/", ()),
+)
+#: Waits for threads on behalf of others.
+_PASSED_OVER = "ipfsmem/replica/many.py"
+_EVERY = 0.002
+
+
+class _Samples:
+    """Seconds by kind, in the main thread of this process."""
+
+    def __init__(self) -> None:
+        self.spent: defaultdict[str, float] = defaultdict(float)
+        self._last = time.perf_counter()
+
+    def take(self, _: int, frame: FrameType | None) -> None:
+        """A signal came: what passed since the last one counts for what runs now."""
+        now = time.perf_counter()
+        self.spent[_kind(frame)] += now - self._last
+        self._last = now
+
+
+def _kind(frame: FrameType | None) -> str:
+    found = ""
+    while frame is not None:
+        path, name = frame.f_code.co_filename, frame.f_code.co_name
+        if path.startswith("<frozen importlib"):
+            return _LOADING
+        if not found and _PASSED_OVER not in path:
+            found = next(
+                (kind for kind, part, names in _KINDS if part in path and (not names or name in names)), ""
+            )
+        frame = frame.f_back
+    return found or _REST
+
+
+def main(what: str, home: str, *args: str) -> None:
+    """Do what `bench.process` does, and print the seconds by kind as JSON."""
+    samples = _Samples()
+    signal.signal(signal.SIGALRM, samples.take)
+    signal.setitimer(signal.ITIMER_REAL, _EVERY, _EVERY)
+    from bench.process import main as work
+
+    work(what, Path(home), *args)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    print(json.dumps(samples.spent))
+
+
+def shares(ctx: Context) -> None:
+    """Time by kind of a first run and of a restore, whole processes; bytes by kind of what was published."""
+    home, stick = ctx.fresh("shares-home"), ctx.fresh("shares-stick")
+    _process("bench.process", "init", home, stick)
+    _time(ctx, "first run", _process("bench.shares", "first", home, ctx.folder))
+    found = _bytes(home, stick)
+    whole = sum(found.values())
+    for kind, size in found.items():
+        ctx.add(
+            f"bytes of a first run: {kind}",
+            None,
+            bytes=size,
+            note=f"{size:,} bytes, {size / whole:.0%} of what was published",
+        )
+    copy = ctx.work / "shares-copy"
+    shutil.copytree(stick, copy)
+    _time(ctx, "restore", _process("bench.shares", "restore", ctx.fresh("shares-restored"), copy))
+    for path in (home, stick, copy, ctx.work / "shares-restored"):
+        shutil.rmtree(path)
+
+
+def _process(module: str, what: str, home: Path, *args: Path) -> tuple[float, dict[str, float]]:
+    done = process([PYTHON, "-m", module, what, home, *args], env={"IPFSMEM_CONFIG": "/nowhere/config.toml"})
+    return done.seconds, json.loads(done.output or b"{}")
+
+
+def _time(ctx: Context, what: str, found: tuple[float, dict[str, float]]) -> None:
+    whole, spent = found
+    spent["starting and ending Python"] = whole - sum(spent.values())
+    for kind, seconds in sorted(spent.items(), key=lambda item: -item[1]):
+        ctx.add(f"time of a {what}: {kind}", seconds, note=f"{seconds / whole:.0%} of one process, sampled")
+
+
+def _bytes(home: Path, stick: Path) -> dict[str, int]:
+    """Bytes by kind of what stands in the folder `stick`; together they are all of it."""
+    from ipfsmem.content.cid import DAG_PB
+    from ipfsmem.memory import Memory
+    from ipfsmem.seal.objects import OVERHEAD, pad, shorter
+    from ipfsmem.sync.live import live_set
+    from ipfsmem.sync.publish import waiting_root
+
+    found: Counter[str] = Counter()
+    packed = 0
+    with Memory.load(NAMESPACE, passphrase=PASSPHRASE, home=home) as memory:
+        replica = memory.replica
+        root = waiting_root(replica)
+        assert root is not None
+        for name, entry in replica.store.entries():
+            for value in entry.values():
+                body = replica.store.body(name, value)
+                if body is None or value.loc is None:
+                    continue
+                stream = shorter(body)
+                text = len(body)
+                if stream is not None and value.loc.size < OVERHEAD + pad(4 + len(body)):
+                    text = len(stream)
+                found["texts, compressed where that saves a size"] += text
+                found["nonces, tags, lengths"] += OVERHEAD + 4
+                found["padding that hides sizes"] += value.loc.size - OVERHEAD - 4 - text
+                packed += value.loc.size
+        for cid in live_set(replica.db, root).structure:
+            block = replica.db.block(cid.digest)
+            assert block is not None
+            kind = "folders" if cid.codec == DAG_PB else "state: hashes, clocks and signatures of the values"
+            found[kind] += len(block)
+            packed += len(block)
+    packs = sum(path.stat().st_size for path in stick.glob("packs/*.car"))
+    found["CIDs of blocks in the pack, and the root of the ring"] = packs - packed
+    found["the pack's index"] = sum(path.stat().st_size for path in stick.glob("packs/*.idx"))
+    found["names and pins"] = folder_bytes(stick) - packs - found["the pack's index"]
+    return dict(found.most_common())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
