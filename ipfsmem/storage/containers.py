@@ -10,7 +10,7 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,6 +27,7 @@ from ipfsmem.storage.bundle_tree import (
     MAX_SCOPE_FILE,
     SCOPE_FILE,
     Part,
+    ReadFile,
     read_tree,
 )
 
@@ -82,7 +83,15 @@ def read_folder(folder: Path) -> dict[str, Part]:
             raise data
         return data
 
-    return read_tree(found, read, said)
+    return _read(folder, found, read, said)
+
+
+def _read(place: Path, names: Collection[str], read: ReadFile, said: Sequence[str] = ()) -> dict[str, Part]:
+    """`read_tree` of a place that somebody named. Raises FormatError when no file there can be of a memory: most often it is
+    the wrong place, and what replaces by it would forget everything."""
+    if not said and not any(name.endswith((".md", ".jsonl", SCOPE_FILE)) for name in names):
+        raise FormatError(f"there are no memories in {place}")
+    return read_tree(names, read, said)
 
 
 def _is_folder(path: Path) -> bool:
@@ -133,7 +142,7 @@ def read_zip(path: Path) -> dict[str, Part]:
             raise LimitError(f"there are more than {MAX_NAMES:,} files in the zip")
         try:
             with zipfile.ZipFile(file) as archive:
-                return _from_zip(archive)
+                return _from_zip(path, archive)
         except (
             zipfile.BadZipFile,
             zlib.error,
@@ -155,7 +164,7 @@ def _signatures(file: BinaryIO) -> int:
     return count
 
 
-def _from_zip(archive: zipfile.ZipFile) -> dict[str, Part]:
+def _from_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Part]:
     infos: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         if info.filename.endswith("/"):  # not `is_dir`: older ones ask an empty name for its last letter
@@ -179,7 +188,7 @@ def _from_zip(archive: zipfile.ZipFile) -> dict[str, Part]:
         return data
 
     names = _without_top(infos)
-    return read_tree(names, lambda name, most: read(names[name], most))
+    return _read(path, names, lambda name, most: read(names[name], most))
 
 
 def _without_top(names: dict[str, zipfile.ZipInfo]) -> dict[str, str]:
@@ -209,7 +218,7 @@ def read_plain_car(path: Path) -> dict[str, Part]:
             f"{path} is an encrypted memory: only its members can read it",
             hint="With its wallet: ipfsmem init --wallet ... With its recovery words: ipfsmem recover.",
         )
-    return read_tree(paths, lambda name, most: _file(reader, paths[name], most, blocks))
+    return _read(path, paths, lambda name, most: _file(reader, paths[name], most, blocks))
 
 
 def _file(reader: Reader, cid: CID, most: int, blocks: dict[CID, bytes]) -> bytes:

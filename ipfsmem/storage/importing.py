@@ -81,6 +81,14 @@ def import_files(
             f"what could not be read would be forgotten: {problems[0]}",
             hint=_NO_PRUNING,
         )
+    if prune and not any(
+        blob.files or blob.more or blob.others or blob.forgotten
+        for blob in (part.blob for part in parts.values())
+    ):
+        raise UsageError(
+            "there is no memory in what is imported, so every memory here would be forgotten",
+            hint=_NO_PRUNING,
+        )
     into = {scope: scope for scope in parts} if into is None else into
     done: dict[str, Counter[str]] = {}
     with writing(memories.replica) as change, no_collection():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,29 @@ def test_each_secret_says_its_own_way_in(
     assert "IPFSMEM_NEW_PASSPHRASE" in missing.err and "in IPFSMEM_PASSPHRASE" not in missing.err
     phrase = sealed.fails(22, "keys", "unlock", "--mnemonic")
     assert "IPFSMEM_MNEMONIC" in phrase.err and "in IPFSMEM_PASSPHRASE" not in phrase.err
+
+
+@pytest.mark.parametrize("strategy", [(), ("--strategy", "replace", "--prune")])
+def test_an_import_of_a_place_without_memories_says_so(
+    cli: Cli, tmp_path: Path, strategy: tuple[str, ...]
+) -> None:
+    """A wrong folder ended with 0, and with --prune everything was forgotten on every device."""
+    cli.ok("write", "tone", "--body", "x")
+    (tmp_path / "wrong").mkdir()
+    (tmp_path / "wrong" / "shopping.txt").write_text("milk")
+    with zipfile.ZipFile(tmp_path / "wrong.zip", "w") as archive:
+        archive.writestr("shopping.txt", "milk")
+    for place in ("wrong", "wrong.zip"):
+        assert "there are no memories in" in cli.fails(10, "import", str(tmp_path / place), *strategy).err
+    assert "tone" in cli.ok("list").out
+
+
+def test_an_empty_export_prunes_nothing(cli: Cli, tmp_path: Path) -> None:
+    """Of a program that failed to fill it, most often; taken in as it is, it changes nothing."""
+    cli.ok("init", "-n", "none", "--mode", "local")
+    cli.ok("export", "-n", "none", "--dir", str(tmp_path / "none"))
+    cli.ok("write", "tone", "--body", "x")
+    cli.ok("import", str(tmp_path / "none"))
+    cli.fails(2, "import", str(tmp_path / "none"), "--strategy", "replace", "--prune")
+    cli.fails(2, "import", "-", "--strategy", "replace", "--prune", stdin=b"{}")
+    assert "tone" in cli.ok("list").out
