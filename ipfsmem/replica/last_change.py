@@ -1,7 +1,8 @@
 """What this device's last write or forget took away and put there: enough to undo it, and no more than that one.
 
-One sealed row beside the state, written in the transaction of the change itself. Edits of plain files, imports and what
-others wrote leave it alone. Undoing is done elsewhere; nothing here changes an entry.
+One sealed row beside the state, written in the transaction of the change itself. What a command changed that cannot be taken
+back (a whole scope, an import) takes its place: who then asks to undo means that, and not the write before it. Edits of plain
+files and what others wrote leave it alone. Undoing is done elsewhere; nothing here changes an entry.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ _ROW = "last-change"
 
 
 class LastChange(msgspec.Struct, frozen=True):
-    """`gone` are the values that went, `came` the dots that stand there instead; `at` is in ms since 1970 UTC."""
+    """`gone` are the values that went, `came` the dots that stand there instead; `at` is in ms since 1970 UTC. Without a name
+    it cannot be taken back, and `operation` says what was done."""
 
     operation: str
     name: str
@@ -46,17 +48,20 @@ def note_change(replica: Replica, operation: str, name: str, before: Entry, afte
 
 
 def last_change(replica: Replica) -> LastChange | None:
-    """The last change, None when there was none or it must not be undone."""
+    """The last change, None when there was none."""
     stored = replica.db.get_meta(_ROW)
     if stored is None:
         return None
     row = _decoder.decode(replica.codec.open_row(stored))
-    return LastChange(row.operation, row.name, row.at, decode_entry(row.name, row.gone), row.came)
+    gone = decode_entry(row.name, row.gone) if row.name else {}
+    return LastChange(row.operation, row.name, row.at, gone, row.came)
 
 
-def drop_change(replica: Replica) -> None:
-    """There is nothing to undo any more (inside a transaction)."""
-    replica.db.drop_meta(_ROW)
+def note_for_good(replica: Replica, done: str) -> None:
+    """The last change cannot be taken back (inside its transaction). `done` says it, with whose it was: "the scope work was
+    forgotten"."""
+    row = _Row(done, "", replica.world.now(), b"", ())
+    replica.db.set_meta(_ROW, replica.codec.seal_row(msgspec.json.encode(row)))
 
 
 def undo_blocks(store: Store) -> set[bytes]:
@@ -65,4 +70,6 @@ def undo_blocks(store: Store) -> set[bytes]:
     if stored is None:
         return set()
     row = _decoder.decode(store.codec.open_row(stored))
+    if not row.name:
+        return set()
     return {bytes.fromhex(loc.sha) for loc in located(decode_entry(row.name, row.gone))}

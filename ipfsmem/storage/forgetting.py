@@ -7,19 +7,21 @@ have them what was published is let go of by `gc`, by its own rules.
 from __future__ import annotations
 
 from ipfsmem.replica.collect import collect
-from ipfsmem.replica.last_change import drop_change
+from ipfsmem.replica.last_change import note_for_good
 from ipfsmem.replica.replica import Replica
 from ipfsmem.storage.memories import Memories
 
 
 def erase(replica: Replica, memories: Memories, key: str) -> None:
-    """Take every text of a forgotten memory off the database, with its line of the index and its older versions.
+    """Take every text of a forgotten memory off the database, with its line of the index and its older versions; of a whole
+    scope with "".
 
     Only for mode `local`, where nothing else refers to them. Raises StorageError.
     """
     with replica.transaction():
         replica.store.checkpoint(folders=False)
         memories.overview.look(keep=True)
-        drop_change(replica)
+        if key:  # of a scope it is noted already
+            note_for_good(replica, f"{key} was forgotten, and its text left the disk")
         collect(replica.store, (), dry_run=False, forgotten=key)
     replica.db.empty_log()

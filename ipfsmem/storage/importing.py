@@ -22,6 +22,7 @@ from ipfsmem.causal.value import FOREIGN, FORGOTTEN, Entry
 from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.replica.disk import read_file, storage_errors
 from ipfsmem.replica.events import Timeline
+from ipfsmem.replica.last_change import note_for_good
 from ipfsmem.replica.many import no_collection
 from ipfsmem.replica.scopes import read_card
 from ipfsmem.replica.store import Store
@@ -101,7 +102,9 @@ def import_files(
                 )
             taking = _Taking(there, change, strategy, foreign)
             done[there.scope] = taking.take(part.blob, problems, prune=prune, fresh=fresh)
-    total = sum(done.values(), Counter[str]())
+        total = sum(done.values(), Counter[str]())
+        if any(total[what] for what in ("added", "replaced", "kept_beside", "forgotten")):
+            note_for_good(memories.replica, "an import")
     scopes = {scope: dict(counts) for scope, counts in done.items()} if len(parts) > 1 else {}
     return Imported(**total, problems=tuple(problems), scopes=scopes)
 

@@ -29,6 +29,7 @@ from ipfsmem.causal.view import siblings
 from ipfsmem.causal.whose import carried
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.replica.events import Timeline
+from ipfsmem.replica.last_change import note_for_good
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.scopes import check_room, known_scopes, read_card
 from ipfsmem.replica.writing import Writing, writing
@@ -213,6 +214,7 @@ class Scopes:
             change.forget(name, tuple(entry))
             said = {"scope": token, **({"reason": reason} if reason else {})}
             Timeline(self.replica).note_in(change, "forgot", said)
+            note_for_good(self.replica, f"the scope {token} was forgotten (ipfsmem scope restore {token})")
         if self.replica.config.mode == "local":
             erase(self.replica, Memories(self.replica), "")
         return gone
@@ -249,6 +251,7 @@ class Scopes:
                         missing += data is None
                         lines += segment_lines(data or b"")
             events = Timeline(self.replica, token).add_back(change, lines)
+            note_for_good(self.replica, f"the scope {token} was brought back")
         return Restored(texts, events, missing)
 
     def _write_back(self, change: Writing, name: str, held: Entry) -> tuple[int, int]:

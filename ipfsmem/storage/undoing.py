@@ -41,7 +41,9 @@ def undo(memories: Memories) -> Undone:
         name = memory_name(last.name) if last is not None else None
         if last is None or name is None:
             raise NotFoundError(
-                "there is nothing to undo on this device",
+                f"nothing was undone: what was done last on this device cannot be: {last.operation}"
+                if last is not None
+                else "there is nothing to undo on this device",
                 hint="Older texts of a memory: ipfsmem history KEY.",
             )
         here = memories.in_scope(name.scope)

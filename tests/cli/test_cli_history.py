@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from ipfsmem.memory import Memory
 from tests.cli_lab import Cli
@@ -76,3 +77,43 @@ def test_a_text_dated_beyond_all_dates_is_listed(cli: Cli) -> None:
         late = {dot: msgspec.structs.replace(v, h="f" * 16) for dot, v in store.entry("m/tone").items()}
         store.apply({"m/tone": late}, store.frame)
     assert "after the year 9999" in cli.ok("history", "tone").out
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        (("scope", "forget", "work", "--yes"), "the scope work was forgotten"),
+        (("import", "-"), "an import"),
+        (("import", "-", "--strategy", "replace", "--prune"), "an import"),
+    ],
+)
+def test_undo_takes_back_what_was_last_or_nothing(cli: Cli, last: tuple[str, ...], said: str) -> None:
+    """After a scope was forgotten or an export came in, it took back a write of before, which nobody had asked for."""
+    blob = b'{"version":"memory/0.1","files":{"music.md":"x"}}'
+    cli.ok("write", "style", "--scope", "work", "--body", "x")
+    cli.ok("write", "tone", "--body", "kept")
+    cli.ok(*last, stdin=blob)
+    shown = cli.ok("list").out
+    for _ in range(2):
+        assert f"what was done last on this device cannot be: {said}" in cli.fails(4, "undo").err
+    assert cli.ok("list").out == shown
+    cli.ok("scope", "make", "other")
+    cli.ok("write", "tone", "--body", "again")
+    cli.ok("write", "tone", "--body", "and again")
+    cli.ok("undo")
+    assert cli.ok("read", "tone", "--body").out == "again\n"
+
+
+def test_an_import_that_changes_nothing_is_nothing_to_undo(cli: Cli) -> None:
+    blob = b'{"version":"memory/0.1","files":{"music.md":"x"}}'
+    cli.ok("import", "-", stdin=blob)
+    cli.ok("write", "tone", "--body", "x")
+    cli.ok("import", "-", stdin=blob)
+    cli.ok("undo")
+    cli.fails(4, "read", "tone")
+
+
+def test_undo_says_that_a_text_left_the_disk(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "x")
+    cli.ok("forget", "tone")
+    assert "tone was forgotten, and its text left the disk" in cli.fails(4, "undo").err
