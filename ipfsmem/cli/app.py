@@ -140,6 +140,17 @@ def group(ctx: click.Context, version: bool, namespace: str | None, home: str | 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and answer its exit code; every error is printed here and nowhere else."""
+    code = _run(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            # It was told, where it could be. Python would say it again in its own way, and end with a code of its own.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     _have_streams()
     for stream in (sys.stdout, sys.stderr):
         _have_every_letter(stream)
@@ -170,8 +181,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _report("Interrupted", "interrupted; nothing that was acknowledged is lost", "", 130, as_json)
     except (ReaderGoneError, BrokenPipeError):
-        # Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:
         if os.environ.get("IPFSMEM_DEBUG"):
@@ -216,6 +225,10 @@ def kind_of(error: IpfsmemError) -> str:
 def _os_error(error: OSError) -> str:
     from ipfsmem.replica.disk import reason
 
+    try:
+        sys.stdout.flush()
+    except OSError as refused:
+        return f"standard output cannot be written: {reason(refused)}"
     where = f" {error.filename}" if error.filename is not None else ""
     return f"the system refused{where}: {reason(error)}"
 

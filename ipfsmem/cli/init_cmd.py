@@ -18,7 +18,7 @@ from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.status_cmd import READERS
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import Wallet, default_keystore, wallet_options
-from ipfsmem.cli.words_in import show_words
+from ipfsmem.cli.words_in import show_words, shown_or_said, somebody_reads
 from ipfsmem.errors import (
     ConfigError,
     DamagedError,
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory, Mode
     from ipfsmem.opening import Unlock
     from ipfsmem.sync.report import SyncReport
+
+
+_WORDS = "its recovery words"
+#: Said where its words could not be shown.
+_MADE = "the memory is made, on this device alone until ipfsmem sync"
 
 
 @ours("init")
@@ -114,6 +119,9 @@ def command(
             "--root brings a wallet's memory back: name the wallet",
             hint="--wallet FILE or --mnemonic. With its recovery words: ipfsmem recover --root VERSION",
         )
+    worded = chosen != "local" and not no_recovery
+    if worded and not wallet.named:
+        somebody_reads(_WORDS)
     if not here.json:
         click.echo(f"Mode {mode}. Who can read it: {READERS[mode]}.", err=True)
     if where and not wallet.named and chosen != "local":
@@ -137,6 +145,8 @@ def command(
     if unlock is not None and keystore is None:
         found = _find(here, chosen, unlock, made, root, create)
     restored = found is not None
+    if worded and not restored:
+        somebody_reads(_WORDS)
     with contextlib.closing(
         found or _create(here, chosen, made, unlock=unlock, recovery=not no_recovery)
     ) as memory:
@@ -152,26 +162,27 @@ def command(
         part = part_only(memory)
         failure = failure or part
         if here.json:
-            here.emit(
-                {
-                    "namespace": here.namespace,
-                    "mode": status.mode,
-                    "restored": restored,
-                    "folder": status.folder,
-                    "device": status.device,
-                    "memories": status.memories,
-                    "events": status.events,
-                    "root": status.root,
-                    "address": status.vault.address if status.vault else None,
-                    "vault": status.vault.name if status.vault else None,
-                    "vault_tag": status.vault.tag if status.vault else None,
-                    "keystore": str(keystore) if keystore else None,
-                    "recovery_words": words,
-                    "warnings": [*_warnings(words, keystore, memory.unlisted), *_remarks(status)],
-                    "vaults": memory.vaults() if restored else [],
-                    "sync": report,
-                }
-            )
+            with shown_or_said(_MADE) if words else contextlib.nullcontext():
+                here.emit(
+                    {
+                        "namespace": here.namespace,
+                        "mode": status.mode,
+                        "restored": restored,
+                        "folder": status.folder,
+                        "device": status.device,
+                        "memories": status.memories,
+                        "events": status.events,
+                        "root": status.root,
+                        "address": status.vault.address if status.vault else None,
+                        "vault": status.vault.name if status.vault else None,
+                        "vault_tag": status.vault.tag if status.vault else None,
+                        "keystore": str(keystore) if keystore else None,
+                        "recovery_words": words,
+                        "warnings": [*_warnings(words, keystore, memory.unlisted), *_remarks(status)],
+                        "vaults": memory.vaults() if restored else [],
+                        "sync": report,
+                    }
+                )
             if failure is not None:
                 raise failure
             end_restored(report)
@@ -213,7 +224,8 @@ def command(
 def _show_words(words: list[str]) -> None:
     """Show them; who stops at the question after them is told how it stands: the memory is made, and they are its words."""
     try:
-        show_words(words)
+        with shown_or_said(_MADE):
+            show_words(words)
     except click.Abort:
         click.echo(
             advice(

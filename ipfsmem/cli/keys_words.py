@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +13,7 @@ from ipfsmem.cli.here import Here, ours, provider_option
 from ipfsmem.cli.printing import Meter, clean, count, style
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import as_owner, root_options
-from ipfsmem.cli.words_in import show_words
+from ipfsmem.cli.words_in import show_words, shown_or_said, somebody_reads
 from ipfsmem.errors import IncompleteError, ProviderUnavailable
 
 if TYPE_CHECKING:
@@ -27,6 +26,9 @@ ROOT_STAYS = (
     "somebody may have found them, move to a new vault: ipfsmem init -n NEW (with a wallet also --key-number 2), then "
     "export and import."
 )
+
+#: Said where its words could not be shown.
+_MADE = "new words are made, and the older ones still work"
 
 
 @ours("words", short_help="Make new recovery words.")
@@ -43,15 +45,16 @@ def command(here: Here, revoke_old: bool | None, **given: Any) -> None:
     It takes the wallet, the words of init, or the device of a memory without a wallet. Older words are revoked only
     after the new ones are published everywhere and shown. Those of init cannot be revoked.
     """
+    somebody_reads("the words")
     with as_owner(here, given) as memory:
         with Meter(silent=here.json) as meter:
             made = asyncio.run(memory.new_words(progress=meter))
         old = [one for one in made.older if not one.root]
         if here.json:
             going = old if revoke_old and not made.problem else []
-            here.emit(_facts(made, going))
             # They must be out of this process before anything else stops working.
-            sys.stdout.flush()
+            with shown_or_said(_MADE):
+                here.emit(_facts(made, going))
         else:
             _show(made)
             going = [] if made.problem else _agreed(old, revoke_old)
@@ -71,9 +74,9 @@ def command(here: Here, revoke_old: bool | None, **given: Any) -> None:
 
 
 def _show(made: NewWords) -> None:
-    show_words(made.words)
-    click.echo(f"They are the {made.label} ({made.id}).")
-    sys.stdout.flush()
+    with shown_or_said(_MADE):
+        show_words(made.words)
+        click.echo(f"They are the {made.label} ({made.id}).")
     if made.problem:
         click.echo(
             style("not published everywhere yet: ", fg="yellow")

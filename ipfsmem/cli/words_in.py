@@ -5,22 +5,47 @@ Nothing here keeps a word. They are typed without being shown; only a single one
 
 from __future__ import annotations
 
+import contextlib
+import os
 import secrets
+import sys
+from collections.abc import Iterator
 
 import click
 
 from ipfsmem.cli import secrets_in
 from ipfsmem.cli.printing import clean, style
-from ipfsmem.errors import FormatError, PassphraseError
+from ipfsmem.errors import FormatError, PassphraseError, StorageError, UsageError
 
 #: Words to a line when they are shown: with number and space at most 60 columns.
 _TO_A_LINE = 4
 
 
+def somebody_reads(what: str) -> None:
+    """Refuse what is shown only once where standard output is closed, before anything is made. Raises UsageError."""
+    if getattr(sys.stdout, "name", "") == os.devnull:  # what `app.run` puts in the place of a closed one
+        raise UsageError(f"standard output is closed, so nobody would see {what}: nothing was made")
+
+
+@contextlib.contextmanager
+def shown_or_said(made: str) -> Iterator[None]:
+    """Where words could not be printed, whole, say what was `made` all the same. Raises StorageError."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        from ipfsmem.replica.disk import reason
+
+        raise StorageError(
+            f"{made}, but its words could not be shown, as standard output cannot be written ({reason(error)}). "
+            "For others: ipfsmem keys words"
+        ) from None
+
+
 def show_words(words: list[str]) -> None:
     """Show new recovery words, once, and have some typed back where somebody can."""
     click.echo(style("Recovery words", bold=True) + ": write them down. They are shown only now.")
-    click.echo("Whoever has them can read and change this memory, without the wallet.\n")
+    click.echo("Whoever has them can read and change this memory: they need no wallet.\n")
     click.echo(sheet(words))
     click.echo("")
     if not secrets_in.can_ask():

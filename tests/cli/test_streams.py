@@ -41,6 +41,42 @@ def test_a_version_that_could_not_be_printed(cli: Cli) -> None:
     assert done.returncode == 30 and b"Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_place_for_output_ends_with_its_own_code(cli: Cli) -> None:
+    """Python complained once more at its end, and ended with 120, which is in no table."""
+    cli.ok("write", "tone", "--body", "x")
+    done = shell(cli, "ipfsmem list > /dev/full; echo $?; ipfsmem read nothing 2> /dev/full; echo $?")
+    assert done.stdout.split() == [b"30", b"4"]
+    assert b"the disk is full" in done.stderr and b"Exception" not in done.stderr
+
+
+WORDS = "init -n new --no-wallet --unprotected-keys", "keys words --revoke-old -n old"
+
+
+@POSIX
+@pytest.mark.parametrize("call", WORDS)
+@pytest.mark.parametrize("form", ["", " --json"])
+def test_recovery_words_are_not_made_for_nobody(cli: Cli, stick: Path, call: str, form: str) -> None:
+    """It ended with 0 when standard output was closed: the only words of a memory were seen by nobody, and older ones stopped
+    working."""
+    cli.ok("init", "-n", "old", "--no-wallet", "--unprotected-keys", "--provider", str(stick))
+    cli.ok("keys", "words", "-n", "old")
+    members = cli.ok("keys", "list", "-n", "old").out
+    done = shell(cli, f"ipfsmem {call}{form} >&-")
+    assert done.returncode == 2 and b"standard output is closed" in done.stderr
+    assert not (cli.home / "new").exists() and cli.ok("keys", "list", "-n", "old").out == members
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("call", WORDS)
+def test_recovery_words_that_could_not_be_shown_are_told_of(cli: Cli, stick: Path, call: str) -> None:
+    cli.ok("init", "-n", "old", "--no-wallet", "--unprotected-keys", "--provider", str(stick))
+    first = cli.ok("keys", "words", "-n", "old", "--json").json["id"]
+    done = shell(cli, f"ipfsmem {call} --json > /dev/full")
+    assert done.returncode == 30 and b"could not be shown" in done.stderr and b"keys words" in done.stderr
+    assert first in cli.ok("keys", "list", "-n", "old").out
+
+
 @POSIX
 @pytest.mark.parametrize("form", ["--out", "--zip", "--plain-car"])
 def test_an_export_takes_the_place_of_no_pipe_device_or_link(cli: Cli, tmp_path: Path, form: str) -> None:
