@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 @ours("cid", secrets=False)
 @click.argument("path", callback=named)
-@click.option("--car", metavar="OUT", help="Also write all blocks to this CAR file; - is standard output.")
+@click.option(
+    "--car",
+    callback=named,
+    metavar="OUT",
+    help="Also write all blocks to this CAR file; - is standard output.",
+)
 def command(here: Here, path: str, car: str | None) -> None:
     """Print the root CID of PATH under the profile unixfs-v1-2025 (IPIP-0499); hidden files count too.
 

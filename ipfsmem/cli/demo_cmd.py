@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, count, is_terminal, seconds, style
 from ipfsmem.errors import UsageError
 
@@ -32,7 +32,11 @@ _LEFT = 36
 )
 @click.option("--keep", is_flag=True, help="Leave both devices and the provider's folder behind.")
 @click.option(
-    "--dir", "folder", metavar="DIR", help="Work in this new folder (with --keep) instead of a temporary one."
+    "--dir",
+    "folder",
+    callback=named,
+    metavar="DIR",
+    help="Work in this new folder (with --keep) instead of a temporary one.",
 )
 def command(here: Here, source: str | None, keep: bool, folder: str | None) -> None:
     """Watch a memory go to another device with nothing but a wallet.

@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 @click.option(
     "--dir", "folder", callback=named, metavar="DIR", help="A new folder of plain Markdown files instead."
 )
-@click.option("--zip", "zipped", metavar="FILE", help="The same files in a zip.")
-@click.option("--plain-car", metavar="FILE", help="The same files in a CAR, for IPFS programs.")
+@click.option("--zip", "zipped", callback=named, metavar="FILE", help="The same files in a zip.")
 @click.option(
-    "--car", metavar="FILE", help="A published version with all its parts instead, encrypted as it is."
+    "--plain-car", callback=named, metavar="FILE", help="The same files in a CAR, for IPFS programs."
+)
+@click.option(
+    "--car",
+    callback=named,
+    metavar="FILE",
+    help="A published version with all its parts instead, encrypted as it is.",
 )
 @click.option("--root", metavar="CID", help="Which version for --car (default: the one published last).")
 @click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")

@@ -40,6 +40,8 @@ class Here:
         self._must_exist = False
         #: The scopes that are read as one, before what is everybody's; empty when one scope is read.
         self.stacked: tuple[str, ...] = ()
+        #: Where what is written for the scope of this call goes, when that turned out to be another one: a sentence.
+        self.led = ""
         #: What syncs of this call left out for want of room.
         self.left_out: list[str] = []
 
@@ -108,6 +110,7 @@ class Here:
             if self._must_exist:
                 for name in (self._scope, *self.stacked):
                     _require_scope(memory, name or "", live=bool(self.stacked))
+            self.led = _led(memory, self._scope) if self._scope else ""
             yield memory.scope(self._scope) if self._scope is not None else memory
         finally:
             self.look_back(memory)
@@ -126,6 +129,11 @@ class Here:
     def scope(self) -> str | None:
         """The scope that was chosen, None when none was."""
         return self._scope
+
+    def tell_where(self) -> None:
+        """Say it, where a person or an agent reads what was done for that scope."""
+        if self.led and not self.json:
+            click.echo(f"note: {self.led}", err=True)
 
     def emit(self, value: Any) -> None:
         """Print a result for a program."""
@@ -293,6 +301,18 @@ def public_options(function: Callable[..., None]) -> Callable[..., None]:
     return click.option(
         "--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read what is published, for good."
     )(function)
+
+
+def _led(memory: Memory, name: str) -> str:
+    """Where to look, when a scope turned out to be another one: who writes for it and reads it alone finds nothing."""
+    from ipfsmem.bundle.keys import is_scope
+
+    one = memory.find_scope(name) if is_scope(name) else None
+    onward = one.card.into if one is not None and one.card is not None and not one.forgotten else None
+    other = memory.find_scope(onward) if onward else None
+    if other is None or other.forgotten:
+        return ""
+    return f"The scope {name} is {onward} now: what is written for it goes there, and --scope {onward} shows both."
 
 
 def agreed(memory: Memory, yes: bool) -> bool:

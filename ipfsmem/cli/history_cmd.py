@@ -20,6 +20,7 @@ def command(here: Here, key: str) -> None:
 
     with here.memory() as memory:
         found = memory.history(key)
+        published = memory.mode != "local"
         labels = {person.id: person.label for person in memory.members()}
     if here.json:
         rows = [{**msgspec.to_builtins(one), "label": labels.get(one.device, "")} for one in found.versions]
@@ -38,6 +39,9 @@ def command(here: Here, key: str) -> None:
     ]
     headings = ("written (UTC)", "device", "SHA-256", "size", "now", "version")
     table(headings, lines, styles=("dim", "cyan", "bold", "", "green", "dim"))
+    if not published:
+        text = "Mode local publishes nothing, so older texts are not kept: only the last write can be undone."
+        click.echo(style(text, dim=True), err=True)
     if found.gone:
         text = f"{count(found.gone, 'older version')} not kept on this device, so not looked at"
         click.echo(style(clean(text), dim=True), err=True)

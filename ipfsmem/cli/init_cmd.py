@@ -13,7 +13,7 @@ import click
 
 from ipfsmem.cli import asking, secrets_in
 from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, agreed, ours, provider_option, root_option
+from ipfsmem.cli.here import Here, agreed, named, ours, provider_option, root_option
 from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.status_cmd import READERS
 from ipfsmem.cli.sync_cmd import tell
@@ -76,7 +76,9 @@ _MADE = "the memory is made, on this device alone until ipfsmem sync"
 )
 @click.option("--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase.")
 @click.option("--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read it, for good.")
-@click.option("--memory-dir", metavar="DIR", help="Where the plain files are (modes local and ipfs).")
+@click.option(
+    "--memory-dir", callback=named, metavar="DIR", help="Where the plain files are (modes local and ipfs)."
+)
 @click.option("--label", help="What other devices call this one (default: the host's name).")
 def command(
     here: Here,
@@ -113,6 +115,13 @@ def command(
         )
         where, new_wallet, no_wallet, wallet = told.provider, told.new_wallet, told.no_wallet, told.wallet
         mode = told.mode or mode
+    if mode == "local":
+        if provider:
+            raise UsageError(
+                "a memory in mode local is not published, so it takes no provider",
+                hint="Leave --provider away. One that is published: --mode encrypted-ipfs",
+            )
+        where = None  # what the environment names is for others
     chosen = _check(mode, bool(where), new_wallet, no_wallet, wallet, no_recovery, memory_dir)
     if root is not None and (not wallet.named or mode == "local"):
         raise UsageError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, moment, to_json
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _WIDTH = 78
 
 
 @ours("sheet", short_help="A page to print: how to get this memory back.")
-@click.option("--output", metavar="FILE", help="Write it to a file instead.")
+@click.option("--output", callback=named, metavar="FILE", help="Write it to a file instead.")
 def command(here: Here, output: str | None) -> None:
     """Print the recovery sheet: names, newest version, providers, the commands that bring this memory back.
 

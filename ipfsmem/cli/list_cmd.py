@@ -37,6 +37,7 @@ def command(here: Here, kind: str | None, tag: str | None) -> None:
             if (kind is None or item.file.type == kind) and (tag is None or tag in item.file.tags)
         ]
     tell(here, found)
+    here.tell_where()
 
 
 def tell(here: Here, found: Sequence[Listed]) -> None:

@@ -22,6 +22,8 @@ def command(here: Here, kind: str, data: tuple[str, ...], document: str | None) 
     """
     if data and document is not None:
         raise UsageError("give the data as KEY=VALUE or with --data, not both")
+    if not kind.strip():
+        raise UsageError("the type of the event is empty, so nothing was noted")
     found = _object(document) if document is not None else _pairs(data)
     with here.memory() as memory:
         event = memory.note(kind, **found)
@@ -29,6 +31,7 @@ def command(here: Here, kind: str, data: tuple[str, ...], document: str | None) 
         here.emit(event)
     else:
         click.echo(event["id"])
+    here.tell_where()
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli import export_cmd, list_cmd, read_cmd
-from ipfsmem.cli.here import Here, ours, provider_option
+from ipfsmem.cli.here import Here, named, ours, provider_option
 from ipfsmem.cli.printing import clean, count, is_terminal, size, style
 from ipfsmem.errors import NotFoundError
 
@@ -24,7 +24,13 @@ MOST = 20
 @click.argument("source")
 @click.argument("key", required=False)
 @provider_option("Read it through")
-@click.option("--export", "out", metavar="FILE", help="Write it to FILE as an export, for ipfsmem import.")
+@click.option(
+    "--export",
+    "out",
+    callback=named,
+    metavar="FILE",
+    help="Write it to FILE as an export, for ipfsmem import.",
+)
 @click.option("--partial", is_flag=True, help="With --export: it is fine that what is named is left out.")
 @click.option("--scope", metavar="NAME", help="Which scope of it (default: what is in none).")
 def command(

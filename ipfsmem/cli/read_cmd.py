@@ -41,7 +41,9 @@ def command(here: Here, key: str, only_body: bool, conflict: str | None, root: s
         else:
             reading = memory.read(key, root=root)
     if reading is None:
-        raise NotFoundError(f"there is no memory {key}", hint="See what there is with: ipfsmem list.")
+        raise NotFoundError(
+            f"there is no memory {key}", hint=here.led or "See what there is with: ipfsmem list."
+        )
     tell(here, reading, only_body=only_body)
     if reading.scope != (here.scope or "") and not here.json:
         click.echo(f"from the scope {reading.scope}", err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.here import Here, ours, read_text
+from ipfsmem.cli.here import Here, named, ours, read_text
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 
 
@@ -13,7 +13,12 @@ from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 @click.option("--seen", metavar="HASH", help="What you looked at: `ipfsmem conflicts KEY` prints it.")
 @click.option("--keep", is_flag=True, help="Keep what is shown: the text, or that it is forgotten.")
 @click.option("--take", metavar="FILE", help="Take this copy: its name from `ipfsmem conflicts`.")
-@click.option("--file", metavar="PATH", help="Take this whole file, header and all; - is standard input.")
+@click.option(
+    "--file",
+    callback=named,
+    metavar="PATH",
+    help="Take this whole file, header and all; - is standard input.",
+)
 def command(here: Here, key: str, seen: str | None, keep: bool, take: str | None, file: str | None) -> None:
     """Settle the conflict of KEY: the chosen text replaces all that you looked at, on every device.
 

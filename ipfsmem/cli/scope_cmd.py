@@ -32,12 +32,13 @@ def list_command(here: Here, forgotten: bool) -> None:
     with here.memory() as memory:
         inside = {one.scope: one.memories for one in memory.counts()}
         found = [(one, inside.get(one.token, 0)) for one in memory.scopes(forgotten=forgotten)]
+        live = {one.token for one in memory.scopes()}
     if here.json:
         here.emit([{"scope": one.token, "memories": number, "card": one.card} for one, number in found])
         return
     rows = []
     for one, number in found:
-        into = f"is {one.card.into} now" if one.card is not None and one.card.into else ""
+        into = f"is {one.card.into} now" if one.card is not None and one.card.into in live else ""
         kind = one.card.kind if one.card is not None else ""
         rows.append((one.token, kind, str(number), one.title, into))
     table(("scope", "kind", "memories", "title", ""), rows, styles=("bold", "cyan", "dim", "", "yellow"))
@@ -151,8 +152,9 @@ def forget_command(here: Here, name: str, reason: str, yes: bool) -> None:
         one = memory.find_scope(name)
         if one is None or one.forgotten:
             raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
-        part = memory.scope(name)
-        what = f"{count(len(part.list()), 'memory')} and {count(len(part.timeline()), 'event')}"
+        # Not of those that turned out to be this one: they stay.
+        held = next(counted for counted in memory.counts() if counted.scope == name)
+        what = f"{count(held.memories, 'memory')} and {count(held.events, 'event')}"
         if not yes:
             if not secrets_in.can_ask():
                 raise UsageError(

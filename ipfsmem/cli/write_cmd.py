@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.here import Here, decode, ours, pairs, read_text
+from ipfsmem.cli.here import Here, decode, named, ours, pairs, read_text
 from ipfsmem.cli.printing import is_terminal, size
 from ipfsmem.errors import UsageError
 
@@ -13,7 +13,7 @@ from ipfsmem.errors import UsageError
 @click.argument("key")
 @click.argument("source", required=False, metavar="[-]")
 @click.option("--body", metavar="TEXT", help="The text.")
-@click.option("--file", metavar="PATH", help="A file with the text; - is standard input.")
+@click.option("--file", callback=named, metavar="PATH", help="A file with the text; - is standard input.")
 @click.option(
     "--whole/--body-only",
     default=None,
@@ -109,6 +109,7 @@ def command(
         click.echo(f"{key} is written: {size(len(written.data))}, on this disk")
     else:
         click.echo(written.sha256)
+    here.tell_where()
 
 
 def _whole(text: bytes, whole: bool | None) -> bytes | None:

@@ -179,6 +179,12 @@ class Scopes:
                 raise NotFoundError(f"there is no scope {token}", hint="List them with: ipfsmem scope list")
             if into is not None and (not known.get(into) or is_forgotten(known[into])):
                 raise NotFoundError(f"there is no scope {into}", hint="List them with: ipfsmem scope list")
+            others = {scope: card for scope, card in self.cards().items() if scope != token}
+            if into is not None and target(into, followed({**others, token: Card(title=token)})) == token:
+                raise UsageError(
+                    f"{into} is {token} already, so {token} cannot be {into} too",
+                    hint=f"Take that back first: ipfsmem scope into {into} --stay",
+                )
             card = read_card(store, token, entry) or Card(title=token)
             card = msgspec.structs.replace(
                 card,

@@ -85,3 +85,58 @@ def test_an_empty_export_prunes_nothing(cli: Cli, tmp_path: Path) -> None:
     cli.fails(2, "import", str(tmp_path / "none"), "--strategy", "replace", "--prune")
     cli.fails(2, "import", "-", "--strategy", "replace", "--prune", stdin=b"{}")
     assert "tone" in cli.ok("list").out
+
+
+def test_a_new_local_memory_takes_no_provider(
+    bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took one, named it, and published nothing there ever. What the environment names is for others."""
+    bare.fails(2, "init", "--mode", "local", "--provider", str(stick))
+    bare.ok("init", "--mode", "local")
+    monkeypatch.delenv("IPFSMEM_PROVIDER")
+    assert str(stick) not in bare.ok("status").out and bare.ok("providers", "list").out == ""
+
+
+@pytest.mark.parametrize("option", ["--out", "--dir", "--zip", "--plain-car", "--car"])
+def test_an_export_without_a_place_prints_nothing(cli: Cli, option: str) -> None:
+    """Of a variable that is not set: with --zip the whole memory was printed in plain text."""
+    cli.ok("write", "tone", "--body", "x")
+    cli.fails(2, "export", option, "")
+
+
+def test_an_event_has_a_type(cli: Cli) -> None:
+    cli.fails(2, "note", "", "x=1")
+    assert cli.ok("timeline").out == ""
+
+
+def test_a_scope_that_is_another_now_says_where_its_texts_go(cli: Cli) -> None:
+    """What was written for it could not be read by the same name, and nothing said why."""
+    cli.ok("write", "tone", "--scope", "work", "--body", "x")
+    cli.ok("scope", "make", "job")
+    cli.ok("scope", "into", "work", "job")
+    assert "The scope work is job now" in cli.ok("write", "style", "--scope", "work", "--body", "y").err
+    assert "--scope job shows both" in cli("read", "style", "--scope", "work").err
+    assert cli.ok("read", "style", "--scope", "job", "--body").out == "y\n"
+    assert "1 memory" in cli.fails(2, "scope", "forget", "job").err  # and not those of work, which stay
+    cli.ok("scope", "forget", "job", "--yes")
+    assert "is job now" not in cli.ok("scope", "list").out + cli.ok("list", "--scope", "work").err
+
+
+def test_two_scopes_are_not_each_other(cli: Cli) -> None:
+    """Both were said to lead to the other, and one of them did not."""
+    for name in ("a", "b", "c"):
+        cli.ok("scope", "make", name)
+    cli.ok("scope", "into", "a", "b")
+    cli.ok("scope", "into", "b", "c")
+    assert "a is c already" in cli.fails(2, "scope", "into", "c", "a").err
+    cli.fails(2, "scope", "into", "b", "a")
+    cli.ok("scope", "into", "a", "c")
+    cli.ok("scope", "into", "a", "--stay")
+    cli.ok("scope", "into", "c", "a")
+
+
+def test_history_says_what_mode_local_does_not_keep(cli: Cli) -> None:
+    """The README promised a history there."""
+    cli.ok("write", "tone", "--body", "x")
+    cli.ok("write", "tone", "--body", "y")
+    assert "older texts are not kept" in cli.ok("history", "tone").err
