@@ -31,7 +31,7 @@ from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
 from ipfsmem.opening import VAULT_MODES
 from ipfsmem.replica.events import Timeline, events_of
 from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.scopes import known_scopes, live_scopes
+from ipfsmem.replica.scopes import known_scopes, live_scopes, own_scopes
 from ipfsmem.replica.store import Frame
 from ipfsmem.seal.authority import Person
 from ipfsmem.storage.bundle_tree import Part
@@ -798,9 +798,9 @@ class LocalMemory:
                 )
             maps = {"": self._target()._memories.scope}
         with self.replica.reading():
-            known = known_scopes(self.replica.store)
+            known, own = known_scopes(self.replica.store), own_scopes(self.replica)
         forgotten = {scope for scope, card in known.items() if is_forgotten(card)}
-        return assign(parts, maps, live=known.keys() - forgotten, forgotten=forgotten, same=same)
+        return assign(parts, maps, live=known.keys() - forgotten, own=own, forgotten=forgotten, same=same)
 
     # -- past ------------------------------------------------------------------------------------------------
 

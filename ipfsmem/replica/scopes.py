@@ -55,7 +55,7 @@ def open_scope(change: Writing, scope: str) -> None:
 
 
 def check_writable(change: Writing, scope: str) -> None:
-    """Refuse a scope that is forgotten (NotFoundError), and one more than a vault may have (format section 8, LimitError)."""
+    """Refuse a scope that is forgotten (NotFoundError), and one more than a device may make (format section 8, LimitError)."""
     entry = change.entry(card_entry(scope))
     if is_forgotten(entry):
         raise NotFoundError(
@@ -67,14 +67,15 @@ def check_writable(change: Writing, scope: str) -> None:
 
 
 def check_room(change: Writing, scope: str) -> None:
-    """Refuse one scope more than a vault may have, else count it. Raises LimitError."""
-    live = change.live_scopes
-    if scope not in live and len(live) >= MAX_SCOPES:
+    """Refuse one scope more than this device may make, else count it. Raises LimitError."""
+    own = change.own_scopes
+    if scope not in own and len(own) >= MAX_SCOPES:
         raise LimitError(
-            f"there are {MAX_SCOPES:,} scopes, so {scope} cannot be made",
+            f"there are {MAX_SCOPES:,} scopes of this device, so {scope} cannot be made",
             hint="Forget one that is not needed any more: ipfsmem scope forget SCOPE",
         )
-    live.add(scope)
+    own.add(scope)
+    change.live_scopes.add(scope)
 
 
 def drop_own_segments(replica: Replica, names: Iterable[str]) -> None:
@@ -96,6 +97,19 @@ def drop_own_segments(replica: Replica, names: Iterable[str]) -> None:
     }
     if changes:
         store.apply(changes, store.frame)
+
+
+def own_scopes(replica: Replica) -> set[str]:
+    """The scopes that are not forgotten and on whose card this device wrote, under any id that it has had: those of
+    others do not keep it from making one."""
+    ring = replica.ring
+    family = ring.view.family_of if ring is not None else str
+    mine = family(replica.device.id)
+    return {
+        token
+        for token, entry in known_scopes(replica.store).items()
+        if not is_forgotten(entry) and any(family(dot[:16]) == mine for dot in entry)
+    }
 
 
 def live_scopes(store: Store) -> Iterator[str]:

@@ -24,7 +24,7 @@ from ipfsmem.replica.codec import Codec
 from ipfsmem.replica.many import mapped
 from ipfsmem.replica.others import any_others, keep_own, known_of, note_others, with_kept
 from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.scopes import check_writable, live_scopes, open_scope
+from ipfsmem.replica.scopes import check_writable, live_scopes, open_scope, own_scopes
 from ipfsmem.replica.store import Frame
 
 #: Row that says: bodies were kept without an epoch key and have to be sealed before they are published.
@@ -52,6 +52,7 @@ class Writing:
         #: Scopes that were found to take writes.
         self._scopes: set[str] = set()
         self._live: set[str] | None = None
+        self._own: set[str] | None = None
         self._blocks: list[tuple[bytes, bytes]] = []
         self._bodies: dict[str | None, bytes] = {}
         #: Texts that were sealed before they are put, with what came of them.
@@ -145,6 +146,13 @@ class Writing:
         if self._live is None:
             self._live = set(live_scopes(self._store))
         return self._live
+
+    @property
+    def own_scopes(self) -> set[str]:
+        """Those of them on whose card this device wrote."""
+        if self._own is None:
+            self._own = own_scopes(self._replica)
+        return self._own
 
     def check_scope(self, scope: str) -> None:
         """Refuse a scope that takes no writes, as `put` does. Raises NotFoundError, LimitError."""

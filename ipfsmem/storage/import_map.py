@@ -20,12 +20,13 @@ def assign(
     maps: Mapping[str, str],
     *,
     live: Collection[str],
+    own: Collection[str],
     forgotten: Collection[str],
     same: bool,
 ) -> dict[str, str]:
     """The scope here for each scope of a bundle; "" is the nameless one, and goes there unless `maps` says otherwise.
 
-    `live` and `forgotten` are the tokens that are taken here, `same` says that the bundle is a backup of this very memory,
+    `live` and `forgotten` are the tokens that are taken here, `own` those of `live` that this device made, `same` says that the bundle is a backup of this very memory,
     so that equal tokens mean one scope. Raises UsageError, KeyNameError, NotFoundError for a forgotten scope, LimitError.
     """
     for source, target in maps.items():
@@ -62,9 +63,9 @@ def assign(
                 hint=f"Give each a name of its own, for instance --map {sources[-1]}={_free(sources[-1] or 'self', live)} (in Python: maps=).",
             )
     new = {here for here in by_target if here} - set(live)
-    if len(live) + len(new) > MAX_SCOPES:
+    if len(own) + len(new) > MAX_SCOPES:
         raise LimitError(
-            f"with these {len(new):,} there would be {len(live) + len(new):,} scopes, at most {MAX_SCOPES:,} are allowed",
+            f"with these {len(new):,} there would be {len(own) + len(new):,} scopes of this device, at most {MAX_SCOPES:,} are allowed",
             hint="Forget some that are not needed any more: ipfsmem scope forget SCOPE",
         )
     return chosen

@@ -105,7 +105,7 @@ def assigned(given: dict[str, Any]) -> dict[str, str] | None:
     try:
         return assign(
             given["theirs"], given.get("maps", {}),
-            live=given.get("live", []), forgotten=given.get("forgotten", []), same=given.get("same", False),
+            live=given.get("live", []), own=given.get("live", []), forgotten=given.get("forgotten", []), same=given.get("same", False),
         )  # fmt: skip
     except IpfsmemError:
         return None

@@ -182,7 +182,7 @@ def test_a_scope_comes_back_from_a_root_that_a_person_names(lab: Lab) -> None:
         at_a.restore("work")
 
 
-def test_a_vault_has_so_many_scopes_and_a_join_is_never_refused(
+def test_a_device_makes_so_many_scopes_and_a_join_is_never_refused(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Format-next rule 13: refused at the write that exceeds, never at a join; forgotten ones do not count."""
@@ -199,10 +199,14 @@ def test_a_vault_has_so_many_scopes_and_a_join_is_never_refused(
         Scopes(a.replica).make("a4")
     lab.settle(a, b)
     assert len(tokens(a)) == len(tokens(b)) == 5
+    at(b, "b3").write("k", b"x\n")  # those of A keep B from none, however many A made
+    with pytest.raises(LimitError, match="3 scopes"):
+        at(b, "b4").write("k", b"x\n")
     at(b, "a1").write("more", b"x\n")
     for token in ("a1", "a2", "a3"):
         Scopes(a.replica).forget(token)
-    at(a, "a4").write("k", b"x\n")
+    for token in ("a4", "a5", "a6"):
+        at(a, token).write("k", b"x\n")
     with pytest.raises(LimitError):
         Scopes(a.replica).restore("a1")
 
