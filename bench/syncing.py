@@ -6,6 +6,7 @@ The provider is a folder on the same disk. "Beside the provider" is the time of 
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import time
 from pathlib import Path
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 CHANGED = "publish one changed memory"
 
 
-_ENV = {"IPFSMEM_PASSPHRASE": PASSPHRASE, "IPFSMEM_CONFIG": "/nowhere/config.toml"}
+_ENV = {"IPFSMEM_PASSPHRASE": PASSPHRASE, "IPFSMEM_CONFIG": os.devnull}
 
 
 def _run(what: str, home: Path, *args: str | Path) -> list[str | Path]:

@@ -99,16 +99,20 @@ class NamespaceConfig(msgspec.Struct, frozen=True):
 
 
 def settings(environment: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
-    """The settings file, overridden by the environment. Raises ConfigError naming the file."""
+    """The settings file, overridden by the environment; none at the usual place is none. Raises ConfigError naming the file."""
     env = os.environ if environment is None else environment
+    named = env.get("IPFSMEM_CONFIG") if file is None else None
     if file is None:
-        named = env.get("IPFSMEM_CONFIG")
         file = Path(named) if named else _platform("config") / "config.toml"
     known = Settings()
     try:
         known = msgspec.convert(tomllib.loads(_read(file)), Settings)
     except FileNotFoundError:
-        pass
+        if named:  # one that somebody named holds what they rely on: a provider, or where their memories are
+            raise ConfigError(
+                f"there is no settings file {file}, which IPFSMEM_CONFIG names",
+                hint="Put the file there, or name another one, or unset IPFSMEM_CONFIG.",
+            ) from None
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError, OSError) as error:
         raise ConfigError(f"settings file {file} cannot be used: {error}") from None
     names = [f for f in Settings.__struct_fields__ if f != "providers"]

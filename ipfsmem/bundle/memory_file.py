@@ -30,6 +30,7 @@ __all__ = [
 #: Largest memory file in bytes: one sealed object, one block.
 MAX_FILE = 960 * 1024
 TYPES = ("user", "feedback", "project", "reference")
+DECAYS = ("never", "30d", "90d")
 
 _OPEN = re.compile(r"---[ \t]*(\r?)\n")
 _CLOSE = re.compile(r"\n---[ \t\r]*(?:\n|\Z)")

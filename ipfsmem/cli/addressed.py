@@ -20,6 +20,8 @@ _ANYWHERE: Final = frozenset(("demo", "cid", "inspect", "open", "serve"))
 _COMMAND: Final = re.compile(r"(?<![\w./-])ipfsmem ([a-z]+)(?![\w-])")
 #: A command in such a clause is for another device, where other names may hold.
 _ELSEWHERE: Final = re.compile(r"\b(?:[Aa]|[Aa]nother|that) device\b|\b[Oo]n devices\b|\btakes them along\b")
+#: A word that `shlex.quote` made: the name of a folder may look like a command, or hold a full stop.
+_QUOTED: Final = re.compile(r"""(?<!\S)'[^']*'(?:"'"'[^']*')*""")
 #: Where a clause begins, and where a command ends.
 _BEGINS: Final = re.compile(r"[.;(\n]")
 _ENDS: Final = re.compile(r"[.;)\n](?:\s|$)|, (?:or|then)\b")
@@ -36,6 +38,7 @@ def addressed(text: str, given: Mapping[str, Any]) -> str:
     """The text, its commands with the `namespace`, `home` and `scope` that were given as flags. What one says itself stays."""
     if not given.get("namespace") and not given.get("home") and given.get("scope") is None:
         return text
+    told, text = text, _QUOTED.sub(lambda word: "'" * len(word[0]), text)
 
     def with_flags(found: re.Match[str]) -> str:
         from ipfsmem.cli.app import SHORT
@@ -58,7 +61,11 @@ def addressed(text: str, given: Mapping[str, Any]) -> str:
             words += ["--scope", shlex.quote(given["scope"])]
         return " ".join(words)
 
-    return _COMMAND.sub(with_flags, text)
+    parts, at = [], 0
+    for found in _COMMAND.finditer(text):
+        parts += [told[at : found.start()], with_flags(found)]
+        at = found.end()
+    return "".join((*parts, told[at:]))
 
 
 def _is_scoped(name: str) -> bool:

@@ -88,6 +88,14 @@ class Commands(click.Group):
         except BrokenPipeError:
             raise ReaderGoneError from None
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does it; an option given twice is refused, as behind the command."""
+        from ipfsmem.cli.here import refuse_twice
+
+        if not ctx.resilient_parsing:
+            refuse_twice(self, ctx, args)
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in the order of the help."""
         return [*SHORT]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from ipfsmem.cli.addressed import advice
@@ -25,7 +27,9 @@ def command(here: Here, folder: str, scope: str | None, take_over: bool, timelin
 
     What is in it is taken in, what it lacks is written; its files keep their names and their bytes. In MEMORY.md the lines of
     others stay theirs, and ours stand in one marked block. DIR belongs to one scope; a scope may have several folders.
+    It is made when only its last part is not there.
     """
+    stood = Path(folder).expanduser().exists()
     with here.memory() as memory:
         made = memory.attach(folder, scope=scope, take_over=take_over, timeline=timeline)
         notices = memory.status().notices
@@ -33,6 +37,7 @@ def command(here: Here, folder: str, scope: str | None, take_over: bool, timelin
         here.emit(made)
         return
     whose = f" of scope {clean(made.scope)}" if made.scope else ""
-    click.echo(f"{clean(made.path)} is a working copy{whose} now: {count(made.files, 'file')}.")
+    was = "is" if stood else "was made, and is"
+    click.echo(f"{clean(made.path)} {was} a working copy{whose} now: {count(made.files, 'file')}.")
     for text in (*made.remarks, *notices):
         click.echo(style("note: ", fg="yellow") + advice(text))

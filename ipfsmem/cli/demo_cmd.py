@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import shutil
 import tempfile
 import time
@@ -143,7 +144,9 @@ def _kept(place: Path) -> None:
     from ipfsmem.demo import NAMESPACE, PASSPHRASE
 
     click.echo(f"\nKept in {place}. Look around with, for instance:")
-    click.echo(f"   IPFSMEM_PASSPHRASE={PASSPHRASE} ipfsmem list --home {place}/b --namespace {NAMESPACE}")
+    click.echo(
+        f"   IPFSMEM_PASSPHRASE={PASSPHRASE} ipfsmem list --home {shlex.quote(f'{place}/b')} --namespace {NAMESPACE}"
+    )
 
 
 def _as_json(step: Step) -> dict[str, Any]:

@@ -142,6 +142,31 @@ class Here:
         click.echo(to_json(value))
 
 
+class Once(click.Command):
+    """A command that refuses an option given twice, unless it may be given several times: click takes the last in silence."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does it. Raises click's error for an option that stands twice, or beside its opposite."""
+        if not ctx.resilient_parsing:
+            refuse_twice(self, ctx, args)
+        return super().parse_args(ctx, args)
+
+
+def refuse_twice(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Raises click's error when a value, or a choice of two, is said twice. The same plain flag twice is the same flag."""
+    _, _, order = command.make_parser(ctx).parse_args(list(args))
+    seen = set()
+    for param in order:
+        if not isinstance(param, click.Option) or param.multiple or param.count:
+            continue
+        if param.is_flag and not param.secondary_opts:
+            continue
+        if param in seen:
+            names = "/".join((*param.opts[-1:], *param.secondary_opts))
+            raise click.UsageError(f"{names} is given twice, and only one can count", ctx)
+        seen.add(param)
+
+
 def ours(
     name: str,
     *,
@@ -226,7 +251,7 @@ def ours(
         from ipfsmem.cli.app import SHORT
 
         settings.setdefault("short_help", SHORT.get(name, ""))
-        return click.command(name, None, **settings)(wrapped)
+        return click.command(name, Once, **settings)(wrapped)
 
     return make
 
@@ -376,7 +401,8 @@ def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
-        found[name] = value
+        if found.setdefault(name, value) != value:
+            raise UsageError(f"{option} says {name} twice: {found[name]!r} and {value!r}")
     return found
 
 

@@ -116,7 +116,10 @@ def _say(done: Imported) -> None:
         else "",
         f"{done.forgotten:,} forgotten" if done.forgotten else "",
     ]
-    click.echo(f"Memories: {', '.join(filter(None, said))}. Timeline: {count(done.events, 'new event')}.")
+    key = f" ({done.key})" if done.key else ""
+    click.echo(
+        f"Memories: {', '.join(filter(None, said))}{key}. Timeline: {count(done.events, 'new event')}."
+    )
     if done.scopes:
         said = [
             f"{sum(n for what, n in counts.items() if what not in ('unchanged', 'events')):,} in {scope or 'the nameless scope'}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from ipfsmem.cli.here import Here, decode, named, ours, pairs, read_text
@@ -82,6 +84,7 @@ def command(
             hint="When the memory shall have an empty text: --empty. To take it away: ipfsmem forget.",
         )
     extra = pairs(fields, "--set")
+    _check_fields(extra, {"name": name, "description": description, "type": kind, "tags": tags or None})
     given_file = _whole(text, whole) if text is not None else None
     if given_file is not None and header:
         raise UsageError(
@@ -110,6 +113,34 @@ def command(
     else:
         click.echo(written.sha256)
     here.tell_where()
+
+
+def _check_fields(extra: Mapping[str, str], options: Mapping[str, object]) -> None:
+    """Refuse what `--set` says when an option says it too, or when it is nothing that the field can be (format 1.2).
+
+    A whole file is taken as it is: who wrote it may know of more than we do.
+    """
+    from datetime import datetime
+
+    from ipfsmem.bundle.index import SESSION
+    from ipfsmem.bundle.memory_file import DECAYS, TYPES
+
+    for field, value in extra.items():
+        if options.get(field) is not None:
+            raise UsageError(f"--{'tag' if field == 'tags' else field} and --set {field}= say it twice")
+        known = {"type": (*TYPES, SESSION), "decay": DECAYS}.get(field)
+        if not value:
+            continue
+        if known is not None and value not in known:
+            raise UsageError(f"{value!r} is no {field}", hint=f"It is one of {', '.join(known)}.")
+        if field in ("created", "updated", "expires"):
+            try:
+                datetime.fromisoformat(value)
+            except ValueError:
+                raise UsageError(
+                    f"{field} is a date, and {value!r} is none",
+                    hint="For instance 2026-11-22 or 2026-11-22T17:30:00Z.",
+                ) from None
 
 
 def _whole(text: bytes, whole: bool | None) -> bytes | None:

@@ -7,6 +7,7 @@ writes to a folder or to the database.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -54,7 +55,17 @@ def examine_place(
     if "\0" in str(path):
         raise UsageError("the name of a folder holds no null character")
     with storage_errors(path, "look into"):
+        if path in _too_wide():
+            raise UsageError(
+                f"{path} holds more than a memory's plain files: programs' and other people's would be read as memories",
+                hint="Name a folder of its own in it.",
+            )
         if not _stands(path):
+            if not path.parent.is_dir():
+                raise UsageError(
+                    f"there is no folder {path.parent} in which {path.name} could be made",
+                    hint="Check the name, or make that folder first.",
+                )
             same = [copy for copy, place in copies if place == path]
             return Place(path, True, same[0] if same else None)
         if not path.is_dir():
@@ -74,7 +85,7 @@ def examine_place(
                     raise UsageError(
                         f"{path} is the working copy of {called(copy.scope)} already"
                         + (f", as {place}" if place != path else ""),
-                        hint=f"Detach it first: ipfsmem detach {place}.",
+                        hint=f"Detach it first: ipfsmem detach {shlex.quote(str(place))}.",
                     )
                 if mark in (None, copy.id) or take_over:
                     return Place(path, False, copy)
@@ -93,11 +104,21 @@ def examine_place(
                 else "is a copy of a working copy"
             )
             raise UsageError(
-                f"{path} {whose}; nothing was read or written there", hint=_TAKE_OVER.format(path=path)
+                f"{path} {whose}; nothing was read or written there",
+                hint=_TAKE_OVER.format(path=shlex.quote(str(path))),
             )
         return Place(path, False)
     finally:
         plain.close()
+
+
+def _too_wide() -> tuple[Path, ...]:
+    """The home of this user and what it lies in, up to the top of the disk."""
+    try:
+        home = Path(os.path.abspath(Path.home()))  # noqa: PTH100
+    except RuntimeError:  # a user without one
+        return (Path(os.path.abspath(os.sep)),)  # noqa: PTH100
+    return (home, *home.parents)
 
 
 def called(scope: str) -> str:

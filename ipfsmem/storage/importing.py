@@ -43,7 +43,8 @@ class Imported(msgspec.Struct, frozen=True):
     """What an import did. `problems` name what was left out and why.
 
     `still_forgotten`: texts of memories that were forgotten here, which a merge leaves so. `scopes`: of these the counts, where
-    several scopes came in, by the token here ("" is the nameless one).
+    several scopes came in, by the token here ("" is the nameless one). `key`: under which key the text is known, where one
+    came in and no more.
     """
 
     added: int = 0
@@ -55,6 +56,7 @@ class Imported(msgspec.Struct, frozen=True):
     events: int = 0
     problems: tuple[str, ...] = ()
     scopes: dict[str, dict[str, int]] = {}
+    key: str = ""
 
 
 def import_files(
@@ -106,7 +108,11 @@ def import_files(
         if any(total[what] for what in ("added", "replaced", "kept_beside", "forgotten")):
             note_for_good(memories.replica, "an import")
     scopes = {scope: dict(counts) for scope, counts in done.items()} if len(parts) > 1 else {}
-    return Imported(**total, problems=tuple(problems), scopes=scopes)
+    taken = sum(total.values()) - total["events"] - total["forgotten"]
+    keys = {key for part in parts.values() for key in part.blob.files} if taken == 1 else set()
+    return Imported(
+        **total, problems=tuple(problems), scopes=scopes, key=keys.pop() if len(keys) == 1 else ""
+    )
 
 
 class _Taking:

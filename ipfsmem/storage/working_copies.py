@@ -6,6 +6,7 @@ decided in `attaching` and done here.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -150,7 +151,7 @@ class WorkingCopies:
             except StorageError as error:
                 raise StorageError(
                     f"{copy.folder.path} was not detached: {error}",
-                    hint=f"When the folder is gone for good: ipfsmem detach {copy.folder.path} --gone.",
+                    hint=f"When the folder is gone for good: ipfsmem detach {shlex.quote(str(copy.folder.path))} --gone.",
                 ) from None
             copy.let_go()
         with self._replica.transaction():

@@ -11,6 +11,7 @@ is deleted and nothing written. When the whole folder went back to earlier texts
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import islice
@@ -430,6 +431,7 @@ class WorkingCopy:
     def _is_ready_after_all(self, copy: Copy, gone: bool) -> bool:
         """Another folder stands there, none, or one with another marker."""
         path, own = self.folder.path, not copy.path
+        typed = shlex.quote(str(path))
         if not self.folder.exists() and (own or copy.inode < 0):
             with self._replica.transaction():
                 self._renders.drop_all()
@@ -443,7 +445,7 @@ class WorkingCopy:
             self._say(
                 "folder",
                 f"{path} is the working copy of another memory now; it was not read and not written. "
-                f"To have it back: ipfsmem attach {path} --take-over",
+                f"To have it back: ipfsmem attach {typed} --take-over",
             )
             return False
         moved = copy.inode >= 0 and inode != copy.inode
@@ -451,7 +453,7 @@ class WorkingCopy:
             self._say(
                 "folder",
                 f"{path} is another folder than the one that was attached (is it mounted?); nothing was deleted. "
-                f"When it took its place for good: ipfsmem attach {path} --take-over",
+                f"When it took its place for good: ipfsmem attach {typed} --take-over",
             )
             return False
         if here is None and not moved and not gone and self._renders.any() and not self._is_recognised():
@@ -459,7 +461,7 @@ class WorkingCopy:
                 self._say(
                     "folder",
                     f"the files in {path} are gone (is it mounted?); nothing was deleted. To have them written again: "
-                    f"ipfsmem folders put-back {path}",
+                    f"ipfsmem folders put-back {typed}",
                 )
                 return False
             moved = True
@@ -483,11 +485,11 @@ class WorkingCopy:
                 self._renders.drop(row.file)
 
     def _say_paused(self) -> None:
-        path = self.folder.path
+        path, typed = self.folder.path, shlex.quote(str(self.folder.path))
         self._say(
             "paused",
             f"{path} is paused: {self.copy.paused}. Nothing is taken in there and nothing written. Look at the files, then "
-            f"either ipfsmem folders accept {path} (what stands there counts) or ipfsmem folders put-back {path} (what is "
+            f"either ipfsmem folders accept {typed} (what stands there counts) or ipfsmem folders put-back {typed} (what is "
             "remembered counts)",
         )
 

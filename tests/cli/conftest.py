@@ -15,7 +15,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in list(os.environ):
         if name.startswith("IPFSMEM_"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "no-settings.toml"))
+    monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     monkeypatch.chdir(tmp_path)
 
 

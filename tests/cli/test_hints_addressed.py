@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,38 @@ def test_a_hint_is_about_the_memory_that_was_named(away: tuple[Cli, list[str]], 
     words = ["forget", "tune"]
     told = device.fails(4, *(flags + words if first else words + flags)).err
     assert "tone" in typed(device, told).out
+
+
+@pytest.mark.parametrize(
+    "name", ["two words", "it's", "ipfsmem list. ipfsmem sync", 'a "b" (c); d', "'a' 'b", "on that device: x"]
+)
+def test_a_home_with_an_odd_name(bare: Cli, tmp_path: Path, name: str) -> None:
+    """What stands in quotes is a name, whatever it looks like."""
+    flags = ["--home", str(tmp_path / name)]
+    bare.ok("init", "--mode", "local", *flags)
+    bare.ok("write", "tone", "--body", "x", *flags)
+    told = bare("forget", "tune", "--json", *flags).error["hint"]
+    assert "tone" in bare.ok(*shlex.split(told.partition("ipfsmem ")[2].removesuffix("."))).out
+    with contextlib.closing(sqlite3.connect(tmp_path / name / "default" / "state.db")) as db, db:
+        db.execute("UPDATE blocks SET data = zeroblob(length(data))")
+    told = bare("read", "tone", "--json", *flags).error["hint"]
+    bare.ok(*shlex.split(told.partition("ipfsmem ")[2]))
+    assert bare.ok("read", "tone", "--body", *flags).out == "x\n"
+
+
+@pytest.mark.parametrize("name", ["two words", "it's", "ipfsmem list. ipfsmem sync"])
+def test_a_folder_with_an_odd_name(bare: Cli, tmp_path: Path, name: str) -> None:
+    folder, flags = tmp_path / name, ["--home", str(tmp_path / "a home")]
+    folder.mkdir()
+    bare.ok("init", "--mode", "local", *flags)
+    bare.ok("attach", str(folder), *flags)
+    bare.ok("scope", "make", "work", *flags)
+    told = bare("attach", str(folder), "--scope", "work", "--json", *flags).error["hint"]
+    bare.ok(*shlex.split(told.partition("ipfsmem ")[2].removesuffix(".")))
+    bare.ok("attach", str(folder), "--scope", "work", *flags)
+    bare.ok("folders", "pause", str(folder), *flags)
+    paused = bare.ok("status", *flags).out
+    bare.ok(*shlex.split(paused[paused.index("either ipfsmem ") + 15 :].partition(" (what stands")[0]))
 
 
 def test_a_program_is_told_the_same(away: tuple[Cli, list[str]]) -> None:

@@ -76,7 +76,7 @@ def other_syncs(place: Place) -> None:
 def room_again(place: Place) -> None:
     place.patch.undo()
     place.patch.setenv("IPFSMEM_PROVIDER", str(place.stick))
-    place.patch.setenv("IPFSMEM_CONFIG", str(place.base / "no-settings.toml"))
+    place.patch.setenv("IPFSMEM_CONFIG", os.devnull)
 
 
 def move_home_away(place: Place) -> None:
@@ -394,6 +394,14 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Make it your own first: ipfsmem promote VALUE --scope VALUE", "write note --name T --scope work", ("promote note --scope job",), "write note --name T --scope work", before=("write tone --body own --scope work", "import --foreign BASE/note.md --scope job", "scope into job work")),
     Hint("Try again when the provider answers. What can be read now comes back with: ipfsmem recover --damaged", RECOVER, (lambda p: p.patch.undo(),), RECOVER, "sealed", SAID, newer_behind),
     Hint("Sync a device that has it; what is missing where is shown by: ipfsmem providers check. Send it again with: ipfsmem providers check --repair.", "sync", (other_syncs, "sync", "providers check"), "providers check --repair", "sealed", SAID, hole),
+    Hint("Put the file there, or name another one, or unset IPFSMEM_CONFIG.", "list", (lambda p: (p.base / "settings.toml").touch(),), "list", prepare=lambda p: p.patch.setenv("IPFSMEM_CONFIG", str(p.base / "settings.toml"))),
+    Hint("Put the file there, or name another one, or unset IPFSMEM_CONFIG.", "list", (lambda p: p.patch.delenv("IPFSMEM_CONFIG"),), "list", prepare=lambda p: p.patch.setenv("IPFSMEM_CONFIG", str(p.base / "settings.toml"))),
+    Hint("Name a folder of its own in it.", "attach /", (), "attach BASE/new"),
+    Hint("Name a folder of its own in it.", "attach ~", (), "attach BASE/new"),
+    Hint("Check the name, or make that folder first.", "attach BASE/more/new", (lambda p: (p.base / "more").mkdir(),)),
+    Hint("It is one of VALUE.", "write tone --body x --set type=foo", (), "write tone --body x --set type=project"),
+    Hint("It is one of VALUE.", "write tone --body x --set decay=soon", (), "write tone --body x --set decay=30d"),
+    Hint("For instance 2026-11-22 or 2026-11-22T17:30:00Z.", "write tone --body x --set updated=never", (), "write tone --body x --set updated=2026-11-22T17:30:00Z"),
     Hint("Put a folder in its place, or name the folder that it leads to as the provider.", "sync", (lambda p: (p.stick / "packs").unlink(),), "sync", "sealed", HAS, file_in_the_way),
 )  # fmt: skip
 

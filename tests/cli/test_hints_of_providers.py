@@ -5,6 +5,7 @@ Nothing goes over a network: `providers add` opens a provider, and the next sync
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -72,7 +73,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     base = tmp_path_factory.mktemp("providers")
     (base / "stick").mkdir()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("IPFSMEM_CONFIG", str(base / "none.toml"))
+        patch.setenv("IPFSMEM_CONFIG", os.devnull)
         Cli(base / "home", patch).ok("init", "--unprotected-keys", "--provider", str(base / "stick"), key=KEY)
     yield base / "home"
 
@@ -91,7 +92,9 @@ def set_to(monkeypatch: pytest.MonkeyPatch, given: Mapping[str, str], config: Pa
 def test_u12_a_setting_that_is_told_is_taken(
     row: Told, memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = tmp_path / "no-settings.toml"
+    config = tmp_path / "settings.toml"
+    config.touch(0o600)
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(config))
     device = Cli(memory, monkeypatch)
     if row.first:
         device.ok("providers", "add", row.first)

@@ -37,6 +37,45 @@ LOCAL = (
 )  # fmt: skip
 
 
+TWICE = (
+    "write tone --body x --body y", "list -n default -n default", "-n default -n default list", "list --home BASE/home --home BASE/home",
+    "gc --daily --by-hand", "gc --daily --daily", "gc --keep-roots 3 --keep-roots 4", "write tone --body x --whole --body-only",
+    "read tone --root a --root b", "timeline --since 2026-01-01 --since 2026-01-02", "attach PLAIN --scope a --scope b",
+    "export --dir BASE/a --dir BASE/b", "keys list --passphrase-fd 8 --passphrase-fd 9", "log --limit 1 --limit 2",
+    "write tone --type user --set type=user --body x", "write tone --body x --set a=1 --set a=2", "write tone --body x --name T --set name=U",
+)  # fmt: skip
+
+
+def test_what_is_said_twice_is_refused_and_what_may_be_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last one counted, in silence."""
+    place = Place(tmp_path, monkeypatch, "local")
+    for call in TWICE:
+        refused = place.run(call)
+        assert refused.code == 2 and refused.out == "", (call, refused)
+        assert refused.err.startswith("ipfsmem: "), (call, refused)
+        if "--set" not in call:
+            assert "is given twice" in refused.err, (call, refused)
+    assert place.run("list --json").json == []
+    place.ok(
+        "write tone --body x --tag a --tag b --set a=1 --set b=2 --set a=1",
+        "list --json --json",
+        "list --stack '' --json",
+        "export --out BASE/o.json --partial --partial",
+    )
+
+
+def test_an_import_says_the_key_of_what_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(tmp_path, monkeypatch, "local")
+    (place.base / "My Notes 2026.md").write_text("A note.\n")
+    done = place.run("import 'BASE/My Notes 2026.md' --json").json
+    assert place.run(f"read {done['key']} --body").out == "A note.\n"
+    assert f"1 known already ({done['key']})." in place.run("import 'BASE/My Notes 2026.md'").out
+    (place.folder / "more.md").write_text("Another.\n")
+    assert place.run("import PLAIN --json").json["key"] == ""
+
+
 def all_refused(place: Place, calls: tuple[str, ...]) -> None:
     said = {}
     for call in calls:

@@ -764,7 +764,7 @@ def test_u12_a_memory_moves_away_from_a_service_that_takes_nothing_any_more(
     server: Server, space: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Finding U12: the command that is told brings the memory elsewhere, and it is whole there for the wallet alone."""
-    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "no-settings.toml"))
+    monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     for name, value in space.settings().items():
         if name != "retry":
             monkeypatch.setenv(name.upper(), value)

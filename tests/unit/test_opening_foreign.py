@@ -238,7 +238,7 @@ def test_an_outage_says_nothing_of_a_memory_of_one_s_own(cloud: SimCloud) -> Non
 
 
 def test_there_must_be_something_to_read_through(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "none.toml"))
+    monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     monkeypatch.delenv("IPFSMEM_PROVIDER", raising=False)
     with pytest.raises(ConfigError, match="read it through"):
         Memory.load(manifest_uri=str(build_tree(FILES).cid))
@@ -344,7 +344,7 @@ def test_u12_an_address_of_ones_own_network_is_asked_when_it_is_configured(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     tree = build_tree(FILES)
-    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "none.toml"))
+    monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         return await gateway_of.answer(request, dict(tree.blocks), roots=lambda: {tree.cid}, rooted=False)
@@ -399,7 +399,7 @@ def test_a_server_without_a_bundle(site: Site, url: str) -> None:
 def test_a_stranger_s_url_does_not_reach_this_machine(
     address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "none.toml"))
+    monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     monkeypatch.delenv("IPFSMEM_PROVIDER", raising=False)
     cid = build_tree(FILES).cid
     for source in (f"http://{address}:8080/agent/manifest.json", f"http://{address}:8080/ipfs/{cid}"):

@@ -57,6 +57,7 @@ class Listener:
 
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[Listener], list[str]]]:
+    (tmp_path / "settings.toml").touch(0o600)
     monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "settings.toml"))
     with ExitStack() as stack:
         listeners = [Listener(), Listener()]

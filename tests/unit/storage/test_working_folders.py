@@ -803,6 +803,7 @@ def test_attach_says_what_else_reaches_the_folder(lab: Lab, tmp_path: Path) -> N
     (work / ".git").mkdir(parents=True)
     (work / ".git" / "HEAD").write_bytes(b"ref: refs/heads/main\n")
     place = work / "docs" / "memory"
+    place.parent.mkdir()
     assert "git work tree" in lab.memory.attach(place).remarks[0]
 
 

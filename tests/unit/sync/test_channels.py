@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -41,7 +42,7 @@ class Opener:
 
 @pytest.fixture
 def opener(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Opener]:
-    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "none.toml"))
+    monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     made = Opener()
     monkeypatch.setattr(channels, "open_provider", made)
     yield made
@@ -196,7 +197,7 @@ def test_nothing_is_left_open_over_http(program: str, tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-W", "error::ResourceWarning", "-c", _BEGIN + program, url, str(tmp_path / "home")],
             capture_output=True, text=True, timeout=60,
-            env={"PEER_TOKEN": TOKEN, "PATH": "", "IPFSMEM_CONFIG": str(tmp_path / "none.toml")},
+            env={"PEER_TOKEN": TOKEN, "PATH": "", "IPFSMEM_CONFIG": os.devnull},
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
 

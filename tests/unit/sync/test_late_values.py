@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def test_the_command_line_shows_them(sealed_home: Cli, monkeypatch: pytest.Monke
 
 @pytest.fixture
 def sealed_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "none.toml"))
+    monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     cli = Cli(tmp_path / "home", monkeypatch)
     cli.ok("init", "--mode", "local")
     return cli
