@@ -185,6 +185,13 @@ def only_names(place: Place) -> None:
     place.patch.delenv("IPFSMEM_PROVIDER")
 
 
+def published_there(place: Place) -> None:
+    """The server that keeps names alone still does not answer, and the sync says so; everything is at the stick."""
+    done = place.run("sync")
+    assert done.code == 7 and "sent that a provider lacked" in done.out
+    place.ok("init --home BASE/new --provider USB --unprotected-keys KEY", "read tone --home BASE/new")
+
+
 def newer_version(place: Place) -> None:
     with closing(sqlite3.connect(place.cli.home / "default" / "state.db")) as database:
         database.execute("PRAGMA user_version=999")
@@ -368,7 +375,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Nothing was made on this device. VALUE", "init --home BASE/new --unprotected-keys KEY", (plug_in,), "init --home BASE/new --unprotected-keys KEY", "sealed", SAID, unplug),
     Hint("Nothing was made on this device. Check the wallet, the vault name and the provider, or ask one that holds it; to make a new memory all the same: --create.", "init --home BASE/new --unprotected-keys KEY", (), "init --home BASE/new --unprotected-keys --create KEY", "sealed", SAID, unreadable),
     Hint("Then: ipfsmem sync, and to revoke the older ones: ipfsmem keys revoke ID.", "keys words --revoke-old KEY", (both_back, "sync", revoke_older), "status", "sealed", ("keys words KEY",), second_provider_gone),
-    Hint("Choose one that does: ipfsmem providers add SPEC", "providers check", ("providers add USB", "sync"), "providers check", "sealed", SAID, only_names),
+    Hint("Choose one that does: ipfsmem providers add SPEC", "providers check", ("providers add USB", published_there), "providers check", "sealed", SAID, only_names),
     Hint("Say --i-know-raw-keys with --raw-key-fd, or use a keystore file: --wallet.", "keys unlock --raw-key-fd NEWFD", (), "keys unlock KEY", "sealed"),
     Hint('Write compress = "off" in the settings file, or set IPFSMEM_COMPRESS=off.', "write tone --body x", (lambda p: p.patch.setenv("IPFSMEM_COMPRESS", "off"),), "write tone --body x", "sealed", (), lambda p: p.patch.setenv("IPFSMEM_COMPRESS", "no")),
     Hint("Leave the scope out (--scope, IPFSMEM_SCOPE), and say where each goes: --map THEIRS=OURS (in Python: maps=).", "import BASE/o.zip --scope work", (), "import BASE/o.zip --map work=work", before=("write tone --body y", *ZIPPED)),
