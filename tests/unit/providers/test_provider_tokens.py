@@ -142,6 +142,7 @@ def test_s12_a_pinata_gateway_and_a_list_of_gateways_too(
 ) -> None:
     """Relatives: tokens of gateways, where the address stands in the spec as well."""
     settings = tmp_path / "settings.toml"
+    settings.touch(0o600)
     monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
     monkeypatch.setenv("PINATA_JWT", "a-jwt")
     monkeypatch.setenv("PINATA_GATEWAY_TOKEN", ONE)
