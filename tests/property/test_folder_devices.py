@@ -411,6 +411,7 @@ class People:
         soon = (
             self.attached(place)
             and path not in self.touched
+            and path.name != "MEMORY.md"
             and self.lab.clock.ms - at < 50_000
             and random.random() < 0.7
         )

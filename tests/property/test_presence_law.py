@@ -25,7 +25,8 @@ from msgspec.structs import replace
 
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, parse_cid
-from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.content.verify import verify_block
+from ipfsmem.errors import BlockError, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.sync.live import live_set
 from ipfsmem.sync.presence import load
@@ -34,11 +35,16 @@ from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
 from tests.device_lab import NAMESPACE, ROOT, Lab, no_chance_in_boxes, texts
 from tests.effort import cases
 
-#: What a provider can do. `liar` says that it has everything; `service` takes whole trees only; `says only` and `silent` cannot be checked.
+#: What a provider can do. `liar` says that it has everything, and `listed liar` goes on listing it; `cut` answers with the first
+#: half of what it lost; `stale` shows the first record that each name ever had; `service` takes whole trees only; `says only` and
+#: `silent` cannot be checked.
 KINDS = {
     "listed": replace(FULL, listing=True),
     "has": FULL,
     "liar": FULL,
+    "listed liar": replace(FULL, listing=True),
+    "cut": FULL,
+    "stale": FULL,
     "service": replace(FULL, names=False, has=False, partial_car=False, dag=False),
     "listed service": replace(FULL, names=False, has=False, partial_car=False, listing=True),
     "says only": replace(FULL, raw=False),
@@ -47,6 +53,8 @@ KINDS = {
     "folder": replace(FULL, listing=True),
 }
 UNCHECKED = ("says only", "silent")
+#: Those that say of everything they ever had that it is there.
+LIARS = ("liar", "listed liar")
 HOUR = 3600
 DAY = 24 * HOUR
 #: Days after the last loss: a round of reading, and what a repair takes where trees are sent whole, or half of one a day.
@@ -62,19 +70,26 @@ class Place:
         self.cloud = SimCloud()
         self.lost: dict[CID, int] = {}
         self.offline = False
+        #: What it goes on listing: sizes of blocks that it lost.
+        self.listed: dict[str, int] = {}
 
     def open(self, lab: Lab) -> Provider:
-        provider = SimProvider(self.cloud, name=self.name, clock=lab.clock, capabilities=KINDS[self.kind])
-        provider.faults.has = "all" if self.kind == "liar" else "truth"
+        provider = Teller(self, lab)
+        provider.faults.has = "all" if self.kind in LIARS else "truth"
         return provider
 
     def here(self) -> set[CID]:
-        """What is stored."""
-        return set(self.cloud.blocks)
+        """What is stored, and whole."""
+        blocks = self.cloud.blocks
+        return {cid for cid, data in blocks.items() if self.kind != "cut" or is_block(cid, data)}
 
     def lose(self, cids: list[CID]) -> None:
         for cid in cids:
-            self.cloud.blocks.pop(cid, None)
+            data = self.cloud.blocks.pop(cid, b"")
+            if self.kind == "listed liar":
+                self.listed[str(cid)] = len(data)
+            elif self.kind == "cut" and data:
+                self.cloud.blocks[cid] = data[: len(data) // 2]
 
     def lose_pins(self, random: Random) -> None:
         self.cloud.pins = [pin for pin in self.cloud.pins if random.random() < 0.5]
@@ -90,6 +105,31 @@ class Place:
     def gone(self, live: list[CID]) -> list[CID]:
         here = self.here()
         return [cid for cid in live if cid not in here]
+
+
+class Teller(SimProvider):
+    """A place's provider, with what it says of what it lost, and of names."""
+
+    def __init__(self, place: Place, lab: Lab) -> None:
+        super().__init__(place.cloud, name=place.name, clock=lab.clock, capabilities=KINDS[place.kind])
+        self.place = place
+
+    async def listing(self) -> dict[str, int]:
+        return self.place.listed | await super().listing()
+
+    async def get_name(self, name: str) -> bytes | None:
+        if self.place.kind == "stale" and self.cloud.names.get(name):
+            self.faults.old_record[name] = 0
+        return await super().get_name(name)
+
+
+def is_block(cid: CID, data: bytes) -> bool:
+    """Whether these bytes are what the CID names."""
+    try:
+        verify_block(cid, data)
+    except BlockError:
+        return False
+    return True
 
 
 class FolderPlace(Place):
@@ -217,7 +257,7 @@ class Presence:
                 since = max(place.lost.get(cid, 0), self.steady[name, place.name])
                 can = KINDS[place.kind]
                 # Where each block is a request of its own, a listing that shrank has structure read, and the rest in its turn.
-                listed = can.listing and (can.has or cid in structure)
+                listed = can.listing and place.kind not in LIARS and (can.has or cid in structure)
                 due = listed or now - since >= (DAY if cid in structure else 7 * DAY)
                 if due:
                     self.done["named"] += 1
@@ -315,8 +355,11 @@ class Presence:
                 asyncio.run(a.check_providers(repair=True))
             assert not place.gone([cid for part in self.live(a) for cid in part]), (place.name, place.kind)
             new = self.restore(f"new {place.name}", self.open("new", [place]))
-            assert new.restored is not None and new.restored.exit_code == 0, new.restored.notices
             assert texts(new) == wanted, (place.name, place.kind)
+            if place.kind == "stale":
+                new.close()  # its old names may lead to what is not kept any more, and that is said each time
+                continue
+            assert new.restored is not None and new.restored.exit_code == 0, new.restored.notices
             # Nor does the new device miss anything later.
             for _ in range(2):
                 self.lab.clock.advance(DAY)
