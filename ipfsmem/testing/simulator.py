@@ -7,6 +7,7 @@ is set. It never decides by chance or by time: the same test gives the same run.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from typing import Final, Literal
 
@@ -68,7 +69,8 @@ class SimCloud:
                 continue
             order[cid] = None
             if cid.codec == DAG_PB:
-                stack.extend(reversed([link.cid for link in decode_node(data).links]))
+                with contextlib.suppress(FormatError):  # damaged here, it leads nowhere
+                    stack.extend(reversed([link.cid for link in decode_node(data).links]))
         return list(order)
 
     def collect(self) -> int:

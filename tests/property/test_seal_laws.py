@@ -51,17 +51,18 @@ def test_any_change_of_the_bytes(kind, ctx, payload, data):
 @given(
     st.tuples(kinds, contexts, epochs, keys, tags),
     st.tuples(kinds, contexts, epochs, keys, tags),
-    st.integers(1, 31),
 )
-def test_any_change_of_what_is_expected(one, two, mask):
+def test_any_change_of_what_is_expected(one, two):
+    """Each of the five alone, and all of them together."""
     kind, ctx, epoch, key, tag = one
     sealed = make(epoch, key, tag).seal(kind, ctx, b"payload")
-    other = tuple(b if mask >> i & 1 else a for i, (a, b) in enumerate(zip(one, two, strict=True)))
-    if other == one:
-        return
-    kind, ctx, epoch, key, tag = other
-    with pytest.raises(OpenError):
-        make(epoch, key, tag).open(kind, ctx, sealed)
+    for changed in ({0}, {1}, {2}, {3}, {4}, set(range(5))):
+        other = tuple(b if i in changed else a for i, (a, b) in enumerate(zip(one, two, strict=True)))
+        if other == one:
+            continue
+        kind, ctx, epoch, key, tag = other
+        with pytest.raises(OpenError):
+            make(epoch, key, tag).open(kind, ctx, sealed)
 
 
 @modest

@@ -89,6 +89,15 @@ def test_l14_what_a_rolled_back_device_published_at_a_rolled_back_provider_is_fo
     assert {"x5", "y, written after the rollback"} <= all_texts(lab.restore("e"))
 
 
+def test_l14_with_a_root_at_hand_the_list_is_looked_at_at_once(lab: FolderLab) -> None:
+    """Within the hour a device does not look again by itself; whoever unlocks to put something right sees all there is first."""
+    a, c = rolled_back(lab)
+    a.close()
+    assert "equivocation" not in kinds(lab.sync(c))
+    c.unlock(ROOT)
+    assert "equivocation" in kinds(lab.sync(c))
+
+
 def test_l14_the_same_where_the_device_lives_on(lab: FolderLab) -> None:
     a, c = rolled_back(lab)
     for _ in range(3):

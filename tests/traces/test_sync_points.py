@@ -342,6 +342,23 @@ def test_a_reader_whose_program_publishes_all_the_same(lab: Lab) -> None:
     assert a.read("tone") is None
 
 
+def test_a_revoked_device_whose_program_publishes_all_the_same(lab: Lab) -> None:
+    """SECURITY row 10: what a thief publishes after the revoke is refused, wherever it stands; an honest program stops by itself."""
+    a, b, m = lab.three()
+    m.write("tone", "before")
+    lab.settle(a, b, m)
+    a.unlock(ROOT)
+    asyncio.run(a.revoke(m.replica.device.id))
+    m.write("tone", "by the thief")
+    Forger(m).publish()
+    lab.clock.advance(3601)
+    report = lab.sync(a)
+    assert "was revoked" in says(report, "head-refused")
+    lab.sync(b)
+    for memory in (a, b, lab.restore("d")):
+        assert body(memory, "tone") == "before" and "by the thief" not in all_texts(memory)
+
+
 async def _demote(lab: Lab, a: Memory, m: Memory) -> None:
     with a.replica.transaction():
         ring = a.replica.ring

@@ -323,6 +323,18 @@ def test_a_successor_goes_with_the_enrolment_that_it_names() -> None:
     assert party("heir").id in anew.view.members
 
 
+def test_a_successor_has_the_box_key_of_its_enrolment_and_is_no_enrolled_key() -> None:
+    """Whatever the keys of two devices agree on: a family has one box key, and who is enrolled is nobody's successor."""
+    ring = new_ring(PHONE, GUEST)
+    under = enrolment_of(ring, PHONE)
+    other = ring.add([says_heir(PHONE, party("another box"), under, box=party("another box"))])
+    assert party("another box").id not in other.view.members
+    good = ring.add([says_heir(PHONE, party("the same box"), under)])
+    assert good.view.members[party("the same box").id].family == PHONE.id
+    claimed = ring.add([says_heir(PHONE, GUEST, under)])
+    assert claimed.view.members[GUEST.id] == ring.view.members[GUEST.id]
+
+
 def test_an_admin_cannot_shut_out_a_root() -> None:
     """What an epoch says in `not` is believed, but about a root nothing is: it could revoke nobody any more."""
     base = _base(LAPTOP)

@@ -194,6 +194,11 @@ def test_a_token_that_is_here_already_takes_a_persons_word(
     assert together.kept_beside
     after = everything_in(mine)
     assert after["work"]["card"].title == "Mine" and said_in(mine.scope("work"), "tone") == "my own work"
+    # Nor does a stranger name a scope of ours that nobody has named yet.
+    other = made("other")
+    other.scope("work").write("tone", "my own work")
+    other.import_(tmp_path / "out", maps={"work": "work"}, foreign=True)
+    assert everything_in(other)["work"]["card"].title == "work"
 
 
 @pytest.mark.parametrize(
