@@ -83,6 +83,8 @@ class Lab:
         self.providers: dict[str, SimProvider] = {}
         self.devices: dict[str, Memory] = {}
         self._runs: dict[str, int] = {}
+        #: Seconds that a device's clock is ahead of the others'.
+        self.skew: dict[str, float] = {}
 
     # -- devices ---------------------------------------------------------------------------------------------------
 
@@ -101,7 +103,10 @@ class Lab:
     def world(self, name: str) -> World:
         """The clock, and randomness that no other opening of a memory draws again."""
         self._runs[name] = self._runs.get(name, 0) + 1
-        return World(lambda: self.clock.ms, SeededRandom(f"{name} {self._runs[name]}"))
+        return World(
+            lambda: self.clock.ms + round(self.skew.get(name, 0) * 1000),
+            SeededRandom(f"{name} {self._runs[name]}"),
+        )
 
     def home(self, name: str) -> Path:
         """Where a device keeps its files."""
@@ -132,21 +137,33 @@ class Lab:
         self, name: str, *, unlock: RootKeys = ROOT, hold: bool = False, damaged_ok: bool = False
     ) -> Memory:
         """Bring the memory to a device that has nothing but the root key; `hold`: the device stays unlocked."""
-        memory = asyncio.run(
-            Memory.recover(
-                NAMESPACE,
-                provider=self.channels(name),
-                unlock=unlock,
-                mode=self.mode,
-                unprotected_keys=True,
-                home=self.home(name),
-                label=name,
-                memory_dir=self.memory_dir(name),
-                public_ok=self.mode == "ipfs",
-                damaged_ok=damaged_ok,
-                world=self.world(name),
-            )
+        return self._restored(name, asyncio.run(self._recover(name, unlock, damaged_ok)), hold)
+
+    def restore_at_once(self, *names: str) -> list[Memory]:
+        """The same on several devices at the same moment, each call of one between two of another."""
+
+        async def all_of_them() -> list[Memory]:
+            return await asyncio.gather(*(self._recover(name, ROOT, False) for name in names))
+
+        found = asyncio.run(all_of_them())
+        return [self._restored(name, memory, False) for name, memory in zip(names, found, strict=True)]
+
+    async def _recover(self, name: str, unlock: RootKeys, damaged_ok: bool) -> Memory:
+        return await Memory.recover(
+            NAMESPACE,
+            provider=self.channels(name),
+            unlock=unlock,
+            mode=self.mode,
+            unprotected_keys=True,
+            home=self.home(name),
+            label=name,
+            memory_dir=self.memory_dir(name),
+            public_ok=self.mode == "ipfs",
+            damaged_ok=damaged_ok,
+            world=self.world(name),
         )
+
+    def _restored(self, name: str, memory: Memory, hold: bool) -> Memory:
         if not hold:
             memory._root = None
         return self._keep(name, memory)

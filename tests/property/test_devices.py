@@ -36,6 +36,7 @@ from ipfsmem.errors import (
 from ipfsmem.memory import Memory
 from ipfsmem.replica.last_change import last_change
 from ipfsmem.storage.readings import Reading, Unsettled
+from ipfsmem.sync.report import SyncReport
 from ipfsmem.versions import find_text
 from tests.device_lab import (
     ROOT,
@@ -392,6 +393,26 @@ class Devices:
             self.unsent[who] = set()
             self.forgetful.discard(who)
 
+    def at_once(self, random: Random) -> None:
+        """Some devices sync at the same moment, each call of one between two calls of another."""
+        names = random.sample(sorted(self.lab.devices), random.randint(2, len(self.lab.devices)))
+
+        async def all_of_them() -> list[SyncReport | BaseException]:
+            each = (self.lab.devices[name].sync() for name in names)
+            return await asyncio.gather(*each, return_exceptions=True)
+
+        for name, report in zip(names, asyncio.run(all_of_them()), strict=True):
+            if isinstance(report, BaseException):
+                raise report
+            if report.root is not None:
+                self.unsent[name] = set()
+                self.forgetful.discard(name)
+
+    def year(self, random: Random) -> None:
+        """A device's clock is a year off from now on, or right again."""
+        who, _ = self.device(random)
+        self.lab.skew[who] = random.choice((0, 0, 1, -1)) * 366 * 24 * HOUR
+
     @contextlib.contextmanager
     def _failing(self, who: str, random: Random):  # type: ignore[no-untyped-def]
         """Some of the next calls fail before they do anything, or their answer is lost."""
@@ -521,10 +542,17 @@ class Devices:
         if name not in self.lab.devices:
             self.lab.restore(name)
 
+    def bring_both_back(self, random: Random) -> None:
+        """Two new devices with nothing but the wallet, at the same moment."""
+        if not self.damaged and not any(name in self.lab.devices for name in NEW):
+            self.lab.restore_at_once(*NEW)
+
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Everybody syncs, with the wallet at hand where it was asked for; then a new device brings all of it back."""
+        """Clocks are put right, everybody syncs, with the wallet at hand where it was asked for; then a new device brings all
+        of it back."""
+        self.lab.skew.clear()
         memories = list(self.lab.devices.values())
         for memory in memories:
             memory.unlock(ROOT)
@@ -601,6 +629,9 @@ ACTIONS: dict[str, Callable[[Devices, Random], None]] = {
     "put back": Devices.put_back,
     "clone": Devices.clone,
     "bring back": Devices.bring_back,
+    "at once": Devices.at_once,
+    "year": Devices.year,
+    "bring both back": Devices.bring_both_back,
 }
 #: How often each is done: the others once.
 WEIGHTS = {"write": 6, "sync": 6, "sync failing": 3, "write old": 2, "forget": 2, "note": 2}

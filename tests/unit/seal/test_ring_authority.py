@@ -333,6 +333,9 @@ def test_a_successor_has_the_box_key_of_its_enrolment_and_is_no_enrolled_key() -
     assert good.view.members[party("the same box").id].family == PHONE.id
     claimed = ring.add([says_heir(PHONE, GUEST, under)])
     assert claimed.view.members[GUEST.id] == ring.view.members[GUEST.id]
+    # Nor does a key that was revoked come back as somebody's successor.
+    out = ring.add([says_revoked(ROOT, GUEST)])
+    assert GUEST.id not in out.add([says_heir(PHONE, GUEST, under)]).view.members
 
 
 def test_an_admin_cannot_shut_out_a_root() -> None:

@@ -1,0 +1,89 @@
+"""Two devices do the same thing at the same moment, and a device whose clock is a year off: nothing is lost, all end alike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.memory import Memory
+from tests.device_lab import Lab, all_texts, events, lab_in, same
+
+YEAR = 366 * 86400
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+def at_once(*memories: Memory) -> None:
+    """Everybody syncs, each call of one between two calls of another."""
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(memory.sync() for memory in memories))
+
+    asyncio.run(all_of_them())
+
+
+def alike(lab: Lab, texts: set[str], kinds: set[str], *memories: Memory) -> None:
+    """All have come to rest with these texts and events, and so has a new device."""
+    lab.settle(*memories)
+    lab.rest(*memories)
+    same(*memories)
+    for memory in (*memories, lab.restore("new")):
+        assert texts <= all_texts(memory) and kinds <= set(events(memory))
+
+
+def test_two_first_syncs_at_one_moment_at_an_empty_provider(lab: Lab) -> None:
+    """One wallet makes its memory on two devices before either has published: two births of one vault."""
+    a, b = lab.create("a"), lab.create("b")
+    for name, memory in (("a", a), ("b", b)):
+        memory.write("tone", f"by {name}")
+        memory.write(f"of_{name}", f"only {name}")
+        memory.note(f"noted by {name}")
+    at_once(a, b)
+    alike(lab, {"by a", "by b", "only a", "only b"}, {"noted by a", "noted by b"}, a, b)
+
+
+def test_two_new_devices_come_back_at_one_moment(lab: Lab) -> None:
+    a = lab.create("a")
+    a.write("tone", "by a")
+    lab.sync(a)
+    b, c = lab.restore_at_once("b", "c")
+    for name, memory in (("b", b), ("c", c)):
+        assert all_texts(memory) == {"by a"}
+        memory.write("role", f"by {name}")
+        memory.note(f"noted by {name}")
+    at_once(a, b, c)
+    alike(lab, {"by a", "by b", "by c"}, {"noted by b", "noted by c"}, a, b, c)
+
+
+@pytest.mark.parametrize("years", [1, -1])
+def test_a_device_whose_clock_is_a_year_off(lab: Lab, years: int) -> None:
+    """It reads and is read all the while; put right, it goes on with the others."""
+    a, b, c = lab.three()
+    lab.skew["b"] = years * YEAR
+    for turn in range(3):
+        for name, memory in (("a", a), ("b", b), ("c", c)):
+            memory.write(f"k{turn}", f"{turn} by {name}")
+            memory.note(f"{turn} noted by {name}")
+            lab.sync(memory)
+        lab.clock.advance(3601)
+    for _ in range(3):
+        for memory in (a, b, c):
+            lab.sync(memory)
+        lab.clock.advance(3601)
+    written = {text for text in all_texts(b) if text.startswith("2 ")}
+    assert written and written <= all_texts(a) and written <= all_texts(c)
+    lab.skew["b"] = 0
+    b.write("after", "after it was put right")
+    alike(
+        lab,
+        {"after it was put right", *written},
+        {f"{turn} noted by {name}" for turn in range(3) for name in "abc"},
+        a, b, c,
+    )  # fmt: skip
