@@ -143,6 +143,9 @@ def group(ctx: click.Context, version: bool, namespace: str | None, home: str | 
     Markdown files encrypted for you alone, kept on IPFS or in any folder, merged without losing a word.
     Begin with: ipfsmem demo
     """
+    for option, given in (("--namespace", namespace), ("--home", home)):
+        if given is not None and not given.strip():
+            raise click.BadParameter("it is empty", ctx, param_hint=f"'{option}'")
     ctx.obj |= {"namespace": namespace, "home": home, "as_json": as_json}
 
 
@@ -187,6 +190,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         return _report("UsageError", error.format_message(), _usage_hint(error), 2, as_json)
     except (click.Abort, KeyboardInterrupt):
+        import warnings
+
+        warnings.simplefilter("ignore", RuntimeWarning)  # of what had not begun when it was interrupted
         return _report("Interrupted", "interrupted; nothing that was acknowledged is lost", "", 130, as_json)
     except (ReaderGoneError, BrokenPipeError):
         return BROKEN_PIPE

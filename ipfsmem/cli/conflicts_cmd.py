@@ -9,7 +9,7 @@ import click
 from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.diff_cmd import differences
 from ipfsmem.cli.here import Here, ours
-from ipfsmem.cli.printing import clean, clean_lines, is_terminal, style
+from ipfsmem.cli.printing import called, clean, clean_lines, is_terminal, style
 from ipfsmem.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ def command(here: Here, key: str | None) -> None:
     with here.memory() as memory:
         everywhere = key is None and here.scope is None
         found = [item for item in memory.conflicts(everywhere=everywhere) if key in (None, item.key)]
-        labels = {person.id: person.label for person in memory.members()}
+        names = called(memory.members())
         late = [value for value in memory.late_values() if key is None or value.place == key]
-    shown = [_shown(item, labels) for item in found]
+    shown = [_shown(item, names) for item in found]
     if key is not None and not found and not late:
         raise NotFoundError(f"{key} has no conflict", hint="List all: ipfsmem conflicts.")
     if here.json:
@@ -43,12 +43,12 @@ def command(here: Here, key: str | None) -> None:
         click.echo(f"{style(clean(value.place), bold=True)}  {said}")
 
 
-def _shown(item: Unsettled, labels: dict[str, str]) -> dict[str, Any]:
+def _shown(item: Unsettled, names: dict[str, str]) -> dict[str, Any]:
     def by(reading: Reading | None) -> dict[str, Any]:
         if reading is None:
             return {"device": "", "text": None}
         return {
-            "device": labels.get(reading.device) or reading.device,
+            "device": names.get(reading.device) or reading.device,
             "text": reading.data.decode("utf-8", "replace"),
         }
 

@@ -211,8 +211,10 @@ def ours(
                 raise IncompleteError("; ".join(here.left_out), hint=CROWDED)
 
         shared = [
-            click.option("-n", "--namespace", metavar="NAME", help="Which memory."),
-            click.option("--home", metavar="DIR", help="Where memories are kept on this device."),
+            click.option("-n", "--namespace", callback=named, metavar="NAME", help="Which memory."),
+            click.option(
+                "--home", callback=named, metavar="DIR", help="Where memories are kept on this device."
+            ),
             click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         ]
         if secrets:
@@ -355,7 +357,8 @@ def agreed(memory: Memory, yes: bool) -> bool:
 
 
 def named(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-    """A path that somebody gave: an empty one, from a variable that is not set, would be the folder that one stands in."""
+    """A path or name that somebody gave: an empty one, from a variable that is not set, would be the folder that one stands in,
+    or another memory than the one that was meant."""
     if path is not None and not path.strip():
         raise click.BadParameter("it is empty", ctx, param)
     return path

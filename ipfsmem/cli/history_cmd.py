@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.here import Here, ours
-from ipfsmem.cli.printing import clean, count, is_terminal, moment, size, style, table
+from ipfsmem.cli.printing import called, clean, count, is_terminal, moment, size, style, table
 
 
 @ours("history", scoped=True)
@@ -21,7 +21,9 @@ def command(here: Here, key: str) -> None:
     with here.memory() as memory:
         found = memory.history(key)
         published = memory.mode != "local"
-        labels = {person.id: person.label for person in memory.members()}
+        members = memory.members()
+        labels = {person.id: person.label for person in members}
+    names = called(members)
     if here.json:
         rows = [{**msgspec.to_builtins(one), "label": labels.get(one.device, "")} for one in found.versions]
         here.emit({"key": key, "versions": rows, "roots_not_kept": found.gone})
@@ -29,7 +31,7 @@ def command(here: Here, key: str) -> None:
     lines = [
         (
             moment(one.written) or "imported",
-            labels.get(one.device, "") or one.device,
+            names.get(one.device) or one.device,
             (one.sha256[:16] if is_terminal() else one.sha256) if one.sha256 is not None else "forgotten",
             size(one.size) if one.size is not None else "" if one.sha256 is None else "not kept here",
             ", ".join(filter(None, (one.now, "" if one.own else "others' word"))),

@@ -6,7 +6,7 @@ import click
 
 from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, Whole, ours
-from ipfsmem.cli.printing import is_terminal, moment, table
+from ipfsmem.cli.printing import called, is_terminal, moment, table
 
 
 @ours("log")
@@ -18,18 +18,20 @@ def command(here: Here, limit: int | None) -> None:
     """
     with here.memory() as memory:
         entries = memory.log()[:limit]
-        labels = {person.id: person.label for person in memory.members()}
+        members = memory.members()
+        labels = {person.id: person.label for person in members}
     if here.json:
         here.emit([{**_fields(entry), "label": labels.get(entry.device, "")} for entry in entries])
         return
     if not entries and is_terminal():
         click.echo(advice("Nothing was published yet. Publish: ipfsmem sync"), err=True)
         return
+    names = called(members)
     rows = [
         (
             moment(e.at_ms),
             str(e.c),
-            labels.get(e.device, "") or e.device,
+            names.get(e.device) or e.device,
             "this device" if e.own else "",
             e.root,
         )

@@ -11,10 +11,14 @@ import re
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from ipfsmem.seal.authority import Person
 
 # C0 and C1 controls, and the marks that reorder text.
 _UNSAFE = dict.fromkeys(
@@ -119,6 +123,19 @@ def moment(ms: int | None) -> str:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
     except (OverflowError, ValueError, OSError):
         return "after the year 9999"
+
+
+def called(members: Iterable[Person]) -> dict[str, str]:
+    """What people are told of each member by id: its label, with the id where another has the same (two devices of one host
+    name)."""
+    members = list(members)
+    alike = Counter(person.label for person in members)
+    return {
+        person.id: person.label
+        if alike[person.label] == 1 or not person.label
+        else f"{person.label} ({person.id})"
+        for person in members
+    }
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

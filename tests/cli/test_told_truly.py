@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_lab import Cli
+from tests.cli_lab import KEY, Cli
 
 
 def test_what_is_forgotten_in_mode_local_is_learnt_by_nobody_else(cli: Cli) -> None:
@@ -140,3 +140,21 @@ def test_history_says_what_mode_local_does_not_keep(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     cli.ok("write", "tone", "--body", "y")
     assert "older texts are not kept" in cli.ok("history", "tone").err
+
+
+@pytest.mark.parametrize("option", ["--home", "-n"])
+def test_an_empty_name_is_not_another_memory(cli: Cli, option: str) -> None:
+    """Of a variable that is not set: it was written into the memory `default`, or one was made where one stood."""
+    cli.fails(2, option, "", "write", "tone", "--body", "x")
+    cli.fails(2, "write", "tone", "--body", "x", option, "")
+    assert cli.ok("list").out == ""
+
+
+def test_two_devices_of_one_label_are_told_apart(clash: tuple[Cli, Cli]) -> None:
+    """Of two machines that were both called "vm" a conflict said: shown is what vm wrote, a copy is by vm."""
+    first, _ = clash
+    mine = first.ok("status", "--json").json["device"]
+    assert mine not in first.ok("conflicts").out
+    first.ok("keys", "label", "second", "first", key=KEY)
+    for said in (first.ok("conflicts").out, first.ok("log").out, first.ok("history", "tone").out):
+        assert f"first ({mine})" in said
