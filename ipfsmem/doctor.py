@@ -23,12 +23,14 @@ from ipfsmem.replica.database import DAMAGED_HINT
 from ipfsmem.replica.disk import read_file
 from ipfsmem.replica.identity import KEY_FILE
 from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.store import located
+from ipfsmem.replica.store import DamagedStateError, located
 from ipfsmem.seal.vault_file import is_protected
 from ipfsmem.storage.memories import Memories, from_plain_files
-from ipfsmem.sync.report import UNLOCK
+from ipfsmem.sync.report import MOST_NAMED, UNLOCK
 from ipfsmem.sync.revoked import way_back
 
+#: The code of a finding after which the next sync looks for parts of the state.
+STATE_DAMAGED = "state-damaged"
 Level = Literal["ok", "warn", "error"]
 #: A clock that is this far behind what this device has written already dates its writes wrongly, milliseconds.
 CLOCK_BEHIND = 10 * 60 * 1000
@@ -60,16 +62,15 @@ def examine(replica: Replica, memories: Memories, protected: bool) -> list[Findi
             _blocks(replica),
             _state(replica, clocks),
             _clock(replica, clocks),
+            _ring(replica),
+            _shown(memories),
+            _past(replica),
         ):
             try:
                 found += check
             except IpfsmemError as error:
                 found.append(Finding("error", "unreadable", str(error), error.hint))
-        try:
-            found += [*_ring(replica), *_shown(memories), *_past(replica)]
-        except IpfsmemError as error:
-            found.append(Finding("error", "unreadable", str(error), error.hint))
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _files(replica: Replica, protected: bool) -> Iterator[Finding]:
@@ -195,7 +196,16 @@ def _state(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
     """`clocks` gets the last clock value of each device."""
     store, ring, vault = replica.store, replica.ring, replica.vault_tag
     entries = missing = unsigned = 0
-    for name, entry in store.entries():
+    damaged = store.damaged_nodes()
+    if damaged:
+        yield Finding(
+            "error",
+            STATE_DAMAGED,
+            f"{len(damaged)} {'part' if len(damaged) == 1 else 'parts'} of the state cannot be read, so memories are missing: "
+            + ", ".join(prefix or "top" for prefix, _ in damaged[:MOST_NAMED]),
+            DAMAGED_HINT if replica.config.mode == "local" else DamagedStateError.hint,
+        )
+    for name, entry in store.readable_entries():
         entries += 1
         check_entry(name, entry, published=False)
         for dot, value in entry.items():

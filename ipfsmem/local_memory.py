@@ -26,13 +26,13 @@ from ipfsmem.causal.entries import SegmentName, entry_place, memory_name, segmen
 from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
-from ipfsmem.doctor import Finding, examine, passphrase_protected
+from ipfsmem.doctor import STATE_DAMAGED, Finding, examine, passphrase_protected
 from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
 from ipfsmem.opening import VAULT_MODES
 from ipfsmem.replica.events import Timeline, events_of
 from ipfsmem.replica.replica import Replica
 from ipfsmem.replica.scopes import known_scopes, live_scopes, own_scopes
-from ipfsmem.replica.store import Frame
+from ipfsmem.replica.store import DAMAGED_STATE, Frame
 from ipfsmem.seal.authority import Person
 from ipfsmem.storage.bundle_tree import Part
 from ipfsmem.storage.exporting import (
@@ -861,9 +861,13 @@ class LocalMemory:
     def doctor(self) -> list_[Finding]:
         """Look at everything on this device and say what is wrong and what to do."""
         found = examine(self.replica, self._memories, passphrase_protected(self.replica.folder))
-        if any(finding.code == "not-fetched" for finding in found):
+        codes = {finding.code for finding in found}
+        if codes & {"not-fetched", STATE_DAMAGED}:
             with self.replica.transaction():
-                miss(self.replica.db)
+                if "not-fetched" in codes:
+                    miss(self.replica.db)
+                if STATE_DAMAGED in codes:
+                    self.replica.db.set_meta(DAMAGED_STATE, b"1")
         return found
 
     def trust_clock(self) -> int:

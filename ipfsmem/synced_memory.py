@@ -43,6 +43,7 @@ from ipfsmem.recovery import NewWords, enrol_words, may_make_words, why_not_ever
 from ipfsmem.recovery_sheet import RecoverySheet, make_sheet, shown_spec
 from ipfsmem.replica.identity import change_passphrase
 from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.store import DamagedStateError
 from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.statements import member_id
@@ -65,6 +66,7 @@ from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 from ipfsmem.sync.revoked import named, words_of_revoke, words_of_what_stands
 from ipfsmem.sync.salvage import Found, Salvaged
+from ipfsmem.sync.state_back import bring_state_back
 from ipfsmem.sync.unready import Unready
 from ipfsmem.vaults import further_vaults, keep_name
 
@@ -340,6 +342,17 @@ class SyncedMemory(LocalMemory):
             return SyncReport()  # nothing leaves this process, and every call is accepted
         channels = self._channels()
         self._agree(public_ok)
+        await bring_state_back(self.replica, channels)
+        try:
+            return await self._sync_once(channels, allow, repeat, progress)
+        except DamagedStateError:
+            if not await bring_state_back(self.replica, channels):
+                raise
+        return await self._sync_once(channels, allow, repeat, progress)
+
+    async def _sync_once(
+        self, channels: list_[Provider], allow: Iterable[str], repeat: bool, progress: Progress
+    ) -> SyncReport:
         self.scan()
         check = self._secret_check(allow)
         try:

@@ -15,7 +15,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem.canonical import check_depth
-from ipfsmem.errors import DamagedError, FormatError
+from ipfsmem.errors import DamagedError, FormatError, IpfsmemError
 
 MAX_ENTRIES = 64
 MAX_BYTES = 48 * 1024
@@ -133,16 +133,21 @@ class Patch(msgspec.Struct, frozen=True):
 class Tree:
     """An immutable tree of entries with lazily loaded nodes."""
 
-    __slots__ = ("_load", "top")
+    __slots__ = ("_load", "_top", "digest")
 
-    def __init__(self, top: Node, load: Load) -> None:
-        self.top = top
+    def __init__(self, top: Node | None, load: Load, digest: bytes = b"") -> None:
+        """`digest` only where the top is loaded when it is first needed."""
+        self._top = top
         self._load = load
+        #: SHA-256 of the top node: the digest of the state, whatever key seals it.
+        self.digest = digest if top is None else top.digest
 
     @property
-    def digest(self) -> bytes:
-        """SHA-256 of the top node: the digest of the state, whatever key seals it."""
-        return self.top.digest
+    def top(self) -> Node:
+        """The top node."""
+        if self._top is None:
+            self._top = parse_node("", self._load("", self.digest), self.digest)
+        return self._top
 
     def child(self, node: Node, digit: str) -> Node:
         """The child of an inner node, loaded when this is the first time."""
@@ -191,6 +196,23 @@ class Tree:
             yield node
             if node.children is not None:
                 stack.extend(self.child(node, digit) for digit in sorted(node.children, reverse=True))
+
+    def readable(self, unread: list[tuple[str, bytes]]) -> Iterator[Node]:
+        """The nodes that can be loaded, parents first; the prefixes of the others and their digests go to `unread`, and what
+        lies below them is not known."""
+        try:
+            stack = [self.top]
+        except IpfsmemError:
+            unread.append(("", self.digest))
+            return
+        while stack:
+            node = stack.pop()
+            yield node
+            for digit, digest in sorted((node.children or {}).items(), reverse=True):
+                try:
+                    stack.append(self.child(node, digit))
+                except IpfsmemError:
+                    unread.append((node.prefix + digit, digest))
 
     def patch(self, changes: Mapping[str, bytes | None]) -> Patch:
         """Replace the entries in `changes` (None removes one); nodes off their paths are shared."""
@@ -299,8 +321,8 @@ def build_tree(entries: Mapping[str, bytes], load: Load = _no_load) -> Patch:
 
 
 def open_tree(digest: bytes, load: Load) -> Tree:
-    """The tree whose top node has this SHA-256; only the top is loaded now."""
-    return Tree(parse_node("", load("", digest), digest), load)
+    """The tree whose top node has this SHA-256; nodes are loaded when they are needed."""
+    return Tree(None, load, digest)
 
 
 class Difference(msgspec.Struct, frozen=True, gc=False):

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import click
 
-from ipfsmem.errors import IpfsmemError, StorageError
+from ipfsmem.errors import IpfsmemError, StorageError, UsageError
 
 #: What is offered, in the order of `ipfsmem --help`. The module of a command is `<name>_cmd`, its attribute `command`.
 SECTIONS: Final[dict[str, dict[str, str]]] = {
@@ -66,6 +66,48 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     },
 }
 SHORT: Final = {name: text for section in SECTIONS.values() for name, text in section.items()}
+
+#: What does its work also where nobody hears of it. Every other command is there for what it prints, and with standard output
+#: closed it is refused before it begins. `init` and `keys words` refuse where they would show words.
+QUIET: Final = frozenset(
+    [
+        "write",
+        "forget",
+        "restore",
+        "promote",
+        "undo",
+        "note",
+        "sync",
+        "import",
+        "attach",
+        "detach",
+        "resolve",
+        "serve",
+        "salvage",
+        "gc",
+        "export",
+        "recover",
+        "scope_forget",
+        "scope_into",
+        "scope_make",
+        "scope_restore",
+        "scope_title",
+        "folders_accept",
+        "folders_pause",
+        "folders_put-back",
+        "keys_label",
+        "keys_passphrase",
+        "keys_revoke",
+        "keys_rotate",
+        "keys_unlock",
+        "keys_words",
+        "init",
+        "providers_add",
+        "providers_follow",
+        "providers_move",
+        "providers_remove",
+    ]
+)
 
 #: A message is cut in its middle beyond so many characters.
 _LONGEST: Final = 1200
@@ -169,6 +211,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     as_json = "--json" in given[: given.index("--")] if "--" in given else "--json" in given
     about: dict[str, Any] = {}  # which memory this call named, for what it says to do next
     try:
+        if nobody_listens() and (given[:1] == ["--version"] or not {"-h", "--help"}.isdisjoint(given)):
+            raise deaf("this")
         if given == ["--version"]:
             from importlib.metadata import version
 
@@ -216,6 +260,20 @@ def _have_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as the program runs
+            getattr(sys, name).nobody = True
+
+
+def nobody_listens() -> bool:
+    """Whether standard output was closed by whoever started this."""
+    return bool(getattr(sys.stdout, "nobody", False))
+
+
+def deaf(what: str) -> UsageError:
+    """The refusal of a command whose result is what it prints."""
+    return UsageError(
+        f"standard output is closed, so nobody would get what {what} prints: nothing was done",
+        hint="Open it, or send it to a file: > FILE. What is not wanted goes to /dev/null.",
+    )
 
 
 def _have_every_letter(stream: Any) -> None:

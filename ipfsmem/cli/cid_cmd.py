@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ipfsmem.cli.app import deaf, nobody_listens
 from ipfsmem.cli.here import Here, named, ours
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     from ipfsmem.replica.disk import new_name, sync_directory
 
     if is_stdout(car):
+        if nobody_listens():
+            raise deaf("this")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return

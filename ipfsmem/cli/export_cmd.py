@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ipfsmem.cli.app import deaf, nobody_listens
 from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, count, is_terminal, size, write_bytes
 from ipfsmem.errors import IncompleteError, UsageError
@@ -78,7 +79,10 @@ def command(
             "say where to: --out FILE, --dir DIR or --zip FILE",
             hint="Or send it somewhere: ipfsmem export > FILE.",
         )
+    if out is None and tree is None and nobody_listens():
+        raise deaf("ipfsmem export")
     with here.memory() as memory:
+        _outside(memory, tree or out)
         if tree is not None:
             where = Path(tree).expanduser()
             made = _write_tree(memory, where, "folder" if folder else "zip" if zipped else "car")
@@ -96,6 +100,17 @@ def command(
     else:
         write_bytes(blob)
     tell_left_out(left, partial)
+
+
+def _outside(memory: Memory, where: str | None) -> None:
+    """Raises UsageError for a place in the folder of a memory itself: its files are not to be replaced, and who moves a
+    damaged memory away would take its export along."""
+    own = memory.replica.folder
+    if where is None or where == "-" or own is None:
+        return
+    place = Path(where).expanduser().resolve()
+    if place.is_relative_to(own.resolve()):
+        raise UsageError(f"{where} is in the folder of the memory itself", hint="Name a place outside of it.")
 
 
 def _write_tree(memory: Memory, where: Path, form: str) -> Exported:
@@ -130,8 +145,10 @@ def _said(here: Here, where: Path, what: str, **facts: int | str) -> None:
 def _export_car(here: Here, where: Path, root: str | None) -> None:
     from ipfsmem.cli.cid_cmd import is_stdout, new_car
 
-    with here.memory() as memory, new_car(str(where), mode=0o600) as out:
-        cid = memory.export_car(out, root)
+    with here.memory() as memory:
+        _outside(memory, str(where))
+        with new_car(str(where), mode=0o600) as out:
+            cid = memory.export_car(out, root)
     written = 0 if is_stdout(str(where)) else where.stat().st_size
     if here.json:
         here.emit({"path": str(where), "root": str(cid), "bytes": written})

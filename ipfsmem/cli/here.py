@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ipfsmem.cli.app import QUIET, deaf, nobody_listens
 from ipfsmem.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
@@ -187,6 +188,8 @@ def ours(
         @functools.wraps(function)
         @click.pass_context
         def run(ctx: click.Context, /, **given: Any) -> None:
+            if nobody_listens() and ctx.command_path.partition(" ")[2].replace(" ", "_") not in QUIET:
+                raise deaf(ctx.command_path)
             above = _outer(ctx)
             for shared in ("namespace", "home", "as_json"):
                 above[shared] = given.pop(shared) or above.get(shared)

@@ -62,16 +62,26 @@ def command(
             _show(found, done)
         if done is not None:
             tell(result.report)
+        elif closed > 0 and found.heads:
+            for notice in result.report.notices:
+                if notice.kind == "head-refused":
+                    click.echo(clean(notice.text))
+    closed_too = DamagedError(
+        f"{count(closed, 'version')} that other devices published cannot be opened, so nothing of it can be brought back "
+        "here: a part is at no provider. It comes with the next sync of the device that published it, and counts no more "
+        "when that device is removed"
+    )
     if closed > 0 and not found.heads:
-        raise DamagedError(
-            f"{count(closed, 'version')} that other devices published cannot be opened, so nothing of it can be brought back "
-            "here: a part is at no provider. It comes with the next sync of the device that published it, and counts no more "
-            "when that device is removed"
-        )
+        raise closed_too
     if found.lost or found.unread:
         parts = count(found.lost + len(found.unread), "part")
         raise DamagedError(
-            f"at least {parts} of {count(len(found.heads), 'version')} cannot be read",
+            f"at least {parts} of {count(len(found.heads), 'version')} cannot be read"
+            + (
+                f", and {count(closed, 'version more', 'versions more')} cannot be opened at all"
+                if closed > 0
+                else ""
+            ),
             hint="Bring back what is listed with: ipfsmem salvage"
             if done is None
             else _MERGE_HINT
@@ -83,6 +93,8 @@ def command(
             f"{count(len(done.crowded), 'text')} had no room beside the four that are there",
             hint=_MERGE_HINT,
         )
+    if closed > 0:
+        raise closed_too
 
 
 def _picked(found: Found, pick: tuple[str, ...]) -> set[str]:

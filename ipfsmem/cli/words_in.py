@@ -6,7 +6,6 @@ Nothing here keeps a word. They are typed without being shown; only a single one
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 import click
 
 from ipfsmem.cli import secrets_in
+from ipfsmem.cli.app import nobody_listens
 from ipfsmem.cli.printing import clean, style
 from ipfsmem.errors import FormatError, PassphraseError, StorageError, UsageError
 
@@ -23,7 +23,7 @@ _TO_A_LINE = 4
 
 def somebody_reads(what: str) -> None:
     """Refuse what is shown only once where standard output is closed, before anything is made. Raises UsageError."""
-    if getattr(sys.stdout, "name", "") == os.devnull:  # what `app.run` puts in the place of a closed one
+    if nobody_listens():
         raise UsageError(f"standard output is closed, so nobody would see {what}: nothing was made")
 
 

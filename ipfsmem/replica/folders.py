@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import islice
-from sqlite3 import Connection
 
 from ipfsmem.causal.tree import DIGITS, MAX_DEPTH, MAX_ENTRIES
 from ipfsmem.content.cid import RAW_PREFIX
 from ipfsmem.content.dagpb import RawLink
 from ipfsmem.content.unixfs import raw_directory
-from ipfsmem.errors import StorageError
-from ipfsmem.replica.database import Database
+from ipfsmem.replica.database import Connection, Database, damaged
 from ipfsmem.replica.many import rows_where
 
 #: A folder: its CID as bytes, and the bytes of all blocks below it.
@@ -45,7 +43,7 @@ def _folder_row(run: Connection, path: str) -> Folder | None:
     if row is None:
         return None
     if not isinstance(row[0], bytes) or len(row[0]) != 36 or not isinstance(row[1], int):
-        raise StorageError(f"the row of folder {path} is damaged")
+        raise damaged(run.path, f"the row of the folder {path} is none")
     return row[0], row[1]
 
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import msgspec
 
 from ipfsmem.config import CONFIG_FILE, NamespaceConfig, parse_namespace, render_namespace
-from ipfsmem.errors import ConfigError
+from ipfsmem.errors import ConfigError, IpfsmemError
 from ipfsmem.replica.codec import Codec
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.disk import make_directory, read_file, write_atomic
 from ipfsmem.replica.identity import Device, open_row, place, seal_row
-from ipfsmem.replica.store import Store
+from ipfsmem.replica.store import DAMAGED_STATE, DamagedStateError, Store
 from ipfsmem.seal.ring import Ring
 
 Now = Callable[[], int]
@@ -114,17 +114,28 @@ class Replica:
             with self.db.transaction():
                 self._refresh()
                 yield
-        except BaseException:
+        except BaseException as error:
             # Also when it is the COMMIT that fails.
             self.store.stale()
+            self._note_damage(error)
             raise
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
         """One committed state to read from."""
-        with self.db.snapshot():
-            self._refresh()
-            yield
+        try:
+            with self.db.snapshot():
+                self._refresh()
+                yield
+        except DamagedStateError as error:
+            self._note_damage(error)
+            raise
+
+    def _note_damage(self, error: BaseException) -> None:
+        """The next sync of any process looks elsewhere for a part of the state that was found damaged here."""
+        if isinstance(error, DamagedStateError) and not self.db.connection.in_transaction:
+            with contextlib.suppress(IpfsmemError), self.db.transaction():
+                self.db.set_meta(DAMAGED_STATE, b"1")
 
     def _refresh(self) -> None:
         if self.store.outdated():

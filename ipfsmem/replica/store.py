@@ -7,6 +7,7 @@ and only ever shows what is on disk. Its codec seals whatever must not be readab
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 
@@ -16,9 +17,9 @@ from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.entries import SegmentName, memory_name, segment_name
 from ipfsmem.causal.tree import Node, Tree, empty_tree, open_tree
 from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_entry
-from ipfsmem.errors import FormatError, OpenError, StorageError
+from ipfsmem.errors import FormatError, IpfsmemError, OpenError, StorageError
 from ipfsmem.replica.codec import Codec
-from ipfsmem.replica.database import Database, blob, damaged
+from ipfsmem.replica.database import DAMAGED_HINT, Database, blob, damaged
 from ipfsmem.replica.folders import change_objects, state_folder
 
 
@@ -56,6 +57,17 @@ class _State(msgspec.Struct):
     cards: list[str]
 
 
+class DamagedStateError(StorageError):
+    """A part of the state on this device is not what was written; a sync brings back what a provider has of it."""
+
+    hint = (
+        "Run: ipfsmem sync, which brings back what a provider has of it. If that does not help: "
+        + DAMAGED_HINT
+    )
+
+
+#: Row in `meta`: "1" when a part of the tree was found damaged and the next sync is to look for it elsewhere.
+DAMAGED_STATE = "damaged state"
 _CHAIN = "journal"
 #: What the name of a card's entry begins with, and no other's.
 _CARD = "c/"
@@ -121,6 +133,9 @@ class Store:
             self._many, self._cards = set(known.many), set(known.cards)
             if self._tree.digest.hex() != known.top:
                 self._tree = open_tree(bytes.fromhex(known.top), self._load_node)
+                # Now, while it is sure to be the one of this state; a damaged one is told of by who needs it.
+                with contextlib.suppress(IpfsmemError):
+                    _ = self._tree.top
         self._overlay.clear()
         self._card_changes.clear()
         self._cards_version += 1
@@ -141,7 +156,7 @@ class Store:
             try:
                 entry = _row_decoder.decode(self.codec.open_row(row))
             except (ValueError, FormatError, OpenError) as error:
-                raise StorageError(f"journal row {seq} in {self.db.path} cannot be read: {error}") from None
+                raise damaged(self.db.path, f"journal row {seq} cannot be read: {error}") from None
             self._overlay.update({n: None if t == _GONE else bytes(t) for n, t in entry.e.items()})
             self._card_changes.update(name for name in entry.e if name.startswith(_CARD))
             self.frame = entry.f
@@ -151,15 +166,46 @@ class Store:
         try:
             return _state_decoder.decode(self.codec.open_row(row))
         except (ValueError, FormatError, OpenError) as error:
-            raise StorageError(f"the {what} in {self.db.path} cannot be read: {error}") from None
+            raise damaged(self.db.path, f"the {what} cannot be read: {error}") from None
 
     def _load_node(self, prefix: str, digest: bytes) -> bytes:
         row = self.db.connection.execute("SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)).fetchone()
         file = None if row is None or row[1] != digest else blob(row[0])
         stored = None if file is None else self.db.block(file)
-        if stored is None:
-            raise StorageError(f"a part of the memory ({prefix or 'top'}) is missing in {self.db.path}")
-        return self.codec.open_node(prefix, self._tree_ek, stored)
+        try:
+            raw = None if stored is None else self.codec.open_node(prefix, self._tree_ek, stored)
+        except (FormatError, OpenError):
+            raw = None
+        if raw is None:
+            raise DamagedStateError(
+                f"{self.db.path} is damaged: a part of the memory ({prefix or 'top'}) is not there as it was written"
+            )
+        return raw
+
+    def damaged_nodes(self) -> list[tuple[str, bytes]]:
+        """Prefix and digest of every part of the tree that cannot be read and below which nothing is known therefore."""
+        unread: list[tuple[str, bytes]] = []
+        for _ in self._tree.readable(unread):
+            pass
+        return unread
+
+    def file_of_node(self, prefix: str) -> bytes | None:
+        """The SHA-256 under which a part of the tree was stored, as far as its row says one."""
+        row = self.db.connection.execute("SELECT file FROM nodes WHERE prefix=?", (prefix,)).fetchone()
+        file = None if row is None else blob(row[0])
+        return file if file is not None and len(file) == 32 else None
+
+    def put_back(self, prefix: str, digest: bytes, stored: bytes) -> bool:
+        """Take what another place has of a part of the tree that is damaged here (inside a transaction); False, and nothing
+        is changed, when it is not that part."""
+        try:
+            raw = self.codec.open_node(prefix, self._tree_ek, stored)
+        except (FormatError, OpenError):
+            return False
+        if sha256(raw).digest() != digest:
+            return False
+        self._keep_nodes([(prefix, digest, stored)])
+        return True
 
     def raw(self, name: str) -> bytes | None:
         """The canonical JSON of an entry."""
@@ -175,6 +221,11 @@ class Store:
     def entries(self) -> Iterator[tuple[str, Entry]]:
         """All entries by name, in no order that means anything."""
         for name, text in self.texts():
+            yield name, decode_entry(name, text)
+
+    def readable_entries(self) -> Iterator[tuple[str, Entry]]:
+        """The same without those that stand in damaged parts."""
+        for name, text in self.texts(readable=True):
             yield name, decode_entry(name, text)
 
     def memories(self, scope: str = "") -> Iterator[tuple[str, Entry]]:
@@ -203,9 +254,11 @@ class Store:
             if text.count(b'"s":"') < text.count(_KIND):
                 yield name, decode_entry(name, text)
 
-    def texts(self) -> Iterator[tuple[str, bytes]]:
-        """The canonical JSON of all entries by name, in no order that means anything."""
-        for name, text in self._tree.items():
+    def texts(self, *, readable: bool = False) -> Iterator[tuple[str, bytes]]:
+        """The canonical JSON of all entries by name, in no order that means anything; `readable`: of those that do not stand
+        in damaged parts."""
+        nodes = self._tree.readable([]) if readable else self._tree.nodes()
+        for name, text in (item for node in nodes for item in (node.entries or {}).items()):
             if name not in self._overlay:
                 yield name, text
         for name, changed in list(self._overlay.items()):
@@ -353,15 +406,20 @@ class Store:
         return self._tree
 
     def _write_nodes(self, nodes: Mapping[str, Node], removed: set[str]) -> None:
+        self.db.connection.executemany("DELETE FROM nodes WHERE prefix=?", [(prefix,) for prefix in removed])
+        self._keep_nodes(
+            (prefix, node.digest, self.codec.seal_node(prefix, node.raw)) for prefix, node in nodes.items()
+        )
+
+    def _keep_nodes(self, nodes: Iterable[tuple[str, bytes, bytes]]) -> None:
+        """Keep nodes as they are stored: (prefix, digest of the JSON, stored bytes)."""
         run = self.db.connection
-        run.executemany("DELETE FROM nodes WHERE prefix=?", [(prefix,) for prefix in removed])
         rows = []
         blocks = []
-        for prefix, node in nodes.items():
-            stored = self.codec.seal_node(prefix, node.raw)
-            digest = sha256(stored).digest()
-            blocks.append((digest, stored))
-            rows.append((prefix, node.digest, digest, len(stored)))
+        for prefix, digest, stored in nodes:
+            file = sha256(stored).digest()
+            blocks.append((file, stored))
+            rows.append((prefix, digest, file, len(stored)))
         self.db.add_blocks(blocks)
         run.executemany("INSERT OR REPLACE INTO nodes VALUES (?,?,?,?)", rows)
         find = run.own_cursor()

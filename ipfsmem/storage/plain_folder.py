@@ -141,11 +141,16 @@ class PlainFolder:
                 temporary = Path(new_name(name)).name
                 fd = hidden.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
                 try:
-                    _write_all(fd, data)
-                    flush(fd)
-                finally:
-                    os.close(fd)
-                hidden.replace(temporary, hidden, name)
+                    try:
+                        _write_all(fd, data)
+                        flush(fd)
+                    finally:
+                        os.close(fd)
+                    hidden.replace(temporary, hidden, name)
+                except BaseException:  # a full disk, most likely: it is not to hold half a file as well
+                    with contextlib.suppress(OSError):
+                        hidden.unlink(temporary)
+                    raise
             hidden.sync()
             self.root.sync()
 

@@ -12,6 +12,7 @@ from typing import Final, Self
 
 import msgspec
 
+from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import IpfsmemError, ProviderError
 from ipfsmem.replica.replica import Replica
@@ -55,7 +56,7 @@ class Looks:
     def of(cls, replica: Replica, *, unlocked: bool, fresh: bool) -> Self:
         """The looks of this device. `unlocked`: a root is at hand, so every list is due; `fresh`: it has no ring yet."""
         stored = replica.db.get_meta(_ROW)
-        looks = msgspec.json.decode(stored, type=dict[str, _Look]) if stored else {}
+        looks = read_json(stored, type=dict[str, _Look]) if stored else {}
         return cls(replica, looks, unlocked=unlocked, fresh=fresh)
 
     def is_due(self, provider: str) -> bool:
@@ -111,7 +112,7 @@ def named_before(replica: Replica) -> set[str]:
 def held_heads(replica: Replica) -> dict[CID, str]:
     """Verified heads that are held back because another copy of a device was joined, and which device that is."""
     stored = replica.db.get_meta(_HELD)
-    rows = msgspec.json.decode(stored, type=dict[str, str]) if stored else {}
+    rows = read_json(stored, type=dict[str, str]) if stored else {}
     return {parse_cid(root): device for root, device in rows.items()}
 
 
@@ -130,7 +131,7 @@ def not_whole(replica: Replica) -> list[CID]:
     """Roots that stood somewhere and could not be joined whole: a list is not looked at in every sync, and what is told of
     them, salvaged of them and not published because of them does not end with the next one."""
     stored = replica.db.get_meta(_STOOD)
-    return [parse_cid(root) for root in msgspec.json.decode(stored, type=list[str])] if stored else []
+    return [parse_cid(root) for root in read_json(stored, type=list[str])] if stored else []
 
 
 def keep_not_whole(replica: Replica, roots: Iterable[CID]) -> None:

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
+
+from ipfsmem.errors import StorageError
 from tests.cli_lab import Cli
+from tests.device_lab import Lab, lab_in
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
 
 
 def test_a_sound_memory(sealed: Cli) -> None:
@@ -33,6 +45,75 @@ def test_a_text_whose_bytes_the_disk_changed_comes_back_with_the_next_sync(seale
         sealed.ok("sync")
         assert sealed.ok("read", "tone", "--body").out == "x\n"
         assert sealed.ok("doctor", "--json").json["errors"] == 0
+
+
+def lose_state(cli: Cli, prefix: str = "", what: str = "data") -> None:
+    """The disk changes a part of the state: its bytes, or the row that says where they are."""
+    with contextlib.closing(sqlite3.connect(cli.home / "default" / "state.db")) as db, db:
+        change = {
+            "data": "UPDATE blocks SET data = zeroblob(length(data)) WHERE digest IN (SELECT file FROM nodes WHERE prefix=?)",
+            "file": "UPDATE nodes SET file = zeroblob(32) WHERE prefix=?",
+            "hash": "UPDATE nodes SET hash = zeroblob(32) WHERE prefix=?",
+        }
+        assert db.execute(change[what], (prefix,)).rowcount == 1
+
+
+@pytest.mark.parametrize("what", ["data", "file", "hash"])
+def test_a_damaged_part_of_the_state_is_said_to_be_one_and_comes_back(sealed: Cli, what: str) -> None:
+    """It was told as a full disk ("free space"), `doctor` stopped there, and nothing brought it back."""
+    sealed.ok("write", "tone", "--body", "x")
+    sealed.ok("sync")
+    lose_state(sealed, what=what)
+    read = sealed.fails(30, "read", "tone")
+    assert "damaged" in read.err and "ipfsmem sync" in read.err and "space" not in read.err
+    said = sealed("doctor", "--json")
+    assert said.code == 1
+    codes = [finding["code"] for finding in said.json["findings"]]
+    assert {"files", "state-damaged", "members"} <= set(codes), "it goes on behind what is damaged"
+    sealed.ok("sync")
+    assert sealed.ok("read", "tone", "--body").out == "x\n"
+    assert sealed.ok("doctor", "--json").json["errors"] == 0
+    sealed.ok("write", "role", "--body", "y")
+    sealed.ok("sync")
+
+
+def test_parts_below_parts_come_back_whoever_made_them(lab: Lab) -> None:
+    """A device that took over another's root published none of its own bytes: the parts are those of the other one."""
+    a, b, _ = lab.three()
+    for n in range(200):
+        a.write(f"k{n}", f"text {n}")
+    lab.sync(a)
+    lab.sync(b)
+    assert b.replica.db.get_meta("root") == a.replica.db.get_meta("root")
+    run = b.replica.db.connection
+    run.execute("UPDATE blocks SET data=x'00' WHERE digest IN (SELECT file FROM nodes)")
+    b.replica.store.stale()
+    b = lab.open("b")
+    found = b.doctor()
+    assert any(finding.code == "state-damaged" for finding in found)
+    with pytest.raises(StorageError, match="damaged"):
+        b.files()
+    lab.sync(b)
+    assert len(b.files()) == 200 and not [f for f in b.doctor() if f.level == "error"]
+    b.write("more", "written afterwards")
+    lab.sync(b)
+    lab.sync(a)
+    assert a.files() == b.files()
+
+
+def test_what_is_nowhere_else_stays_damaged_and_is_said(lab: Lab) -> None:
+    a, _, _ = lab.three()
+    a.write("k", "published")
+    lab.sync(a)
+    a.write("k2", "written since, and nowhere else")
+    with a.replica.transaction():
+        a.replica.store.checkpoint(folders=True)
+    a.replica.db.connection.execute("UPDATE nodes SET file=zeroblob(32) WHERE prefix=''")
+    a = lab.open("a")
+    for _ in range(2):
+        with pytest.raises(StorageError, match="damaged"):
+            lab.sync(a)
+        assert [f.code for f in a.doctor() if f.level == "error"].count("state-damaged") == 1
 
 
 def test_damage_is_an_exit_code(sealed: Cli) -> None:

@@ -62,6 +62,25 @@ def test_what_cannot_be_opened_is_not_said_to_be_whole(
     assert "Nothing is damaged" in sealed.ok("salvage").out
 
 
+def test_beside_what_can_be_read_what_cannot_be_opened_is_named(
+    damaged: Callable[[str], None], sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside heads that salvage can work on it said nothing of versions that cannot be opened at all, and ended with 0."""
+    third = Cli(tmp_path / "third", monkeypatch)
+    third.ok("recover", "--unprotected-keys", key=KEY)
+    sealed.ok("sync")
+    third.ok("write", "tone", "--body", "x")
+    third.ok("sync")
+    damage_root(third, stick)
+    damaged("leaf")
+    other = Cli(tmp_path / "second", monkeypatch)
+    other("recover", "--damaged", "--unprotected-keys", key=KEY)
+    looked = partly(other, "salvage", "--dry-run")
+    assert "1 version more cannot be opened at all" in looked.err and "not used" in looked.out
+    done = partly(other, "salvage")
+    assert "1 version more cannot be opened at all" in done.err
+
+
 def test_l3_recover_does_not_say_that_nothing_is_back(
     damaged: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.cli.app import QUIET, group
+from tests.cli.test_outcomes import leaves
 from tests.cli_lab import Cli
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="devices and closed descriptors are those of POSIX")
@@ -33,6 +35,75 @@ def test_a_closed_stream_is_nobody_who_listens(cli: Cli) -> None:
     done = shell(cli, "ipfsmem write tone --body x >&- && ipfsmem list <&- 2>&- && ipfsmem write other - <&-")
     assert done.stdout.startswith(b"tone\t") and done.returncode == 2, done
     assert b"the text is empty" in done.stderr and b"Attribute" not in done.stderr
+
+
+#: Commands that are there for what they print, and what they are given.
+SHOW = [
+    "read tone", "list", "history tone", "timeline", "export", "export --out -", "export --zip /dev/stdout", "status", "log",
+    "conflicts", "doctor", "folders list", "scope list", "providers list", "cid notes.txt", "cid notes.txt --car -", "inspect notes.txt",
+    "open notes.txt", "keys derive", "--version", "--help", "list --help",
+]  # fmt: skip
+
+
+@POSIX
+def test_what_nobody_hears_is_not_done_and_does_not_end_with_0(cli: Cli, tmp_path: Path) -> None:
+    """`export >&-` wrote nothing anywhere and ended with 0; new recovery words would have been shown to nobody."""
+    cli.ok("write", "tone", "--body", "x")
+    (tmp_path / "notes.txt").write_text("x")
+    told = shell(
+        cli,
+        f"cd '{tmp_path}'\n" + "\n".join(f'ipfsmem {one} >&- 2>/dev/null; echo "{one}: $?"' for one in SHOW),
+    )
+    codes = dict(line.rsplit(": ", 1) for line in told.stdout.decode().splitlines())
+    assert set(codes) == set(SHOW) and set(codes.values()) == {"2"}, codes
+    # What does its work without being heard goes on: a parent that closes its streams is one that does not listen.
+    done = shell(
+        cli, "ipfsmem write more --body y >&- && ipfsmem export --out all.json >&- && ipfsmem forget tone >&-"
+    )
+    assert done.returncode == 0, done
+    assert [item["key"] for item in cli.ok("list", "--json").json] == ["more"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_what_a_full_disk_took_none_of_does_not_end_with_0(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("write", "tone", "--body", "x")
+    (tmp_path / "notes.txt").write_text("x")
+    # Those that have nothing to say here are left out.
+    nothing = {
+        "log",
+        "timeline",
+        "conflicts",
+        "keys derive",
+        "open notes.txt",
+        "inspect notes.txt",
+        "scope list",
+        "providers list",
+    }
+    shown = [one for one in SHOW if one not in nothing]
+    told = shell(
+        cli,
+        f"cd '{tmp_path}'\n"
+        + "\n".join(f'ipfsmem {one} >/dev/full 2>/dev/null; echo "{one}: $?"' for one in shown),
+    )
+    codes = dict(line.rsplit(": ", 1) for line in told.stdout.decode().splitlines())
+    assert set(codes.values()) == {"30"}, codes
+
+
+def test_an_export_stays_out_of_the_folder_of_the_memory(cli: Cli, tmp_path: Path) -> None:
+    """It could take the place of the memory's own files; an empty name, of a variable that is not set, was a traceback or 30."""
+    cli.ok("write", "tone", "--body", "x")
+    own = cli.home / "default"
+    link = tmp_path / "link"
+    link.symlink_to(own)
+    before = sorted(own.rglob("*"))
+    for where in (own / "all", own / "state.db", own / "memory" / "all", link / "all", own):
+        for form in ("--out", "--dir", "--zip", "--plain-car", "--car"):
+            refused = cli.fails(2, "export", form, str(where))
+            assert "folder of the memory itself" in refused.err
+    for form in ("--out", "--dir", "--zip", "--plain-car", "--car"):
+        cli.fails(2, "export", form, "")
+    assert sorted(own.rglob("*")) == before and cli.ok("read", "tone", "--body").out == "x\n"
+    cli.ok("export", "--zip", str(cli.home / "default.zip"))
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
@@ -147,3 +218,9 @@ def test_a_field_of_an_event_is_given_once(cli: Cli) -> None:
     assert cli.ok("timeline").out == ""
     cli.ok("note", "seen", "place:=[1, 2]")
     assert cli.ok("timeline", "--json").json[0]["place"] == [1, 2]
+
+
+def test_what_works_unheard_is_a_command() -> None:
+    """A misspelt name in the list would refuse a command that only does its work."""
+    names = {one.replace(" ", "_") for one in leaves(group)}
+    assert names >= QUIET and {"export", "sync"} <= QUIET and not {"read", "keys_list"} & QUIET

@@ -200,8 +200,8 @@ def test_lost_rows_are_said(tmp_path: Path, damage: str, mode: str) -> None:
     perform(replica, [("put", "a", b"2")])
     perform(replica, [("put", "a", b"3")])
     replica.db.connection.execute(damage)
-    with pytest.raises(StorageError, match=r"damaged|missing"):
-        reopen(replica)
+    with pytest.raises(StorageError, match="damaged"):
+        list(reopen(replica).store.entries())
 
 
 # -- timeline ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,87 @@
+"""Parts of the state that the disk damaged, brought back from what this device published or took over.
+
+The state is a tree whose parts name each other by hash (format section 6.1), so whoever has a part of it proves that by its
+bytes. Looked for are the very bytes that were stored here, then the same part in the root that this device knows as its
+newest, which may be another device's. What was written here since then is nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ipfsmem.content.cid import CID, parse_cid, raw_cid
+from ipfsmem.content.fetch import drive_async
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import DamagedError, IpfsmemError
+from ipfsmem.replica.folders import state_folder
+from ipfsmem.replica.replica import Replica
+from ipfsmem.replica.store import DAMAGED_STATE
+from ipfsmem.sync.fetch import Fetcher
+from ipfsmem.sync.provider import Provider
+from ipfsmem.sync.publish import leave_out
+from ipfsmem.sync.remote import MAX_NODE, read_root
+
+if TYPE_CHECKING:
+    from ipfsmem.content.fetch import Fetch
+
+
+async def bring_state_back(replica: Replica, providers: Sequence[Provider]) -> bool:
+    """Look for damaged parts of the state, where some process met one; whether all that is known of is there again."""
+    if replica.db.get_meta(DAMAGED_STATE) is None:
+        return False
+    fetcher = Fetcher(replica.db, providers)
+    tried: set[tuple[str, bytes]] = set()
+    while damaged := _damaged(replica):
+        # Below a part that came back others may be damaged; what was looked for in vain is not looked for again.
+        if tried.issuperset(damaged):
+            return False
+        for part in damaged:
+            if part not in tried:
+                await _bring_back(replica, fetcher, *part)
+        tried.update(damaged)
+    with replica.transaction():
+        replica.db.drop_meta(DAMAGED_STATE)
+        if tried:
+            # Folders name parts by their bytes, which may be another device's now.
+            state_folder(replica.db, replica.codec.extension, None)
+            leave_out(replica.db, ())
+    return True
+
+
+def _damaged(replica: Replica) -> list[tuple[str, bytes]]:
+    replica.store.stale()
+    with replica.reading():
+        return replica.store.damaged_nodes()
+
+
+async def _bring_back(replica: Replica, fetcher: Fetcher, prefix: str, digest: bytes) -> None:
+    file = replica.store.file_of_node(prefix)
+    if file is not None:
+        found, _ = await fetcher.some([raw_cid(file)])
+        if any(_put_back(replica, prefix, digest, stored) for stored in found.values()):
+            return
+    root = replica.db.get_meta("root")
+    if root is None:
+        return
+    try:
+        reading = _file_in(Reader(), parse_cid(root.decode()), prefix, replica.codec.extension)
+        stored = await drive_async(reading, fetcher.get)
+    except IpfsmemError:
+        return  # nobody has it now; who needs it is told that it is damaged
+    _put_back(replica, prefix, digest, stored)
+
+
+def _file_in(reader: Reader, root: CID, prefix: str, extension: str) -> Fetch[bytes]:
+    """The file of the part `prefix` in a root."""
+    state = (yield from read_root(reader, root)).state
+    if state is None:
+        raise DamagedError(f"version {root} holds no state")
+    path = (*prefix[:-1], f"{prefix[-1:] or 'top'}{extension}")
+    found = yield from reader.resolve(state, path)
+    return (yield from reader.read_file(found.cid, max_bytes=MAX_NODE))
+
+
+def _put_back(replica: Replica, prefix: str, digest: bytes, stored: bytes) -> bool:
+    with replica.transaction():
+        return replica.store.put_back(prefix, digest, stored)
