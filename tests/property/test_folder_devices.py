@@ -8,7 +8,7 @@ that stand nowhere else. A word is lost when neither a text, an event nor a file
 it away who had been shown it.
 
 A case is a world and a plan, as in `test_devices`. What it found has tests of its own in `tests/faults/test_working_copy_crash.py`
-and `tests/unit/storage/test_working_folders.py`.
+and `tests/unit/storage/test_working_folders.py`. On 2026-11-22 it was played for some 80,000 steps.
 """
 
 from __future__ import annotations
