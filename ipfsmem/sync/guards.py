@@ -18,10 +18,10 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.causal.state import BY_ROOT
 from ipfsmem.content.cid import CID, parse_cid
-from ipfsmem.errors import NotFoundError, ProviderError
+from ipfsmem.errors import NotFoundError, ProviderError, UsageError
 from ipfsmem.replica.database import Database
 from ipfsmem.replica.replica import Replica
-from ipfsmem.sync.in_words import label_of
+from ipfsmem.sync.in_words import device_called, label_of
 from ipfsmem.sync.provider import Pin, Provider
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.taken import Mass
@@ -32,6 +32,7 @@ GUARDED = "guarded "
 MOST_GUARDS: Final = 8
 #: What a person gives for all guards.
 ALL: Final = "all"
+_WHICH: Final = "See what is: ipfsmem gc --dry-run"
 #: Row that says which guards stand at which provider.
 _NOTED = "guard pins"
 
@@ -47,7 +48,7 @@ class Guard(msgspec.Struct, frozen=True):
 
 
 class Guarded(msgspec.Struct, frozen=True):
-    """A guarded root for a person: `of` and `by` as labels. One that only another device guards says no more than its root.
+    """A guarded root for a person: `of` and `by` as labels with ids, for anybody may be called anything. One that only another device guards says no more than its root.
     `dropped`: it is guarded no more, or would be."""
 
     root: str
@@ -168,21 +169,24 @@ async def guards_at(run: Run, provider: Provider) -> dict[str, Pin]:
 
 
 def meant(run: Run, wanted: Iterable[str], elsewhere: Iterable[str]) -> frozenset[str]:
-    """The guarded roots that a person means: by the root, by the device (label or id) whose published state brought the
-    deletes, or all. `elsewhere`: those that stand at providers. Raises NotFoundError before anything is done."""
+    """The guarded roots that a person means: by the root, by the device (id, or the label of just one) whose published state
+    alone brought the deletes, or all. `elsewhere`: those that stand at providers. Raises NotFoundError, and UsageError where a
+    label is that of several devices, before anything is done.
+    """
     here = guarded(run.replica.db)
     known = {*here, *elsewhere}
-    found: set[str] = set()
+    devices = {device for one in here.values() for device in one.by}
+    named: dict[str, set[str]] = {}
     for text in wanted:
-        by = {root for root, one in here.items() if any(_is_called(run, device, text) for device in one.by)}
-        if text != ALL and text not in known and not by:
-            raise NotFoundError(f"nothing is guarded as {text}", hint="See what is: ipfsmem gc --dry-run")
-        found |= known if text == ALL else by | ({text} & known)
-    return frozenset(found)
-
-
-def _is_called(run: Run, device: str, text: str) -> bool:
-    return device == text or label_of(run.replica.ring, device) == text
+        named[text] = {one for one in devices if text in (one, label_of(run.replica.ring, one))}
+        if len(named[text]) > 1:
+            raise UsageError(f"several devices are called {text}", hint=_WHICH)
+    theirs = set[str]().union(*named.values())
+    alone = {root: {*one.by} for root, one in here.items() if theirs.issuperset(one.by)}
+    for text, called in named.items():
+        if text != ALL and text not in known and all(called.isdisjoint(by) for by in alone.values()):
+            raise NotFoundError(f"nothing is guarded as {text} alone", hint=_WHICH)
+    return frozenset(known if ALL in named else alone.keys() | (known & named.keys()))
 
 
 def as_told(run: Run, elsewhere: Iterable[str], dropped: frozenset[str]) -> list[Guarded]:
@@ -194,8 +198,8 @@ def as_told(run: Run, elsewhere: Iterable[str], dropped: frozenset[str]) -> list
             root,
             one.at,
             one.gone,
-            tuple(label_of(ring, family) for family in one.of),
-            tuple(label_of(ring, device) for device in one.by),
+            tuple(device_called(ring, family) for family in one.of),
+            tuple(device_called(ring, device) for device in one.by),
             root in dropped,
         )
         for root, one in here.items()

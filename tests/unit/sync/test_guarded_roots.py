@@ -11,12 +11,12 @@ import pytest
 
 from ipfsmem import local_memory
 from ipfsmem.content.cid import parse_cid
-from ipfsmem.errors import NotFoundError
+from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.replica.store import Frame
 from ipfsmem.sync.guards import guard_name, guarded
 from ipfsmem.sync.taken import mass
-from tests.device_lab import Forger, Lab, delete, kinds, says
+from tests.device_lab import ROOT, Forger, Lab, delete, kinds, says
 
 DAY = 86_400
 
@@ -117,6 +117,28 @@ def test_no_junk_hides_a_mass_delete(lab: Lab, how: str) -> None:
     said = says(lab.sync(a), "mass-delete")
     assert said.startswith("12 texts") and "of what a wrote" in said and before is not None and before in said
     assert f"with what {deleter.replica.config.label} published" in said
+
+
+def test_a_device_is_taken_at_its_word_for_what_it_alone_deleted(lab: Lab) -> None:
+    """A stranger may be called as an honest device is, and may delete beside it on one day."""
+    a, b, m = lab.three()
+    for n in range(30):
+        a.write(f"k{n:02}", f"text {n}")
+    lab.settle(a, b, m)
+    for memory, part in ((b, range(6)), (m, range(6, 12))):
+        for n in part:
+            delete(memory, f"k{n:02}")
+        lab.sync(memory)
+        said = says(lab.sync(a), "mass-delete")
+    assert "b, c" in said
+    with pytest.raises(NotFoundError, match="nothing is guarded as b alone"):
+        asyncio.run(a.gc(drop_guarded="b"))
+    assert asyncio.run(a.gc(drop_guarded=["b", "c"], dry_run=True)).guards[0].dropped
+    a.unlock(ROOT)
+    asyncio.run(a.relabel(m.device, "b"))
+    with pytest.raises(UsageError, match="several devices are called b"):
+        asyncio.run(a.gc(drop_guarded="b"))
+    assert guards(a)
 
 
 def test_false_alarms_push_out_no_guard_of_anybody_elses(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
