@@ -21,7 +21,7 @@ MOST = 20
 
 
 @ours("open", secrets=False)
-@click.argument("source")
+@click.argument("source", callback=named)
 @click.argument("key", required=False)
 @provider_option("Read it through")
 @click.option(

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from ipfsmem.cli import secrets_in
-from ipfsmem.cli.here import Here, Whole, ours
+from ipfsmem.cli.here import Here, Whole, named, ours
 from ipfsmem.errors import ConfigError, NotFoundError, UsageError
 
 #: Shortest token that is not guessed by trying.
@@ -22,7 +22,7 @@ PSA_FOLDER = "psa"
 
 
 @ours("serve", secrets=False)
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("where", metavar="FOLDER", callback=named)
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen there.")
 @click.option(
     "--port", type=Whole(0, 65535), metavar="N", default=8787, show_default=True, help="0: a free one."
@@ -40,7 +40,7 @@ PSA_FOLDER = "psa"
 @click.option("--create", is_flag=True, help="Make the folder when it is not there.")
 def command(
     here: Here,
-    folder: Path,
+    where: str,
     host: str,
     port: int,
     names: tuple[str, ...],
@@ -55,6 +55,7 @@ def command(
     guessed; without a token nobody may write. It is never given on the command line, which every program on this
     machine can read: --token-fd, IPFSMEM_SERVE_TOKEN, or --new-token.
     """
+    folder = Path(where)
     if new_token and token_fd is not None:
         raise UsageError("--new-token makes a token, --token-fd gives one: one of both")
     token = secrets.token_urlsafe(24) if new_token else secrets_in.given(token_fd, "IPFSMEM_SERVE_TOKEN")

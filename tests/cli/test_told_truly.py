@@ -158,3 +158,11 @@ def test_two_devices_of_one_label_are_told_apart(clash: tuple[Cli, Cli]) -> None
     first.ok("keys", "label", "second", "first", key=KEY)
     for said in (first.ok("conflicts").out, first.ok("log").out, first.ok("history", "tone").out):
         assert f"first ({mine})" in said
+
+
+@pytest.mark.parametrize("call", [("serve", "", "--port", "0"), ("open", "")])
+def test_a_folder_that_nobody_named_is_not_the_one_that_one_stands_in(
+    cli: Cli, call: tuple[str, ...]
+) -> None:
+    """Of a variable that is not set: the current folder was served, and its texts were listed."""
+    cli.fails(2, *call)
