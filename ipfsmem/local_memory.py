@@ -62,6 +62,7 @@ from ipfsmem.sync.names import oldest_put, what_is_forgotten
 from ipfsmem.sync.presence import Presence, described
 from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.publish import miss
+from ipfsmem.sync.removals import Removal, removals, removed_by_admins
 from ipfsmem.sync.revoked import words_of_revoked
 from ipfsmem.sync.unready import Unready
 from ipfsmem.versions import History, find_text, history, read_past
@@ -108,6 +109,8 @@ class Status(msgspec.Struct, frozen=True):
     presence: list_[Presence] = []
     #: The same counts for each scope, the nameless one first; empty where there is no other.
     scopes: list_[ScopeCounts] = []
+    #: Who was removed, and by whom.
+    removed: list_[Removal] = []
 
 
 class Exported(msgspec.Struct, frozen=True):
@@ -329,6 +332,7 @@ class LocalMemory:
             oldest_put(self.replica, self._providers),
             self._presence(),
             counts if len(counts) > 1 else [],
+            self.removed(),
         )
 
     def counts(self) -> list_[ScopeCounts]:
@@ -390,7 +394,9 @@ class LocalMemory:
                     self._files.detach(facts.path)
 
     def _revoked_notices(self) -> list_[str]:
-        return [words_of_revoked(self.replica)] if self.is_revoked() else []
+        """That this device was removed, else whom words or another wallet removed: that can be undone, and says it until a
+        person has looked at it."""
+        return [words_of_revoked(self.replica)] if self.is_revoked() else removed_by_admins(self.replica.ring)
 
     def _late_notices(self) -> list_[str]:
         late = self.late_values()
@@ -422,6 +428,10 @@ class LocalMemory:
             or self.replica.db.get_meta("root") is None
             or self.replica.db.get_meta("sending") == b"1"
         )
+
+    def removed(self) -> list_[Removal]:
+        """Who is out, and by whose word: those whom a root had let in first."""
+        return removals(self.replica.ring)
 
     def members(self) -> list_[Person]:
         """Who belongs to this memory, as its key ring says. All ids of a device go by the label of its enrolment."""

@@ -62,9 +62,10 @@ from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.probe import Step, probe
 from ipfsmem.sync.provider import Capabilities, Provider, lasting_spec
 from ipfsmem.sync.publish import Layout
+from ipfsmem.sync.removals import called, removals, told_as, whose_word
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
-from ipfsmem.sync.revoked import named, words_of_revoke, words_of_what_stands
+from ipfsmem.sync.revoked import words_of_label, words_of_revoke, words_of_what_stands
 from ipfsmem.sync.salvage import Found, Salvaged
 from ipfsmem.sync.state_back import bring_state_back
 from ipfsmem.sync.unready import Unready
@@ -188,9 +189,9 @@ class SyncedMemory(LocalMemory):
         root = self._unlocked()
         self._refuse_itself(member)
         failed: IpfsmemError | None = None
+        before: SyncReport | None = None
         try:
-            # With nothing of it standing, its revokes are not to become a root's for ever just now.
-            await self._sync(repeat=stands, progress=progress)
+            before = await self.sync(progress=progress)
         except _PUBLISHED as error:
             failed = error  # it may be the doing of the very member that is to go
         self._refuse_itself(member)
@@ -206,8 +207,11 @@ class SyncedMemory(LocalMemory):
             labels = [p.label for one in family if (p := ring.view.members.get(one))]
             grown = ring_ops.revoke(ring, root.admin, member, at=at, counters=frame.ctx, ek=ek, stands=stands)
             self.replica.set_ring(grown)
+            # It is in this command's own report; other devices say it at their next sync.
+            target = grown.view.family_of(member)
+            self.replica.tell(told_as(target, member_id(root.admin_public)))
         enrolled = ring_ops.let_in_by(ring, member)
-        report = await self._brought_out("the revoke", progress)
+        report = await self._brought_out("the revoke", progress, before)
         if failed is not None:
             report.say(
                 "not-pulled",
@@ -216,10 +220,18 @@ class SyncedMemory(LocalMemory):
             )
         report.say("revoked", words_of_revoke(labels, family, plain=ring.plain))
         stay = {one: label for one, label in enrolled.items() if one in grown.view.members}
-        if stay:
-            report.say("stands", words_of_what_stands(stay, ring.view.family_of(member)))
+        said = {one.id: one.label for one in removals(ring) if not one.lasting and target in one.by}
+        still = {one: label for one, label in said.items() if one in grown.view.put_out_by}
+        if stay or still:
+            report.say("stands", words_of_what_stands(stay, still, target))
         if gone := {one: label for one, label in enrolled.items() if one not in stay}:
-            report.say("revoked", f"out with it, for it alone let them in: {named(gone)}")
+            report.say("fell", f"out with it, for it alone let them in: {called(gone)}")
+        if back := {one: label for one, label in said.items() if one in grown.view.members}:
+            report.say(
+                "back",
+                f"back, for it alone had removed them: {called(back)}. Each goes on with its next sync. One that should be out, "
+                "a lost one for instance: ipfsmem keys revoke ID",
+            )
         return report
 
     def _refuse_itself(self, member: str) -> None:
@@ -232,10 +244,13 @@ class SyncedMemory(LocalMemory):
                 "(in Python: unlock(), then revoke()).",
             )
 
-    async def _brought_out(self, what: str, progress: Progress) -> SyncReport:
-        """Publish what was just said in the ring. A failure says that it is said here and waits."""
+    async def _brought_out(self, what: str, progress: Progress, before: SyncReport | None) -> SyncReport:
+        """Publish what was just said in the ring; the report tells of the sync `before` it too. A failure says that it is said
+        here and waits."""
         try:
-            return await self.sync(progress=progress)
+            report = await self.sync(progress=progress)
+            report.after(before)
+            return report
         except (ProviderError, *_PUBLISHED) as error:
             error.hint = f"{what[:1].upper()}{what[1:]} is made on this device and not published yet. Publish it with: ipfsmem sync"
             raise
@@ -243,12 +258,21 @@ class SyncedMemory(LocalMemory):
     async def rotate(self, *, progress: Progress = no_progress) -> SyncReport:
         """Seal under a new key from now on. Needs `unlock`; bodies keep the key that they were sealed under."""
         root = self._unlocked()
-        await self.sync(progress=progress)
+        before = await self.sync(progress=progress)
         with self.replica.transaction():
             ring = self.replica.ring
             assert ring is not None
-            self.replica.set_ring(ring_ops.rotate(ring, root.admin, self.replica.world.random(32)))
-        return await self._brought_out("the new key", progress)
+            ring = ring_ops.rotate(ring, root.admin, self.replica.world.random(32))
+            self.replica.set_ring(ring)
+        report = await self._brought_out("the new key", progress, before)
+        key = ring.view.sealing
+        if key is not None and not report.blocked:
+            report.say(
+                "rotated",
+                f"what is written from now on is encrypted with key no. {key.epoch}; other devices use it from their next sync on. "
+                "Texts that are there already keep the key that they have, and whoever has that one can read them",
+            )
+        return report
 
     async def relabel(self, member: str, label: str, *, progress: Progress = no_progress) -> SyncReport:
         """Give a device (or wallet, or words) another label, for people. Needs `unlock` with a root.
@@ -256,17 +280,21 @@ class SyncedMemory(LocalMemory):
         Raises MembershipError for a root other than the unlocked one and when only a root's word counts, FormatError.
         """
         root = self._unlocked()
-        await self.sync(progress=progress)
+        before = await self.sync(progress=progress)
         with self.replica.transaction():
             ring = self.replica.ring
             assert ring is not None
             at = next_hlc(self.replica.store.frame.hlc, self.replica.world.now())
             grown = ring_ops.relabel(ring, root.admin, member, label, since=at)
             self.replica.set_ring(grown)
-            mine = grown.view.family_of(member) == grown.view.family_of(self.device)
+            family = grown.view.family_of(member)
+            was, now = ring.view.members[family], grown.view.members[family]
+            mine = family == grown.view.family_of(self.device)
         if mine:  # under which this device is enrolled anew, should it ever be
             self.replica.save_config(msgspec.structs.replace(self.replica.config, label=label))
-        return await self._brought_out("the label", progress)
+        report = await self._brought_out("the label", progress, before)
+        report.say("label", words_of_label(was, now, whose_word(ring, was.by)))
+        return report
 
     async def new_words(self, *, progress: Progress = no_progress) -> NewWords:
         """Make 24 new recovery words beside those that work already, and publish what lets them in. Needs a root.
@@ -277,7 +305,7 @@ class SyncedMemory(LocalMemory):
         """
         root = self._unlocked()
         may_make_words(self.replica.ring, root)
-        await self.sync(progress=progress)
+        before = await self.sync(progress=progress)
         may_make_words(self.replica.ring, root)
         older = words_of(self.replica.ring)
         secret = self.replica.world.random(32)
@@ -287,6 +315,7 @@ class SyncedMemory(LocalMemory):
         assert vault is not None
         try:
             report = await self.sync(progress=progress)
+            report.after(before)
             problem = await why_not_everywhere(
                 words,
                 vault.tag,
@@ -297,6 +326,7 @@ class SyncedMemory(LocalMemory):
             )
         except IpfsmemError as error:
             problem = str(error)
+            report = report or before
         return NewWords(member_id(words.admin_public), label, to_words(secret), older, problem, report)
 
     def _unlocked(self) -> RootKeys:
@@ -327,31 +357,20 @@ class SyncedMemory(LocalMemory):
         """
         if provider is not None and self.mode != "none":
             self._use(provider)
-        return await self._sync(public_ok=public_ok, allow=allow, progress=progress)
-
-    async def _sync(
-        self,
-        *,
-        public_ok: bool = False,
-        allow: Iterable[str] = (),
-        repeat: bool = True,
-        progress: Progress = no_progress,
-    ) -> SyncReport:
-        """One sync with the providers that are set; `repeat`: see `engine.sync`."""
         if self.mode == "none":
             return SyncReport()  # nothing leaves this process, and every call is accepted
         channels = self._channels()
         self._agree(public_ok)
         await bring_state_back(self.replica, channels)
         try:
-            return await self._sync_once(channels, allow, repeat, progress)
+            return await self._sync_once(channels, allow, progress)
         except DamagedStateError:
             if not await bring_state_back(self.replica, channels):
                 raise
-        return await self._sync_once(channels, allow, repeat, progress)
+        return await self._sync_once(channels, allow, progress)
 
     async def _sync_once(
-        self, channels: list_[Provider], allow: Iterable[str], repeat: bool, progress: Progress
+        self, channels: list_[Provider], allow: Iterable[str], progress: Progress
     ) -> SyncReport:
         self.scan()
         check = self._secret_check(allow)
@@ -361,7 +380,6 @@ class SyncedMemory(LocalMemory):
                 channels,
                 self._layout(check),
                 root=self._root,
-                repeat=repeat,
                 progress=progress,
             )
         finally:

@@ -214,6 +214,7 @@ def says_revoked(
     at: int = 1,
     heirs: Iterable[Party] = (),
     person: str = OWNER,
+    rank: int = 0,
 ) -> Statement:
     """A revoke of the family of `who`, whether or not `by` may make it."""
     counts = {who.id: n} if isinstance(n, int) else dict(n)
@@ -227,6 +228,7 @@ def says_revoked(
             keep=tuple(sorted(set(keep))),
             n={one: count for one, count in counts.items() if count},
             person=person,
+            rank=rank,
             sign=who.key,
         ),
         VAULT,
@@ -242,6 +244,7 @@ def says_epoch(
     old: Iterable[str] = (),
     slots: Iterable[bytes] = (),
     roots: Sequence[Party] = (),
+    while_: Mapping[Party, Iterable[Party]] | None = None,
 ) -> Statement:
     """An epoch for the roots and `given`, whether or not `by` may make it."""
     served = {one.id for one in (*(roots or (ROOT, RECOVERY)), *given)}
@@ -255,6 +258,7 @@ def says_epoch(
             not_=tuple(sorted(one if isinstance(one, str) else one.id for one in gone)),
             old=tuple(sorted(set(old) - {key.id})),
             slots=tuple(sorted(canonical.b64(slot) for slot in slots)),
+            while_={admin.id: tuple(sorted(one.id for one in ids)) for admin, ids in (while_ or {}).items()},
         ),
         VAULT,
     )
@@ -317,8 +321,15 @@ class Attacker:
         given += gone[:1] if self.random.random() < 0.05 else []
         old = pick([[], [key.id for key in self.keys], [key.id for key in self._some(self.keys, 4)]])
         by = pick([*self.ROOTS, ROOT, RECOVERY, *self.signers])
+        out = [one for one in self._some(self.people, 2) if one not in given and self.random.random() < 0.3]
         return says_epoch(
-            by, pick(self.keys[:4]), given, gone, old=old, roots=pick([self.ROOTS[:2], self.ROOTS])
+            by,
+            pick(self.keys[:4]),
+            given,
+            gone,
+            old=old,
+            roots=pick([self.ROOTS[:2], self.ROOTS]),
+            while_={pick([*self.admins, self.stranger]): out} if out else {},
         )
 
     def _member(self) -> Statement:
@@ -335,7 +346,8 @@ class Attacker:
         heirs = self._some(self.heirs, 1)
         keep = self._some(said, len(said))
         counts = {one.id: self.random.randrange(3) for one in (who, *heirs)}
-        return says_revoked(by, who, keep=keep, n=counts, heirs=heirs, person=self._person())
+        rank = self.random.randrange(2)
+        return says_revoked(by, who, keep=keep, n=counts, heirs=heirs, person=self._person(), rank=rank)
 
     def _person(self) -> str:
         return self.random.choice([OWNER, "12" * 8])

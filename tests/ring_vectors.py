@@ -13,7 +13,7 @@ from typing import Any
 from ipfsmem import canonical
 from ipfsmem.seal.objects import RING_BODY, Sealer, epoch_key
 from ipfsmem.seal.ring import Ring, parse_keyring
-from ipfsmem.seal.ring_ops import create, repeat_revokes, request, revoke, rotate, successor
+from ipfsmem.seal.ring_ops import create, request, revoke, rotate, successor
 from ipfsmem.seal.statements import Statement, envelope
 from tests.ring_lab import (
     PLAIN,
@@ -74,7 +74,16 @@ def rings() -> dict[str, Ring]:
     made["laptop and its successors revoked by the wallet"] = _revoke(met, ROOT, LAPTOP, 6, 4)
     made["second wallet revoked by the wallet"] = _revoke(met, ROOT, ADMIN, 7, 5)
     guest = made["guest revoked by the second wallet"] = _revoke(met, ADMIN, GUEST, 8, 6)
-    made["the same, repeated by the wallet"] = repeat_revokes(guest, ROOT.signer, at=hlc(9))
+    gone = made[
+        "then the key changed by the wallet: the guest is out as long as that wallet's word counts"
+    ] = rotate(guest, ROOT.signer, ek(7), box=fixed_box)
+    made["and the second wallet revoked: what it said stands, the guest is out"] = _revoke(
+        gone, ROOT, ADMIN, 9, 8
+    )
+    made["or revoked with nothing of it standing: the guest is back, what it let in is not"] = revoke(
+        gone, ROOT.signer, ADMIN.id, at=hlc(9), counters={}, ek=ek(8), box=fixed_box, stands=False
+    )
+    made["or the guest revoked by the wallet too: then it is for good"] = _revoke(gone, ROOT, GUEST, 9, 8)
     made["plain memory: wallet, recovery words, laptop"] = create(
         ROOT_KEYS, RECOVERY_KEYS, LAPTOP.device_in(PLAIN), ek=None, since=hlc(1)
     )
@@ -124,6 +133,8 @@ def view_of(ring: Ring) -> dict[str, Any]:
         },
         "next_epoch": view.next_epoch,
         "out": sorted(view.out),
+        "put_out_by": {one: sorted(admins) for one, admins in sorted(view.put_out_by.items())},
+        "ranks": {one: view.rank_of(one) for one in sorted({*view.families, *view.ranks})},
         "persons": dict(sorted(view.owners.items())),
         "revoked": sorted(view.revoked),
         "roots": [root.hex() for root in view.roots],
@@ -236,6 +247,47 @@ def evaluations(made: dict[str, Ring]) -> list[dict[str, Any]]:
         (
             "an epoch is believed about a revoke that is not here",
             [*base, says_epoch(ROOT, key, [LAPTOP], [PHONE])],
+        ),
+        (
+            "a root's epoch is believed about whom an admin put out, as long as the admin's word counts",
+            [*base, says_epoch(ROOT, key, [LAPTOP, ADMIN], while_={ADMIN: [PHONE]})],
+        ),
+        (
+            "when a root revokes that admin it is believed no more",
+            [
+                *base,
+                says_epoch(ROOT, key, [LAPTOP, ADMIN], while_={ADMIN: [GUEST]}),
+                says_revoked(ROOT, ADMIN),
+            ],
+        ),
+        (
+            "an admin's epoch is believed about whom others put out, in its own name",
+            [*base, says_epoch(ADMIN, key, [LAPTOP, ADMIN], while_={OTHER: [PHONE]})],
+        ),
+        ("nobody puts out an admin so", [*base, says_epoch(ROOT, key, [LAPTOP], while_={OTHER: [ADMIN]})]),
+        (
+            "an epoch for somebody whom it says an admin put out is dropped",
+            [*base, says_epoch(ROOT, key, everyone, while_={ADMIN: [PHONE]})],
+        ),
+        (
+            "a root's later epoch that does not know of an admin's revoke leaves the one that does",
+            [
+                *base,
+                says_epoch(ROOT, key, [LAPTOP, GUEST, ADMIN], while_={ADMIN: [PHONE]}, old=names),
+                naming,
+            ],
+        ),
+        (
+            "one that knows it by a root's word outdoes it",
+            [
+                *base,
+                says_epoch(ROOT, key, [LAPTOP, GUEST, ADMIN], while_={ADMIN: [PHONE]}, old=names),
+                says_epoch(ROOT, greater, [LAPTOP, GUEST, ADMIN], [PHONE], old=[*names, key.id]),
+            ],
+        ),
+        (
+            "a root's revoke says who had let its target in, and an admin's gives its target no key",
+            [*base, says_revoked(ROOT, PHONE, rank=1), says_revoked(ADMIN, party("heir 0"))],
         ),
         (
             "an epoch without a root stays, and its key does not seal",

@@ -86,11 +86,16 @@ class VaultLab(Lab):
         """The roots in the list of an anchor, newest first."""
         return [str(pin.cid) for pin in self.cloud.pins if pin.name == pin_name(anchor)][::-1]
 
+    def files(self, name: str) -> Path:
+        """Where the plain files of a device are, in a folder that is there."""
+        self.home(name).mkdir(parents=True, exist_ok=True)
+        return self.home(name) / "files"
+
     def plain(self, name: str, keys: RootKeys) -> Memory:
         """A vault that anybody can read, made on this device."""
         memory = Memory.create(
             NAMESPACE, "ipfs", provider=self.provider(name), unlock=keys, recovery=False, public_ok=True,
-            unprotected_keys=True, home=self.home(name), memory_dir=self.home(name) / "files", label=name,
+            unprotected_keys=True, home=self.home(name), memory_dir=self.files(name), label=name,
             world=self.world(name),
         )  # fmt: skip
         return self._keep(name, memory)
@@ -100,7 +105,7 @@ class VaultLab(Lab):
         memory = asyncio.run(
             Memory.recover(
                 NAMESPACE, provider=self.provider(name), unlock=keys, mode="ipfs", public_ok=True, unprotected_keys=True,
-                home=self.home(name), memory_dir=self.home(name) / "files", label=name, world=self.world(name),
+                home=self.home(name), memory_dir=self.files(name), label=name, world=self.world(name),
             )
         )  # fmt: skip
         return self._keep(name, memory)

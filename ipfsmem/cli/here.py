@@ -312,6 +312,24 @@ def provider_option(purpose: str) -> Callable[[Callable[..., None]], Callable[..
     )
 
 
+def right_label(ctx: click.Context, param: click.Parameter, label: str | None) -> str | None:
+    """A label that a device can have, before anything is made or asked."""
+    from ipfsmem.errors import FormatError
+    from ipfsmem.seal.statements import check_label
+
+    if label is not None:
+        try:
+            check_label(label, "a label")
+        except FormatError as error:
+            raise click.BadParameter(str(error), ctx, param) from None
+    return label
+
+
+#: --label, for commands that make a device.
+label_option = click.option(
+    "--label", callback=right_label, help="What other devices call this one (default: the host's name)."
+)
+
 #: --root, for commands that bring a memory back.
 root_option = click.option(
     "--root",

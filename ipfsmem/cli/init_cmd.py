@@ -13,7 +13,7 @@ import click
 
 from ipfsmem.cli import asking, secrets_in
 from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, agreed, named, ours, provider_option, root_option
+from ipfsmem.cli.here import Here, agreed, label_option, named, ours, provider_option, root_option
 from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.status_cmd import READERS
 from ipfsmem.cli.sync_cmd import tell
@@ -79,7 +79,7 @@ _MADE = "the memory is made, on this device alone until ipfsmem sync"
 @click.option(
     "--memory-dir", callback=named, metavar="DIR", help="Where the plain files are (modes local and ipfs)."
 )
-@click.option("--label", help="What other devices call this one (default: the host's name).")
+@label_option
 def command(
     here: Here,
     mode: str,

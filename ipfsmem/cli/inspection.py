@@ -241,6 +241,7 @@ def _ring(keyring: Keyring, keys: Keys) -> Facts:
                 "slots": len(body.slots),
                 "for": list(body.for_),
                 "not": list(body.not_),
+                "while": body.while_,
             }
             for body in keyring.epochs
         ],

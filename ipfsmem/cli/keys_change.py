@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli import secrets_in
-from ipfsmem.cli.here import Here, Whole, ours, provider_option
-from ipfsmem.cli.keys_owner import known_member, with_owner
+from ipfsmem.cli.here import Here, Whole, ours, provider_option, right_label
+from ipfsmem.cli.keys_owner import known_member, members_named, with_owner
 from ipfsmem.cli.wallets import root_options
 from ipfsmem.errors import UsageError
 
@@ -53,14 +53,16 @@ def passphrase_command(here: Here, new_passphrase_fd: int | None, unprotected_ke
 
 @ours("label", short_help="Call a device something else.")
 @click.argument("member", metavar="DEVICE")
-@click.argument("label")
+@click.argument("label", callback=right_label)
 @provider_option("Where")
 @root_options
 def label_command(here: Here, member: str, label: str, **given: Any) -> None:
     """Call DEVICE (an id or label from `ipfsmem keys list`) LABEL from now on, on every device. Labels are for people."""
 
     async def work(memory: Memory, meter: Progress) -> SyncReport:
-        await memory.sync(progress=meter)
-        return await memory.relabel(known_member(memory, member), label, progress=meter)
+        before = None if members_named(memory, member) else await memory.sync(progress=meter)
+        report = await memory.relabel(known_member(memory, member), label, progress=meter)
+        report.after(before)
+        return report
 
     with_owner(here, given, work)

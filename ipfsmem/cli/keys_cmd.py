@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli import secrets_in
+from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, Whole, ours, provider_option
 from ipfsmem.cli.keys_change import label_command, passphrase_command
 from ipfsmem.cli.keys_owner import known_member, members_named, with_owner
 from ipfsmem.cli.keys_sheet import command as sheet_command
 from ipfsmem.cli.keys_words import command as words_command
-from ipfsmem.cli.printing import facts, style, table
+from ipfsmem.cli.printing import clean, facts, style, table
 from ipfsmem.cli.wallets import Wallet, read_raw_key, root_options
 from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
+    from ipfsmem.seal.ring import Ring
+    from ipfsmem.sync.removals import Removal
     from ipfsmem.sync.report import Progress, SyncReport
 
 
@@ -29,12 +32,16 @@ def command() -> None:
 
 @ours("list", short_help="Who belongs to this memory.")
 def list_command(here: Here) -> None:
-    """List the members: id, role, label, and whether it is this device; then the current encryption key."""
+    """List the members: id, role, label, and whether it is this device; then the current encryption key, and who removed whom."""
+    from ipfsmem.sync.removals import called
+
     with here.memory() as memory:
         members = memory.members()
         ring = memory.replica.ring
         sealing = ring.view.sealing if ring is not None else None
         reason = ring.view.reason if ring is not None else ""
+        removed = memory.removed()
+        said = {one.id: _by(ring, one) for one in removed}
         revoked = sorted(ring.view.revoked) if ring is not None else []
         roots = ring.view.facts.root_ids if ring is not None else frozenset()
         device = memory.device
@@ -58,6 +65,7 @@ def list_command(here: Here) -> None:
                     for p in members
                 ],
                 "revoked": revoked,
+                "removed": removed,
                 "seals": {"epoch": sealing.epoch, "ek": sealing.id} if sealing else None,
                 "reason": reason,
             }
@@ -74,8 +82,21 @@ def list_command(here: Here) -> None:
         click.echo(style(f"current encryption key: no. {sealing.epoch}", dim=True), err=True)
     elif reason:
         click.echo(style(f"no encryption key: {reason}", fg="yellow"), err=True)
-    if revoked:
-        click.echo(style(f"removed: {', '.join(revoked)}", dim=True), err=True)
+    for one in removed:
+        text = f"removed: {clean(called({one.id: one.label}))}, {clean(said[one.id])}"
+        click.echo(style(text, dim=True) if one.lasting else style(advice(text), fg="yellow"), err=True)
+
+
+def _by(ring: Ring | None, one: Removal) -> str:
+    """By whose word somebody is out, and what ends that where a person can."""
+    from ipfsmem.sync.removals import whose_word
+
+    who = " and ".join(whose_word(ring, by) for by in one.by) or "the wallet, or the words of init"
+    if one.lasting:
+        return f"by {who}, for good"
+    return f"by {who}; if that was not you: " + "; ".join(
+        f"ipfsmem keys revoke {by} --nothing-stands" for by in one.by
+    )
 
 
 _provider = provider_option("Where")
@@ -94,24 +115,33 @@ def unlock_command(here: Here, **given: Any) -> None:
 
 @ours("revoke", short_help="End a device's membership.")
 @click.argument("member", metavar="DEVICE")
-@click.option("--nothing-stands", is_flag=True, help="Of words or a wallet: whom they let in is out too.")
+@click.option("--nothing-stands", is_flag=True, help="Of words or a wallet: end all that they said, too.")
 @_provider
 @root_options
 def revoke_command(here: Here, member: str, nothing_stands: bool, **given: Any) -> None:
     """End the membership of DEVICE (its name or id from `ipfsmem keys list`), and use a new encryption key from now on.
 
     What the device already holds it keeps: a revoked device cannot read what is written from now on. Devices that recovery
-    words or another wallet let in stay members, and are named; with --nothing-stands they are out too.
+    words or another wallet let in stay members, and whom they removed stays out; both are named. With --nothing-stands all of
+    that ends: whom they let in is out, whom they removed is back. DEVICE may be one that they removed: then it is for good.
     """
 
     async def work(memory: Memory, meter: Progress) -> SyncReport:
+        before = None
         if not members_named(memory, member):
-            await memory.sync(progress=meter)  # it may have joined since
-        ring = memory.replica.ring
-        before = [one for one in (ring.view.revoked if ring else ()) if one.startswith(member)]
-        # Words that were revoked already are no members any more, and what they said may still be ended.
-        target = before[0] if nothing_stands and len(before) == 1 else known_member(memory, member)
-        return await memory.revoke(target, stands=not nothing_stands, progress=meter)
+            before = await memory.sync(progress=meter)  # it may have joined since
+        # Words that were revoked already are no members any more, and what they said may still be ended; and whom words removed
+        # a person may remove with the wallet too, for good.
+        out = [
+            one.id
+            for one in memory.removed()
+            if (one.id.startswith(member) or one.label == member) and (nothing_stands or not one.lasting)
+        ]
+        named = members_named(memory, member)
+        target = out[0] if len(out) == 1 and not named else known_member(memory, member)
+        report = await memory.revoke(target, stands=not nothing_stands, progress=meter)
+        report.after(before)
+        return report
 
     with_owner(here, given, work)
 

@@ -11,7 +11,7 @@ from ipfsmem.cli import secrets_in
 from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, ours, provider_option
 from ipfsmem.cli.printing import Meter, clean, count, style
-from ipfsmem.cli.sync_cmd import tell
+from ipfsmem.cli.sync_cmd import noticed, tell
 from ipfsmem.cli.wallets import as_owner, root_options
 from ipfsmem.cli.words_in import show_words, shown_or_said, somebody_reads
 from ipfsmem.errors import IncompleteError, ProviderUnavailable
@@ -83,7 +83,7 @@ def _show(made: NewWords) -> None:
             + advice(f"{made.problem}. The words work from the next sync on: ipfsmem sync"),
             err=True,
         )
-    elif made.report is not None and made.report.notices:
+    if made.report is not None and made.report.notices:
         tell(made.report)
 
 
@@ -106,7 +106,11 @@ def _revoke(memory: Memory, going: list[Words], here: Here) -> None:
             report = asyncio.run(memory.revoke(one.id, progress=meter))
         # That it is revoked is said at the end, by label.
         report.notices = [notice for notice in report.notices if notice.kind != "revoked"]
-        if not here.json and report.notices:
+        if here.json:
+            # The words had to be out before; what this did beside the revoke is told where JSON is not read.
+            for notice in report.notices:
+                click.echo(noticed(notice), err=True)
+        elif report.notices:
             tell(report)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, Whole, named, ours, provider_option, root_option
+from ipfsmem.cli.here import Here, Whole, label_option, named, ours, provider_option, root_option
 from ipfsmem.cli.init_cmd import (
     device_passphrase,
     end_restored,
@@ -45,7 +45,7 @@ from ipfsmem.errors import UsageError
     help="Go on although nothing can be read whole; then bring back what can: ipfsmem salvage.",
 )
 @click.option("--memory-dir", callback=named, metavar="DIR", help="Where the plain files are (mode ipfs).")
-@click.option("--label", help="What other devices call this one (default: the host's name).")
+@label_option
 def command(
     here: Here,
     provider: tuple[str, ...],

@@ -15,7 +15,7 @@ from ipfsmem.cli.printing import clean, count, facts, moment, style
 MOST = 5
 
 if TYPE_CHECKING:
-    from ipfsmem.local_memory import ScopeCounts
+    from ipfsmem.local_memory import ScopeCounts, Status
     from ipfsmem.storage.working_copies import FolderFacts
     from ipfsmem.sync.presence import Presence
 
@@ -63,6 +63,12 @@ def _scopes(counts: list[ScopeCounts]) -> str:
     return f"{counts[0].memories:,} in none, {first}{more}"
 
 
+def _members(found: Status) -> str:
+    """How many belong to the memory, and how many were removed."""
+    out = f", {len(found.removed)} removed" if found.removed else ""
+    return count(len(found.members), "member") + out + advice(" (ipfsmem keys list)")
+
+
 @ours("status")
 def command(here: Here) -> None:
     """Show what is here, where it is published, who can read it, and what waits for the next sync."""
@@ -104,7 +110,7 @@ def command(here: Here) -> None:
             ("vault id", vault.tag if vault else ""),
             (
                 "members",
-                count(len(found.members), "member") + advice(" (ipfsmem keys list)") if found.members else "",
+                _members(found) if found.members else "",
             ),
             ("device", found.device),
             ("folder", clean(found.folder or "")),

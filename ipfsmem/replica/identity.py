@@ -21,6 +21,7 @@ from nacl import bindings, exceptions
 
 from ipfsmem.errors import FormatError, OpenError, StorageError
 from ipfsmem.files import flush, patiently
+from ipfsmem.replica.database import DAMAGED_HINT
 from ipfsmem.replica.disk import read_file, write_atomic
 from ipfsmem.replica.lock import directory_lock
 from ipfsmem.seal.primitives import Signer25519, x25519_public
@@ -96,7 +97,7 @@ def load_device(folder: Path, passphrase: str | None) -> Device:
     if data is None:
         raise StorageError(
             f"{path} is missing: the keys of this device are gone",
-            hint="Move the folder away and bring the memory back with the wallet: ipfsmem init.",
+            hint=DAMAGED_HINT,
         )
     try:
         secret = unprotect(data, passphrase)

@@ -63,6 +63,8 @@ class Authority(msgspec.Struct, frozen=True):
     revoked: frozenset[str]
     #: enrolled ids that an epoch must list: `out`, and whoever an epoch in force lists though its revoke is not here.
     asked: frozenset[str]
+    #: of `asked` those whom no root put out -> the admins by whose word they are, and only as long as it counts.
+    put_out_by: Mapping[str, frozenset[str]]
     #: revoked id -> greatest counter whose values were accepted when it was revoked; more of its values need approval.
     cutoffs: Mapping[str, int]
     #: id -> every signing key that a statement of the ring gives it; the one in force first.
@@ -108,8 +110,8 @@ class Authority(msgspec.Struct, frozen=True):
         return member in self.facts.root_ids or (person is not None and person.role == "admin")
 
     def rank_of(self, member: str) -> int:
-        """How near to a root somebody's family stands: 0 where a root let it in or revoked it, 1 where an admin let it in, else 2.
-        Who is out counts as before: what it wrote while it was a member is as good as then."""
+        """How near to a root somebody's family stands: 0 where a root let it in, 1 where an admin did, else 2. Who is out counts as
+        before: what it wrote while it was a member is as good as then, and no better for being revoked by a root."""
         return self.ranks.get(self.family_of(member), 2)
 
     def let_in(self, member: str) -> tuple[int, str]:
@@ -176,7 +178,8 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
     # Not about roots: an admin would lock out the only ones that can end what it does. Nor from an admin about admins, whom
     # it cannot revoke: every later epoch repeats what is believed, also a root's, and then it would last. A root's
     # revoke of an admin brings a root's epoch that says the same.
-    asked = out | {one for body in epochs for one in body.not_ if _may_name(body, one, facts)}
+    for_good, put_out_by = _asked(revokes, epochs, facts)
+    asked = for_good | put_out_by.keys()
     # Else an admin could use up the numbers, and a root that gives on its key would make that last.
     reach = MAX_LEAP + max((body.epoch for body in epochs if body.by in facts.roots), default=0)
     seals, holders = _sealing(epochs, asked, facts, reach)
@@ -189,6 +192,7 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
         out=out,
         revoked=frozenset(revoked - members.keys()),
         asked=asked,
+        put_out_by=put_out_by,
         cutoffs=_cutoffs(revokes, families, members),
         keys_of=_keys_of(statements, facts, members),
         families=families,
@@ -348,8 +352,8 @@ def _keys_of(
             keys[body.id].add(body.sign)
         elif isinstance(body, Revoke):
             # What a root revokes loses its own statements; of whom an admin does they stay, and an admin could give keys to
-            # thousands that nobody ever let in, with one statement.
-            for key in (body.sign, *(body.heirs if body.by in facts.roots else ())):
+            # thousands that nobody ever let in.
+            for key in (body.sign, *body.heirs) if body.by in facts.roots else ():
                 keys[id_of_hex(key)].add(key)
     found: dict[str, tuple[bytes, ...]] = {}
     for member, texts in keys.items():
@@ -387,10 +391,13 @@ def _ranks(statements: Iterable[Statement], facts: Facts) -> dict[str, int]:
     ranks = dict.fromkeys(facts.root_ids, 0)
     for st in statements:
         body = st.body
-        if body.by in facts.roots and isinstance(body, Member | Revoke):
-            ranks[body.id] = 0
-        elif isinstance(body, Member) and body.heir_of is None:
-            ranks.setdefault(body.id, 1)
+        if isinstance(body, Member) and body.heir_of is None:
+            rank = 0 if body.by in facts.roots else 1
+        elif isinstance(body, Revoke) and body.by in facts.roots:
+            rank = body.rank  # the enrolments that said it are gone
+        else:
+            continue
+        ranks[body.id] = min(rank, ranks.get(body.id, rank))
     return ranks
 
 
@@ -436,7 +443,7 @@ def _sealing(
     fit = [
         (body.epoch, body.ek)
         for bodies in naming.values()
-        if all(asked.issubset(body.not_) and facts.root_ids.issubset(body.for_) for body in bodies)
+        if all(asked <= body.gone and facts.root_ids.issubset(body.for_) for body in bodies)
         for body in bodies
         if body.epoch <= reach
     ]
@@ -447,9 +454,37 @@ def _sealing(
     return seals, frozenset(one for ids in given for one in ids)
 
 
-def _may_name(body: Epoch, member: str, facts: Facts) -> bool:
-    """Whether an epoch is believed that calls this id revoked: where its signer could have revoked it."""
-    return member not in facts.root_ids and (body.by in facts.roots or member not in facts.admin_ids)
+def _asked(
+    revokes: Mapping[str, Sequence[Revoke]], epochs: Iterable[Epoch], facts: Facts
+) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
+    """Whom an epoch must list: for good, by a root's word, and those who are out by admins' words alone, with the admins.
+
+    A root's epoch that must serve without whom an admin put out says so, and says by whom: or the root's own word would
+    keep that device out when what the admin said is ended. Of who is the target of revokes that count, these say it; else
+    roots' epochs and what an admin's epoch says as its own word; else what an admin's epoch says of others' words, and that
+    is in its signer's name: it could name anybody, and passes on what others are known to have said mostly.
+    """
+    good = {target for target, said in revokes.items() if any(body.by in facts.roots for body in said)}
+    own: defaultdict[str, set[str]] = defaultdict(set)
+    passed_on: defaultdict[str, set[str]] = defaultdict(set)
+    for body in epochs:
+        signer, is_root = id_of_hex(body.by), body.by in facts.roots
+        if is_root:
+            good |= set(body.not_) - facts.root_ids
+        else:
+            for one in body.not_:
+                own[one].add(signer)
+        for admin, ids in body.while_.items():
+            # Of whom a root revoked no more stands than its revokes that are here.
+            for one in ids if admin not in facts.stands else ():
+                if is_root:
+                    own[one].add(admin)
+                else:
+                    passed_on[one].add(signer)
+    by = {**passed_on, **own}
+    by |= {target: {id_of_hex(body.by) for body in said} for target, said in revokes.items()}
+    barred = good | facts.root_ids | facts.admin_ids
+    return frozenset(good), {one: frozenset(by[one]) for one in sorted(by) if one not in barred}
 
 
 def _by_id(eks: Iterable[EpochKey]) -> dict[str, tuple[EpochKey, ...]]:

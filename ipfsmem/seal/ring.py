@@ -29,16 +29,17 @@ from ipfsmem.seal.statements import (
     Genesis,
     Statement,
     envelope,
-    id_of_hex,
     open_envelope,
     restore_envelope,
 )
 
 MAX_RING: Final = 1024 * 1024
-#: Bytes of keyring.json for what neither a root signed nor a root's revoke lets stand.
+#: Bytes of keyring.json for what no root signed, so that roots always find room for their own word.
 MAX_OTHERS: Final = 512 * 1024
 #: Slots that are tried at most, in the open part of one ring, of what no root signed. A key that seals needs one a family.
 MAX_OTHER_SLOTS: Final = 512
+#: Ids to which a ring gives keys: a commit has a counter for each, and room for no more (format section 8).
+MAX_IDS: Final = 1536
 #: Share of a ring's room from which people are warned.
 WARN_FROM: Final = 0.5
 SLOT_MAGIC: Final = b"IPMK"
@@ -119,12 +120,13 @@ class Ring:
         self._bytes: bytes | None = None
         _check_vault(vault, self.statements, plain)
         self.view: Authority = evaluate(self.statements, self.keys, plain=plain)
-        #: What share of its room is taken, the fuller of both limits: 1.0 is full.
+        #: What share of its room is taken, the fullest of its limits: 1.0 is full.
         self.used = self._used()
         if bounded and self.used > 1:
             raise LimitError(
-                "the key ring would pass its limits: 1 MiB in all, 512 KiB of what admins and devices said",
-                hint="Revoke whoever fills it with a root's key, or move to a new vault.",
+                f"the key ring would pass its limits: 1 MiB in all, 512 KiB of what admins and devices said, {MAX_IDS} ids",
+                hint="Revoke whoever fills it, with all that it said (ipfsmem keys revoke ID --nothing-stands), or move to a new "
+                "vault.",
             )
 
     def __eq__(self, other: object) -> bool:
@@ -264,9 +266,9 @@ class Ring:
         others = sum(
             _envelope_size(st) if st.public or self.plain else _b64_size(_envelope_size(st))
             for st in self.statements
-            if st.body.by not in facts.roots and id_of_hex(st.body.by) not in facts.stands
+            if st.body.by not in facts.roots
         )
-        return max(self._size() / MAX_RING, others / MAX_OTHERS)
+        return max(self._size() / MAX_RING, others / MAX_OTHERS, len(self.view.keys_of) / MAX_IDS)
 
     def _same_vault(self, other: Ring | Shown) -> None:
         if other.vault != self.vault:

@@ -122,14 +122,17 @@ def _successors(claims: Iterable[Statement], kept: Mapping[str, Statement], fact
 
 
 def _is_fair(body: Epoch) -> bool:
-    return set(body.for_).isdisjoint(body.not_) and id_of_hex(body.by) not in body.not_
+    gone = body.gone
+    return gone.isdisjoint(body.for_) and id_of_hex(body.by) not in gone
 
 
 class _Reach(msgspec.Struct, frozen=True):
-    """How far an epoch statement goes: its key, whom it knew to be revoked, whom it serves, which keys it names."""
+    """How far an epoch statement goes: its key, whom it knew to be out and by whom (None: a root), whom it serves, which keys
+    it names."""
 
     key: tuple[int, str]
-    gone: frozenset[str]
+    out: frozenset[str]
+    while_: frozenset[tuple[str, str]]
     given: frozenset[str]
     settled: frozenset[str]
     old: frozenset[str]
@@ -137,15 +140,19 @@ class _Reach(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, body: Epoch) -> _Reach:
-        gone, given, old = frozenset(body.not_), frozenset(body.for_), frozenset(body.old)
-        return cls((body.epoch, body.ek), gone, given, gone | given, old, old | {body.ek})
+        given, old = frozenset(body.for_), frozenset(body.old)
+        said = frozenset((by, one) for by, ids in body.while_.items() for one in ids)
+        return cls(
+            (body.epoch, body.ek), frozenset(body.not_), said, given, body.gone | given, old, old | {body.ek}
+        )
 
     def outdoes(self, other: _Reach) -> bool:
-        """Whether this gives the same or a greater key to all whom `other` serves, knows every revocation that it knew,
-        and names every key that it named."""
+        """Whether this gives the same or a greater key to all whom `other` serves, knows every revocation that it knew, as
+        lasting as it knew it, and names every key that it named."""
         return (
             self.key >= other.key
-            and other.gone <= self.gone
+            and other.out <= self.out
+            and all(one in self.out for _, one in other.while_ - self.while_)
             and other.given <= self.settled
             and other.old <= self.old
             and other.key[1] in self.named

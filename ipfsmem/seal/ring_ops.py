@@ -18,7 +18,7 @@ import msgspec
 from ipfsmem import canonical
 from ipfsmem.canonical import read_json
 from ipfsmem.errors import FormatError, LimitError, MembershipError, SignatureError, UsageError
-from ipfsmem.seal.authority import RANK_ROOT, RANK_SUCCESSOR, Authority, Person
+from ipfsmem.seal.authority import RANK_ADMIN, RANK_ROOT, RANK_SUCCESSOR, Authority, Person
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.objects import MAX_EPOCH, EpochKey, epoch_key
 from ipfsmem.seal.primitives import Signer25519, box_key_ok, box_seal, public_key_ok
@@ -236,7 +236,8 @@ def revoke(
 
     `counters` is the joined state's ctx (device id -> counter): values up to there stay accepted. Join and publish in
     the same step. `ek` is None in a plain memory only. Of an admin its enrolments of members and its revokes stand,
-    unless `stands` is off: then nothing does, also when it was revoked before and something was let stand.
+    unless `stands` is off: then nothing does, also when it was revoked before and something was let stand. Of whom an
+    admin put out, this makes it a root's word, for good.
     """
     view = ring.view
     target = view.family_of(member)
@@ -246,10 +247,8 @@ def revoke(
     grown = ring
     before = _said(ring, signer.public.hex(), target)
     if not before or (not stands and all(one.keep for one in before)):
-        keep, anew = _what_stands(ring, target) if stands else ((), [])
-        said = [_revoke(ring, signer, target, at, counters, keep=keep)]
-        # A revoke lists so many; what else is to stand, its maker says in its own name.
-        grown = ring.add([*said, *_again(ring, signer, anew, at)])
+        keep = _what_stands(ring, target) if stands else ()
+        grown = ring.add([_revoke(ring, signer, target, at, counters, keep=keep)])
     return grown if ek is None else rotate(grown, signer, ek, box=box)
 
 
@@ -261,35 +260,6 @@ def let_in_by(ring: Ring, member: str) -> dict[str, str]:
         for one in ring.view.members.values()
         if one.family == one.id != target and one.by == target
     }
-
-
-def repeat_revokes(ring: Ring, signer: Signer25519, *, at: str) -> Ring:
-    """What every unlock of a root does: say in its own name what admins revoked, for that may end with the admin.
-
-    Only of those whom somebody else than these admins let in: the others end with them too, and what a root says stays in
-    the ring for ever. Gives back the same ring for other admins, and when nothing is missing.
-    """
-    view = ring.view
-    if signer.public.hex() not in view.facts.roots:
-        return ring
-    enrolled_by, revoked_by = _by_target(ring, Member), _by_target(ring, Revoke)
-    missing = [
-        target
-        for target in sorted(view.out - view.facts.stands.keys())
-        if not enrolled_by[target] <= revoked_by[target]
-    ]
-    said = [_revoke(ring, signer, target, at, view.cutoffs, keep=()) for target in missing]
-    return ring.add(said) if said else ring
-
-
-def _by_target(ring: Ring, kind: type[Member] | type[Revoke]) -> defaultdict[str, set[str]]:
-    """Who enrolled each id, or who revoked it, as far as the ring's statements say."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for st in ring.statements:
-        body = st.body
-        if isinstance(body, kind) and not (isinstance(body, Member) and body.heir_of is not None):
-            found[body.id].add(body.by)
-    return found
 
 
 def successor(
@@ -438,36 +408,45 @@ def _revoke(
         keep=keep,
         n={one: counters[one] for one in ids if counters.get(one)},
         person=view.owners.get(target) or new_person(ring.vault, key),
+        rank=RANK_ROOT if view.rank_of(target) == RANK_ROOT else RANK_ADMIN,
         sign=key.hex(),
     )
     return make(signer, body, ring.vault)
 
 
-def _what_stands(ring: Ring, target: str) -> tuple[tuple[str, ...], list[Statement]]:
-    """Of what an admin said: what a revoke of it lets stand, and what does not fit into that list."""
+def _what_stands(ring: Ring, target: str) -> tuple[str, ...]:
+    """Of what an admin said: what a revoke of it lets stand, as many statements as it may list; the rest ends.
+
+    Nothing of it is said anew in a root's name: that could never be taken back, and it would give whoever found words, and
+    let hundreds in, the standing of what the wallet let in.
+    """
     view = ring.view
     if target not in view.facts.admin_ids:
-        return (), []
+        return ()
     said = [st for st in ring.statements if member_id(bytes.fromhex(st.body.by)) == target]
     used = {person.hash for person in view.members.values()}
-    # Enrolments first: the successors of who was enrolled rest on the very statement.
-    members = [st for st in said if st.hash in used and as_member(st).heir_of is None]
-    # Of somebody whom nobody let in a revoke does nothing, and whoever found words can sign any number of them.
-    known = _by_target(ring, Member).keys()
-    revokes = [st for st in said if isinstance(st.body, Revoke) and st.body.id in view.out & known]
-    stand = [*members, *revokes]
-    return tuple(sorted(st.hash for st in stand[:MAX_KEEP])), stand[MAX_KEEP:]
+    # Enrolments by themselves: the successors of who was enrolled rest on the very statement.
+    members = sorted((as_member(st).since, st.hash) for st in said if st.hash in used and not _is_heir(st))
+    mine = {st.hash for st in said}
+    others = {
+        as_member(st).id
+        for st in ring.statements
+        if isinstance(st.body, Member) and not _is_heir(st) and st.hash not in mine
+    }
+    removed: dict[str, tuple[str, str]] = {}
+    for st in said:
+        # Of somebody whom nobody else let in a revoke does nothing more, and of whom a root revoked neither.
+        if isinstance(st.body, Revoke) and st.body.id in view.put_out_by.keys() & others:
+            order = (st.body.at, st.hash)
+            removed[st.body.id] = min(order, removed.get(st.body.id, order))
+    # Words that somebody found can let in and remove any number: what a person may have done with them goes first.
+    lost = [order for one, order in sorted(removed.items()) if view.rank_of(one) == RANK_ROOT]
+    more = [order for one, order in sorted(removed.items()) if view.rank_of(one) != RANK_ROOT]
+    return tuple(sorted(found for _, found in [*lost, *members, *more][:MAX_KEEP]))
 
 
-def _again(ring: Ring, signer: Signer25519, statements: Iterable[Statement], at: str) -> list[Statement]:
-    found: list[Statement] = []
-    for st in statements:
-        if isinstance(st.body, Revoke):
-            found.append(_revoke(ring, signer, st.body.id, at, ring.view.cutoffs, keep=()))
-        elif isinstance(st.body, Member):
-            body = msgspec.structs.replace(st.body, by=signer.public.hex())
-            found.append(make(signer, body, ring.vault))
-    return found
+def _is_heir(st: Statement) -> bool:
+    return as_member(st).heir_of is not None
 
 
 def _give(ring: Ring, signer: Signer25519, people: Iterable[Person], box: BoxSeal) -> Ring:
@@ -487,15 +466,20 @@ def _state_epoch(
             raise MembershipError(f"the ring does not say the box key of the root {root}")
         given[root] = view.members[root]
     text = slot_text(key, ring.vault)
+    said: defaultdict[str, list[str]] = defaultdict(list)
+    for one, admins in view.put_out_by.items():
+        for admin in admins:
+            said[admin].append(one)
     slots = [canonical.b64(box(text, public)) for public in sorted({person.box for person in given.values()})]
     body = Epoch(
         by=signer.public.hex(),
         ek=key.id,
         epoch=key.epoch,
         for_=tuple(sorted(given)),
-        not_=tuple(sorted(view.asked)),
+        not_=tuple(sorted(view.asked - view.put_out_by.keys())),
         old=tuple(sorted({ek.id for ek in ring.keys} - {key.id})),
         slots=tuple(sorted(slots)),
+        while_={admin: tuple(sorted(ids)) for admin, ids in sorted(said.items())},
     )
     return ring.add([make(signer, body, ring.vault)], [key])
 
@@ -553,7 +537,7 @@ def _may_revoke(view: Authority, signer: Signer25519, target: str) -> None:
         raise MembershipError(
             f"{target} is a root of this memory; roots cannot be revoked: move to a new vault"
         )
-    if target not in view.families:
+    if target not in view.families or not view.keys_of.get(target):
         raise MembershipError(f"{target} is not in this ring")
     if signer.public.hex() not in view.facts.roots and target in view.facts.admin_ids:
         raise MembershipError(f"{target} is an admin; only a root can revoke it")

@@ -60,9 +60,15 @@ class Genesis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.roots[0]
 
 
-class Epoch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"for_": "for", "not_": "not"}):
-    """Gives an epoch key to the families in `for_`, says whom its maker knew to be revoked (`not_`), and names the
-    older epoch keys that its maker holds (`old`)."""
+class Epoch(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename={"for_": "for", "not_": "not", "while_": "while"},
+):
+    """Gives an epoch key to the families in `for_`, says whom its maker knew to be out: by a root's word (`not_`, for good),
+    or by that of admins, as long as it counts (`while_`: admin's id -> ids); and names the older epoch keys that its maker
+    holds (`old`)."""
 
     by: str
     ek: str
@@ -73,6 +79,12 @@ class Epoch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"fo
     slots: tuple[str, ...]
     t: Literal["epoch"] = "epoch"
     v: Literal[1] = 1
+    while_: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def gone(self) -> frozenset[str]:
+        """All whom its maker knew to be out, by whosever word."""
+        return frozenset(self.not_).union(*self.while_.values())
 
 
 class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -106,7 +118,7 @@ class Revoke(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `n` says up to which counter the values of each of its ids were accepted (none where it is silent), `keep` which of
     its statements stand. `anchor`, `heirs` (the keys of its successors) and `person` are those of the family: the
-    statements that said so may go.
+    statements that said so may go. So is `rank`: 0 where a root let it in, 1 where an admin did.
     """
 
     anchor: str | None
@@ -116,6 +128,7 @@ class Revoke(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep: tuple[str, ...]
     n: dict[str, int]
     person: str
+    rank: int
     sign: str
     t: Literal["revoke"] = "revoke"
     v: Literal[1] = 1
@@ -346,6 +359,13 @@ def _check_epoch(body: Epoch) -> None:
         _ordered(items, "epoch", name)
         for item in items:
             _hex(item, _ID, "epoch", name)
+    for one, items in body.while_.items():
+        _hex(one, _ID, "epoch", "while")
+        _ordered(items, "epoch", "while")
+        if not items:
+            _bad("epoch", f"has an empty list for {one} in while")
+        for item in items:
+            _hex(item, _ID, "epoch", "while")
     _ordered(body.slots, "epoch", "slots")
     for slot in body.slots:
         canonical.unb64(slot, "a key slot", SLOT_BYTES)
@@ -397,6 +417,8 @@ def _check_revoke(body: Revoke) -> None:
     _ordered(body.keep, "revoke", "keep")
     for item in body.keep:
         _hex(item, _HASH, "revoke", "keep")
+    if body.rank not in (0, 1):
+        _bad("revoke", f"has the rank {body.rank}")
     for one, count in body.n.items():
         _hex(one, _ID, "revoke", "n")
         if not 0 <= count <= canonical.MAX_INT:

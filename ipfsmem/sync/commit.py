@@ -17,8 +17,9 @@ from ipfsmem.errors import FormatError, LimitError, OpenError
 from ipfsmem.seal.objects import COMMIT, Sealer
 from ipfsmem.seal.primitives import Signer25519, verify
 
-#: Longest commit, in bytes of its file (format section 8).
-MAX_COMMIT = 256 * 1024
+#: Longest commit, in bytes of its file (format section 8): room for a counter of each id that a ring may have, and for as
+#: many heads as one names, also in the longer form of plain mode.
+MAX_COMMIT = 384 * 1024
 _DOMAIN = b"ipfsmem/v1/commit\0"
 _is_id = re.compile(r"[0-9a-f]{16}").fullmatch
 _is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
@@ -95,15 +96,12 @@ def make_commit(
 
 def seal_commit(signed: SignedCommit, sealer: Sealer) -> bytes:
     """The file `head.ipm`. Raises LimitError."""
-    data = sealer.seal(COMMIT, b"", signed.signature + signed.json)
-    if len(data) > MAX_COMMIT:
-        raise LimitError(f"the commit has {len(data)} bytes, at most {MAX_COMMIT} are allowed")
-    return data
+    return _small(sealer.seal(COMMIT, b"", signed.signature + signed.json))
 
 
 def open_commit(data: bytes, sealers: Iterable[Sealer]) -> SignedCommit:
     """Open `head.ipm` by trial, newest epoch key first. Raises OpenError, FormatError, LimitError."""
-    _check_size(data)
+    _small(data)
     for sealer in sealers:
         try:
             payload = sealer.open(COMMIT, b"", data)
@@ -119,13 +117,13 @@ def open_commit(data: bytes, sealers: Iterable[Sealer]) -> SignedCommit:
 
 
 def plain_commit(signed: SignedCommit) -> bytes:
-    """The file `commit.json` of plain mode."""
-    return _encoder.encode(_Plain(canonical.b64(signed.json), canonical.b64(signed.signature)))
+    """The file `commit.json` of plain mode. Raises LimitError."""
+    return _small(_encoder.encode(_Plain(canonical.b64(signed.json), canonical.b64(signed.signature))))
 
 
 def open_plain_commit(data: bytes) -> SignedCommit:
     """Read `commit.json`. Raises FormatError, LimitError."""
-    _check_size(data)
+    _small(data)
     try:
         plain = _plain_decoder.decode(data)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
@@ -139,9 +137,10 @@ def open_plain_commit(data: bytes) -> SignedCommit:
     return signed
 
 
-def _check_size(data: bytes) -> None:
+def _small(data: bytes) -> bytes:
     if len(data) > MAX_COMMIT:
         raise LimitError(f"a commit has {len(data)} bytes, at most {MAX_COMMIT} are allowed")
+    return data
 
 
 def _parse(text: bytes, signature: bytes) -> SignedCommit:

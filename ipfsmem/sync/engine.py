@@ -45,7 +45,6 @@ from ipfsmem.sync.forwarding import waiting, words_of_move
 from ipfsmem.sync.guards import bring_out_guards
 from ipfsmem.sync.heads import Head
 from ipfsmem.sync.identity import stranger_to_itself
-from ipfsmem.sync.in_words import device_called
 from ipfsmem.sync.joining import (
     ask_again,
     become_another,
@@ -73,6 +72,7 @@ from ipfsmem.sync.publish import (
     note_whole,
     prepare,
 )
+from ipfsmem.sync.removals import tell_of_removals
 from ipfsmem.sync.repair import check_one
 from ipfsmem.sync.report import UNLOCK, Progress, SyncReport, no_progress
 from ipfsmem.sync.revoked import way_back, words_of_revoked
@@ -89,22 +89,20 @@ async def sync(
     layout: Layout,
     *,
     root: RootKeys | None = None,
-    repeat: bool = True,
     progress: Progress = no_progress,
 ) -> SyncReport:
-    """Pull, join, publish. Raises ProviderError when no provider does; nothing local is lost then.
-
-    `repeat` off: the root does not say again what admins revoked, for one of them is about to go with all that it said.
-    """
+    """Pull, join, publish. Raises ProviderError when no provider does; nothing local is lost then."""
     started = time.monotonic()
     run = Run(replica, providers, root, progress)
     async with run.alone():
+        before = replica.ring
         await _pull(run)
         doubt(run)
         if root is not None:
-            _administer(run, root, repeat=repeat)
+            _administer(run, root)
         await _bring_out(run, layout)
         looked(run)
+        _tell_of_removals(run, before)
     await _settle(run)
     run.report.seconds = round(time.monotonic() - started, 3)
     return run.report
@@ -150,6 +148,7 @@ async def bring_back(
                     "the memory is back and can be used, but other devices do not know this one yet: nothing was taken "
                     f"at {run.where} ({why}). The next sync tries again: ipfsmem sync",
                 )
+        _tell_of_removals(run, None)
     await _settle(run)
     run.report.seconds = round(time.monotonic() - started, 3)
     return run.report
@@ -338,6 +337,12 @@ def _silent(run: Run) -> set[str]:
     return keeping & {*run.unread_now.silent, *run.names.silent}
 
 
+def _tell_of_removals(run: Run, before: Ring | None) -> None:
+    """Last of all: what is told once must be in a report that arrives, and a sync that fails has none."""
+    with run.replica.transaction():
+        tell_of_removals(run.replica, before, run.report)
+
+
 def _tell_of_move(run: Run) -> None:
     move = waiting(run.replica)
     if move is not None:
@@ -374,29 +379,22 @@ async def _shows(run: Run, provider: Provider) -> bool:
     return not known.isdisjoint(leads)
 
 
-def _administer(run: Run, root: RootKeys, *, repeat: bool = True) -> None:
-    """What an unlocked root does: enrol this device, give keys to who lacks them, move the anchor."""
+def _administer(run: Run, root: RootKeys) -> None:
+    """What an unlocked root does: enrol this device, give keys to who lacks them, move the anchor. What admins said of others
+    stays their word: that becomes a root's by a person who names it, and by nothing else."""
     replica = run.replica
     if replica.ring is None:
         raise NoVaultError(f"no memory of this wallet was found at {run.where}")
     with replica.transaction():
         ring = replica.ring
-        since = replica.store.frame.hlc
-        if repeat:
-            before, ring = ring, ring_ops.repeat_revokes(ring, root.admin, at=since)
-            if again := sorted(ring.view.facts.stands.keys() - before.view.facts.stands.keys()):
-                run.report.say(
-                    "revoked",
-                    f"{', '.join(device_called(before, one) for one in again)} had been removed by an admin, and by this unlock "
-                    "is removed for good: what should come back joins again as a new device",
-                )
         if not ring.plain:
             ring = ring_ops.give_key(ring, root.admin, replica.world.random(32))
-        if replica.device.id not in ring.view.members:
-            if ring.view.is_out(replica.device.id):
-                raise MembershipError(
-                    f"this device ({replica.device.id}) was revoked, for good", hint=way_back(replica)
-                )
+        view, me = ring.view, replica.device.id
+        # Whom an admin put out comes back when what the admin said is ended; publishing says so until then.
+        waits = view.family_of(me) in view.put_out_by
+        if me not in view.members and not waits:
+            if view.is_out(me):
+                raise MembershipError(f"this device ({me}) was revoked, for good", hint=way_back(replica))
             if any(person.box == replica.device.box_public for person in ring.view.members.values()):
                 # Another copy of this device goes on with the old one; what it opened stays in the ring.
                 replica.set_device(replica.device.with_box(replica.world.random))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -21,6 +22,30 @@ UNLOCK: Final = "ipfsmem keys unlock --wallet FILE, or with --mnemonic or --word
 
 #: What a person does where texts were left out for want of room.
 CROWDED: Final = "If you do not know those devices, revoke who let them in, with all of them: ipfsmem keys revoke ID --nothing-stands"
+
+#: Kinds of what each sync says anew while it is so: of an earlier one's it need not be said any more.
+_SAID_ANEW: Final = frozenset(
+    (
+        "anchor-unread",
+        "cannot-publish",
+        "channel-down",
+        "damaged",
+        "head-refused",
+        "left-out",
+        "missing",
+        "moved",
+        "not-a-writer",
+        "not-enrolled",
+        "not-published",
+        "not-served-yet",
+        "provider-down",
+        "provider-refused",
+        "revoked",
+        "ring-filling",
+        "unlock",
+        "unread",
+    )
+)
 
 #: So many of the memories that a sync changed are named by its report.
 MOST_NAMED: Final = 20
@@ -101,6 +126,25 @@ class SyncReport(msgspec.Struct):
         notice = Notice(kind, text, detail)
         if notice not in self.notices:
             self.notices.append(notice)
+
+    def after(self, earlier: SyncReport | None) -> None:
+        """Take in what an earlier sync of the same command did and said: what is told once would be told to nobody."""
+        if earlier is None:
+            return
+        said = [notice for notice in earlier.notices if notice.kind not in _SAID_ANEW]
+        self.notices = list(dict.fromkeys([*said, *self.notices]))
+        self.published |= earlier.published
+        self.new_identity |= earlier.new_identity
+        self.heads_joined += earlier.heads_joined
+        self.entries_changed += earlier.entries_changed
+        self.changed_in = dict(Counter(self.changed_in) + Counter(earlier.changed_in))
+        self.sources = list(dict.fromkeys([*earlier.sources, *self.sources]))
+        self.changed = list(dict.fromkeys([*earlier.changed, *self.changed]))[:MOST_NAMED]
+        self.blocks_received += earlier.blocks_received
+        self.bytes_received += earlier.bytes_received
+        self.blocks_sent += earlier.blocks_sent
+        self.bytes_sent += earlier.bytes_sent
+        self.seconds = round(self.seconds + earlier.seconds, 3)
 
     def failed(self, what: str, error: ProviderError) -> None:
         """Say that a provider did not do its part: for good and what helps, or that the next sync tries again."""

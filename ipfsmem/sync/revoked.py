@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from ipfsmem.causal.entries import entry_place
 from ipfsmem.causal.value import split_dot
 from ipfsmem.replica.replica import Replica
+from ipfsmem.seal.authority import RANK_ROOT, Person
+from ipfsmem.sync.removals import called, whose_word
 
 
 def never_published(replica: Replica) -> list[str]:
@@ -40,6 +42,15 @@ def words_of_revoked(replica: Replica) -> str:
     """What is said on a device that was revoked."""
     never = never_published(replica)
     waits = f" Never published from here: {', '.join(never)}." if never else ""
+    ring = replica.ring
+    admins = ring.view.put_out_by.get(ring.view.family_of(replica.device.id)) if ring is not None else None
+    if admins:
+        undo = "; ".join(f"ipfsmem keys revoke {one} --nothing-stands" for one in sorted(admins))
+        return (
+            f"this device ({replica.device.id}) was removed by {' and '.join(whose_word(ring, one) for one in sorted(admins))}: "
+            f"no other device takes what it writes, and it cannot read what they write since.{waits} If that is not right, bring it "
+            f"back with the wallet, here or on any device: {undo}. If it is: {way_back(replica)}"
+        )
     return (
         f"this device ({replica.device.id}) was revoked: no other device takes what it writes, and it cannot read what "
         f"they write since.{waits} {way_back(replica)}"
@@ -58,15 +69,24 @@ def words_of_revoke(labels: Iterable[str], ids: Iterable[str], *, plain: bool) -
     )
 
 
-def named(members: Mapping[str, str]) -> str:
-    """Members, given by id with their labels, for a person."""
-    return ", ".join(f"{label} ({one})" for one, label in sorted(members.items(), key=lambda item: item[1]))
+def words_of_label(was: Person, now: Person, let_in: str) -> str:
+    """What another label did. One that words or another wallet had let in is let in by a root from then on."""
+    if was.label == now.label:
+        return f"{now.label} ({now.id}) is called that already: nothing changed"
+    said = f"{was.label} ({now.id}) is called {now.label} now, on every device from its next sync on"
+    if was.by == now.by or now.rank != RANK_ROOT or was.rank == RANK_ROOT:
+        return said
+    return f"{said}. It was let in by {let_in}; with this it stays a member also when that is revoked"
 
 
-def words_of_what_stands(members: Mapping[str, str], revoked: str) -> str:
-    """Whom recovery words or a wallet had let in when they were revoked: honest devices mostly, but whoever found those
-    words could let in one of theirs."""
-    return (
-        f"let in by it, and still members: {named(members)}. One that is not yours you revoke like any other; to end all of "
-        f"them: ipfsmem keys revoke {revoked} --nothing-stands"
-    )
+def words_of_what_stands(let_in: Mapping[str, str], removed: Mapping[str, str], revoked: str) -> str:
+    """What recovery words or a wallet had said of others when they were revoked, and what stands: honest devices let in and
+    lost ones removed mostly, but whoever found those words could do either."""
+    said = []
+    if let_in:
+        said.append(
+            f"let in by it, and still members: {called(let_in)}. One that is not yours you revoke like any other"
+        )
+    if removed:
+        said.append(f"removed by it, and still out: {called(removed)}")
+    return f"{'. '.join(said)}. To end all that it said: ipfsmem keys revoke {revoked} --nothing-stands"

@@ -83,6 +83,10 @@ def move_home_away(place: Place) -> None:
     (place.cli.home / "default").rename(place.base / "moved away")
 
 
+def no_keys(place: Place) -> None:
+    (place.cli.home / "default" / "device.key").unlink()
+
+
 def garbage(place: Place) -> None:
     database = place.cli.home / "default" / "state.db"
     database.write_bytes(b"no database " * 4000)
@@ -316,6 +320,8 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Try again later, or another provider: --provider (in Python: provider=).", "open ROOT", (plug_in,), "open ROOT", "ipfs", PUBLIC, unplug),
     Hint("Move the folder away. A memory that is published comes back with: ipfsmem init --wallet FILE, or ipfsmem recover. One in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER", "read tone", (move_home_away, "init --unprotected-keys KEY"), "read tone", "sealed", SAID, garbage),
     Hint("Move the folder away. A memory that is published comes back with: ipfsmem init --wallet FILE, or ipfsmem recover. One in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER", "read tone", (move_home_away, "init --mode local", "import 'BASE/moved away/memory'"), "read tone", "local", HAS, garbage),
+    Hint("Move the folder away. A memory that is published comes back with: ipfsmem init --wallet FILE, or ipfsmem recover. One in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER", "read tone", (move_home_away, "init --unprotected-keys KEY"), "read tone", "sealed", SAID, no_keys),
+    Hint("Move the folder away. A memory that is published comes back with: ipfsmem init --wallet FILE, or ipfsmem recover. One in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER", "read tone", (move_home_away, "init --mode local", "import 'BASE/moved away/memory'"), "read tone", "local", HAS, no_keys),
     Hint("Bring VALUE back from a copy; or move the folder away, then make or restore anew.", "init --unprotected-keys KEY", (move_home_away, "init --unprotected-keys KEY"), "read tone", "sealed", SAID, lambda p: (p.cli.home / "default" / "ipfsmem.json").unlink()),
     Hint("Use it: -n VALUE. For memories that are kept apart give the new one a vault of its own: --vault NAME (in Python: Unlock(vault=NAME)). If VALUE is a damaged copy, move its folder out of VALUE first.", "init -n second --vault default --unprotected-keys KEY", (), "init -n second --vault second --unprotected-keys KEY", "sealed"),
     Hint("Leave --provider away. One that is published: --mode encrypted-ipfs", "init -n new --mode local --provider STICK", (), "init -n new --mode encrypted-ipfs --provider STICK --no-wallet --unprotected-keys"),

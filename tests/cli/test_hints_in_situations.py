@@ -181,7 +181,7 @@ def test_a_list_of_members_that_others_have_filled(sealed_place: Place) -> None:
         room = int(ring._used() * MAX_OTHERS) + 50
     place.patch.setattr("ipfsmem.seal.ring.MAX_OTHERS", room)
     hinted(
-        "Revoke whoever fills it with a root's key, or move to a new vault.",
+        "Revoke whoever fills it, with all that it said (ipfsmem keys revoke ID --nothing-stands), or move to a new vault.",
         phone.fails(11, "keys", "rotate", "--words", stdin=words).err,
     )
     place.ok(f"keys revoke {number} --nothing-stands KEY")

@@ -22,7 +22,7 @@ from ipfsmem import canonical
 from ipfsmem.errors import IpfsmemError, LimitError, MembershipError, OpenError
 from ipfsmem.seal.objects import MAX_EPOCH, RING_BODY, EpochKey, Sealer, epoch_key
 from ipfsmem.seal.ring import MAX_RING, Ring, Shown, parse_keyring, slot_text
-from ipfsmem.seal.ring_ops import enrol, give_key, repeat_revokes, revoke, rotate, successor
+from ipfsmem.seal.ring_ops import enrol, give_key, revoke, rotate, successor
 from ipfsmem.seal.statements import Member, Revoke, Role, Statement, envelope
 from tests.effort import cases
 from tests.ring_lab import (
@@ -156,7 +156,6 @@ class Vale:
                 target = pool[other % len(pool)]
                 ring = self.revoke(ring, owner, target)
             elif what == "unlock":
-                ring = repeat_revokes(ring, owner.signer, at=hlc(self.fresh()))
                 ring = give_key(ring, owner.signer, ek(self.fresh()), box=fixed_box)
             elif what == "succeed":
                 new = party(f"successor {self.fresh()}", box_of=owner)
@@ -168,10 +167,11 @@ class Vale:
         if ring.view.sealing is not None and ring.view.may_write(owner.id):
             self.publish(ring)
 
-    def revoke(self, ring: Ring, by: Party, target: str) -> Ring:
+    def revoke(self, ring: Ring, by: Party, target: str, *, stands: bool = True) -> Ring:
         number = self.fresh()
         self.revoked.add(ring.view.family_of(target))
-        return revoke(ring, by.signer, target, at=hlc(number), counters={}, ek=ek(number), box=fixed_box)
+        more = {"at": hlc(number), "counters": {}, "ek": ek(number), "box": fixed_box}
+        return revoke(ring, by.signer, target, stands=stands, **more)  # type: ignore[arg-type]
 
     def read(self, who: int, data: bytes) -> Ring:
         """What a device does with a keyring.json that a head shows it."""
@@ -286,7 +286,9 @@ class Vale:
         if random.random() < 0.2:
             slots = [random.randbytes(104) for _ in slots]
         old = random.choice([[], [one.id for one in known], sorted(view.names), [random.randbytes(8).hex()]])
-        return says_epoch(by, key, given, gone, old=old, slots=set(slots))
+        out = [one for one in self.some(random, against, 2) if one not in given]
+        while_ = {random.choice([*self.held, WALLET, STRANGER]): out} if out and random.random() < 0.5 else {}
+        return says_epoch(by, key, given, gone, old=old, slots=set(slots), while_=while_)
 
     def person(self, random: Random) -> str:
         return random.choice([OWNER, "12" * 8, random.randbytes(8).hex()])
@@ -397,6 +399,7 @@ class Vale:
         assert forwards == backwards and forwards.view == backwards.view
         ring = forwards.open_slots([ROOT.box_secret])
         self.check(ring)
+        self.nothing_stands(ring)
         roots = [one for one in self.held if one.id in ring.view.facts.admin_ids]
         others = [one for one in self.bad if one not in roots]
         for one in (*roots, *others):
@@ -404,7 +407,6 @@ class Vale:
             if family is not None and family not in ring.view.facts.stands:
                 ring = self.revoke(ring, ROOT, family)
                 self.check(ring)
-        ring = repeat_revokes(ring, ROOT.signer, at=hlc(self.fresh()))
         ring = give_key(ring, ROOT.signer, ek(self.fresh()), box=fixed_box)
         newcomer = party("newcomer")
         ring = enrol(ring, ROOT.signer, newcomer.device, "writer", since=hlc(self.fresh()), box=fixed_box)
@@ -422,6 +424,20 @@ class Vale:
             if person.family in people and person.family not in ring.view.asked:
                 read = parse_keyring(ring.serialise(), VAULT).unlock(people[person.family].box_secret).ring()
                 assert read == ring, member
+
+    def nothing_stands(self, ring: Ring) -> None:
+        """A root that ends all that an admin said has everybody back whom no honest one removed, whatever roots and other admins
+        signed while the admin's word counted."""
+        finder = KEYS["admin"]
+        if finder not in self.held or finder.id in ring.view.out:
+            return
+        revoked = set(self.revoked)
+        ring = rotate(ring, ROOT.signer, ek(self.fresh()), box=fixed_box)
+        ring = self.revoke(ring, ROOT, finder.id, stands=False)
+        known = {one.body.id for one in ring.statements if isinstance(one.body, Member)}
+        for member in (self.enrolled.keys() & known) - revoked:
+            assert member in ring.view.members and member not in ring.view.asked
+        self.revoked = revoked
 
 
 def _fold(shown: list[Ring | Shown]) -> Ring:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError, MembershipError, OpenError
 from ipfsmem.seal.ring import Ring, parse_keyring
-from ipfsmem.seal.ring_ops import enrol, give_key, repeat_revokes, revoke, rotate, successor
+from ipfsmem.seal.ring_ops import enrol, give_key, revoke, rotate, successor
 from tests.effort import cases
 from tests.ring_lab import (
     RECOVERY,
@@ -187,7 +187,6 @@ class Village:
                     box=fixed_box,
                 )
             elif what == "unlock":
-                ring = repeat_revokes(ring, owner.signer, at=hlc(self.fresh()))
                 ring = give_key(ring, owner.signer, ek(self.fresh()), box=fixed_box)
             elif what == "succeed":
                 new = party(f"successor {self.fresh()}", box_of=owner)

@@ -28,7 +28,7 @@ from ipfsmem.seal import ring_ops, statements
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.objects import RING_BODY, EpochKey, Sealer, epoch_key
 from ipfsmem.seal.ring import MAX_RING, Ring, parse_keyring
-from ipfsmem.seal.ring_ops import create, give_key, repeat_revokes, revoke, rotate, successor
+from ipfsmem.seal.ring_ops import create, give_key, revoke, rotate, successor
 from ipfsmem.seal.statements import Member, Statement, envelope, make, member_id, open_envelope
 from ipfsmem.seal.words import from_words
 from ipfsmem.sync.names import pin_name
@@ -532,7 +532,7 @@ def test_trace_e15_a_finder_of_old_words_floods(lab: Lab) -> None:
         said.append(
             make(
                 finder.signer,
-                statements.Revoke(None, "f" * 16, finder.key, (), (), {}, "12" * 8, key.hex()),
+                statements.Revoke(None, "f" * 16, finder.key, (), (), {}, "12" * 8, 1, key.hex()),
                 ring.vault,
             )
         )
@@ -631,9 +631,7 @@ def test_trace_e19_a_thousand_revokes(capsys: pytest.CaptureFixture[str]) -> Non
         batch = people[start : start + 50]
         ring = ring.add([says_member(ROOT, one, since=start) for one in batch])
         ring = ring.add([says_revoked(ROOT, one, n=start) for one in batch])
-        ring = repeat_revokes(
-            give_key(ring, ROOT.signer, ek(start), box=fixed_box), ROOT.signer, at=hlc(start)
-        )
+        ring = give_key(ring, ROOT.signer, ek(start), box=fixed_box)
     assert len(ring.view.out) == 1_000
     assert all(ring.view.sign_key(one.id) == one.signer.public for one in people)
     one_more = _revoke(enrolled(ring, ROOT, PHONE), ROOT, PHONE, 1_001)

@@ -79,15 +79,19 @@ const FORMS = {
     return it.by
   },
   epoch(it) {
-    fields(it, ['by', 'ek', 'epoch', 'for', 'not', 'old', 'slots', 't', 'v'])
+    fields(it, ['by', 'ek', 'epoch', 'for', 'not', 'old', 'slots', 't', 'v', 'while'])
     signKey(it.by)
     need(isId(it.ek) && Number.isSafeInteger(it.epoch) && it.epoch >= 1 && it.epoch < 2 ** 32, 'format')
     for (const list of [it.for, it.not, it.old]) need(sortedTexts(list).every(isId), 'format', 'not an id')
+    for (const [admin, ids] of Object.entries(fields(it.while, Object.keys(it.while ?? {})))) {
+      need(isId(admin) && sortedTexts(ids).every(isId) && ids.length > 0, 'format', 'not an id')
+    }
     for (const slot of sortedTexts(it.slots)) fromB64(slot, 104)
     return it.by
   },
   revoke(it) {
-    fields(it, ['anchor', 'at', 'by', 'heirs', 'keep', 'n', 'person', 'sign', 't', 'v'])
+    fields(it, ['anchor', 'at', 'by', 'heirs', 'keep', 'n', 'person', 'rank', 'sign', 't', 'v'])
+    need(it.rank === 0 || it.rank === 1, 'format', 'an unknown rank')
     for (const key of [it.by, it.sign]) signKey(key)
     sortedTexts(it.heirs).forEach(signKey)
     need(it.anchor === null || isHex(it.anchor, 32), 'format')
@@ -230,6 +234,9 @@ const of = (all, t) => all.filter(one => one.t === t)
 const isEnrolment = one => one.t === 'member' && one.heir_of === null
 const isHeir = one => one.t === 'member' && one.heir_of !== null
 const targetOf = one => idOf(Buffer.from(one.sign, 'hex'))
+/** All whom an epoch calls out, and of those whom only admins put out [admin, id]. */
+const goneBy = one => [...one.not, ...Object.values(one.while).flat()]
+const pairsOf = one => Object.entries(one.while).flatMap(([admin, ids]) => ids.map(id => [admin, id]))
 
 /** What "drops" says: (a) to (f). */
 function keep(all) {
@@ -259,7 +266,7 @@ function keep(all) {
       return (one.role !== 'admin' || isRoot(one.by)) && !revokes.has(one.id)
     }
     if (one.t === 'revoke') return isRoot(one.by) || !isRoot(one.sign)
-    return !one.for.some(id => one.not.includes(id)) && !one.not.includes(one.byId)
+    return ![...one.for, one.byId].some(id => goneBy(one).includes(id))
   })
   const enrolments = new Map(kept.filter(isEnrolment).map(one => [one.hash, one]))
   const under = new Map()
@@ -276,7 +283,8 @@ function keep(all) {
     isRoot(a.by) &&
     compare([a.epoch, a.ek], [b.epoch, b.ek]) >= 0 &&
     has(a.not, b.not) &&
-    has([...a.for, ...a.not], b.for) &&
+    pairsOf(b).every(([admin, id]) => a.not.includes(id) || (a.while[admin] ?? []).includes(id)) &&
+    has([...a.for, ...goneBy(a)], b.for) &&
     has(a.old, b.old) &&
     (a.ek === b.ek || a.old.includes(b.ek))
   const epochs = of(kept, 'epoch')
@@ -305,11 +313,22 @@ class Said {
     this.family = new Map([...ids].map(id => [id, id]))
     const byHash = new Map(enrolments.map(one => [one.hash, one]))
 
-    this.asked = new Set([
-      ...this.revoked,
-      ...epochs.flatMap(one => (isRoot(one.by) ? one.not : one.not.filter(id => !made.has(id))))
-    ])
+    /** By a root's word for good; else by admins, as long as no root revoked them without letting that stand. */
+    const ended = new Set(revokes.filter(one => isRoot(one.by)).map(targetOf))
+    const good = [...counting, ...epochs].filter(one => isRoot(one.by)).flatMap(one => (one.t === 'revoke' ? [targetOf(one)] : one.not))
+    const lasting = one => pairsOf(one).filter(([admin]) => !ended.has(admin))
+    const own = epochs.flatMap(one => (isRoot(one.by) ? lasting(one) : one.not.map(id => [one.byId, id])))
+    const passedOn = epochs.filter(one => !isRoot(one.by)).flatMap(one => lasting(one).map(([, id]) => [one.byId, id]))
+    const puts = counting.map(one => [one.byId, targetOf(one)])
+    for (const more of [own, passedOn]) {
+      const known = new Set(puts.map(([, id]) => id))
+      puts.push(...more.filter(([, id]) => !known.has(id)))
+    }
+    this.asked = new Set(good)
     for (const id of rootIds) this.asked.delete(id)
+    /** [admin, id] of who is out by admins' words alone. */
+    this.putOut = puts.filter(([, id]) => !this.asked.has(id) && !rootIds.has(id) && !made.has(id))
+    for (const [, id] of this.putOut) this.asked.add(id)
 
     this.members = new Map()
     for (const id of ids) {
@@ -342,7 +361,7 @@ class Said {
     const may = near.filter(one =>
       epochs
         .filter(other => other.ek === one.ek)
-        .every(other => [...rootIds].every(id => other.for.includes(id)) && [...this.asked].every(id => other.not.includes(id)))
+        .every(other => [...rootIds].every(id => other.for.includes(id)) && [...this.asked].every(id => goneBy(other).includes(id)))
     )
     const seals = may.length ? greatest(may, one => [one.epoch, one.ek]) : null
     this.seals = seals && [seals.epoch, seals.ek]
@@ -354,14 +373,15 @@ class Said {
     }
     this.roots.forEach(knows)
     for (const one of [...enrolments, ...heirs]) knows(one.sign)
-    for (const one of revokes) [one.sign, ...(isRoot(one.by) ? one.heirs : [])].forEach(knows)
+    for (const one of revokes.filter(one => isRoot(one.by))) [one.sign, ...one.heirs].forEach(knows)
 
-    /** How near to a root somebody's family stands: 0 where a root let it in or revoked it, 1 where an admin let it in, else 2. */
+    /** How near to a root somebody's family stands: 0 where a root let it in, 1 where an admin did, else 2. */
     const ranks = new Map([...rootIds].map(id => [id, 0]))
     for (const one of [...enrolments, ...revokes]) {
+      if (one.t === 'revoke' && !isRoot(one.by)) continue
       const id = one.t === 'revoke' ? targetOf(one) : one.id
-      if (isRoot(one.by)) ranks.set(id, 0)
-      else if (one.t === 'member' && !ranks.has(id)) ranks.set(id, 1)
+      const rank = one.t === 'revoke' ? one.rank : isRoot(one.by) ? 0 : 1
+      ranks.set(id, Math.min(rank, ranks.get(id) ?? rank))
     }
     /** The rank, and which admins let it in where no root did. */
     this.letIn = id => {
@@ -372,8 +392,9 @@ class Said {
     }
     this.persons = this.owners(enrolments, revokes, isRoot)
     this.givenUp = new Set(
-      [...this.keysOf.keys()].filter(
+      [...new Set([...this.keysOf.keys(), ...this.family.keys()])].filter(
         id =>
+          !this.keysOf.has(id) ||
           this.asked.has(this.family.get(id) ?? id) ||
           heirs.some(one => one.was === id && this.family.get(id) === byHash.get(one.under).id)
       )

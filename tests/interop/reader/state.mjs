@@ -18,11 +18,10 @@ import {
   unlessRefused
 } from './bytes.mjs'
 import { verify } from './keys.mjs'
-import { CARD, COMMIT, MEMORY, SEGMENT, pad } from './sealed.mjs'
+import { CARD, COMMIT, MEMORY, SEGMENT } from './sealed.mjs'
 
 const RESERVED = /^(memory|con|prn|aux|nul|com[0-9]|lpt[0-9])$/
-const MOST_COMMIT = 256 << 10
-const MOST_HEAD = { sealed: 28 + pad(4 + 64 + MOST_COMMIT) + 16, plain: Math.ceil((MOST_COMMIT * 4) / 3) + 86 + 17 }
+const MOST_COMMIT = 384 << 10
 const MOST_LEAF = 48 << 10
 const MOST_OBJECT = 1 << 20
 
@@ -196,7 +195,6 @@ export const nodePath = prefix => (prefix === '' ? 's/top' : `s/${[...prefix].jo
 
 /** The JSON of a commit in its form. */
 function parseCommit(json, tag) {
-  need(json.length <= MOST_COMMIT, 'limit', 'a commit of more than 256 KiB')
   const it = fields(parseCanonical(json), ['c', 'ctx', 'dev', 'ek', 'h', 'prev', 'ring', 'state', 'v', 'vault'])
   need(it.v === 1 && it.vault === hex(tag), 'format', 'of another vault')
   need(Number.isSafeInteger(it.c) && it.c >= 1 && isHex(it.dev, 8) && isHex(it.h, 8), 'format', 'not a commit')
@@ -217,7 +215,7 @@ function parseCommit(json, tag) {
  */
 export function readCommit(head, ring, keyring) {
   let raw, signature
-  need(head.length <= (ring.plain ? MOST_HEAD.plain : MOST_HEAD.sealed), 'limit', 'a commit of more than 256 KiB')
+  need(head.length <= MOST_COMMIT, 'limit', 'a commit of more than 384 KiB')
   if (ring.plain) {
     const file = fields(parseCanonical(head), ['k', 's'])
     raw = fromB64(file.k)

@@ -270,6 +270,10 @@ function evaluation(ring, wanted, name) {
     kept_statement_hashes: ring.statements.map(one => one.hash),
     next_epoch: said.nextEpoch,
     persons: sorted(Object.fromEntries(said.persons)),
+    put_out_by: sorted(
+      Object.fromEntries(said.putOut.map(([, id]) => [id, [...new Set(said.putOut.filter(one => one[1] === id).map(([admin]) => admin))].sort()]))
+    ),
+    ranks: Object.fromEntries(Object.keys(wanted.ranks).map(id => [id, said.letIn(id)[0]])),
     revoked: ids(id => said.revoked.has(said.family.get(id))),
     roots: [...said.roots].sort(),
     seals: said.seals,

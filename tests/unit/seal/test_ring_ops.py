@@ -18,13 +18,12 @@ from ipfsmem.seal.ring_ops import (
     let_in_by,
     read_request,
     relabel,
-    repeat_revokes,
     request,
     revoke,
     rotate,
     successor,
 )
-from ipfsmem.seal.statements import Statement, make, member_id
+from ipfsmem.seal.statements import Revoke, Statement, make, member_id
 from tests.ring_lab import (
     PLAIN,
     RECOVERY,
@@ -34,6 +33,7 @@ from tests.ring_lab import (
     VAULT,
     Party,
     ek,
+    ek_of,
     enrolled,
     enrolment_of,
     fixed_box,
@@ -45,14 +45,15 @@ from tests.ring_lab import (
     says_member,
     says_revoked,
     second_wallet,
+    shown,
 )
 
 LAPTOP, PHONE, GUEST = party("laptop"), party("phone"), party("guest")
-ADMIN = second_wallet("admin")
+ADMIN, OTHER = second_wallet("admin"), second_wallet("other admin")
 
 
-def _revoke(ring: Ring, by: Party, who: str) -> Ring:
-    return revoke(ring, by.signer, who, at=hlc(6), counters={who: 8}, ek=ek(6), box=fixed_box)
+def _revoke(ring: Ring, by: Party, who: str, n: int = 6, *, stands: bool = True) -> Ring:
+    return revoke(ring, by.signer, who, at=hlc(n), counters={who: 8}, ek=ek(n), box=fixed_box, stands=stands)
 
 
 def test_create() -> None:
@@ -269,43 +270,107 @@ def test_s6_what_a_revoked_admin_said_stands_only_where_every_root_says_so() -> 
     assert PHONE.id not in less.view.members and GUEST.id in less.view.members
 
 
-def test_a_root_repeats_the_revokes_of_admins() -> None:
+def test_what_an_admin_said_of_others_becomes_no_roots_word_by_itself() -> None:
+    """Found words removed an honest device, and then each unlock, new key or revoke of something else made that the wallet's
+    own word: what the root signed meanwhile must not keep the device out when the words and all that they said are ended."""
+    ring = enrolled(new_ring(LAPTOP, GUEST, PHONE), ROOT, ADMIN, "admin")
+    ring = revoke(ring, ADMIN.signer, GUEST.id, at=hlc(6), counters={GUEST.id: 8}, ek=ek(6), box=fixed_box)
+    ring = give_key(ring, ROOT.signer, ek(7), box=fixed_box)
+    ring = rotate(ring, ROOT.signer, ek(8), box=fixed_box)
+    ring = _revoke(ring, ROOT, PHONE.id, 9)
+    assert ring.view.put_out_by == {GUEST.id: {ADMIN.id}} and GUEST.id in ring.view.asked
+    with pytest.raises(OpenError):
+        GUEST.opens(ring.serialise())
+    # Who has only the open part knows it too, from the roots' epochs.
+    assert GUEST.id in shown(ring.serialise()).view.asked
+    ended = _revoke(ring, RECOVERY, ADMIN.id, 10, stands=False)
+    assert GUEST.id in ended.view.members and ended.view.asked == {ADMIN.id, PHONE.id}
+    assert GUEST.opens(ended.serialise()) == ended
+    with pytest.raises(OpenError):
+        PHONE.opens(ended.serialise())
+    # Whatever meets it later, in any order.
+    for other in (ring, rotate(ring, ROOT.signer, ek(11), box=fixed_box)):
+        assert other.join(ended).view.members.keys() >= {GUEST.id}
+        assert other.join(ended).view.asked == ended.join(other).view.asked == {ADMIN.id, PHONE.id}
+    # A person who names the device makes it last.
+    own = _revoke(ring, ROOT, GUEST.id, 10)
+    assert own.view.put_out_by == {} and GUEST.id in own.view.out
+    assert GUEST.id in _revoke(own, ROOT, ADMIN.id, 11, stands=False).view.out
+
+
+def test_an_admins_claim_that_somebody_was_put_out_ends_with_that_admin() -> None:
+    """An epoch may come before the revoke that it knew of, and is believed; what found words invent in one is theirs alone."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
-    said = revoke(ring, ADMIN.signer, GUEST.id, at=hlc(6), counters={GUEST.id: 8}, ek=ek(6), box=fixed_box)
-    assert repeat_revokes(said, ADMIN.signer, at=hlc(7)) is said
-    own = repeat_revokes(said, ROOT.signer, at=hlc(7))
-    assert own.view.sealing == said.view.sealing and own.view.cutoffs == {GUEST.id: 8}
-    assert repeat_revokes(own, RECOVERY.signer, at=hlc(8)) is own
-    # Now it lasts, whatever happens to the admin.
-    assert GUEST.id in own.add([says_revoked(ROOT, ADMIN)]).view.out
-    assert GUEST.id not in said.add([says_revoked(ROOT, ADMIN)]).view.out
+    ring = enrolled(ring, ROOT, OTHER, "admin")
+    key = ek_of(5, 5)
+    for invented in ({ADMIN: [GUEST]}, {party("nobody"): [GUEST]}):
+        claim = says_epoch(OTHER, key, [LAPTOP, ADMIN, OTHER], while_=invented, old=ring.view.names)
+        said = rotate(ring.add([claim], [key]), ROOT.signer, ek(6), box=fixed_box)
+        assert said.view.put_out_by == {GUEST.id: {OTHER.id}}
+        ended = _revoke(said, ROOT, OTHER.id, 9, stands=False)
+        assert GUEST.id not in ended.view.asked and GUEST.opens(ended.serialise()) == ended
 
 
-def test_revokes_of_those_whom_nobody_else_let_in_are_neither_repeated_nor_let_stand() -> None:
-    """Found words revoked eight hundred keys that nobody knew: one unlock said each again under a root's name, for ever."""
+def test_revokes_of_those_whom_nobody_else_let_in_are_not_let_stand() -> None:
     ring = enrolled(enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin"), ADMIN, PHONE)
     strangers = [party(f"stranger {n}") for n in range(300)]
-    ring = ring.add([says_revoked(ADMIN, one) for one in (GUEST, PHONE, *strangers)])
-    own = repeat_revokes(ring, ROOT.signer, at=hlc(7))
-    assert {st.body.id for st in own.statements if st.body.t == "revoke" and st.body.by == ROOT.key} == {
-        GUEST.id
-    }
+    ring = ring.add([says_revoked(ADMIN, one, at=at) for one in (GUEST, PHONE, *strangers) for at in (1, 2)])
     gone = _revoke(ring, ROOT, ADMIN.id)
-    assert gone.view.out == {ADMIN.id, GUEST.id, PHONE.id} and gone.used < ring.used / 5
+    assert gone.view.out == {ADMIN.id, GUEST.id} and PHONE.id not in gone.view.members
+    assert gone.used < ring.used / 5
+    (listed,) = [
+        st.body.keep for st in gone.statements if isinstance(st.body, Revoke) and st.body.id == ADMIN.id
+    ]
+    assert len(listed) == 1
 
 
-def test_what_does_not_fit_into_a_revoke_its_root_says_itself() -> None:
-    ring = enrolled(new_ring(), ROOT, ADMIN, "admin")
+def test_what_does_not_fit_into_a_revoke_ends() -> None:
+    """A lost device that an admin removed stays out, whatever that admin let in afterwards; nothing is said anew in the root's
+    name, and what the admin let in has no better standing than before."""
+    ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     others = [party(f"other {n}") for n in range(280)]
-    ring = ring.add([says_member(ADMIN, one) for one in others])
-    ring = rotate(
-        ring.add([says_revoked(ADMIN, one) for one in others[:200]]), ADMIN.signer, ek(3), box=fixed_box
-    )
+    ring = ring.add([says_member(ADMIN, one, since=9) for one in others])
+    ring = rotate(ring.add([says_revoked(ADMIN, GUEST, at=99)]), ADMIN.signer, ek(3), box=fixed_box)
+    assert ring.view.rank_of(others[0].id) == 1
     gone = _revoke(ring, ROOT, ADMIN.id)
-    assert {one.id for one in others[:200]} < gone.view.out
-    assert {one.id for one in others[200:]} < gone.view.members.keys()
-    (listed,) = [st.body.keep for st in gone.statements if st.body.t == "revoke" and st.body.id == ADMIN.id]
+    assert gone.view.out == {ADMIN.id, GUEST.id}
+    left = [one for one in others if one.id in gone.view.members]
+    assert len(left) == 255 and all(gone.view.rank_of(one.id) == 1 for one in left)
+    (listed,) = [
+        st.body.keep for st in gone.statements if isinstance(st.body, Revoke) and st.body.id == ADMIN.id
+    ]
     assert len(listed) == 256
+
+
+def test_a_revoke_by_a_root_gives_nobody_a_better_standing() -> None:
+    """Whoever revoked the devices of a crowd one by one put their texts before those of an honest device that words let in."""
+    ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)
+    for who, rank in ((LAPTOP, 0), (PHONE, 1)):
+        assert ring.view.rank_of(who.id) == _revoke(ring, ROOT, who.id).view.rank_of(who.id) == rank
+    # One root that knew a root's enrolment is enough.
+    both = _revoke(ring, ROOT, PHONE.id).join(
+        _revoke(enrolled(ring, ROOT, PHONE, n=9), RECOVERY, PHONE.id, 9)
+    )
+    assert both.view.rank_of(PHONE.id) == 0
+
+
+def test_what_admins_say_leaves_roots_their_room() -> None:
+    """Two pairs of found words filled the list of members by what was let stand, or said again in the wallet's name: no device
+    could be revoked any more."""
+    ring = new_ring(LAPTOP, GUEST)
+    finders = [second_wallet(f"found {n}") for n in range(4)]
+    for one in finders:
+        ring = enrolled(ring, ROOT, one, "admin")
+    for finder in finders:
+        with pytest.raises(LimitError) as refused:
+            for n in range(0, 2_000, 50):
+                ring = ring.add(says_member(finder, party(f"{finder.name} {n + m}")) for m in range(50))
+        assert "nothing-stands" in refused.value.hint
+        ring = _revoke(ring, ROOT, finder.id, 9)
+    assert GUEST.id in _revoke(ring, ROOT, GUEST.id, 10).view.out
+    for finder in finders:
+        ring = _revoke(ring, ROOT, finder.id, 11, stands=False)
+    assert ring.used < 0.5
 
 
 def test_an_unlock_gives_the_key_to_whom_it_was_not_given() -> None:

@@ -29,7 +29,7 @@ GENESIS = Genesis((ROOT.key,))
 MEMBER = says_member(ROOT, WHO).body
 HEIR = says_heir(ROOT, WHO, "ab" * 32).body
 EPOCH = Epoch(ROOT.key, "00" * 8, 1, (ROOT.id,), (), ("11" * 8,), ())
-REVOKE = Revoke(None, hlc(1), ROOT.key, (party("heir").key,), (), {WHO.id: 3}, "12" * 8, WHO.key)
+REVOKE = Revoke(None, hlc(1), ROOT.key, (party("heir").key,), (), {WHO.id: 3}, "12" * 8, 0, WHO.key)
 BODIES = [GENESIS, MEMBER, HEIR, EPOCH, REVOKE]
 NAMES = ["genesis", "member", "successor", "epoch", "revoke"]
 assert isinstance(MEMBER, Member) and isinstance(HEIR, Member)

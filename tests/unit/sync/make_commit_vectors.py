@@ -158,7 +158,7 @@ class Maker:
             ("no JSON", "format", self.head(b"commit")),
             ("a list", "format", self.head(b"[]")),
             ("nothing signed", "format", self.head(b"")),
-            ("longer than 256 KiB", "limit", self.head(self.but(prev=sorted(sha256(b"%d" % n).hexdigest() for n in range(5_000))))),
+            ("longer than 384 KiB", "limit", self.head(self.but(prev=sorted(sha256(b"%d" % n).hexdigest() for n in range(7_000))))),
         ]  # fmt: skip
         if self.plain:
             file = self.head(good).decode()

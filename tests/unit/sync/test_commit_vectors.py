@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.canonical import unb64
+from ipfsmem.canonical import MAX_INT, unb64
+from ipfsmem.causal.value import Seen
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import (
     FormatError,
@@ -18,7 +19,12 @@ from ipfsmem.errors import (
     OpenError,
     SignatureError,
 )
-from ipfsmem.seal.ring import parse_keyring
+from ipfsmem.seal.objects import MAX_EPOCH, EpochKey, Sealer
+from ipfsmem.seal.primitives import Signer25519
+from ipfsmem.seal.ring import MAX_IDS, parse_keyring
+from ipfsmem.seal.statements import member_id
+from ipfsmem.sync.commit import make_commit, open_commit, open_plain_commit, plain_commit, seal_commit
+from ipfsmem.sync.engine import MAX_PREV
 from ipfsmem.sync.heads import Opened, open_root
 from ipfsmem.sync.remote import RootFiles
 from tests.unit.sync.make_commit_vectors import make
@@ -80,3 +86,27 @@ def test_the_ring_beside_them(mode: str) -> None:
     """The vectors say nothing of a ring that is none."""
     ring = parse_keyring(V[mode]["keyring"].encode(), bytes.fromhex(V[mode]["vault"]))
     assert ring.plain == (mode == "plain")
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_commit_has_room_for_every_id_that_a_ring_may_have(plain: bool) -> None:
+    """More devices than its commit has room for, and nobody of that memory could publish any more."""
+    signer = Signer25519(bytes(32))
+    seen = Seen(MAX_INT, "f" * 16, "_" * 86)
+    made = make_commit(
+        signer,
+        c=MAX_INT,
+        ctx={f"{n:016x}": seen for n in range(MAX_IDS)},
+        dev=member_id(signer.public),
+        ek="" if plain else "f" * 16,
+        h="f" * 16,
+        prev=[f"{n:064x}" for n in range(MAX_PREV)],
+        ring="f" * 64,
+        state="f" * 64,
+        vault="f" * 32,
+    )
+    if plain:
+        assert open_plain_commit(plain_commit(made)).commit.ctx == made.commit.ctx
+    else:
+        sealer = Sealer(EpochKey(MAX_EPOCH, bytes(32), "f" * 16), bytes(16))
+        assert open_commit(seal_commit(made, sealer), [sealer]).commit.ctx == made.commit.ctx

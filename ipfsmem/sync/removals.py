@@ -1,0 +1,127 @@
+"""Who removed whom from a memory: found in the list of members, told once on each device, and how it is undone.
+
+A removal by recovery words, or another wallet, counts as long as their word does. Whoever found such words can remove honest
+devices; so each device says who did it, and nothing here or elsewhere makes it a root's word without a person's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ipfsmem.replica.replica import Replica
+from ipfsmem.seal.ring import Ring
+from ipfsmem.seal.statements import Member, Revoke, id_of_hex
+from ipfsmem.sync.in_words import device_called
+from ipfsmem.sync.report import MOST_NAMED, SyncReport
+
+
+class Removal(msgspec.Struct, frozen=True):
+    """A device (wallet, words) that is out: `label` as far as the ring still has it, `by` the ids of those who said so.
+
+    `lasting`: by a root's word, which is for ever. Else only while what `by` said counts.
+    """
+
+    id: str
+    label: str
+    by: tuple[str, ...]
+    lasting: bool
+    #: whether a root let it in.
+    trusted: bool
+
+
+def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
+    """Who is out of whom anybody ever let in: first those whom a root let in, then by id. With a root's revoke the label goes
+    from the ring; `before` is one that may still have it."""
+    if ring is None:
+        return []
+    view = ring.view
+    roots = view.facts.root_ids
+    by: defaultdict[str, set[str]] = defaultdict(set)
+    labels: dict[str, tuple[bool, str, str]] = {}
+    for st in (*ring.statements, *(before.statements if before is not None else ())):
+        body = st.body
+        if isinstance(body, Revoke) and id_of_hex(body.by) in roots:
+            by[body.id].add(id_of_hex(body.by))
+        elif isinstance(body, Member) and body.heir_of is None:
+            said = (id_of_hex(body.by) in roots, body.since, body.label)
+            labels[body.id] = max(said, labels.get(body.id, said))
+    found = [
+        Removal(
+            one,
+            labels[one][2] if one in labels else "",
+            tuple(sorted(view.put_out_by.get(one, by[one]))),
+            one not in view.put_out_by,
+            view.rank_of(one) == 0,
+        )
+        for one in view.asked
+        if one in view.ranks
+    ]
+    return sorted(found, key=lambda removal: (not removal.trusted, removal.id))
+
+
+def told_as(device: str, by: str) -> str:
+    """The row by which a device remembers that a person was told of this."""
+    return f"removed {device} {by}"
+
+
+def tell_of_removals(replica: Replica, before: Ring | None, report: SyncReport) -> None:
+    """Say of each removal once who was removed, and by whom (inside a transaction). `before`: the ring that this device had.
+
+    One that had none was not there when the others were told: it says what can be undone, and nothing of what roots did.
+    """
+    told = replica.told()
+    mine = replica.ring.view.family_of(replica.device.id) if replica.ring is not None else ""
+    news: defaultdict[tuple[str, bool], list[Removal]] = defaultdict(list)
+    for one in removals(replica.ring, before):
+        for by in one.by:
+            if told_as(one.id, by) not in told and one.id != mine:
+                news[by, one.lasting].append(one)
+    for (by, lasting), found in sorted(news.items()):
+        if not lasting or before is not None:
+            report.say("removed", words_of_removals(replica.ring, by, found, lasting=lasting))
+    if news:
+        replica.tell(*(told_as(one.id, by) for (by, _), found in news.items() for one in found))
+
+
+def removed_by_admins(ring: Ring | None) -> list[str]:
+    """What stands to be looked at for as long as it is so: removals that no root has said, one text for each who said them."""
+    by: defaultdict[str, list[Removal]] = defaultdict(list)
+    for one in removals(ring):
+        if not one.lasting:
+            for admin in one.by:
+                by[admin].append(one)
+    return [words_of_removals(ring, admin, found, lasting=False) for admin, found in sorted(by.items())]
+
+
+def words_of_removals(ring: Ring | None, by: str, found: Iterable[Removal], *, lasting: bool) -> str:
+    """Who was removed by whom, and what a person does about it."""
+    found = list(found)
+    who = called({one.id: one.label for one in found})
+    said = f"{who} {'was' if len(found) == 1 else 'were'} removed from this memory by {whose_word(ring, by)}"
+    if lasting:
+        return f"{said}, for good"
+    which = found[0].id if len(found) == 1 else "ID"
+    return (
+        f"{said}. If you did not do that, bring back whom it removed, and end all else that it said: ipfsmem keys revoke {by} "
+        f"--nothing-stands. If you did, make it last, whatever becomes of who said it: ipfsmem keys revoke {which}"
+    )
+
+
+def whose_word(ring: Ring | None, by: str) -> str:
+    """Who said something in the list of members, for a person on any device."""
+    person = ring.view.members.get(by) if ring is not None else None
+    if person is None or ring is None or by not in ring.view.facts.root_ids:
+        return device_called(ring, by)
+    return {"wallet": "the wallet", "words": "the recovery words of init"}.get(
+        person.kind, "the first key of this memory"
+    )
+
+
+def called(members: Mapping[str, str]) -> str:
+    """Members for a person, given by id with their labels, as many as are named in one text."""
+    named = [f"{label} ({one})" if label else f"device {one}" for one, label in members.items()]
+    more = len(named) - MOST_NAMED
+    return ", ".join(named[:MOST_NAMED]) + (f" and {more} more (ipfsmem keys list)" if more > 0 else "")

@@ -1,0 +1,219 @@
+"""Who removed whom: a lost laptop stays out, and what a finder of recovery words removed comes back by one command.
+
+A removal by words, or another wallet, is theirs. Only a person who names the device makes it the wallet's own word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.memory import Memory
+from ipfsmem.recovery import NewWords
+from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.words import from_words
+from ipfsmem.sync.report import SyncReport
+from tests.device_lab import ROOT, Lab, all_texts, kinds, lab_in, says
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+def unlocked(memory: Memory, work: Callable[[Memory], object]) -> SyncReport:
+    """What a command with the wallet does on this device, and its report."""
+    memory.unlock(ROOT)
+    try:
+        done = asyncio.run(work(memory))  # type: ignore[arg-type]
+    finally:
+        memory._root = None
+    report = done.report if isinstance(done, NewWords) else done
+    assert isinstance(report, SyncReport)
+    return report
+
+
+def three(lab: Lab) -> tuple[Memory, Memory, Memory]:
+    """Three devices with a text."""
+    a, b, c = lab.three()
+    a.write("k", "what all have")
+    lab.settle(a, b, c)
+    return a, b, c
+
+
+def new_words(memory: Memory) -> tuple[NewWords, RootKeys]:
+    """Recovery words, made with the wallet on this device."""
+    memory.unlock(ROOT)
+    made = asyncio.run(memory.new_words())
+    memory._root = None
+    return made, RootKeys.from_recovery(from_words(" ".join(made.words)))
+
+
+def removes(lab: Lab, name: str, words: RootKeys, *targets: Memory) -> Memory:
+    """Somebody with nothing but words brings the memory back on a device of theirs, and removes others with it."""
+    memory = lab.restore(name, unlock=words, hold=True)
+    for one in targets:
+        asyncio.run(memory.revoke(one.device))
+    memory._root = None
+    return memory
+
+
+def is_in(lab: Lab, memory: Memory, other: Memory) -> bool:
+    """Whether what a device writes arrives at another one, and what that one writes arrives here."""
+    mine, theirs = f"by {memory.device} at {lab.clock.ms}", f"for {memory.device} at {lab.clock.ms}"
+    memory.write("from", mine)
+    other.write("to", theirs)
+    for one in (memory, other, memory, other, memory):
+        lab.sync(one)
+    arrived, read = mine in all_texts(other), theirs in all_texts(memory)
+    assert arrived == read
+    return arrived
+
+
+STEPS: dict[str, Callable[[Memory, Memory], Callable[[Memory], object]]] = {
+    "unlock": lambda b, m: lambda a: a.sync(),
+    "revoke the stranger's device": lambda b, m: lambda a: a.revoke(m.device),
+    "rotate": lambda b, m: lambda a: a.rotate(),
+    "new words": lambda b, m: lambda a: a.new_words(),
+    "another label": lambda b, m: lambda a: a.relabel(a.device, "desk"),
+}
+
+
+@pytest.mark.parametrize("step", ["nothing", *STEPS])
+def test_what_found_words_removed_comes_back_by_one_command_on_a_new_device(lab: Lab, step: str) -> None:
+    """Whatever was done with the wallet before: an unlock, a revoke of something else, a new key or new words made the finder's
+    removal of an honest device the wallet's own, for good."""
+    a, b, c = three(lab)
+    made, words = new_words(a)
+    lab.settle(a, b, c)
+    m = removes(lab, "m", words, b, c)
+    if step in STEPS:
+        told = unlocked(a, STEPS[step](b, m))
+        # What the sync inside the command was told is in the command's report.
+        assert all(one.device in says(told, "removed") and made.id in says(told, "removed") for one in (b, c))
+    lab.sync(b)
+    assert "removed" not in kinds(lab.sync(b)) and made.id in says(lab.sync(b), "revoked")
+    # Nothing is at hand but the wallet: what is to be done stands in what a new device says.
+    n = lab.restore("n")
+    assert n.restored is not None
+    said = says(n.restored, "removed")
+    assert b.device in said and c.device in said
+    assert f"ipfsmem keys revoke {made.id} --nothing-stands" in said
+    assert any(made.id in notice for notice in n.status().notices)
+    report = unlocked(n, lambda n: n.revoke(made.id, stands=False))
+    assert b.device in says(report, "back") and c.device in says(report, "back")
+    for one in (b, c):
+        assert is_in(lab, one, n) and is_in(lab, one, a)
+        assert one.device in {person.id for person in a.members()}
+    assert not is_in(lab, m, a)
+    assert not any(made.id in notice for notice in n.status().notices)
+
+
+def test_a_lost_laptop_that_words_removed_stays_out_when_the_words_are_revoked_too(lab: Lab) -> None:
+    """The words were lost with the next bag. What a person did with them holds, on every device, whatever is done with the
+    wallet then; only `--nothing-stands` ends it, and not when the person has named the laptop too."""
+    a, laptop, c = three(lab)
+    made, words = new_words(a)
+    lab.settle(a, laptop, c)
+    d = removes(lab, "d", words, laptop)
+    for one in (a, c):
+        said = says(lab.sync(one), "removed")
+        assert laptop.device in said and made.id in said and f"ipfsmem keys revoke {laptop.device}" in said
+        assert "removed" not in kinds(lab.sync(one))  # once
+    report = unlocked(a, lambda a: a.revoke(made.id))
+    assert laptop.device in says(report, "stands") and "still out" in says(report, "stands")
+    assert d.device in says(report, "stands")
+    for work in (lambda a: a.sync(), lambda a: a.rotate(), lambda a: a.new_words()):
+        unlocked(a, work)
+        assert not is_in(lab, laptop, a)
+    n = lab.restore("n")
+    assert laptop.device not in {person.id for person in n.members()} and is_in(lab, d, n)
+    # A person says so, and then it is the wallet's own word.
+    report = unlocked(n, lambda n: n.revoke(laptop.device))
+    assert laptop.device in says(report, "revoked")
+    lab.settle(a, c, d, n)
+    report = unlocked(a, lambda a: a.revoke(made.id, stands=False))
+    assert "back" not in kinds(report) and d.device in says(report, "fell")
+    assert not is_in(lab, laptop, a) and not is_in(lab, laptop, n)
+    assert not is_in(lab, d, a)
+
+
+def test_a_removal_that_was_let_stand_is_ended_later(lab: Lab) -> None:
+    """Who revoked the found words without a thought, and is then told what stands, ends it all the same."""
+    a, b, c = three(lab)
+    made, words = new_words(a)
+    lab.settle(a, b, c)
+    removes(lab, "m", words, b)
+    unlocked(a, lambda a: a.revoke(made.id))
+    unlocked(a, lambda a: a.rotate())
+    assert not is_in(lab, b, a)
+    assert b.device in says(unlocked(c, lambda c: c.revoke(made.id, stands=False)), "back")
+    assert is_in(lab, b, a) and is_in(lab, b, c)
+
+
+def test_who_was_removed_and_has_the_wallet_undoes_it_there(lab: Lab) -> None:
+    a, b, c = three(lab)
+    made, words = new_words(a)
+    lab.settle(a, b, c)
+    removes(lab, "m", words, a, b, c)
+    lab.sync(b)
+    assert f"ipfsmem keys revoke {made.id} --nothing-stands" in says(lab.sync(b), "revoked")
+    report = unlocked(b, lambda b: b.revoke(made.id, stands=False))
+    assert not report.blocked and a.device in says(report, "back")
+    assert is_in(lab, a, b) and is_in(lab, c, b) and is_in(lab, a, c)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_two_pairs_of_found_words(lab: Lab, first: int) -> None:
+    """One after the other, in either order: the revoke of the first repeated what the second had said."""
+    a, b, c = three(lab)
+    found = [new_words(a), new_words(a)]
+    lab.settle(a, b, c)
+    for n, (_, words) in enumerate(found):
+        removes(lab, f"m{n}", words, *((b, c) if n else (b,)))
+    said = says(lab.sync(a), "removed")
+    assert all(made.id in said for made, _ in found)
+    one, other = found[first][0], found[1 - first][0]
+    unlocked(a, lambda a: a.revoke(one.id, stands=False))
+    assert not is_in(lab, b, a)
+    unlocked(a, lambda a: a.revoke(other.id, stands=False))
+    assert is_in(lab, b, a) and is_in(lab, c, a)
+
+
+def test_a_removal_by_the_wallet_is_told_once_on_the_other_devices(lab: Lab) -> None:
+    a, b, c = three(lab)
+    report = unlocked(a, lambda a: a.revoke(b.device))
+    assert "removed" not in kinds(report) and b.device in says(report, "revoked")
+    said = says(lab.sync(c), "removed")
+    assert f"b ({b.device})" in said and "the first key of this memory, for good" in said
+    # Once; not on the device that did it, and not on one that was not there.
+    n = lab.restore("n")
+    assert n.restored is not None and "removed" not in kinds(n.restored)
+    assert not any("removed" in kinds(lab.sync(one)) for one in (a, c, n))
+    assert [(one.id, one.lasting) for one in c.removed()] == [(b.device, True)]
+
+
+def test_what_a_sync_that_failed_was_told_is_told_by_the_next(lab: Lab) -> None:
+    """A notice that is said once must be in a report that arrives."""
+    a, b, c = three(lab)
+    made, words = new_words(a)
+    lab.settle(a, b, c)
+    removes(lab, "m", words, b)
+    c.write("k", "waits")
+    provider = lab.provider("c")
+    puts = provider.put_car
+
+    async def full(*args: object, **more: object) -> None:
+        raise ProviderUnavailable("down")
+
+    provider.put_car = full  # type: ignore[assignment, method-assign]
+    with pytest.raises(ProviderUnavailable):
+        lab.sync(c)
+    provider.put_car = puts  # type: ignore[method-assign]
+    said = says(lab.sync(c), "removed")
+    assert b.device in said and made.id in said
