@@ -8,7 +8,7 @@ roots.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final
@@ -38,12 +38,12 @@ _NOTED = "guard pins"
 
 
 class Guard(msgspec.Struct, frozen=True):
-    """Why a root is guarded: since `at` (milliseconds), for `gone` texts of the families `of`, the one that lost most first,
-    which went in what the devices `by` published."""
+    """Why a root is guarded: since `at` (milliseconds), for `gone` texts of the families `of`, with how many each lost, which
+    went in what the devices `by` published."""
 
     at: int
     gone: int
-    of: tuple[str, ...]
+    of: dict[str, int]
     by: tuple[str, ...]
 
 
@@ -67,25 +67,34 @@ def guard_name(anchor_public: bytes) -> str:
 def guard(replica: Replica, found: Mass) -> None:
     """Note that the roots before a mass delete are to stay (inside a transaction).
 
-    Whose texts went decides which guards share a bound: of these the greatest stay, then the oldest. So false alarms about
-    one's own texts, however many, push out no guard of anybody else's.
+    Whose texts went decides which guards share a bound: of these the greatest stay, then the oldest. Each of those who lost
+    texts counts for itself, and a root stays while one of them has room for it: so false alarms about one's own texts,
+    however many, push out no guard of anybody else's, and none becomes one's own by what else went with it.
     """
     for root in found.roots:
         known = guarded(replica.db).get(root)
-        if known is not None and known.gone >= found.gone:
-            continue
         new = Guard(replica.world.now(), found.gone, found.of, found.by)
+        if known is not None:
+            of = {
+                one: max(known.of.get(one, 0), found.of.get(one, 0)) for one in sorted({*known.of, *found.of})
+            }
+            by = tuple(sorted({*known.by, *found.by}))
+            new = Guard(known.at, max(known.gone, found.gone), of, by)
         replica.db.set_meta(GUARDED + root, msgspec.json.encode(new))
     shares: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for root, one in guarded(replica.db).items():
-        shares[_share(replica, one)].append((-one.gone, one.at, root))
-    _forget(replica, (root for share in shares.values() for *_, root in sorted(share)[MOST_GUARDS:]))
+        of_share: Counter[str] = Counter()
+        for family, number in one.of.items():
+            of_share[_share(replica, family)] += number
+        for share, number in of_share.items():
+            shares[share].append((-number, one.at, root))
+    stay = {root for share in shares.values() for *_, root in sorted(share)[:MOST_GUARDS]}
+    _forget(replica, guarded(replica.db).keys() - stay)
 
 
-def _share(replica: Replica, one: Guard) -> str:
-    lost_most = one.of[0] if one.of else ""
-    let_in = replica.ring.view.let_in(lost_most) if replica.ring is not None else BY_ROOT
-    return f"{let_in[0]} {lost_most if let_in == BY_ROOT else let_in[1]}"
+def _share(replica: Replica, family: str) -> str:
+    let_in = replica.ring.view.let_in(family) if replica.ring is not None else BY_ROOT
+    return f"{let_in[0]} {family if let_in == BY_ROOT else let_in[1]}"
 
 
 def guarded(db: Database) -> dict[str, Guard]:
@@ -169,7 +178,7 @@ async def guards_at(run: Run, provider: Provider) -> dict[str, Pin]:
 
 
 def meant(run: Run, wanted: Iterable[str], elsewhere: Iterable[str]) -> frozenset[str]:
-    """The guarded roots that a person means: by the root, by the device (id, or the label of just one) whose published state
+    """The guarded roots that a person means: by the root (and then that one only, whoever calls itself so), by the device (id, or the label of just one) whose published state
     alone brought the deletes, or all. `elsewhere`: those that stand at providers. Raises NotFoundError, and UsageError where a
     label is that of several devices, before anything is done.
     """
@@ -178,7 +187,8 @@ def meant(run: Run, wanted: Iterable[str], elsewhere: Iterable[str]) -> frozense
     devices = {device for one in here.values() for device in one.by}
     named: dict[str, set[str]] = {}
     for text in wanted:
-        named[text] = {one for one in devices if text in (one, label_of(run.replica.ring, one))}
+        said = () if text in known else devices
+        named[text] = {one for one in said if text in (one, label_of(run.replica.ring, one))}
         if len(named[text]) > 1:
             raise UsageError(f"several devices are called {text}", hint=_WHICH)
     theirs = set[str]().union(*named.values())
@@ -198,7 +208,9 @@ def as_told(run: Run, elsewhere: Iterable[str], dropped: frozenset[str]) -> list
             root,
             one.at,
             one.gone,
-            tuple(device_called(ring, family) for family in one.of),
+            tuple(
+                device_called(ring, family) for family in sorted(one.of, key=one.of.__getitem__, reverse=True)
+            ),
             tuple(device_called(ring, device) for device in one.by),
             root in dropped,
         )

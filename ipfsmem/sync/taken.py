@@ -46,12 +46,12 @@ class Gone(msgspec.Struct, frozen=True):
 
 
 class Mass(msgspec.Struct, frozen=True):
-    """A mass delete: `gone` texts of the families `of`, the one that lost most first, in what the devices `by` published.
-    `roots` are to stay: the last one before the first of them, and before the last."""
+    """A mass delete: `gone` texts of the families `of`, with how many each lost, the greatest number first, in what the
+    devices `by` published. `roots` are to stay: the last one before the first of them, and before the last."""
 
     roots: tuple[str, ...]
     gone: int
-    of: tuple[str, ...]
+    of: dict[str, int]
     by: tuple[str, ...]
 
 
@@ -90,7 +90,9 @@ def note_taken(replica: Replica, changes: Iterable[Change]) -> dict[str, int]:
 def count_taken(replica: Replica, lost: Mapping[str, int], by: str) -> Mass | None:
     """Count what a join of a head of the device `by` took away (inside a transaction); the mass delete that it completed.
 
-    Added up over a day, for whoever deletes a little at each sync deletes all in the end. Roots of a day are kept anyway.
+    Added up over a day, for whoever deletes a little at each sync deletes all in the end. Roots of a day are kept anyway. A
+    mass delete ends the count of those who lost these texts and of nobody else: or who makes one of its own texts, again
+    and again, would have the count of others begin anew each time.
     """
     db, now = replica.db, replica.world.now()
     published = db.get_meta("root")
@@ -103,7 +105,11 @@ def count_taken(replica: Replica, lost: Mapping[str, int], by: str) -> Mass | No
         known.at, known.root, dict(Counter(known.lost) + Counter(lost)), tuple(sorted({*known.by, by}))
     )
     found = mass(known.lost, lambda: standing(replica))
-    db.set_meta(_GONE, b"" if found else msgspec.json.encode(known))
+    told: Mapping[str, int] = found[1] if found is not None else {}
+    rest = {
+        authors: number for authors, number in known.lost.items() if told.keys().isdisjoint(authors.split())
+    }
+    db.set_meta(_GONE, msgspec.json.encode(msgspec.structs.replace(known, lost=rest)) if rest else b"")
     if found is None:
         return None
     gone, of = found
@@ -113,8 +119,8 @@ def count_taken(replica: Replica, lost: Mapping[str, int], by: str) -> Mass | No
 
 def mass(
     lost: Mapping[str, int], standing: Callable[[], Mapping[str, int]]
-) -> tuple[int, tuple[str, ...]] | None:
-    """How many texts went, and whose, when that is a mass delete: more than ten of authors who lost more than a tenth each.
+) -> tuple[int, dict[str, int]] | None:
+    """How many texts went, and how many of whom, the greatest number first, when that is a mass delete: more than ten of authors who lost more than a tenth each.
 
     `lost` by the authors of a text, sorted, in one text; `standing`: how many of each author stand now.
     """
@@ -127,7 +133,11 @@ def mass(
     now = standing()
     of = {author for author, number in gone.items() if number * 10 > number + now.get(author, 0)}
     many = sum(number for authors, number in lost.items() if not of.isdisjoint(authors.split()))
-    return (many, tuple(sorted(of, key=lambda one: (-gone[one], one)))) if many > GUARD_FROM else None
+    return (
+        (many, {one: gone[one] for one in sorted(of, key=lambda one: (-gone[one], one))})
+        if many > GUARD_FROM
+        else None
+    )
 
 
 def standing(replica: Replica) -> dict[str, int]:

@@ -172,21 +172,90 @@ def test_false_alarms_push_out_no_guard_of_anybody_elses(lab: Lab, monkeypatch: 
     assert {str(pin.cid) for pin in lab.cloud.pins if pin.name == name} == set(stay)
 
 
+def test_a_mass_delete_hidden_in_a_greater_false_alarm_keeps_its_guard(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guard had room where they whose texts were most had it: who deleted more of its own junk with somebody's texts had
+    that guard among its own, and pushed it out with the next false alarms. Beside one root it stood in its place."""
+    monkeypatch.setattr("ipfsmem.sync.guards.MOST_GUARDS", 2)
+    a, b, m = lab.three()
+    for n in range(12):
+        a.write(f"honest{n}", "text")
+    lab.settle(a, b, m)
+    for many in (14, 20, 21, 22):
+        for n in range(many):
+            m.write(f"{many}-{n}", "x")
+        lab.settle(m, a)
+        before = a.status().root
+        for n in range(many):
+            delete(m, f"{many}-{n}")
+        for n in range(12 if many == 14 else 0):
+            delete(m, f"honest{n}")
+        lab.sync(m)
+        assert "mass-delete" in kinds(lab.sync(a))
+        if many == 14:
+            root = before
+    stay = guarded(a.replica.db)
+    assert root is not None and stay[root].of == {m.device: 14, a.device: 12}
+    assert sorted(one.gone for one in stay.values()) == [21, 22, 26]
+
+
+def test_a_false_alarm_ends_nobody_elses_count(lab: Lab) -> None:
+    """Each alarm began the count of all anew: less than a tenth of somebody's texts with a false alarm, again and again on one
+    day, took most of them unsaid."""
+    a, b, m = lab.three()
+    for n in range(120):
+        a.write(f"k{n:03}", f"text {n}")
+    lab.settle(a, b, m)
+    said, before = [], None
+    for turn in range(2):
+        for n in range(12):
+            m.write(f"junk{n}", "x")
+        lab.settle(m, a)
+        before = before or a.status().root
+        for n in range(turn * 10, turn * 10 + 10):
+            delete(m, f"k{n:03}")
+        for n in range(12):
+            delete(m, f"junk{n}")
+        lab.sync(m)
+        said.append(says(lab.sync(a), "mass-delete"))
+    assert said[0].startswith("12 texts") and said[1].startswith("32 texts")
+    assert before is not None and guarded(a.replica.db)[before].of[a.device] == 20
+
+
+def test_who_is_called_like_a_root_is_not_meant_by_it(lab: Lab) -> None:
+    """The word for one false alarm dropped also the right guard against a device that had taken that root as its label."""
+    a, b, m = lab.three()
+    roots = []
+    for name, memory in (("honest", a), ("junk", m)):
+        for n in range(12):
+            memory.write(f"{name}{n}", "text")
+        lab.settle(a, b, m)
+        for n in range(12):
+            delete(m, f"{name}{n}")
+        lab.sync(m)
+        roots.append(says(lab.sync(a), "mass-delete").split("--drop-guarded ")[1].split()[0])
+    a.unlock(ROOT)
+    asyncio.run(a.relabel(m.device, roots[1]))
+    done = asyncio.run(a.gc(drop_guarded=roots[1], dry_run=True))
+    assert [one.root for one in done.guards if one.dropped] == roots[1:]
+
+
 @pytest.mark.parametrize(
     ("lost", "stands", "found"),
     [
         ({"a": 10}, {}, None),
         ({"a": 11}, {"a": 100}, None),
-        ({"a": 11}, {"a": 98, "m": 10**6}, (11, ("a",))),
+        ({"a": 11}, {"a": 98, "m": 10**6}, (11, {"a": 11})),
         ({"m": 500, "a": 10}, {"m": 10**6, "a": 10}, None),
-        ({"m": 500, "a": 11}, {"m": 10**6}, (11, ("a",))),
-        ({"a": 6, "b": 6}, {"a": 6, "b": 50}, (12, ("a", "b"))),
+        ({"m": 500, "a": 11}, {"m": 10**6}, (11, {"a": 11})),
+        ({"a": 6, "b": 6}, {"a": 6, "b": 50}, (12, {"a": 6, "b": 6})),
         ({"a b": 6, "a": 2, "b": 2}, {}, None),
-        ({"a b": 9, "b": 2}, {"a": 10**6}, (11, ("b",))),
+        ({"a b": 9, "b": 2}, {"a": 10**6}, (11, {"b": 11})),
     ],
 )
 def test_what_a_mass_delete_is(
-    lost: dict[str, int], stands: dict[str, int], found: tuple[int, tuple[str, ...]] | None
+    lost: dict[str, int], stands: dict[str, int], found: tuple[int, dict[str, int]] | None
 ) -> None:
     assert mass(lost, lambda: stands) == found
 
