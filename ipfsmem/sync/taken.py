@@ -2,8 +2,8 @@
 
 Who deletes, nobody signs: a head shows what its maker had joined, and whoever holds several devices writes with one and
 deletes with the other. Who wrote a text is signed. So each author's texts are counted for themselves: however much
-somebody writes, it hides nothing of what others lost. Who writes over a text before it goes is not its author here: of
-a text whose author others replaced, this device remembers who that was.
+somebody writes, it hides nothing of what others lost. Nor does who writes first, or over what others wrote: of a text
+whose authors others replaced, this device remembers who these were, and it is the text of all of them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Mass(msgspec.Struct, frozen=True):
 def note_taken(replica: Replica, changes: Iterable[Change]) -> dict[str, int]:
     """How many texts a join took away, by who had written them; after it, and inside its transaction.
 
-    A text that others wrote over stands. Who had written it is remembered until it goes.
+    A text that others wrote over stands. Who had written it is remembered until it goes, beside who wrote over it.
     """
     family, db = _families(replica), replica.db.connection
     known = bool(db.execute("SELECT 1 FROM authors LIMIT 1").fetchone())
@@ -73,16 +73,16 @@ def note_taken(replica: Replica, changes: Iterable[Change]) -> dict[str, int]:
         stands = after is not None and _WISH not in after
         if stands and before <= _authors(after or b"", family):
             continue
-        name, by = _mark(replica, change.name), " ".join(sorted(before))
+        name = _mark(replica, change.name)
+        row = db.execute("SELECT by FROM authors WHERE mark=?", (name,)).fetchone() if known else None
+        by = " ".join(sorted(before.union(row[0].split() if row is not None else ())))
         if stands:
             over.append((name, by))
             continue
-        if known:
-            row = db.execute("SELECT by FROM authors WHERE mark=?", (name,)).fetchone()
-            by = row[0] if row is not None else by
+        if row is not None:
             ended.append((name,))
         lost[by] += 1
-    db.executemany("INSERT OR IGNORE INTO authors VALUES (?,?)", over)
+    db.executemany("INSERT OR REPLACE INTO authors VALUES (?,?)", over)
     db.executemany("DELETE FROM authors WHERE mark=?", ended)
     return dict(lost)
 
@@ -141,7 +141,7 @@ def mass(
 
 
 def standing(replica: Replica) -> dict[str, int]:
-    """How many texts and pieces of the timeline stand here, by who wrote them first as far as this device saw."""
+    """How many texts and pieces of the timeline stand here, by all who wrote them, as far as this device saw."""
     family = _families(replica)
     over: dict[bytes, str] = {
         bytes(name): by for name, by in replica.db.connection.execute("SELECT mark, by FROM authors")
@@ -149,8 +149,8 @@ def standing(replica: Replica) -> dict[str, int]:
     found: Counter[str] = Counter()
     for name, text in replica.store.texts():
         if _WISH not in text:
-            first = over.get(_mark(replica, name)) if over else None
-            found.update(first.split() if first is not None else _authors(text, family))
+            earlier = over.get(_mark(replica, name)) if over else None
+            found.update(_authors(text, family).union(earlier.split() if earlier is not None else ()))
     return found
 
 

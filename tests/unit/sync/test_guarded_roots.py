@@ -200,6 +200,27 @@ def test_a_mass_delete_hidden_in_a_greater_false_alarm_keeps_its_guard(
     assert sorted(one.gone for one in stay.values()) == [21, 22, 26]
 
 
+def test_who_wrote_under_a_name_first_does_not_own_what_others_write_there(lab: Lab) -> None:
+    """A device remembered the first author of a text alone: what somebody wrote over the stub of another counted as that
+    one's, and went unsaid where this one had written much else."""
+    a, b, m = lab.three()
+    for n in range(12):
+        m.write(f"k{n:02}", "stub")
+    lab.settle(m, a, b)
+    for n in range(12):
+        a.write(f"k{n:02}", f"text {n}")
+    lab.settle(a, b, m)
+    for n in range(130):
+        m.write(f"junk{n}", "x")
+    lab.settle(m, a, b)
+    for n in range(12):
+        delete(m, f"k{n:02}")
+    lab.sync(m)
+    assert says(lab.sync(b), "mass-delete").startswith("12 texts")
+    (kept,) = guarded(b.replica.db).values()
+    assert kept.of == {a.device: 12}
+
+
 def test_a_false_alarm_ends_nobody_elses_count(lab: Lab) -> None:
     """Each alarm began the count of all anew: less than a tenth of somebody's texts with a false alarm, again and again on one
     day, took most of them unsaid."""
