@@ -33,7 +33,8 @@ class Removal(msgspec.Struct, frozen=True):
 
 
 def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
-    """Who is out of whom anybody ever let in: first those whom a root let in, then by id. With a root's revoke the label goes
+    """Who is out of whom anybody ever let in: first those whom a root let in, then whom others than those who removed them did,
+    then by id. With a root's revoke the label goes
     from the ring; `before` is one that may still have it."""
     if ring is None:
         return []
@@ -59,7 +60,12 @@ def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
         for one in view.asked
         if one in view.ranks
     ]
-    return sorted(found, key=lambda removal: (not removal.trusted, removal.id))
+
+    def theirs_alone(removal: Removal) -> bool:
+        """Whether nobody but those who removed it let it in: any number of such can be made to stand before another one."""
+        return set(view.let_in_by.get(removal.id, "").split()) <= {*removal.by}
+
+    return sorted(found, key=lambda removal: (not removal.trusted, theirs_alone(removal), removal.id))
 
 
 def told_as(device: str, by: str) -> str:

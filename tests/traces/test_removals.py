@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from nacl.bindings import crypto_scalarmult_base as curve
 
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.recovery import NewWords
+from ipfsmem.seal import ring_ops
 from ipfsmem.seal.derive import RootKeys
+from ipfsmem.seal.primitives import Signer25519
+from ipfsmem.seal.statements import member_id
 from ipfsmem.seal.words import from_words
-from ipfsmem.sync.report import SyncReport
+from ipfsmem.sync.report import MOST_NAMED, SyncReport
 from tests.device_lab import ROOT, Lab, all_texts, kinds, lab_in, says
 
 
@@ -217,3 +222,30 @@ def test_what_a_sync_that_failed_was_told_is_told_by_the_next(lab: Lab) -> None:
     provider.put_car = puts  # type: ignore[method-assign]
     said = says(lab.sync(c), "removed")
     assert b.device in said and made.id in said
+
+
+def test_a_finder_who_removes_a_crowd_of_its_own_hides_nobody_among_them(lab: Lab) -> None:
+    """As many are named as one text has room for: an honest device that other words had let in was one of "21 more"."""
+    a = lab.create("a")
+    lab.sync(a)
+    _, words = new_words(a)
+    made, found = new_words(a)
+    lab.sync(a)
+    b, m = lab.restore("b", unlock=words), lab.restore("m", unlock=found)
+    lab.settle(a, b, m)
+    ring = m.replica.ring
+    assert ring is not None
+    after, seen = m.replica.store.frame.hlc, m.replica.store.frame.ctx
+    crowd = [Signer25519(sha256(b"crowd %d" % n).digest()) for n in range(60)]
+    for signer in [one for one in crowd if member_id(one.public) < b.device][:MOST_NAMED]:
+        device = ring_ops.device_of(signer, curve(sha256(signer.public).digest()), "old phone", ring.vault)
+        ring = ring_ops.enrol(ring, found.admin, device, "writer", since=f"{int(after, 16) + 1:016x}")
+        ring = ring_ops.revoke(
+            ring, found.admin, device.id, at=after, counters=seen, ek=sha256(device.sign).digest()
+        )
+    ring = ring_ops.revoke(ring, found.admin, b.device, at=after, counters=seen, ek=bytes(32))
+    with m.replica.transaction():
+        m.replica.set_ring(ring)
+    lab.sync(m)
+    said = says(lab.sync(a), "removed")
+    assert b.device in said and made.id in said and f"{len(ring.view.put_out_by) - MOST_NAMED} more" in said
