@@ -84,6 +84,7 @@ def cloud_of(case: dict[str, Any], cars: dict[str, str]) -> SimCloud:
 
 def read_case(case: dict[str, Any], cars: dict[str, str], home: Path) -> dict[str, Any]:
     """What a new device sees: the `expect` of a case."""
+    home.mkdir(parents=True, exist_ok=True)
     clock = MockClock(case["now"] * 1_000_000)
     cloud = cloud_of(case, cars)
     keys = keys_of(case["opened_by"])
