@@ -56,6 +56,9 @@ def test_what_nobody_hears_is_not_done_and_does_not_end_with_0(cli: Cli, tmp_pat
     )
     codes = dict(line.rsplit(": ", 1) for line in told.stdout.decode().splitlines())
     assert set(codes) == set(SHOW) and set(codes.values()) == {"2"}, codes
+    # The hint, carried out.
+    sent = shell(cli, f"ipfsmem export > '{tmp_path}/all.json' && ipfsmem read tone > /dev/null")
+    assert sent.returncode == 0 and b'"tone.md"' in (tmp_path / "all.json").read_bytes()
     # What does its work without being heard goes on: a parent that closes its streams is one that does not listen.
     done = shell(
         cli, "ipfsmem write more --body y >&- && ipfsmem export --out all.json >&- && ipfsmem forget tone >&-"

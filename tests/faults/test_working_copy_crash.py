@@ -56,6 +56,7 @@ def work(lab: Lab) -> None:
 
 
 def prepared(base: Path) -> Lab:
+    base.mkdir(exist_ok=True)
     lab = Lab(base, adopt=True)
     lab.start()
     lab.memory.write_text("tone", b"first\n")
