@@ -11,12 +11,14 @@ the newest, so only a server's own word counts as that:
 | Helia | 200, text, "Record not found" | its routing server |
 | trustless gateway | 404; boxo has 500, "routing: not found", which is said as it stands | gateway/errors.go |
 
-IPIP-0513 takes 200 with any other type for "no record". A page is what portals answer, so that is an outage here, and so
-are the words with which web servers say of any address that it is not there.
+IPIP-0513 takes 200 with any other type for "no record", and servers of before it a 404 of any form. Portals, proxies and web
+servers at a wrong address answer just so, each in its own words; so here only an answer that speaks of a record
+counts, and a 404 without a word, which the older specification asks for.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from ipfsmem_providers.http import Http
@@ -25,13 +27,10 @@ from ipfsmem_providers.http_answer import Answer
 RECORD_TYPE: Final = "application/vnd.ipfs.ipns-record"
 #: Statuses that are looked at here; any other is a failure like everywhere.
 STATUSES: Final = frozenset((404,))
-#: How servers begin to say of an address that they do not know it, whatever is asked: Go, aiohttp, Starlette, Fastify, Express.
-_NO_SUCH_ADDRESS: Final = (
-    "404 page not found",
-    "404: not found",
-    '{"detail":"not found"}',
-    '{"message":"route ',
-    "cannot get ",
+#: How a server says that it knows no record, whatever its programmers wrote around it. "Not found" alone any web server
+#: says, of any address.
+_NO_RECORD: Final = re.compile(
+    r"\b(?:routing: not found|(?:record|name) (?:was |is )?not found|no (?:such )?record|could not resolve name)\b"
 )
 
 
@@ -56,6 +55,8 @@ def _is_said_by_ours(answer: Answer) -> bool:
 
 def _is_said(answer: Answer) -> bool:
     words = answer.text.strip().lower()
-    if "html" in answer.content_type or words.startswith(("<", *_NO_SUCH_ADDRESS)):
+    if "html" in answer.content_type or words.startswith("<"):
         return False
-    return answer.status == 404 or "not found" in words
+    if not words:
+        return answer.status == 404
+    return _is_said_by_ours(answer) or _NO_RECORD.search(words) is not None
