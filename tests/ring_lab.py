@@ -245,8 +245,9 @@ def says_epoch(
     slots: Iterable[bytes] = (),
     roots: Sequence[Party] = (),
     while_: Mapping[Party, Iterable[Party]] | None = None,
+    of: Iterable[Party] = (),
 ) -> Statement:
-    """An epoch for the roots and `given`, whether or not `by` may make it."""
+    """An epoch for the roots and `given`, whom these admins (`of`) let in, whether or not `by` may make it."""
     served = {one.id for one in (*(roots or (ROOT, RECOVERY)), *given)}
     return make(
         by.signer,
@@ -256,6 +257,7 @@ def says_epoch(
             epoch=key.epoch,
             for_=tuple(sorted(served)),
             not_=tuple(sorted(one if isinstance(one, str) else one.id for one in gone)),
+            of=tuple(sorted(one.id for one in of)),
             old=tuple(sorted(set(old) - {key.id})),
             slots=tuple(sorted(canonical.b64(slot) for slot in slots)),
             while_={admin.id: tuple(sorted(one.id for one in ids)) for admin, ids in (while_ or {}).items()},
@@ -330,6 +332,7 @@ class Attacker:
             old=old,
             roots=pick([self.ROOTS[:2], self.ROOTS]),
             while_={pick([*self.admins, self.stranger]): out} if out else {},
+            of=pick([[], self.admins[:1], self.admins, self._some([*self.people, ROOT], 2)]),
         )
 
     def _member(self) -> Statement:

@@ -39,6 +39,10 @@ class Facts(msgspec.Struct, frozen=True):
         listed = self.stands.get(id_of_hex(by))
         return by in self.admins if listed is None else st.hash in listed
 
+    def ended(self, admins: Iterable[str]) -> bool:
+        """Whether of one of these ids the roots' revokes let nothing stand: that stays so whatever is learned later."""
+        return any(one in self.stands and not self.stands[one] for one in admins)
+
 
 def facts_of(statements: Iterable[Statement]) -> Facts:
     """The rights in a set. Raises FormatError without a genesis; several of one vault unite their roots."""
@@ -69,7 +73,7 @@ def keep(statements: Iterable[Statement]) -> tuple[Statement, ...]:
 
     Dropped are: what its signer had no right to say; of whom a root revoked its enrolments, its successors, and what it
     said but for what every root's revoke of it lets stand; all but the least successors under one enrolment; an epoch for
-    somebody whom it calls revoked, and one that a root's epoch outdoes. What merely does not count now is kept.
+    somebody whom it calls revoked, one for those whom an admin let in of whom nothing stands, and one that a root's outdoes. What merely does not count now is kept.
     """
     pool = {st.hash: st for st in statements}
     facts = facts_of(pool.values())
@@ -82,7 +86,7 @@ def keep(statements: Iterable[Statement]) -> tuple[Statement, ...]:
             case Genesis():
                 kept[st.hash] = st
             case Epoch():
-                if facts.allows(st) and _is_fair(body):
+                if facts.allows(st) and _is_fair(body) and not facts.ended(body.of):
                     epochs.append(st)
             case Revoke():
                 if body.by in facts.roots or (body.id not in facts.root_ids and facts.allows(st)):
@@ -127,8 +131,8 @@ def _is_fair(body: Epoch) -> bool:
 
 
 class _Reach(msgspec.Struct, frozen=True):
-    """How far an epoch statement goes: its key, whom it knew to be out and by whom (None: a root), whom it serves, which keys
-    it names."""
+    """How far an epoch statement goes: its key, whom it knew to be out and by whom, whom it serves, which keys it names, and the
+    admins with whose word it ends."""
 
     key: tuple[int, str]
     out: frozenset[str]
@@ -137,22 +141,33 @@ class _Reach(msgspec.Struct, frozen=True):
     settled: frozenset[str]
     old: frozenset[str]
     named: frozenset[str]
+    rests_on: frozenset[str]
 
     @classmethod
-    def of(cls, body: Epoch) -> _Reach:
+    def of(cls, body: Epoch, facts: Facts) -> _Reach:
         given, old = frozenset(body.for_), frozenset(body.old)
         said = frozenset((by, one) for by, ids in body.while_.items() for one in ids)
+        signer = () if body.by in facts.roots else (id_of_hex(body.by),)
         return cls(
-            (body.epoch, body.ek), frozenset(body.not_), said, given, body.gone | given, old, old | {body.ek}
+            (body.epoch, body.ek),
+            frozenset(body.not_),
+            said,
+            given,
+            body.gone | given,
+            old,
+            old | {body.ek},
+            frozenset((*body.of, *signer)),
         )
 
     def outdoes(self, other: _Reach) -> bool:
         """Whether this gives the same or a greater key to all whom `other` serves, knows every revocation that it knew, as
-        lasting as it knew it, and names every key that it named."""
+        lasting as it knew it, or that the admin who said it is out for good, names every key that it named, and ends with
+        nobody's word with which the other does not end: else it could be gone one day, and what it stood for with it."""
         return (
             self.key >= other.key
+            and self.rests_on <= other.rests_on
             and other.out <= self.out
-            and all(one in self.out for _, one in other.while_ - self.while_)
+            and all(one in self.out or admin in self.out for admin, one in other.while_ - self.while_)
             and other.given <= self.settled
             and other.old <= self.old
             and other.key[1] in self.named
@@ -160,7 +175,7 @@ class _Reach(msgspec.Struct, frozen=True):
 
 
 def _not_outdone(epochs: Iterable[Statement], facts: Facts) -> list[Statement]:
-    reach = {st.hash: _Reach.of(as_epoch(st)) for st in epochs}
+    reach = {st.hash: _Reach.of(as_epoch(st), facts) for st in epochs}
     by_roots = [st for st in epochs if st.body.by in facts.roots]
 
     def stays(st: Statement) -> bool:

@@ -18,7 +18,14 @@ import msgspec
 from ipfsmem import canonical
 from ipfsmem.canonical import read_json
 from ipfsmem.errors import FormatError, LimitError, MembershipError, SignatureError, UsageError
-from ipfsmem.seal.authority import RANK_ADMIN, RANK_ROOT, RANK_SUCCESSOR, Authority, Person
+from ipfsmem.seal.authority import (
+    RANK_ADMIN,
+    RANK_ROOT,
+    RANK_SUCCESSOR,
+    Authority,
+    Person,
+    names_of,
+)
 from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.objects import MAX_EPOCH, EpochKey, epoch_key
 from ipfsmem.seal.primitives import Signer25519, box_key_ok, box_seal, public_key_ok
@@ -48,6 +55,8 @@ LAST_HLC: Final = "f" * 16
 #: Families in force, roots among them. Asked of whoever enrols, never of a join; of a root only those count that roots let
 #: in, or an admin could keep the wallet's own devices out.
 MAX_FAMILIES: Final = 64
+#: Keys that only the epochs of other admins name, and that a new epoch names too: the newest.
+MAX_OTHER_KEYS: Final = 16
 
 
 class Device(msgspec.Struct, frozen=True):
@@ -459,29 +468,52 @@ def _give(ring: Ring, signer: Signer25519, people: Iterable[Person], box: BoxSea
 def _state_epoch(
     ring: Ring, signer: Signer25519, key: EpochKey, people: Iterable[Person], box: BoxSeal
 ) -> Ring:
+    """The ring in which these people and the roots are given `key`: one statement for whom roots let in, and one for those of each
+    admin. Or what somebody who found words had it give to a crowd would stay when nothing else of these words does."""
     view = ring.view
-    given = {person.id: person for person in people}
+    roots: dict[str, Person] = {}
     for root in view.facts.root_ids:
         if root not in view.members:
             raise MembershipError(f"the ring does not say the box key of the root {root}")
-        given[root] = view.members[root]
-    text = slot_text(key, ring.vault)
+        roots[root] = view.members[root]
     said: defaultdict[str, list[str]] = defaultdict(list)
     for one, admins in view.put_out_by.items():
         for admin in admins:
             said[admin].append(one)
-    slots = [canonical.b64(box(text, public)) for public in sorted({person.box for person in given.values()})]
-    body = Epoch(
-        by=signer.public.hex(),
-        ek=key.id,
-        epoch=key.epoch,
-        for_=tuple(sorted(given)),
-        not_=tuple(sorted(view.asked - view.put_out_by.keys())),
-        old=tuple(sorted({ek.id for ek in ring.keys} - {key.id})),
-        slots=tuple(sorted(slots)),
-        while_={admin: tuple(sorted(ids)) for admin, ids in sorted(said.items())},
-    )
-    return ring.add([make(signer, body, ring.vault)], [key])
+    # The roots' own statement comes with every other one: it keeps the names of the keys.
+    given: dict[tuple[str, ...], dict[str, Person]] = {(): dict(roots)}
+    for person in people:
+        of = tuple(view.let_in(person.id)[1].split())
+        given.setdefault(of, dict(roots))[person.id] = person
+    text = slot_text(key, ring.vault)
+    old = _old_names(ring, signer.public.hex()) - {key.id}
+    made: list[Statement] = []
+    for of, served in given.items():
+        slots = [
+            canonical.b64(box(text, public)) for public in sorted({person.box for person in served.values()})
+        ]
+        body = Epoch(
+            by=signer.public.hex(),
+            ek=key.id,
+            epoch=key.epoch,
+            for_=tuple(sorted(served)),
+            not_=tuple(sorted(view.asked - view.put_out_by.keys())),
+            of=of,
+            old=tuple(sorted(old)),
+            slots=tuple(sorted(slots)),
+            while_={admin: tuple(sorted(ids)) for admin, ids in sorted(said.items())},
+        )
+        made.append(make(signer, body, ring.vault))
+    return ring.add(made, [key])
+
+
+def _old_names(ring: Ring, by: str) -> set[str]:
+    """The older keys that a new epoch of this signer names: those that roots or itself named, and of what only others did the
+    newest few. Each later epoch names them all again, also when the words that made thousands are long revoked."""
+    trusted = {*ring.view.facts.roots, by}
+    lasting = names_of(st for st in ring.statements if st.body.by in trusted)
+    others = [ek.id for ek in ring.keys if ek.id not in lasting]
+    return {ek.id for ek in ring.keys if ek.id in lasting} | set(others[-MAX_OTHER_KEYS:])
 
 
 def _entitled(view: Authority) -> list[Person]:

@@ -68,13 +68,14 @@ class Epoch(
 ):
     """Gives an epoch key to the families in `for_`, says whom its maker knew to be out: by a root's word (`not_`, for good),
     or by that of admins, as long as it counts (`while_`: admin's id -> ids); and names the older epoch keys that its maker
-    holds (`old`)."""
+    holds (`old`). Whom only admins let in it serves in the name of these (`of`): it ends with what they said."""
 
     by: str
     ek: str
     epoch: int
     for_: tuple[str, ...]
     not_: tuple[str, ...]
+    of: tuple[str, ...]
     old: tuple[str, ...]
     slots: tuple[str, ...]
     t: Literal["epoch"] = "epoch"
@@ -355,7 +356,7 @@ def _check_epoch(body: Epoch) -> None:
     _hex(body.ek, _ID, "epoch", "ek")
     if not 1 <= body.epoch <= MAX_EPOCH:
         _bad("epoch", f"has number {body.epoch}, which is not in 1 to {MAX_EPOCH}")
-    for name, items in (("for", body.for_), ("not", body.not_), ("old", body.old)):
+    for name, items in (("for", body.for_), ("not", body.not_), ("of", body.of), ("old", body.old)):
         _ordered(items, "epoch", name)
         for item in items:
             _hex(item, _ID, "epoch", name)

@@ -288,7 +288,8 @@ class Vale:
         old = random.choice([[], [one.id for one in known], sorted(view.names), [random.randbytes(8).hex()]])
         out = [one for one in self.some(random, against, 2) if one not in given]
         while_ = {random.choice([*self.held, WALLET, STRANGER]): out} if out and random.random() < 0.5 else {}
-        return says_epoch(by, key, given, gone, old=old, slots=set(slots), while_=while_)
+        of = [*random.sample([WALLET, *self.held], 1)] if random.random() < 0.3 else []
+        return says_epoch(by, key, given, gone, old=old, slots=set(slots), while_=while_, of=of)
 
     def person(self, random: Random) -> str:
         return random.choice([OWNER, "12" * 8, random.randbytes(8).hex()])

@@ -36,7 +36,7 @@ def test_s11_statements_of_strangers_stay_in_a_bounded_memory() -> None:
     made = []
     for n in range(120):
         epoch = Epoch(
-            by=signer.public.hex(), ek=f"{n:016x}", epoch=n + 1, for_=ids, not_=(), old=(), slots=()
+            by=signer.public.hex(), ek=f"{n:016x}", epoch=n + 1, for_=ids, not_=(), of=(), old=(), slots=()
         )
         one = make(signer, epoch, VAULT)
         made.append((canonical.b64(one.payload), canonical.b64(one.signature)))

@@ -79,10 +79,10 @@ const FORMS = {
     return it.by
   },
   epoch(it) {
-    fields(it, ['by', 'ek', 'epoch', 'for', 'not', 'old', 'slots', 't', 'v', 'while'])
+    fields(it, ['by', 'ek', 'epoch', 'for', 'not', 'of', 'old', 'slots', 't', 'v', 'while'])
     signKey(it.by)
     need(isId(it.ek) && Number.isSafeInteger(it.epoch) && it.epoch >= 1 && it.epoch < 2 ** 32, 'format')
-    for (const list of [it.for, it.not, it.old]) need(sortedTexts(list).every(isId), 'format', 'not an id')
+    for (const list of [it.for, it.not, it.of, it.old]) need(sortedTexts(list).every(isId), 'format', 'not an id')
     for (const [admin, ids] of Object.entries(fields(it.while, Object.keys(it.while ?? {})))) {
       need(isId(admin) && sortedTexts(ids).every(isId) && ids.length > 0, 'format', 'not an id')
     }
@@ -238,7 +238,7 @@ const targetOf = one => idOf(Buffer.from(one.sign, 'hex'))
 const goneBy = one => [...one.not, ...Object.values(one.while).flat()]
 const pairsOf = one => Object.entries(one.while).flatMap(([admin, ids]) => ids.map(id => [admin, id]))
 
-/** What "drops" says: (a) to (f). */
+/** What "drops" says: (a) to (g). */
 function keep(all) {
   const roots = new Set(of(all, 'genesis').flatMap(one => one.roots))
   const isRoot = key => roots.has(key)
@@ -257,6 +257,11 @@ function keep(all) {
     const gone = revokes.get(one.byId)
     return gone ? gone.every(revoke => revoke.keep.includes(one.hash)) : admins.has(one.by)
   }
+  /** Whether of this id no statement stands in all revokes of it by roots. */
+  const nothingStands = id => {
+    const [first, ...more] = revokes.get(id) ?? []
+    return first !== undefined && !first.keep.some(hash => more.every(revoke => revoke.keep.includes(hash)))
+  }
   const kept = all.filter(one => {
     if (one.t === 'genesis') return true
     if (isHeir(one)) return false
@@ -266,7 +271,7 @@ function keep(all) {
       return (one.role !== 'admin' || isRoot(one.by)) && !revokes.has(one.id)
     }
     if (one.t === 'revoke') return isRoot(one.by) || !isRoot(one.sign)
-    return ![...one.for, one.byId].some(id => goneBy(one).includes(id))
+    return ![...one.for, one.byId].some(id => goneBy(one).includes(id)) && !one.of.some(nothingStands)
   })
   const enrolments = new Map(kept.filter(isEnrolment).map(one => [one.hash, one]))
   const under = new Map()
@@ -283,7 +288,8 @@ function keep(all) {
     isRoot(a.by) &&
     compare([a.epoch, a.ek], [b.epoch, b.ek]) >= 0 &&
     has(a.not, b.not) &&
-    pairsOf(b).every(([admin, id]) => a.not.includes(id) || (a.while[admin] ?? []).includes(id)) &&
+    pairsOf(b).every(([admin, id]) => a.not.includes(id) || a.not.includes(admin) || (a.while[admin] ?? []).includes(id)) &&
+    has([...b.of, ...(isRoot(b.by) ? [] : [b.byId])], a.of) &&
     has([...a.for, ...goneBy(a)], b.for) &&
     has(a.old, b.old) &&
     (a.ek === b.ek || a.old.includes(b.ek))
