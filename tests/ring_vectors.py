@@ -290,6 +290,46 @@ def evaluations(made: dict[str, Ring]) -> list[dict[str, Any]]:
             [*base, says_revoked(ROOT, PHONE, rank=1), says_revoked(ADMIN, party("heir 0"))],
         ),
         (
+            "an epoch for those whom an admin let in goes when nothing of that admin stands",
+            [*base, says_epoch(ROOT, key, [PHONE], old=names, of=[ADMIN]), says_revoked(ROOT, ADMIN)],
+        ),
+        (
+            "and stays as long as something does",
+            [
+                *base,
+                says_epoch(ROOT, key, [PHONE], old=names, of=[ADMIN, OTHER]),
+                says_revoked(ROOT, ADMIN, keep=[phone]),
+            ],
+        ),
+        (
+            "of two revokes that let different things stand nothing does",
+            [
+                *base,
+                says_epoch(ROOT, key, [PHONE], old=names, of=[ADMIN, OTHER]),
+                says_revoked(ROOT, ADMIN, keep=[phone]),
+                says_revoked(RECOVERY, ADMIN, keep=[laptop]),
+            ],
+        ),
+        (
+            "one that ends with an admin outdoes what that admin said and what ends with it, and no other",
+            [
+                *base,
+                by_second,
+                says_epoch(ROOT, key, [PHONE], old=names),
+                says_epoch(ROOT, key, [GUEST], old=names, of=[ADMIN]),
+                says_epoch(ROOT, key, [LAPTOP], old=names, of=[OTHER]),
+                says_epoch(ROOT, greater, everyone, old=[*names, key.id], of=[ADMIN]),
+            ],
+        ),
+        (
+            "a root's later epoch that calls the admin out outdoes what that admin said of others",
+            [
+                *base,
+                says_epoch(ROOT, key, [LAPTOP, GUEST], while_={ADMIN: [PHONE]}, old=names),
+                says_epoch(ROOT, greater, [LAPTOP, GUEST], [ADMIN], old=[*names, key.id]),
+            ],
+        ),
+        (
             "an epoch without a root stays, and its key does not seal",
             [*base, says_epoch(ROOT, key, everyone, roots=[ROOT])],
         ),

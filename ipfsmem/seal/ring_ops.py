@@ -8,6 +8,7 @@ is refused with the reason.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -170,7 +171,7 @@ def enrol(
     )
     if ring.plain:
         return grown
-    return _give(grown, signer, [grown.view.members[device.id]], box)
+    return _give(grown, signer, [grown.view.members[device.id]], box, whole=True)
 
 
 def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: str) -> Ring:
@@ -227,7 +228,7 @@ def rotate(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_sea
             "this vault has used up its epoch numbers: move the memory to a vault with a new key number"
         )
     key = epoch_key(view.next_epoch, ek, ring.vault)
-    return _state_epoch(ring, signer, key, _entitled(view), box)
+    return _state_epoch(ring, signer, key, _entitled(view), box, whole=False)
 
 
 def revoke(
@@ -328,7 +329,7 @@ def give_key(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_s
     if view.sealing is None:
         return rotate(ring, signer, ek, box=box)
     lacking = lacking_key(view)
-    return _give(ring, signer, lacking, box) if lacking else ring
+    return _give(ring, signer, lacking, box, whole=False) if lacking else ring
 
 
 def lacking_key(view: Authority) -> list[Person]:
@@ -458,18 +459,21 @@ def _is_heir(st: Statement) -> bool:
     return as_member(st).heir_of is not None
 
 
-def _give(ring: Ring, signer: Signer25519, people: Iterable[Person], box: BoxSeal) -> Ring:
+def _give(ring: Ring, signer: Signer25519, people: Iterable[Person], box: BoxSeal, *, whole: bool) -> Ring:
     key = ring.view.sealing
     if key is None:
         raise MembershipError(f"there is no key to give: {ring.view.reason}")
-    return _state_epoch(ring, signer, key, people, box)
+    return _state_epoch(ring, signer, key, people, box, whole=whole)
 
 
 def _state_epoch(
-    ring: Ring, signer: Signer25519, key: EpochKey, people: Iterable[Person], box: BoxSeal
+    ring: Ring, signer: Signer25519, key: EpochKey, people: Iterable[Person], box: BoxSeal, *, whole: bool
 ) -> Ring:
     """The ring in which these people and the roots are given `key`: one statement for whom roots let in, and one for those of each
-    admin. Or what somebody who found words had it give to a crowd would stay when nothing else of these words does."""
+    admin. Or what somebody who found words had it give to a crowd would stay when nothing else of these words does.
+
+    Raises LimitError where there is no room; unless it must be the `whole`, only where there is none for whom roots let in.
+    """
     view = ring.view
     roots: dict[str, Person] = {}
     for root in view.facts.root_ids:
@@ -504,7 +508,18 @@ def _state_epoch(
             while_={admin: tuple(sorted(ids)) for admin, ids in sorted(said.items())},
         )
         made.append(make(signer, body, ring.vault))
-    return ring.add(made, [key])
+    own, *others = made
+    try:
+        return ring.add(made, [key])
+    except LimitError:
+        if whole:
+            raise
+    # What somebody fills it with must not keep the roots, and whom they let in, from their key.
+    grown = ring.add([own], [key])
+    for st in sorted(others, key=lambda st: len(st.payload)):
+        with contextlib.suppress(LimitError):
+            grown = grown.add([st])
+    return grown
 
 
 def _old_names(ring: Ring, by: str) -> set[str]:

@@ -174,7 +174,7 @@ class Village:
                 ring = enrol(ring, owner.signer, new.device, "writer", since=hlc(self.fresh()), box=fixed_box)
             elif what == "rotate":
                 ring = rotate(ring, owner.signer, ek(self.fresh()), box=fixed_box)
-            elif what == "revoke":
+            elif what in ("revoke", "revoke all"):
                 pool = sorted(ring.view.members)
                 target = pool[other % len(pool)]
                 ring = revoke(
@@ -185,6 +185,7 @@ class Village:
                     counters={},
                     ek=ek(self.count),
                     box=fixed_box,
+                    stands=what == "revoke",
                 )
             elif what == "unlock":
                 ring = give_key(ring, owner.signer, ek(self.fresh()), box=fixed_box)
@@ -249,7 +250,9 @@ class Village:
 actions = st.lists(
     st.tuples(
         st.integers(0, 6),
-        st.sampled_from(["pull", "pull", "pull", "enrol", "rotate", "revoke", "revoke", "unlock", "succeed"]),
+        st.sampled_from(
+            ["pull", "pull", "pull", "enrol", "rotate", "revoke", "revoke", "revoke all", "unlock", "succeed"]
+        ),
         st.integers(0, 30),
     ),
     min_size=4,
