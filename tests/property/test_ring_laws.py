@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError, MembershipError, OpenError
+from ipfsmem.seal.authority import names_of
 from ipfsmem.seal.ring import Ring, parse_keyring
 from ipfsmem.seal.ring_ops import enrol, give_key, revoke, rotate, successor
 from tests.effort import cases
@@ -281,6 +282,22 @@ def test_no_key_that_a_revoked_member_holds_ever_seals(plan: list[tuple[int, str
         ring = parse_keyring(unlocked.serialise()).unlock(village.boxes[member]).ring()
         assert ring == unlocked, person.label
         assert ring.serialise() == unlocked.serialise()
+    # Who is out only because nothing stands of the admin that let it in has no key either, and nobody loses the name of one
+    # that a root still names.
+    whole = give_key(
+        _fold([unlocked, *village.rings]).open_slots([ROOT.box_secret]),
+        ROOT.signer,
+        ek(village.fresh()),
+        box=fixed_box,
+    )
+    village.published.append(whole.serialise())
+    key = whole.view.sealing
+    assert key is not None
+    for one in village.boxes.keys() - whole.view.members.keys():
+        assert key.key not in village.known_to(village.boxes[one]), one
+    for ring in village.rings:
+        by_roots = [st for st in ring.statements if st.body.by in (ROOT.key, RECOVERY.key)]
+        assert names_of(by_roots) <= whole.view.names
 
 
 def _fold(rings: Iterable[Ring]) -> Ring:
