@@ -543,7 +543,9 @@ def test_trace_e15_a_finder_of_old_words_floods(lab: Lab) -> None:
     for n in range(400):
         key_ = epoch_key(9 + n, ek(n), ring.vault)
         said.append(
-            make(finder.signer, statements.Epoch(finder.key, key_.id, 9 + n, roots, (), (), (), ()), ring.vault)
+            make(
+                finder.signer, statements.Epoch(finder.key, key_.id, 9 + n, roots, (), (), (), ()), ring.vault
+            )
         )
     m.write("tone", "carried along")
     before = {one: _ring(one).serialise() for one in (a, b)}
