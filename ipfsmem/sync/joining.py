@@ -85,16 +85,18 @@ async def join_listed(run: Run, stranger: Head | None) -> None:
     """Join the roots that only a list beside names showed, after the others: what those hold already is not read.
 
     One that a joined commit names, and whose counters we cover, is the past; so is one whose counters we cover and that is
-    a week old, whoever names it: what was unpinned since may have been in between.
+    a week old, whoever names it: what was unpinned since may have been in between. Where nothing was joined nothing is the
+    past: what has no counters at all is covered by everything, and is all that there is of an empty memory.
     """
     if run.listed.isdisjoint(run.heads):
         return
     named = named_before(run.replica)
     week_ago = run.replica.world.now() - LISTED_FOR_MS
+    anything = run.replica.db.connection.execute("SELECT 1 FROM heads LIMIT 1").fetchone() is not None
     left = []
     for head in [head for root, head in run.heads.items() if root in run.listed and head is not stranger]:
         past = head.commit.digest in named and head.root not in run.copies
-        if _is_covered(run, head) and (past or hlc_ms(head.commit.commit.h) < week_ago):
+        if anything and _is_covered(run, head) and (past or hlc_ms(head.commit.commit.h) < week_ago):
             del run.heads[head.root]
             if past:
                 with run.replica.transaction():

@@ -249,3 +249,19 @@ def test_a_finder_who_removes_a_crowd_of_its_own_hides_nobody_among_them(lab: La
     lab.sync(m)
     said = says(lab.sync(a), "removed")
     assert b.device in said and made.id in said and f"{len(ring.view.put_out_by) - MOST_NAMED} more" in said
+
+
+@pytest.mark.parametrize("later", [0, 30], ids=["at once", "after a month"])
+def test_an_empty_memory_of_which_a_device_was_revoked_comes_back(lab: Lab, later: int) -> None:
+    """Its versions have no counters and no time, so each looked like the past of all others, and none was left; the one of the
+    revoked device then was "a part that cannot be read"."""
+    a, b, _ = lab.three()
+    unlocked(a, lambda memory: memory.revoke(b.device))
+    lab.clock.advance(later * 86_400)
+    assert not unlocked(a, lambda memory: memory.sync()).blocked
+    back = lab.restore("d")
+    assert not unlocked(back, lambda memory: memory.sync()).blocked
+    assert back.status().root is not None
+    back.write("k", "the first text")
+    lab.settle(back, a)
+    assert all_texts(a) == all_texts(back) == {"the first text"}
