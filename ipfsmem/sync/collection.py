@@ -165,7 +165,7 @@ def _facts(
         named=cid in named,
         ring=head is None and cid in rings,
         guarded=root in guards,
-        lately=root == counted_from(replica),
+        lately=root in counted_from(replica),
     )
 
 

@@ -25,7 +25,9 @@ from ipfsmem.sync.retention import DAY_MS
 
 #: So few texts are never a mass delete.
 GUARD_FROM: Final = 10
-#: Row that counts what joins took away lately.
+#: Joins of so many milliseconds are counted as one: the count of a day has few parts, whoever publishes how often.
+_PART_MS: Final = 3_600_000
+#: Row that counts what joins took away lately, a list of `Gone`, the oldest first.
 _GONE: Final = "gone lately"
 #: Stands in the canonical JSON of an entry that holds a wish to forget, and in no other's.
 _WISH: Final = b'"kind":"forgotten"'
@@ -34,12 +36,13 @@ _dots = re.compile(rb'"([0-9a-f]{16})-[0-9]{1,16}":\{').findall
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """What joins took away since `at` (milliseconds), when `root` was what this device had published last.
+    """What joins took away from `at` to `last` (milliseconds, at most an hour), when `root` was what this device had published last.
 
     `lost`: how many texts, by the families that had written them, sorted, in one text. `by`: whose heads brought that.
     """
 
     at: int
+    last: int
     root: str
     lost: dict[str, int]
     by: tuple[str, ...]
@@ -90,31 +93,38 @@ def note_taken(replica: Replica, changes: Iterable[Change]) -> dict[str, int]:
 def count_taken(replica: Replica, lost: Mapping[str, int], by: str) -> Mass | None:
     """Count what a join of a head of the device `by` took away (inside a transaction); the mass delete that it completed.
 
-    Added up over a day, for whoever deletes a little at each sync deletes all in the end. Roots of a day are kept anyway. A
-    mass delete ends the count of those who lost these texts and of nobody else: or who makes one of its own texts, again
-    and again, would have the count of others begin anew each time.
+    Added up over the last day, whenever that began: who deletes a little at each sync deletes all in the end, and where the
+    count began anew at fixed times it was almost twice as much on both sides of one. A mass delete ends the count of those who
+    lost these texts and of nobody else: or who makes one of its own texts, again and again, would have the count of others
+    begin anew each time.
     """
     db, now = replica.db, replica.world.now()
     published = db.get_meta("root")
-    known = _lately(replica)
-    if known is None or not now - DAY_MS < known.at <= now:
-        if published is None:
-            return None
-        known = Gone(now, published.decode(), {}, ())
-    known = Gone(
-        known.at, known.root, dict(Counter(known.lost) + Counter(lost)), tuple(sorted({*known.by, by}))
-    )
-    found = mass(known.lost, lambda: standing(replica))
-    told: Mapping[str, int] = found[1] if found is not None else {}
-    rest = {
-        authors: number for authors, number in known.lost.items() if told.keys().isdisjoint(authors.split())
-    }
-    db.set_meta(_GONE, msgspec.json.encode(msgspec.structs.replace(known, lost=rest)) if rest else b"")
+    parts = _lately(replica)
+    if parts and now - parts[-1].at < _PART_MS:
+        old = parts.pop()
+        sums = dict(Counter(old.lost) + Counter(lost))
+        parts.append(Gone(old.at, now, old.root, sums, tuple(sorted({*old.by, by}))))
+    elif published is not None:
+        parts.append(Gone(now, now, published.decode(), dict(lost), (by,)))
+    together: Counter[str] = Counter()
+    for part in parts:
+        together.update(part.lost)
+    found = mass(together, lambda: standing(replica))
+    told = found[1].keys() if found is not None else frozenset[str]()
+    went = [part for part in parts if any(not told.isdisjoint(authors.split()) for authors in part.lost)]
+    left = []
+    for part in parts:
+        rest = {authors: number for authors, number in part.lost.items() if told.isdisjoint(authors.split())}
+        if rest:
+            left.append(msgspec.structs.replace(part, lost=rest))
+    db.set_meta(_GONE, msgspec.json.encode(left))
     if found is None:
         return None
     gone, of = found
-    last = published.decode() if published else known.root
-    return Mass(tuple(dict.fromkeys([known.root, last])), gone, of, known.by)
+    last = published.decode() if published else went[0].root
+    who = tuple(sorted(set[str]().union(*(part.by for part in went))))
+    return Mass(tuple(dict.fromkeys([went[0].root, last])), gone, of, who)
 
 
 def mass(
@@ -154,15 +164,16 @@ def standing(replica: Replica) -> dict[str, int]:
     return found
 
 
-def counted_from(replica: Replica) -> str | None:
-    """The root that would be guarded if more went in the same day; it must not go before."""
-    known = _lately(replica)
-    return known.root if known is not None and replica.world.now() - DAY_MS < known.at else None
+def counted_from(replica: Replica) -> set[str]:
+    """The roots of which one would be guarded if more went now; they must not go before."""
+    return {part.root for part in _lately(replica)}
 
 
-def _lately(replica: Replica) -> Gone | None:
-    stored = replica.db.get_meta(_GONE)
-    return read_json(stored, type=Gone) if stored else None
+def _lately(replica: Replica) -> list[Gone]:
+    """What is still counted: its last join is less than a day ago. What was counted under a clock that went wrong is not."""
+    stored, now = replica.db.get_meta(_GONE), replica.world.now()
+    parts = read_json(stored, type=list[Gone]) if stored else []
+    return [part for part in parts if now - DAY_MS < part.last <= now]
 
 
 def _families(replica: Replica) -> Callable[[str], str]:

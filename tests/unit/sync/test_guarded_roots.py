@@ -244,6 +244,31 @@ def test_a_false_alarm_ends_nobody_elses_count(lab: Lab) -> None:
     assert before is not None and guarded(a.replica.db)[before].of[a.device] == 20
 
 
+def test_the_day_of_the_count_is_the_last_one_whenever_that_began(lab: Lab) -> None:
+    """Days were fixed: one early delete began one, and almost a tenth at its end and again after it went unsaid. What went
+    longer ago counts no more, and the version before the first that counts is the one that stays."""
+    a, b, m = lab.three()
+    for n in range(200):
+        a.write(f"k{n:03}", f"text {n}")
+    lab.settle(a, b, m)
+    names = iter(range(200))
+
+    def takes(many: int) -> str:
+        for _ in range(many):
+            delete(m, f"k{next(names):03}")
+        lab.sync(m)
+        return says(lab.sync(a), "mass-delete")
+
+    assert not takes(3)
+    lab.clock.advance(DAY - 60)
+    before = a.status().root
+    assert before is not None and not takes(15)
+    lab.clock.advance(120)
+    assert not gone(a, before)
+    assert takes(16).startswith("31 texts")
+    assert before in guarded(a.replica.db)
+
+
 def test_who_is_called_like_a_root_is_not_meant_by_it(lab: Lab) -> None:
     """The word for one false alarm dropped also the right guard against a device that had taken that root as its label."""
     a, b, m = lab.three()
