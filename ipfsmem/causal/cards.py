@@ -141,13 +141,14 @@ def followed(cards: Mapping[str, Card]) -> dict[str, str]:
     }
     done: set[str] = set()
     for start in sorted(onward):
-        path: list[str] = []
+        path: dict[str, None] = {}  # in order; a chain may be as long as there are scopes
         at: str | None = start
         while at is not None and at not in done and at not in path:
-            path.append(at)
+            path[at] = None
             at = onward.get(at)
         if at is not None and at in path:
-            del onward[min(path[path.index(at) :])]
+            way = list(path)
+            del onward[min(way[way.index(at) :])]
         done.update(path)
     return onward
 

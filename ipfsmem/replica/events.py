@@ -183,8 +183,15 @@ class Timeline:
         name = segment_entry(day, self.replica.device.id, i, self.scope)
         change.put(name, text, tuple(change.entry(name)))
 
-    def events(self, days: tuple[str, str] | None = None) -> list[dict[str, Any]]:
-        """All events in the order (ts, id); with `days` only those of the UTC days from the first to the last."""
+    def events(
+        self,
+        days: tuple[str, str] | None = None,
+        *,
+        held: Iterable[tuple[SegmentName, Entry]] | None = None,
+    ) -> list[dict[str, Any]]:
+        """All events in the order (ts, id); with `days` only those of the UTC days from the first to the last. `held`: the
+        segments of this scope, where somebody looked for them already.
+        """
         with self.replica.reading():
             store = self.replica.store
             if scope_forgotten(store, self.scope):
@@ -193,7 +200,7 @@ class Timeline:
                 store,
                 (
                     (segment, entry)
-                    for segment, entry in store.segments(self.scope)
+                    for segment, entry in (store.segments(self.scope) if held is None else held)
                     if not days or days[0] <= segment.day <= days[1]
                 ),
             )

@@ -91,8 +91,8 @@ def drop_own_segments(replica: Replica, names: Iterable[str]) -> None:
     mine = replica.device.id
     changes: dict[str, Entry] = {
         segment.entry: {}
-        for scope in sorted(gone)
-        for segment, _ in store.segments(scope)
+        for held in (store.segments_of(gone) if gone else {}).values()
+        for segment, _ in held
         if segment.dev == mine
     }
     if changes:

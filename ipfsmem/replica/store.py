@@ -8,7 +8,7 @@ and only ever shows what is on disk. Its codec seals whatever must not be readab
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 
 import msgspec
@@ -241,6 +241,24 @@ class Store:
             found = segment_name(name)
             if found is not None and found.scope == scope:
                 yield found, decode_entry(name, text)
+
+    def memories_of(self, scopes: Collection[str]) -> dict[str, list[tuple[str, Entry]]]:
+        """The same of several scopes, those that have some, in one pass: thousands may lead into one."""
+        wanted, held = set(scopes), dict[str, list[tuple[str, Entry]]]()
+        for name, text in self.texts():
+            found = memory_name(name)
+            if found is not None and found.scope in wanted:
+                held.setdefault(found.scope, []).append((found.key, decode_entry(name, text)))
+        return held
+
+    def segments_of(self, scopes: Collection[str]) -> dict[str, list[tuple[SegmentName, Entry]]]:
+        """The timeline segments of several scopes, those that have some, in one pass."""
+        wanted, held = set(scopes), dict[str, list[tuple[SegmentName, Entry]]]()
+        for name, text in self.texts():
+            found = segment_name(name)
+            if found is not None and found.scope in wanted:
+                held.setdefault(found.scope, []).append((found, decode_entry(name, text)))
+        return held
 
     def holding(self, text: bytes) -> Iterator[tuple[str, Entry]]:
         """The entries in whose JSON `text` stands."""

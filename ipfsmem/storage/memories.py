@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 
 import msgspec
@@ -243,9 +243,11 @@ class Memories:
             if there is not None:
                 yield there, parsed.key, entry
 
-    def _entries(self) -> Iterator[tuple[str, Entry]]:
+    def _entries(self, held: Iterable[tuple[str, Entry]] | None = None) -> Iterator[tuple[str, Entry]]:
         """The memories of this scope; none while it is forgotten."""
-        return iter(()) if self.forgotten() else self.replica.store.memories(self.scope)
+        if self.forgotten():
+            return iter(())
+        return self.replica.store.memories(self.scope) if held is None else iter(held)
 
     def counts(self) -> tuple[int, int]:
         """How many memories there are in this scope, and how many of them are not fetched; opens no text to find out, except
@@ -282,11 +284,15 @@ class Memories:
         not_fetched.update(scope for scope, digest in single if digest not in here)
         return {scope: (shown[scope], not_fetched[scope]) for scope in sorted(shown)}
 
-    def listing(self, *, sessions: bool = False) -> list[Listed]:
-        """All memories that are shown, ordered by key, headers only; parts of sessions only when asked for."""
+    def listing(
+        self, *, sessions: bool = False, held: Iterable[tuple[str, Entry]] | None = None
+    ) -> list[Listed]:
+        """All memories that are shown, ordered by key, headers only; parts of sessions only when asked for. `held`: the
+        entries of this scope, where somebody looked for them already.
+        """
         heads: dict[str, MemoryFile] = {}
         with self.replica.reading():
-            found = [self._listed(key, entry, heads) for key, entry in self._entries()]
+            found = [self._listed(key, entry, heads) for key, entry in self._entries(held)]
         self._heads = heads
         listed = (item for item in found if item is not None and (sessions or item.file.type != SESSION))
         return sorted(listed, key=lambda item: item.key)

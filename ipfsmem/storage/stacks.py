@@ -43,17 +43,27 @@ class Stack:
     def list(self, *, sessions: bool = False) -> list[Listed]:
         """All memories that `read` would show, ordered by key, headers only."""
         found: dict[str, Listed] = {}
-        for part in self._parts:
-            for item in part.listing(sessions=sessions):
-                found.setdefault(item.key, item)
+        first = self._parts[0]
+        with first.replica.reading():
+            held = first.replica.store.memories_of(self.scopes) if len(self._parts) > 1 else None
+            for part in self._parts:
+                if held is not None and part.scope not in held:
+                    continue
+                for item in part.listing(sessions=sessions, held=None if held is None else held[part.scope]):
+                    found.setdefault(item.key, item)
         return sorted(found.values(), key=lambda item: item.key)
 
     def timeline(self, days: tuple[str, str] | None = None) -> list_[Noted]:
         """The events of all of them in order; one that stands in several with the same id and line comes once."""
         sources: dict[bytes, str] = {}
         found = []
-        for part in self._parts:
-            found.append(Timeline(part.replica, part.scope).events(days))
-            for event in found[-1]:
-                sources.setdefault(event_line(event), part.scope)
+        first = self._parts[0]
+        with first.replica.reading():
+            held = first.replica.store.segments_of(self.scopes)
+            for part in self._parts:
+                if part.scope not in held:
+                    continue
+                found.append(Timeline(part.replica, part.scope).events(days, held=held[part.scope]))
+                for event in found[-1]:
+                    sources.setdefault(event_line(event), part.scope)
         return [Noted(sources[event_line(event)], event) for event in stacked(*found)]

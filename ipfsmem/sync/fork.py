@@ -210,10 +210,13 @@ def append_new_lines(replica: Replica, lines: list[tuple[str, bytes]]) -> list[t
     if not lines:
         return []
     there: set[tuple[str, bytes]] = set()
-    for scope in {scope for scope, _ in lines}:
-        text = b"\n".join(line for where, line in lines if where == scope) + b"\n"
-        days = {day_of(event["ts"]) for event in parse_lines(text)}
-        for segment, entry in replica.store.segments(scope):
+    by_scope: dict[str, list[bytes]] = {}
+    for scope, line in lines:
+        by_scope.setdefault(scope, []).append(line)
+    held = replica.store.segments_of(by_scope)
+    for scope, new in by_scope.items():
+        days = {day_of(event["ts"]) for event in parse_lines(b"\n".join(new) + b"\n")}
+        for segment, entry in held.get(scope, ()):
             if segment.day in days:
                 for value in entry.values():
                     body = replica.store.body(segment.entry, value) or b""
