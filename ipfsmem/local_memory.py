@@ -49,7 +49,7 @@ from ipfsmem.storage.forgetting import erase
 from ipfsmem.storage.import_map import assign
 from ipfsmem.storage.importing import Imported, Strategy, import_files
 from ipfsmem.storage.late import late_values
-from ipfsmem.storage.memories import Listed, Memories, NotHereError
+from ipfsmem.storage.memories import LONG, Listed, Memories, NotHereError
 from ipfsmem.storage.readings import Reading, Seen, Unsettled, place_of
 from ipfsmem.storage.scopes import Restored, Scope, Scopes
 from ipfsmem.storage.stacks import Stack
@@ -477,7 +477,7 @@ class LocalMemory:
             "type": type,
             "tags": None if tags is None else "[" + ", ".join(tags) + "]" if list(tags) else "",
         }
-        return self._written(key, made, seen, if_match)
+        return self._written(key, made, seen, if_match, long=body is None or len(body) > LONG)
 
     def _refuse_parts_of_others(self, key: str) -> None:
         """A text without what its writer read would come in the way of others' text that is shown."""
@@ -511,6 +511,8 @@ class LocalMemory:
         data: bytes | Callable[[bytes | None], bytes],
         seen: Seen | None,
         if_match: str | None,
+        *,
+        long: bool = False,
     ) -> Reading:
         there = self._target()
         if if_match is not None or isinstance(seen, str):
@@ -521,7 +523,7 @@ class LocalMemory:
         if found is not None:
             data, if_match = _from_below(found, data, seen, if_match, there._memories.scope)
             seen = None
-        written = there._memories.write(key, data, seen=seen, if_match=if_match)
+        written = there._memories.write(key, data, seen=seen, if_match=if_match, long=long)
         there._show(key)
         return written
 

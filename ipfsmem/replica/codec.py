@@ -29,6 +29,10 @@ class Codec(Protocol):
         """The stored form of an entry's body, and the id of the key that it is under."""
         ...
 
+    def look_ahead(self, body: bytes) -> None:
+        """Do what takes long in sealing this text already now, so that no lock is held meanwhile; one text is remembered."""
+        ...
+
     def open_body(self, name: str, ek: str, stored: bytes) -> bytes:
         """The body again."""
         ...

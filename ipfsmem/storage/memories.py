@@ -30,7 +30,7 @@ from ipfsmem.causal.view import (
     view_entry,
 )
 from ipfsmem.causal.whose import is_own
-from ipfsmem.errors import ChangedError, FormatError, LimitError, NotFoundError, UsageError
+from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, NotFoundError, UsageError
 from ipfsmem.replica.last_change import note_change
 from ipfsmem.replica.many import blocks_here
 from ipfsmem.replica.others import entries_of_others, with_kept
@@ -48,6 +48,9 @@ from ipfsmem.storage.readings import (
     token_hash,
 )
 from ipfsmem.storage.shown import Looked, Overview, head_of
+
+#: Bytes from which on a text is looked at before others have to wait: shorter ones take no millisecond.
+LONG = 64 * 1024
 
 
 class Before(msgspec.Struct, frozen=True):
@@ -463,19 +466,36 @@ class Memories:
         *,
         seen: Seen | None = None,
         if_match: str | None = None,
+        long: bool = False,
     ) -> Reading:
         """Make `data` the text of a memory, durable when this returns; what is shown then. The same text is no news.
 
         It replaces what `seen` was shown; without it, what is shown now and own: a new text comes beside one of others,
         which nobody was given. A function is given the text that the caller was shown (None: there was none) and makes
-        the new one of it. `if_match` is the SHA-256 of the text that is shown now ("" for none).
+        the new one of it. `if_match` is the SHA-256 of the text that is shown now ("" for none). `long`: what a function
+        makes may be long, so it is looked at before others have to wait.
 
         Raises ChangedError when it is another, when `seen` is a hash of something else than what is shown, when the
         text behind a bare token is not here any more, and when the memory was forgotten meanwhile: a text would stand
         hidden behind the forget. NotFoundError when a function needs a text that is not fetched.
         """
+        if long or (isinstance(data, bytes) and len(data) > LONG):
+            self._look_ahead(key, data, seen)
         with self._changing("write", key) as change:
             return self.write_in(change, key, data, seen=seen, if_match=if_match)
+
+    def _look_ahead(
+        self, key: str, data: bytes | Callable[[bytes | None], bytes] | None, seen: Seen | None
+    ) -> None:
+        """Look at a long text while others may write. Somebody may write meanwhile, and it becomes another one: then that is
+        looked at again. What is refused is refused when it is written.
+        """
+        if not isinstance(data, bytes):
+            with contextlib.suppress(IpfsmemError), self.replica.reading():
+                shown = self.before(Writing(self.replica), key, seen).data
+                data = shown if data is None else data(shown)
+        if isinstance(data, bytes) and LONG < len(data) <= MAX_FILE:
+            self.replica.codec.look_ahead(data)
 
     @contextlib.contextmanager
     def _changing(self, operation: str, key: str) -> Iterator[Writing]:
@@ -624,6 +644,7 @@ class Memories:
         ChangedError.
         """
         name = self.checked_name(key)
+        self._look_ahead(key, data, seen)
         with self._changing("resolve", key) as change:
             if not change.entry(name):
                 raise NotFoundError(f"there is no memory {key}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from types import ModuleType
 from typing import Literal
@@ -11,12 +12,16 @@ import pytest
 
 from ipfsmem.bundle import secrets
 from ipfsmem.bundle.secrets import Finding
+from ipfsmem.causal.entries import memory_entry
 from ipfsmem.errors import LockedError, PublicError, SecretsError
 from ipfsmem.memory import Memory
 from ipfsmem.opening import Unlock
 from ipfsmem.replica.lock import directory_lock
+from ipfsmem.replica.writing import Writing
 from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.storage import secret_check
+from ipfsmem.storage import codecs, secret_check
+from ipfsmem.storage.memories import Before
+from ipfsmem.storage.readings import Seen
 from ipfsmem.testing import SimCloud, SimProvider
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
@@ -284,3 +289,57 @@ def test_s10_others_may_write_while_texts_are_looked_at(
         assert any("later" in notice.text for notice in asyncio.run(memory.sync()).notices)
     assert len(looked) == 2 and all(free)
     memory.close()
+
+
+@pytest.mark.parametrize("how", ["new", "whole", "one field", "resolve"])
+def test_s10_a_long_text_is_looked_at_before_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Finding S10: what a write seals was looked at inside of it. A text that became another one meanwhile is looked at again."""
+    home = tmp_path / "home"
+    text = "what is long is looked at\n" * 4_000
+    with Memory.create(
+        "m", "encrypted-ipfs", provider=SimProvider(), unprotected_keys=True, home=home
+    ) as memory:
+        memory.write("k", text)
+        free: list[bool] = []
+        real = codecs.scan
+
+        def scan(looked: str) -> list[Finding]:
+            with contextlib.ExitStack() as held:
+                try:
+                    held.enter_context(directory_lock(home / "m" / "lock", wait=0))
+                    free.append(True)
+                except LockedError:
+                    free.append(False)
+            return real(looked)
+
+        monkeypatch.setattr(codecs, "scan", scan)
+        if how == "new":
+            memory.write("other", text)
+        elif how == "whole":
+            memory.write_text("k", text.encode() + b"more")
+        elif how == "one field":
+            memory.write("k", description="said")
+        else:
+            shown = memory.read("k")
+            assert shown is not None
+            memory.resolve("k", text.encode() + b"settled", seen=shown)
+        assert free == [True]
+        meanwhile = iter([True])
+        made = memory._memories.before
+
+        def before(change: Writing, key: str, seen: Seen | None) -> Before:
+            found = made(change, key, seen)
+            if next(meanwhile, False):
+                with Memory.load("m", home=home) as other:
+                    other.write("k", text + f"the token is {OTHER}")
+            return found
+
+        monkeypatch.setattr(memory._memories, "before", before)
+        free.clear()
+        memory.write("k", description="again")
+        reading = memory.read("k")
+        assert reading is not None and OTHER in reading.data.decode() and free == [True, True, False]
+        (value,) = memory.replica.store.entry(memory_entry("k")).values()
+        assert value.loc is not None and value.loc.size > len(text)
