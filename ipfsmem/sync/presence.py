@@ -24,7 +24,7 @@ from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
 from ipfsmem.replica.database import blob
 from ipfsmem.replica.folders import objects_not_here
-from ipfsmem.replica.many import no_collection, rows_where
+from ipfsmem.replica.many import blocks_here, no_collection, rows_where
 from ipfsmem.replica.replica import Replica
 from ipfsmem.sync.live import Live, live_set
 from ipfsmem.sync.provider import MAX_BATCH, Provider, lister, raw_reader
@@ -146,6 +146,10 @@ class Checker:
         self._present: set[CID] = set()
         #: Whether this look is one of those that go beyond what is new.
         self.thorough = False
+        #: Whether something that was listed there is gone.
+        self.shrunk = False
+        #: What older roots have beside the newest, where that was asked for.
+        self.older: list[CID] = []
         #: Read there in this sync already.
         self._served = set(served)
 
@@ -164,13 +168,13 @@ class Checker:
         """
         known, now = self._known, self._replica.world.now()
         listing = await self._listing()
-        shrunk = (
+        self.shrunk = (
             listing is not None
             and known.listing is not None
             and any(listing.get(name) != size for name, size in known.listing.items())
         )
         first = known.root == ""
-        every = every or shrunk
+        every = every or self.shrunk
         rings = sorted(map(str, self._rings))
         structure_due = passed(known.structure_at, now, STRUCTURE_MS) and not first
         rolling_due = passed(known.objects_at, now, ROLLING_MS) and not first
@@ -200,6 +204,18 @@ class Checker:
         if len(self._absent) <= _NAMED:  # what is missing is asked for again by its name
             known.root, known.rings = str(self._root), rings
         return True
+
+    async def look_at_older(self, roots: Iterable[CID]) -> None:
+        """Ask for what older roots that are kept there have beside the newest, as far as it is here, and so can be sent again."""
+        db = self._replica.db
+        beside: dict[CID, None] = {}
+        with no_collection():
+            for root in roots:
+                beside.update((cid, None) for cid in new_blocks(db, root, [self._root]))
+        here = blocks_here(db, [cid.digest for cid in beside])
+        self.older = [cid for cid in beside if cid.digest in here]
+        await self._ask(self.older)
+        self._known.total = max(self._known.total, self.seen)
 
     async def list_again(self) -> None:
         """Remember the listing as it is now that something was sent: what goes from here on is missed."""

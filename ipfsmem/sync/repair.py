@@ -1,8 +1,9 @@
 """Sending again what is missing at a provider, by any device that has it, within bounds (format section 7).
 
-At most the size of the live tree a provider a day. What was sent again twice and is missing once more is not sent a third
-time: a provider that loses what it takes, or lets go of it on purpose, is a matter for a person. What is structure and
-can be had nowhere raises MissingError, so that nothing is named that nobody could read.
+At most the size of the live tree a provider a day, and of the older versions kept there when these were looked at. What was
+sent again twice and is missing once more is not sent a third time: a provider that loses what it takes, or lets go of it on
+purpose, is a matter for a person. What is structure and can be had nowhere raises MissingError, so that nothing is named
+that nobody could read.
 """
 
 from __future__ import annotations
@@ -68,6 +69,10 @@ async def keep_present(
     served = run.fetcher.served.get(provider.name, ())
     checker = Checker(replica, provider, root, answered, _rings(run), known, run.progress, served)
     looked = await checker.look(every=every, read_all=read_all, older=older)
+    can = provider.capabilities
+    if looked and mend and (by_hand or checker.shrunk) and can.has and can.partial_car and can.list:
+        # A pack that is lost may have held parts of older versions alone.
+        await checker.look_at_older(await _kept_there(run, provider, answered))
     sent = 0
     missing = checker.missing
     if looked and mend and provider.capabilities.put:
@@ -203,8 +208,10 @@ async def _send_again(
     today = replica.world.now() // DAY_MS
     if by_hand or known.day != today:
         known.day, known.sent = today, 0
-    most = _live_bytes(run, root) * (2 if by_hand else 1) - known.sent
-    if known.sent and sum(len(replica.db.block(cid.digest) or b"") for cid in wanted) > most:
+    older = set(checker.older)
+    kept = _bytes_of(run, [cid for cid in wanted if cid in older])
+    most = (_live_bytes(run, root) + kept) * (2 if by_hand else 1) - known.sent
+    if known.sent and _bytes_of(run, wanted) > most:
         return 0  # not a part of it: what is sent twice in vain is left to a person
     if provider.capabilities.partial_car:
         return await _send_blocks(run, provider, root, checker, known, wanted, most)
@@ -219,6 +226,10 @@ def _live_bytes(run: Run, root: CID) -> int:
     db = run.replica.db
     beside = {cid.digest for ring in _rings(run) for cid in new_blocks(db, ring, [root])}
     return tree_bytes(db, root) + sum(len(db.block(digest) or b"") for digest in beside)
+
+
+def _bytes_of(run: Run, cids: Sequence[CID]) -> int:
+    return sum(len(run.replica.db.block(cid.digest) or b"") for cid in cids)
 
 
 async def _send_blocks(

@@ -264,6 +264,28 @@ def test_l2_all_packs_are_lost(shared: FolderLab) -> None:
     assert all_texts(shared.restore("d")) == all_texts(a)
 
 
+@pytest.mark.parametrize("how", ["sync", "by hand"])
+def test_l2_older_versions_that_are_kept_are_sent_again_too(shared: FolderLab, how: str) -> None:
+    """Only the newest was: a version of before stood in the list with holes, and no collection there ended well until it went."""
+    a, c = two(shared, 4)
+    for n in range(4):
+        a.write(f"k{n}", f"another text {n}")
+        shared.sync(a)
+    for pack in shared.packs():
+        shared.lose_pack(pack)
+    assert asyncio.run(a.gc()).problems
+    for memory in (a, c):  # each has what it published itself
+        if how == "sync":
+            report = shared.sync(memory)
+            assert "repaired" in kinds(report) and not report.missing
+        else:
+            (found,) = asyncio.run(memory.check_providers(repair=True))
+            assert found.state == "ok" and found.sent
+    assert not asyncio.run(c.gc()).problems
+    assert [one.missing for one in asyncio.run(c.check_providers(full=True))] == [0]
+    assert shared.sync(a).blocks_sent == 0
+
+
 def test_l2_pins_and_names_that_are_lost_come_back(shared: FolderLab) -> None:
     a, c = two(shared, 3)
     for folder in ("pins", "names"):
