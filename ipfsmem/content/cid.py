@@ -201,6 +201,14 @@ def parse_cid(text: str) -> CID:
     return cid
 
 
+def is_cid(text: object) -> bool:
+    """Whether that is the text of a CID: what a damaged row gives may be anything."""
+    try:
+        return isinstance(text, str) and bool(parse_cid(text))
+    except (FormatError, LimitError):
+        return False
+
+
 def ipns_name(public: bytes) -> str:
     """IPNS name (`k51...`, format section 7) of a raw Ed25519 public key of 32 bytes."""
     if len(public) != 32:

@@ -116,6 +116,29 @@ def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> Non
     _make_folders(db, changed)
 
 
+def recount_objects(db: Database, named: Mapping[bytes, tuple[int, int]]) -> bool:
+    """Put right what the rows say of objects, where the disk changed it: `named` is what the whole state names, digest ->
+    (size in bytes, how often). Whether anything was wrong (inside a transaction).
+
+    A count that is too low takes an object out of the root while somebody still names it, one too high keeps it for good.
+    """
+    run = db.connection
+    rows = dict(run.execute("SELECT digest, refs FROM objects"))
+    strange = [digest for digest in rows if digest not in named]
+    off = [digest for digest, (_, refs) in named.items() if rows.get(digest) != refs]
+    if not strange and not off:
+        return False
+    here = _sizes_here(db, off)
+    run.executemany("DELETE FROM objects WHERE digest=?", [(digest,) for digest in strange])
+    run.executemany(
+        "INSERT OR REPLACE INTO objects VALUES (?,?,?,?)",
+        [(one, here.get(one, named[one][0]), named[one][1], int(one in here)) for one in off],
+    )
+    digests = (*off, *(one for one in strange if isinstance(one, bytes) and len(one) == 32))
+    _make_folders(db, digests)
+    return True
+
+
 def hold_what_came(db: Database) -> bool:
     """Put into `o/` the objects whose blocks have come since they were first named (inside a transaction); whether any had."""
     rows = db.connection.execute(
@@ -228,5 +251,6 @@ __all__ = [
     "objects_folder",
     "objects_held",
     "objects_not_here",
+    "recount_objects",
     "state_folder",
 ]

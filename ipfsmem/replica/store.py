@@ -20,7 +20,7 @@ from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_e
 from ipfsmem.errors import FormatError, IpfsmemError, OpenError, StorageError
 from ipfsmem.replica.codec import Codec
 from ipfsmem.replica.database import DAMAGED_HINT, Database, blob, damaged
-from ipfsmem.replica.folders import change_objects, state_folder
+from ipfsmem.replica.folders import change_objects, recount_objects, state_folder
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -460,6 +460,17 @@ class Store:
                             size, delta = deltas.get(digest, (loc.size, 0))
                             deltas[digest] = (size, delta + sign)
         change_objects(self.db, deltas)
+
+    def recount(self) -> bool:
+        """Count the objects that the state names anew (inside a transaction, after a checkpoint); whether a count was wrong."""
+        named: dict[bytes, tuple[int, int]] = {}
+        for _, text in self.texts():
+            for place in _places_decoder.decode(text).values():
+                for loc in (place.loc, place.base):
+                    if loc is not None:
+                        digest = bytes.fromhex(loc.sha)
+                        named[digest] = (loc.size, named.get(digest, (0, 0))[1] + 1)
+        return recount_objects(self.db, named)
 
     @property
     def tree(self) -> Tree:

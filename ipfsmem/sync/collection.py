@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ipfsmem.content.cid import CID, parse_cid, raw_cid
+from ipfsmem.content.cid import CID, is_cid, parse_cid, raw_cid
 from ipfsmem.errors import ProviderError
 from ipfsmem.replica.collect import Collected, collect
 from ipfsmem.replica.replica import Replica
@@ -145,7 +145,7 @@ def _judge_known(
     replica: Replica, named: set[CID], rings: set[CID], rules: Rules, guards: set[str]
 ) -> list[Verdict]:
     rows = replica.db.connection.execute("SELECT root, seen FROM heads").fetchall()
-    facts = [_facts(replica, root, seen, named, rings, guards) for root, seen in rows]
+    facts = [_facts(replica, root, seen, named, rings, guards) for root, seen in rows if is_cid(root)]
     return judge(
         facts, replica.world.now(), whole=True, keep_roots=rules.keep_roots, keep_days=rules.keep_days
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ipfsmem.canonical import read_json
-from ipfsmem.content.cid import CID, DAG_PB, parse_cid, raw_cid
+from ipfsmem.content.cid import CID, DAG_PB, is_cid, parse_cid, raw_cid
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
@@ -103,9 +103,12 @@ def load(replica: Replica, provider: str) -> Known:
     """What is known of a provider: nothing, where the row of it was damaged. Then everything is due to be looked at."""
     row = replica.db.connection.execute("SELECT row FROM presence WHERE provider=?", (provider,)).fetchone()
     try:
-        return Known() if row is None else read_json(blob(row[0]) or b"", type=Known)
-    except msgspec.DecodeError:
+        known = Known() if row is None else read_json(blob(row[0]) or b"", type=Known)
+        for text in known.missing:
+            _of_hex(text)
+    except (msgspec.DecodeError, ValueError, FormatError):
         return Known()
+    return known if all(map(is_cid, filter(None, [known.root, *known.rings]))) else Known()
 
 
 def store(replica: Replica, provider: str, known: Known) -> None:
@@ -205,13 +208,17 @@ class Checker:
             known.root, known.rings = str(self._root), rings
         return True
 
-    async def look_at_older(self, roots: Iterable[CID]) -> None:
-        """Ask for what older roots that are kept there have beside the newest, as far as it is here, and so can be sent again."""
+    async def look_at_older(self, roots: Iterable[CID], *, but: Iterable[CID] = ()) -> None:
+        """Ask for what older roots that are kept there have beside the newest, as far as it is here, and so can be sent again;
+        not for `but`.
+        """
         db = self._replica.db
         beside: dict[CID, None] = {}
         with no_collection():
             for root in roots:
                 beside.update((cid, None) for cid in new_blocks(db, root, [self._root]))
+        for cid in but:
+            beside.pop(cid, None)
         here = blocks_here(db, [cid.digest for cid in beside])
         self.older = [cid for cid in beside if cid.digest in here]
         await self._ask(self.older)

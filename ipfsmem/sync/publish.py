@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 #: Row in `meta`: the last root whose tree was seen to hold all that this device holds of the state.
 _WHOLE = "whole"
+#: Row in `meta`: when the objects that the state names were counted anew last, milliseconds; and how long that holds.
+_COUNTED = "counted"
+_DAY_MS = 24 * 3_600_000
 #: Blocks read from the database together: a megabyte or so.
 _AT_ONCE = 250
 #: New blocks beside a root that is there: fewer are sent without asking, which may cost an index of all that is there.
@@ -90,6 +93,7 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
     keyring = ring.serialise()
     _seal_pending(replica)
     tree = replica.store.checkpoint(folders=True)
+    _recount_when_due(replica)
     seen = _draw_pair(replica)
     last = _last_commit(replica)
     sealing = ring.view.sealing
@@ -131,6 +135,18 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
         _keep_commit(replica, commit, root)
     rivals = () if root in roots else tuple(sorted(roots, key=str))
     return Prepared(root, commit, not roots, own, rivals if equal else ())
+
+
+def _recount_when_due(replica: Replica) -> None:
+    """Once a day: a disk that changed a count would take an object out of the root that is still named."""
+    db, now = replica.db, replica.world.now()
+    stored = db.get_meta(_COUNTED)
+    if stored is not None:
+        if now - _DAY_MS < int(stored) <= now:
+            return
+        if replica.store.recount():
+            db.set_meta(_WHOLE, b"")
+    db.set_meta(_COUNTED, str(now).encode())
 
 
 def next_number(replica: Replica) -> int:

@@ -32,7 +32,7 @@ from ipfsmem.sync.presence import (
     passed,
     store,
 )
-from ipfsmem.sync.provider import Block, Provider
+from ipfsmem.sync.provider import Block, Mending, Provider
 from ipfsmem.sync.publish import leave_out, new_blocks, send
 from ipfsmem.sync.run import Run
 
@@ -72,7 +72,9 @@ async def keep_present(
     can = provider.capabilities
     if looked and mend and (by_hand or checker.shrunk) and can.has and can.partial_car and can.list:
         # A pack that is lost may have held parts of older versions alone.
-        await checker.look_at_older(await _kept_there(run, provider, answered))
+        # What the provider itself says it lacks goes with `mend`, after this.
+        told = await provider.lacking() if isinstance(provider, Mending) and not by_hand else ()
+        await checker.look_at_older(await _kept_there(run, provider, answered), but=told)
     sent = 0
     missing = checker.missing
     if looked and mend and provider.capabilities.put:

@@ -6,9 +6,9 @@ It holds; it decides nothing. Everything in it lives for one sync only.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
-from ipfsmem.content.cid import CID
+from ipfsmem.content.cid import CID, is_cid
 from ipfsmem.errors import IpfsmemError, NotFoundError, ProviderError
 from ipfsmem.replica.lock import directory_lock_async
 from ipfsmem.replica.replica import Replica
@@ -124,4 +124,26 @@ class Run:
             yield
             return
         async with directory_lock_async(self.replica.folder / "sync.lock", wait=60.0):
+            self._drop_garbled()
             yield
+
+    def _drop_garbled(self) -> None:
+        """Forget rows of roots that the disk changed into none, which ended every sync: they are known again, and placed again,
+        by this one."""
+        db = self.replica.db.connection
+        # As bytes: what a disk changed may be no text at all.
+        heads = [row for row in db.execute("SELECT CAST(root AS BLOB) FROM heads") if not _are_cids(row)]
+        rows = db.execute(
+            "SELECT CAST(root AS BLOB), CAST(answered AS BLOB), CAST(provider AS BLOB) FROM placed"
+        )
+        placed = [(root, provider) for root, answered, provider in rows if not _are_cids((root, answered))]
+        if heads or placed:
+            with self.replica.transaction():
+                db.executemany("DELETE FROM heads WHERE CAST(root AS BLOB)=?", heads)
+                db.executemany(
+                    "DELETE FROM placed WHERE CAST(root AS BLOB)=? AND CAST(provider AS BLOB)=?", placed
+                )
+
+
+def _are_cids(texts: Iterable[bytes]) -> bool:
+    return all(is_cid(text.decode("ascii", "replace")) for text in texts)

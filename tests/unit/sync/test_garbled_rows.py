@@ -1,0 +1,95 @@
+"""Rows of `state.db` that have no checksum and that a disk changed: a sync goes on, and puts them right."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.memory import Memory
+from ipfsmem.replica.folders import objects_held
+from tests.device_lab import Lab, all_texts, lab_in
+
+DAY = 86_400
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+def change(memory: Memory, sql: str, *values: object) -> None:
+    """Do to the database what a disk did."""
+    with memory.replica.transaction():
+        assert memory.replica.db.connection.execute(sql, values).rowcount
+
+
+def two(lab: Lab) -> tuple[Memory, Memory]:
+    """Two devices in step that published a few times."""
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    for n in range(6):
+        a.write(f"k{n}", f"text {n}")
+        a.write("often", f"edit {n}")
+        lab.settle(a, b)
+    return a, b
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE heads SET root = replace(root, 'bafy', 'baf1')",
+        "UPDATE heads SET root = CAST(x'ff00' AS TEXT) WHERE root = (SELECT min(root) FROM heads)",
+        "UPDATE placed SET root = '!' || root",
+        "UPDATE placed SET answered = replace(answered, 'bafy', 'baf\U0001f600')",
+    ],
+    ids=["heads", "heads that are no text", "placed", "answered"],
+)
+def test_a_root_that_is_none_any_more_ends_no_sync(lab: Lab, sql: str) -> None:
+    """Each sync, `gc` and `status` ended with "is not a CID", for good."""
+    a, b = two(lab)
+    texts = all_texts(a)
+    change(b, sql)
+    if "ff00" not in sql:  # what is no text at all is said to be damaged, until a sync
+        assert b.status().root is not None
+    b.write("more", "after it")
+    assert lab.sync(b).published and not asyncio.run(b.gc()).problems
+    lab.settle(a, b)
+    assert all_texts(a) == all_texts(b) == all_texts(lab.restore("c")) == {*texts, "after it"}
+
+
+@pytest.mark.parametrize("field", ["root", "rings", "missing"])
+def test_what_is_known_of_a_provider_may_be_garbled(lab: Lab, field: str) -> None:
+    """A changed letter leaves it JSON, and no CID: then everything is due to be looked at."""
+    a, _ = two(lab)
+    (row,) = a.replica.db.connection.execute("SELECT row FROM presence").fetchone()
+    known = json.loads(row)
+    known[field] = "!" if field == "root" else ["zz"]
+    change(a, "UPDATE presence SET row = ?", json.dumps(known).encode())
+    a.write("more", "after it")
+    assert lab.sync(a).published
+    assert [one.state for one in asyncio.run(a.check_providers())] == ["ok"]
+
+
+@pytest.mark.parametrize("refs", [-1, 5])
+def test_counts_of_objects_are_put_right_within_a_day(lab: Lab, refs: int) -> None:
+    """One too low took an object out of the root at the next edit, while others still named it; one too high kept it for good."""
+    a, b = two(lab)
+    change(a, "UPDATE objects SET refs = refs + ?", refs)
+    for n in range(2):
+        a.write("often", f"later {n}")
+        lab.sync(a)
+    lab.clock.advance(DAY)
+    a.write("often", "at last")
+    lab.settle(a, b)
+    counts = Counter(a.replica.store.located())
+    assert dict(a.replica.db.connection.execute("SELECT digest, refs FROM objects")) == counts
+    assert [digest for _, digest, _ in objects_held(a.replica.db)] == sorted(counts)
+    assert a.status().root == b.status().root
+    assert all_texts(lab.restore("c")) == all_texts(a) >= {f"text {n}" for n in range(6)}
