@@ -133,7 +133,7 @@ class _Search:
         self._doubts += _cannot_tell(self._providers)
         doubt = "; ".join(self._doubts)
         raise NoVaultError(
-            f"no memory of this wallet in mode {KINDS[self._sealed]} was found at {self._where}"
+            f"no memory of this wallet, or of these words, in mode {KINDS[self._sealed]} was found at {self._where}"
             + (f", but that is not certain: {doubt}" if doubt else ""),
             doubt=doubt,
         )

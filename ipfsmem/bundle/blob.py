@@ -69,7 +69,9 @@ def read_blob(data: bytes) -> Blob:
     """
     wire = _decoded(data.removeprefix(b"\xef\xbb\xbf"))
     if wire.version != VERSION:
-        raise FormatError(f"this is a blob of version {ascii(wire.version)[:60]}, not {VERSION!a}")
+        raise FormatError(
+            f"this is no exported memory of this kind: its version is {ascii(wire.version)[:60]}, not {VERSION!a}"
+        )
     index = wire.index.get("text", "") if isinstance(wire.index, dict) else wire.index
     files: dict[str, bytes] = {}
     renamed: list[tuple[str, bytes]] = []

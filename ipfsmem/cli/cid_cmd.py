@@ -71,7 +71,7 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     import sys
     from pathlib import Path
 
-    from ipfsmem.errors import StorageError
+    from ipfsmem.errors import StorageError, UsageError
     from ipfsmem.files import flush, patiently
     from ipfsmem.replica.disk import new_name, sync_directory
 
@@ -96,6 +96,8 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
             flush(out.fileno())
         patiently(lambda: os.replace(unfinished, car))  # noqa: PTH105
         sync_directory(Path(car).parent)
+    except IsADirectoryError:
+        raise UsageError(f"{car} is a folder, and this writes one file: name a file in it") from None
     except OSError as error:
         raise StorageError(f"cannot write {car}: {error.strerror or error}") from None
     finally:

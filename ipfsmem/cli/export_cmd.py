@@ -63,6 +63,10 @@ def command(
 
     if sum(way is not None for way in (out, folder, zipped, plain_car, car)) > 1:
         raise UsageError("one of --out, --dir, --zip, --plain-car and --car")
+    if folder == "-":
+        raise UsageError(
+            "a folder cannot go to standard output", hint="Or send it somewhere: ipfsmem export > FILE."
+        )
     if root is not None and car is None:
         raise UsageError("--root goes with --car")
     if car is not None:

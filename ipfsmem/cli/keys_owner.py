@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ipfsmem.cli.here import Here
-from ipfsmem.cli.printing import Meter, count
+from ipfsmem.cli.printing import Meter, clean, count
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import as_owner
 from ipfsmem.errors import UsageError
+
+#: So many members are named where one name may mean several.
+MOST_NAMED = 20
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -52,4 +55,10 @@ def known_member(memory: Memory, text: str) -> str:
         return found.pop()
     if not found:
         raise UsageError(f"no member {text!r}", hint="See: ipfsmem keys list.")
-    raise UsageError(f"{text!r} could be any of {count(len(found), 'member')}", hint="Give the whole id.")
+    members = {p.id: p.label for p in memory.members()}
+    could = ", ".join(f"{members.get(one) or 'no name'} ({one})" for one in sorted(found)[:MOST_NAMED])
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    raise UsageError(
+        f"{text!r} could be any of {count(len(found), 'member')}: {clean(could)}{more}",
+        hint="Give the whole id.",
+    )

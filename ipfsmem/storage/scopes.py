@@ -229,7 +229,7 @@ class Scopes:
         """Make a forgotten scope writable again, with its texts and events out of the entries of an older root, if one is
         given; without one it starts empty. What comes back is this device's writing, and the word of whoever's it was.
 
-        Raises NotFoundError when it is not forgotten.
+        Raises NotFoundError when it is not forgotten, and when that root has nothing of it.
         """
         name = card_entry(token)
         with writing(self.replica) as change:
@@ -257,6 +257,10 @@ class Scopes:
                         missing += data is None
                         lines += segment_lines(data or b"")
             events = Timeline(self.replica, token).add_back(change, lines)
+            if past is not None and card is None and not (texts or events or missing):
+                raise NotFoundError(
+                    f"that version has nothing of the scope {token}", hint="See: ipfsmem log."
+                )
             note_for_good(self.replica, f"the scope {token} was brought back")
         return Restored(texts, events, missing)
 

@@ -384,7 +384,7 @@ def _administer(run: Run, root: RootKeys) -> None:
     stays their word: that becomes a root's by a person who names it, and by nothing else."""
     replica = run.replica
     if replica.ring is None:
-        raise NoVaultError(f"no memory of this wallet was found at {run.where}")
+        raise NoVaultError(f"no memory of this wallet, or of these words, was found at {run.where}")
     with replica.transaction():
         ring = replica.ring
         if not ring.plain:
@@ -485,7 +485,7 @@ async def publish(run: Run, layout: Layout) -> None:
     replica = run.replica
     ring = replica.ring
     if ring is None:
-        raise NoVaultError(f"no memory of this wallet was found at {run.where}")
+        raise NoVaultError(f"no memory of this wallet, or of these words, was found at {run.where}")
     if ring.view.is_out(replica.device.id):
         _blocked(run, "revoked", words_of_revoked(replica))
         return

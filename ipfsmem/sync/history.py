@@ -88,6 +88,8 @@ def open_past(replica: Replica, cid: CID) -> Past:
 
 def find_root(replica: Replica, text: str) -> CID:
     """A root by its CID, or by the beginning of one in the log. Raises UsageError, NotFoundError."""
+    if not text:
+        raise UsageError("no version is named", hint="See: ipfsmem log.")
     roots = [entry.root for entry in log(replica) if entry.root.startswith(text)]
     if len(roots) == 1:
         return parse_cid(roots[0])

@@ -44,6 +44,14 @@ def device_called(ring: Ring | None, device: str) -> str:
     return f"{label} ({device})" if label != device else f"device {device}"
 
 
+def told_apart(ring: Ring | None, device: str) -> str:
+    """What its person calls a device, with its id where another one is called the same."""
+    label = label_of(ring, device)
+    members = ring.view.members.values() if ring is not None else ()
+    alike = {person.family for person in members if person.label == label}
+    return device_called(ring, device) if len(alike) > 1 else label
+
+
 def label_of(ring: Ring | None, device: str) -> str:
     """What its person calls a device; its id where the list of members does not say."""
     person = ring.view.members.get(device) if ring is not None else None

@@ -47,7 +47,7 @@ from ipfsmem.sync.identity import (
     move_values,
     new_identity,
 )
-from ipfsmem.sync.in_words import device_called, label_of, reason
+from ipfsmem.sync.in_words import device_called, label_of, reason, told_apart
 from ipfsmem.sync.join import LACKING, checked, fetch_objects, join
 from ipfsmem.sync.looking import hold, let_in, named_before
 from ipfsmem.sync.names import target
@@ -278,7 +278,7 @@ def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
     run.report.heads_joined += _note_head(run, head)
     by = head.commit.commit.dev
     if run.report.entries_changed > before and by != run.replica.device.id:
-        source = label_of(run.replica.ring, by)
+        source = told_apart(run.replica.ring, by)
         if source not in run.report.sources:
             run.report.sources.append(source)
     return True

@@ -50,6 +50,28 @@ def test_u11_what_a_revoke_says_of_others_is_true(
     )
 
 
+def test_two_devices_of_one_name_are_told_apart(
+    sealed: Cli, second: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A revoke said that it "could be any of 2 members" and not which; a sync named both alike."""
+    third = Cli(tmp_path / "third", monkeypatch)
+    third.ok("init", "--unprotected-keys", "--label", "second", key=KEY)
+    sealed.ok("sync")
+    members = sealed.ok("keys", "list", "--json").json["members"]
+    ids = [m["id"] for m in members if m["label"] == "second"]
+    refused = sealed.fails(2, "keys", "revoke", "second", key=KEY).err
+    assert len(ids) == 2 and all(f"second ({one})" in refused for one in ids)
+    third.ok("write", "tone", "--body", "direct")
+    third.ok("sync")
+    (me,) = (m["id"] for m in third.ok("keys", "list", "--json").json["members"] if m["this_device"])
+    assert f"from second ({me})" in sealed.ok("sync").out
+    sealed.ok("keys", "revoke", me, key=KEY)
+    second.ok("write", "tone2", "--body", "direct")
+    second.ok("sync")
+    said = sealed.ok("sync").out
+    assert "from second" in said and "second (" not in said
+
+
 @pytest.mark.parametrize("how", ["label", "id"])
 def test_u11_a_device_does_not_revoke_itself(sealed: Cli, second: Cli, how: str) -> None:
     """It would make the key that keeps it out. From another device it works, as the hint says."""

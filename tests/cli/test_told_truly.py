@@ -166,3 +166,31 @@ def test_a_folder_that_nobody_named_is_not_the_one_that_one_stands_in(
 ) -> None:
     """Of a variable that is not set: the current folder was served, and its texts were listed."""
     cli.fails(2, *call)
+
+
+def test_what_is_named_wrongly_is_said_in_its_own_words(cli: Cli, tmp_path: Path) -> None:
+    """An empty version was the beginning of all; a folder called `-` was made; a folder in the way advised to free space; a
+    wallet was "a blob of version 3"."""
+    cli.ok("write", "tone", "--body", "x")
+    assert "no version is named" in cli.fails(2, "read", "tone", "--root", "").err
+    assert "standard output" in cli.fails(2, "export", "--dir", "-").err and not Path("-").exists()
+    said = cli.fails(2, "export", "--out", str(tmp_path)).err
+    assert "is a folder" in said and "space" not in said
+    wallet = tmp_path / "wallet.json"
+    wallet.write_text('{"version": 3, "crypto": {}}')
+    assert "no exported memory" in cli.fails(10, "import", str(wallet)).err
+
+
+def test_a_version_without_the_scope_brings_nothing_back_and_says_so(clash: tuple[Cli, Cli]) -> None:
+    """It said "0 texts", ended with 0, and the scope was there, and empty."""
+    first, _ = clash
+    before = first.ok("log", "--json").json[0]["root"]
+    first.ok("write", "k", "--scope", "work", "--body", "x")
+    first.ok("sync")
+    first.ok("scope", "forget", "work", "--yes")
+    first.ok("sync")
+    after = first.ok("log", "--json").json
+    for root in (before, after[0]["root"]):
+        assert "nothing of the scope work" in first.fails(4, "scope", "restore", "work", "--root", root).err
+    assert "is forgotten" in first.fails(4, "write", "k", "--scope", "work", "--body", "x").err
+    assert "1 text" in first.ok("scope", "restore", "work", "--root", after[1]["root"]).out
