@@ -311,6 +311,24 @@ def evaluations(made: dict[str, Ring]) -> list[dict[str, Any]]:
             ],
         ),
         (
+            "a root's revoke that lets less stand and says the rest as well takes the place of another root's",
+            [
+                *base,
+                says_revoked(ROOT, ADMIN, keep=[phone, laptop], n=3),
+                says_revoked(RECOVERY, ADMIN, keep=[phone], n=2),
+            ],
+        ),
+        (
+            "one that accepts more, knows fewer successors or lets in by a lesser hand does not",
+            [
+                *base,
+                says_revoked(ROOT, ADMIN, keep=[phone, laptop], n=3, heirs=[party("heir 0")]),
+                says_revoked(ROOT, ADMIN, keep=[phone], n=4, heirs=[party("heir 0")]),
+                says_revoked(ROOT, ADMIN, n=3),
+                says_revoked(RECOVERY, ADMIN, n=3, heirs=[party("heir 0")], rank=1),
+            ],
+        ),
+        (
             "one that ends with an admin outdoes what that admin said and what ends with it, and no other",
             [
                 *base,

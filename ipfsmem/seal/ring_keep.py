@@ -72,14 +72,16 @@ def keep(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     """The statements that a ring keeps, sorted by hash; the rest can never count again, whatever is learned later.
 
     Dropped are: what its signer had no right to say; of whom a root revoked its enrolments, its successors, and what it
-    said but for what every root's revoke of it lets stand; all but the least successors under one enrolment; an epoch for
-    somebody whom it calls revoked, one for those whom an admin let in of whom nothing stands, and one that a root's outdoes. What merely does not count now is kept.
+    said but for what every root's revoke of it lets stand; a root's revoke beside another one that lets less stand and says
+    the rest as well; all but the least successors under one enrolment; an epoch for somebody whom it calls revoked, one for
+    those whom an admin let in of whom nothing stands, and one that a root's outdoes. What merely does not count now is kept.
     """
     pool = {st.hash: st for st in statements}
     facts = facts_of(pool.values())
     kept: dict[str, Statement] = {}
     claims: list[Statement] = []
     epochs: list[Statement] = []
+    last_words: defaultdict[str, list[Statement]] = defaultdict(list)
     for st in pool.values():
         body = st.body
         match body:
@@ -89,7 +91,9 @@ def keep(statements: Iterable[Statement]) -> tuple[Statement, ...]:
                 if facts.allows(st) and _is_fair(body) and not facts.ended(body.of):
                     epochs.append(st)
             case Revoke():
-                if body.by in facts.roots or (body.id not in facts.root_ids and facts.allows(st)):
+                if body.by in facts.roots:
+                    last_words[body.sign].append(st)
+                elif body.id not in facts.root_ids and facts.allows(st):
                     kept[st.hash] = st
             case Member(heir_of=None):
                 if _may_enrol(st, body, facts):
@@ -97,7 +101,8 @@ def keep(statements: Iterable[Statement]) -> tuple[Statement, ...]:
             case Member():
                 claims.append(st)
     successors = _successors(claims, kept, facts)
-    for st in (*successors, *_not_outdone(epochs, facts)):
+    revokes = (st for said in last_words.values() for st in _not_repeated(said))
+    for st in (*successors, *revokes, *_not_outdone(epochs, facts)):
         kept[st.hash] = st
     return tuple(kept[one] for one in sorted(kept))
 
@@ -123,6 +128,28 @@ def _successors(claims: Iterable[Statement], kept: Mapping[str, Statement], fact
         if base.body.sign == body.by:
             under[base.hash].append(st)
     return [st for each in under.values() for st in sorted(each, key=lambda st: st.hash)[:MAX_HEIRS]]
+
+
+def _not_repeated(said: list[Statement]) -> list[Statement]:
+    """Of roots' revokes of one key those without which something would be missing."""
+    bodies = [as_revoke(st) for st in said]
+    return [
+        st
+        for st, body in zip(said, bodies, strict=True)
+        if not any(_repeats(other, body) for other in bodies)
+    ]
+
+
+def _repeats(body: Revoke, other: Revoke) -> bool:
+    """Whether a revoke lets less stand than another one and says all else that it says: the other adds nothing then."""
+    return (
+        set(body.keep) < set(other.keep)
+        and all(count <= other.n.get(one, 0) for one, count in body.n.items())
+        and set(other.heirs) <= set(body.heirs)
+        and other.anchor in (None, body.anchor)
+        and other.person == body.person
+        and body.rank <= other.rank
+    )
 
 
 def _is_fair(body: Epoch) -> bool:

@@ -408,6 +408,9 @@ def _revoke(
     assert key is not None
     head = view.members.get(target)
     anchor = view.old_anchors.get(target) if head is None else head.anchor
+    # One that says all that the roots said before takes the place of what let more stand.
+    before = [one.n for root in sorted(view.facts.roots) for one in _said(ring, root, target)]
+    counts = {one: min([counters.get(one, 0), *(n.get(one, 0) for n in before)]) for one in ids}
     body = Revoke(
         anchor=anchor.hex() if anchor else None,
         at=at,
@@ -416,7 +419,7 @@ def _revoke(
             sorted(one.hex() for heir in ids if heir != target for one in view.keys_of.get(heir, ()))
         ),
         keep=keep,
-        n={one: counters[one] for one in ids if counters.get(one)},
+        n={one: count for one, count in counts.items() if count},
         person=view.owners.get(target) or new_person(ring.vault, key),
         rank=RANK_ROOT if view.rank_of(target) == RANK_ROOT else RANK_ADMIN,
         sign=key.hex(),

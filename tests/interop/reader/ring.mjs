@@ -238,7 +238,7 @@ const targetOf = one => idOf(Buffer.from(one.sign, 'hex'))
 const goneBy = one => [...one.not, ...Object.values(one.while).flat()]
 const pairsOf = one => Object.entries(one.while).flatMap(([admin, ids]) => ids.map(id => [admin, id]))
 
-/** What "drops" says: (a) to (g). */
+/** What "drops" says: (a) to (h). */
 function keep(all) {
   const roots = new Set(of(all, 'genesis').flatMap(one => one.roots))
   const isRoot = key => roots.has(key)
@@ -293,8 +293,24 @@ function keep(all) {
     has([...a.for, ...goneBy(a)], b.for) &&
     has(a.old, b.old) &&
     (a.ek === b.ek || a.old.includes(b.ek))
+  /** Whether a root's revoke lets less stand than another of the same key, and says all else that it says. */
+  const repeats = (a, b) =>
+    isRoot(a.by) &&
+    isRoot(b.by) &&
+    a.sign === b.sign &&
+    a.keep.length < b.keep.length &&
+    has(b.keep, a.keep) &&
+    Object.entries(a.n).every(([id, count]) => count <= (b.n[id] ?? 0)) &&
+    has(a.heirs, b.heirs) &&
+    (b.anchor === null || b.anchor === a.anchor) &&
+    a.person === b.person &&
+    a.rank <= b.rank
   const epochs = of(kept, 'epoch')
-  const lost = new Set(epochs.filter(b => epochs.some(a => outdoes(a, b) && !(outdoes(b, a) && b.hash < a.hash))))
+  const said = of(kept, 'revoke')
+  const lost = new Set([
+    ...epochs.filter(b => epochs.some(a => outdoes(a, b) && !(outdoes(b, a) && b.hash < a.hash))),
+    ...said.filter(b => said.some(a => repeats(a, b))),
+  ])
   return kept.filter(one => !lost.has(one)).sort((a, b) => (a.hash < b.hash ? -1 : 1))
 }
 

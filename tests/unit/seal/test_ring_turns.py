@@ -97,6 +97,39 @@ def test_a_turn_of_found_words_leaves_little(fill: Callable[[Ring, Party, int], 
         assert one.opens(ring.serialise()) == ring
 
 
+def test_a_revoke_that_lets_nothing_stand_takes_the_place_of_one_that_let_much_stand() -> None:
+    """Each turn of a revoke by default and one of all left the first one's list of 256 statements for good."""
+    ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
+    start, turns = _size(ring), 3
+    for n in range(1, turns + 1):
+        words = second_wallet(f"words {n}")
+        ring = _crowd(enrolled(ring, ROOT, words, "admin", 10 * n), words, n)
+        ring = ring.add([says_member(words, party(f"more of {n}: {one}")) for one in range(240)])
+        listed = revoke(
+            ring,
+            ROOT.signer,
+            words.id,
+            at=hlc(10 * n + 1),
+            counters={words.id: 3},
+            ek=ek(1000 + n),
+            box=fixed_box,
+        )
+        # Since then this device has seen more of it: what the first revoke did not accept stays unaccepted.
+        ring = revoke(
+            listed,
+            ROOT.signer,
+            words.id,
+            at=hlc(10 * n + 2),
+            counters={words.id: 9},
+            ek=ek(3000 + n),
+            box=fixed_box,
+            stands=False,
+        )
+        assert ring.view.cutoffs[words.id] == listed.view.cutoffs[words.id] == 3
+        assert ring.join(listed) == ring == listed.join(ring)
+    assert _size(ring) - start < turns * LEFT
+
+
 def test_an_honest_device_keeps_its_key_when_the_admin_goes() -> None:
     ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)
     ring = rotate(ring, ROOT.signer, ek(1), box=fixed_box)
