@@ -184,8 +184,12 @@ async def salvage(
 
 def _nothing_whole(run: Run) -> int:
     """How many roots stand there that were refused or of which a part cannot be read, when no head could be joined whole;
-    else 0. What was refused may be a true head under a folder that somebody else made."""
-    return 0 if run.heads else len({*run.damaged, *run.unread, *run.refused, *run.unread_now.roots})
+    else 0. What was refused may be a true head under a folder that somebody else made. Beside a version in which nothing was
+    ever written it is only somebody's who was revoked, but what cannot be read may be all that was written since."""
+    if any(head.commit.commit.ctx for head in run.heads.values()):
+        return 0
+    refused = () if run.heads else run.refused
+    return len({*run.damaged, *run.unread, *refused, *run.unread_now.roots})
 
 
 def _first_of(report: SyncReport, *kinds: str) -> str:
@@ -497,7 +501,7 @@ async def publish(run: Run, layout: Layout) -> None:
             + UNLOCK,
         )
         return
-    if _nothing_whole(run) and not any(True for _ in replica.store.names()):
+    if not run.heads and _nothing_whole(run) and not any(True for _ in replica.store.names()):
         run.unsure = (
             "this memory is empty here, and what was published cannot be read whole (ipfsmem salvage)"
         )
