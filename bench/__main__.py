@@ -75,12 +75,15 @@ def main() -> None:
                 ):
                     continue
                 case(ctx)
+                # What was measured stays, also when a later case ends with an error.
+                if given.json:
+                    given.json.write_bytes(
+                        msgspec.json.format(msgspec.json.encode([*rows, *ctx.rows])) + b"\n"
+                    )
             rows += ctx.rows
             shutil.rmtree(ctx.work)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    if given.json:
-        given.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows)) + b"\n")
     _show(console, rows, write=not given.quick and not given.only)
 
 

@@ -87,6 +87,15 @@ def test_where_the_bytes_go_is_all_of_them(tmp_path: Path) -> None:
     assert found["nonces, tags, lengths"] == 20 * 48
 
 
+def test_where_the_time_goes_is_sampled_in_processes_of_their_own(tmp_path: Path) -> None:
+    """It ended a whole run of the bench: the processes named a settings file that was not there."""
+    ctx = Context(20, tmp_path, quick=True, say=lambda line: None)
+    shares.shares(ctx)
+    said = [row.name for row in ctx.rows]
+    for what in ("time of a first run: ", "time of a restore: ", "bytes of a first run: "):
+        assert any(name.startswith(what) for name in said), what
+
+
 def test_time_counts_for_the_innermost_frame_that_is_named() -> None:
     kinds: list[str] = []
 
