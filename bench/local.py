@@ -12,7 +12,7 @@ from bench.measure import fsync_once, median, median_process
 from bench.process import NAMESPACE, unlock
 
 _PACK = (
-    "import sys; from ipfsmem.storage.pack import pack_tree; "
+    "import sys; from ipfsmem.files.pack import pack_tree; "
     "out = open(sys.argv[2], 'wb'); print(pack_tree(sys.argv[1], out).root); out.close()"
 )
 

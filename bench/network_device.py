@@ -22,7 +22,7 @@ from bench.wire import Wire
 if TYPE_CHECKING:
     from ipfsmem.content.cid import CID
     from ipfsmem.memory import Memory
-    from ipfsmem.sync.provider import Block, Capabilities, Pin, Provider
+    from ipfsmem.provider.contract import Block, Capabilities, Pin, Provider
 
 CHANGES = 3
 
@@ -38,7 +38,7 @@ class GoPeer:
         from ipfsmem_providers.http import Http
         from ipfsmem_providers.routing import RoutingProvider
 
-        from ipfsmem.sync.provider import Capabilities
+        from ipfsmem.provider.contract import Capabilities
 
         self.name = "go"
         self.capabilities: Capabilities = Capabilities(blocks=True, dag=True, names=True)
@@ -94,7 +94,7 @@ class GoPeer:
 
 
 def _open(spec: str, settings: dict[str, Any]) -> Provider:
-    from ipfsmem.sync.provider import open_provider
+    from ipfsmem.provider.contract import open_provider
 
     return GoPeer(spec.removeprefix("go:")) if spec.startswith("go:") else open_provider(spec, settings)
 
@@ -149,8 +149,8 @@ def _write_tree(own: Any, out: Path) -> None:
     from ipfsmem.content.cid import parse_cid
     from ipfsmem.content.fetch import drive
     from ipfsmem.content.reader import Reader
+    from ipfsmem.device.bulk import read_blocks
     from ipfsmem.memory import Memory
-    from ipfsmem.replica.many import read_blocks
 
     def get(cids: list[CID]) -> dict[CID, bytes]:
         found = read_blocks(db, [cid.digest for cid in cids])

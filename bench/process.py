@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ipfsmem.opening import Unlock
+    from ipfsmem.vault.opening import Unlock
 
 PASSPHRASE = "a passphrase of the bench"
 #: A published test key (Hardhat account 0); nothing of value is behind it.
@@ -21,8 +21,8 @@ NAMESPACE = "bench"
 
 def unlock() -> Unlock:
     """The wallet of the bench."""
-    from ipfsmem.opening import Unlock
-    from ipfsmem.seal.signers import RawKeySigner
+    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.wallet.signers import RawKeySigner
 
     return Unlock(RawKeySigner(WALLET))
 

@@ -27,26 +27,26 @@ _KINDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Argon2id of the passphrase", "ipfsmem/seal/primitives.py", ("argon2id",)),
     ("signatures", "ipfsmem/seal/primitives.py", ("sign", "verify")),
     ("signatures", "ipfsmem/causal/value.py", ("sign_value", "verify_value", "identity")),
-    ("signatures", "ipfsmem/replica/writing.py", ("sign_entry", "commit")),
+    ("signatures", "ipfsmem/device/writing.py", ("sign_entry", "commit")),
     ("signatures", "ipfsmem/sync/join.py", ("checked", "_checked")),
     ("looking for secrets", "ipfsmem/bundle/secrets.py", ()),
-    ("compressing", "ipfsmem/seal/deflate.py", ()),
+    ("compressing", "ipfsmem/seal/compression.py", ()),
     ("sealing and opening", "ipfsmem/seal/objects.py", ()),
     (
         "compressing, looking for secrets and sealing, in threads",
-        "ipfsmem/replica/writing.py",
+        "ipfsmem/device/writing.py",
         ("seal_ahead",),
     ),
-    ("the database", "ipfsmem/replica/database.py", ()),
+    ("the database", "ipfsmem/device/database.py", ()),
     ("seeing that all is there", "ipfsmem/sync/presence.py", ()),
     ("the provider's files", "/ipfsmem_providers/", ()),
     ("fetching", "ipfsmem/sync/fetch.py", ()),
-    ("reading files", "ipfsmem/replica/disk.py", ()),
-    ("reading files", "ipfsmem/storage/containers.py", ()),
-    ("names and headers", "ipfsmem/storage/bundle_tree.py", ()),
+    ("reading files", "ipfsmem/device/atomic_files.py", ()),
+    ("reading files", "ipfsmem/memories/containers.py", ()),
+    ("names and headers", "ipfsmem/memories/bundle_tree.py", ()),
     ("names and headers", "/ipfsmem/bundle/", ()),
     ("trees and folders", "ipfsmem/causal/tree.py", ()),
-    ("trees and folders", "ipfsmem/replica/folders.py", ()),
+    ("trees and folders", "ipfsmem/device/root_folders.py", ()),
     ("trees and folders", "/ipfsmem/content/", ()),
     ("trees and folders", "ipfsmem/sync/publish.py", ()),
     ("entries and values", "/ipfsmem/causal/", ()),
@@ -54,7 +54,7 @@ _KINDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("entries and values", "ipfsmem/storage/", ()),
 )
 #: Waits for threads on behalf of others.
-_PASSED_OVER = "ipfsmem/replica/many.py"
+_PASSED_OVER = "ipfsmem/device/bulk.py"
 _EVERY = 0.002
 
 
@@ -135,8 +135,8 @@ def _bytes(home: Path, stick: Path) -> dict[str, int]:
     """Bytes by kind of what stands in the folder `stick`; together they are all of it."""
     from ipfsmem.content.cid import DAG_PB
     from ipfsmem.memory import Memory
+    from ipfsmem.published.live import live_set
     from ipfsmem.seal.objects import OVERHEAD, pad, shorter
-    from ipfsmem.sync.live import live_set
     from ipfsmem.sync.publish import waiting_root
 
     found: Counter[str] = Counter()

@@ -157,7 +157,7 @@ def _memory_use(ctx: Context, home: Path) -> None:
 def exchange(ctx: Context) -> None:
     """In process: what one changed memory costs in bytes, blocks, requests and time, on both sides; then a join."""
     from ipfsmem.memory import Memory
-    from ipfsmem.sync.provider import open_provider
+    from ipfsmem.provider.contract import open_provider
 
     stick = ctx.fresh("exchange")
     ways: list[Any] = [Counting(open_provider(str(stick))) for _ in range(2)]
@@ -193,8 +193,8 @@ def exchange(ctx: Context) -> None:
 
 def presence(ctx: Context) -> None:
     """What it costs to see that what was published is still there: of an idle sync, and of the one that is a day later."""
+    from ipfsmem.device.replica import World
     from ipfsmem.memory import Memory
-    from ipfsmem.replica.replica import World
     from ipfsmem.sync import placing
     from ipfsmem.sync.repair import keep_present
 

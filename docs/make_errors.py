@@ -7,12 +7,12 @@ from pathlib import Path
 
 from ipfsmem.cli import app
 from ipfsmem.errors import IpfsmemError
-from tests.outcomes import table as outcomes
+from tests.support.outcomes import table as outcomes
 
 TARGET = Path(__file__).with_name("ERRORS.md")
 HEAD = """# Errors and exit codes
 
-Written by `docs/make_errors.py` from `ipfsmem/errors.py` and `tests/outcomes.py`; change those, not this.
+Written by `docs/make_errors.py` from `ipfsmem/errors.py` and `tests/support/outcomes.py`; change those, not this.
 
 A command that fails prints one line, `ipfsmem: <what happened, and to what>`, and often a second one that says what to
 do next. With `--json` it prints one object instead. Both go to standard error, so standard output holds results only:

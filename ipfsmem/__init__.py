@@ -10,16 +10,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ipfsmem.device.replica import World
     from ipfsmem.local_memory import Status
+    from ipfsmem.memories.memories import Listed
+    from ipfsmem.memories.readings import Reading
     from ipfsmem.memory import Memory
-    from ipfsmem.opening import Unlock
-    from ipfsmem.replica.replica import World
-    from ipfsmem.seal.derive import RootKeys
-    from ipfsmem.seal.signers import KeystoreSigner, MnemonicSigner, RawKeySigner, WalletSigner
-    from ipfsmem.storage.memories import Listed
-    from ipfsmem.storage.readings import Reading
-    from ipfsmem.sync.provider import Provider, open_provider
+    from ipfsmem.provider.contract import Provider, open_provider
     from ipfsmem.sync.report import SyncReport
+    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.wallet.root_keys import RootKeys
+    from ipfsmem.wallet.signers import KeystoreSigner, MnemonicSigner, RawKeySigner, WalletSigner
 
 __all__ = [
     "KeystoreSigner",
@@ -39,20 +39,20 @@ __all__ = [
 ]
 
 _WHERE = {
-    "KeystoreSigner": "seal.signers",
-    "Listed": "storage.memories",
+    "KeystoreSigner": "wallet.signers",
+    "Listed": "memories.memories",
     "Memory": "memory",
-    "MnemonicSigner": "seal.signers",
-    "Provider": "sync.provider",
-    "RawKeySigner": "seal.signers",
-    "Reading": "storage.readings",
-    "RootKeys": "seal.derive",
+    "MnemonicSigner": "wallet.signers",
+    "Provider": "provider.contract",
+    "RawKeySigner": "wallet.signers",
+    "Reading": "memories.readings",
+    "RootKeys": "wallet.root_keys",
     "Status": "local_memory",
     "SyncReport": "sync.report",
-    "Unlock": "opening",
-    "WalletSigner": "seal.signers",
-    "World": "replica.replica",
-    "open_provider": "sync.provider",
+    "Unlock": "vault.opening",
+    "WalletSigner": "wallet.signers",
+    "World": "device.replica",
+    "open_provider": "provider.contract",
 }
 
 

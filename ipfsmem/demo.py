@@ -22,11 +22,11 @@ from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, RAW, parse_cid, public_of_ipns_name
 from ipfsmem.errors import FormatError, IpfsmemError, NoVaultError
+from ipfsmem.memories.memories import check_body
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import KeystoreSigner, RawKeySigner, create_keystore
-from ipfsmem.storage.memories import check_body
 from ipfsmem.sync.report import SyncReport
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import KeystoreSigner, RawKeySigner, create_keystore
 
 PASSPHRASE: Final = "only-a-demo"  # noqa: S105
 NAMESPACE: Final = "demo"

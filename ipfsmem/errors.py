@@ -230,7 +230,7 @@ class ProviderError(IpfsmemError):
     exit_code = 40
     #: True when trying the same again cannot help.
     permanent = True
-    #: Blocks by CID that were read before it failed (ipfsmem.sync.provider, `get_blocks`).
+    #: Blocks by CID that were read before it failed (ipfsmem.provider.contract, `get_blocks`).
     blocks: Mapping[Any, bytes] = {}
 
     def in_a_line(self) -> str:

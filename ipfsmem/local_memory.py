@@ -26,16 +26,12 @@ from ipfsmem.causal.entries import SegmentName, entry_place, memory_name, segmen
 from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
-from ipfsmem.doctor import STATE_DAMAGED, Finding, examine, passphrase_protected
+from ipfsmem.device.events import Timeline, events_of
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.scopes import known_scopes, live_scopes, own_scopes
+from ipfsmem.device.state import DAMAGED_STATE, Frame
 from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
-from ipfsmem.opening import VAULT_MODES
-from ipfsmem.replica.events import Timeline, events_of
-from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.scopes import known_scopes, live_scopes, own_scopes
-from ipfsmem.replica.store import DAMAGED_STATE, Frame
-from ipfsmem.seal.authority import Person
-from ipfsmem.storage.bundle_tree import Part
-from ipfsmem.storage.exporting import (
+from ipfsmem.files.exporting import (
     Everything,
     LeftOut,
     everything,
@@ -45,27 +41,40 @@ from ipfsmem.storage.exporting import (
     tree_of,
     whole,
 )
-from ipfsmem.storage.forgetting import erase
-from ipfsmem.storage.import_map import assign
-from ipfsmem.storage.importing import Imported, Strategy, import_files
-from ipfsmem.storage.late import late_values
-from ipfsmem.storage.memories import LONG, Listed, Memories, NotHereError
-from ipfsmem.storage.readings import Reading, Seen, Unsettled, place_of
-from ipfsmem.storage.scopes import Restored, Scope, Scopes
-from ipfsmem.storage.stacks import Stack
-from ipfsmem.storage.undoing import Undone, undo
-from ipfsmem.storage.working_copies import PLAIN_MODES, FolderFacts, WorkingCopies
+from ipfsmem.files.working_copies import PLAIN_MODES, FolderFacts, WorkingCopies
+from ipfsmem.memories.after_revoke import late_values
+from ipfsmem.memories.bundle_tree import Part
+from ipfsmem.memories.import_scopes import assign
+from ipfsmem.memories.importing import Imported, Strategy, import_files
+from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
+from ipfsmem.memories.purge import erase
+from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
+from ipfsmem.memories.scopes import Restored, Scope, Scopes
+from ipfsmem.memories.stacks import Stack
+from ipfsmem.memories.undo import Undone, undo
+from ipfsmem.provider.contract import Provider
+from ipfsmem.provider.unavailable import Unready
+from ipfsmem.published.history import (
+    Change,
+    DiffLine,
+    LogEntry,
+    changes,
+    export_car,
+    find_root,
+    log,
+    open_past,
+)
+from ipfsmem.published.versions import History, find_text, history, read_past
+from ipfsmem.ring.authority import Person
 from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.forwarding import waiting, words_of_move
-from ipfsmem.sync.history import Change, DiffLine, LogEntry, changes, export_car, find_root, log, open_past
 from ipfsmem.sync.names import oldest_put, what_is_forgotten
 from ipfsmem.sync.presence import Presence, described
-from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.publish import miss
 from ipfsmem.sync.removals import Removal, removals, removed_by_admins
-from ipfsmem.sync.revoked import words_of_revoked
-from ipfsmem.sync.unready import Unready
-from ipfsmem.versions import History, find_text, history, read_past
+from ipfsmem.sync.revoke_notices import words_of_revoked
+from ipfsmem.vault.doctor import STATE_DAMAGED, Finding, examine, passphrase_protected
+from ipfsmem.vault.opening import VAULT_MODES
 
 #: So many roots that could go are worth a word in `status`.
 TELL_SUPERSEDED = 50
@@ -782,7 +791,7 @@ class LocalMemory:
         anything is written.
         """
         if isinstance(source, Path):
-            from ipfsmem.storage.importing import read_path
+            from ipfsmem.memories.importing import read_path
 
             parts = read_path(source)
         else:

@@ -17,13 +17,24 @@ import msgspec
 from ipfsmem import config as configuration
 from ipfsmem.config import NamespaceConfig, VaultConfig
 from ipfsmem.content.cid import parse_cid
+from ipfsmem.device.creation import discard, finish, making
+from ipfsmem.device.namespaces import FIRST, refuse_shared, vault_label
+from ipfsmem.device.replica import World, claim_folder
 from ipfsmem.errors import (
     ConfigError,
     NoVaultError,
     UsageError,
 )
-from ipfsmem.finding import find_vault, reach, vault_of_root
-from ipfsmem.opening import (
+from ipfsmem.files.attaching import examine_place
+from ipfsmem.files.working_copies import PLAIN_MODES
+from ipfsmem.memories.bundle_tree import Part
+from ipfsmem.memories.importing import import_files
+from ipfsmem.provider.given_root import Paper
+from ipfsmem.provider.opening import Channels
+from ipfsmem.sync.report import Progress, SyncReport, no_progress
+from ipfsmem.synced_memory import SyncedMemory, Where, each_of, specs_of
+from ipfsmem.vault.finding import find_vault, reach, vault_of_root
+from ipfsmem.vault.opening import (
     VAULT_MODES,
     Unlock,
     begin_replica,
@@ -31,22 +42,11 @@ from ipfsmem.opening import (
     create_replica,
     open_replica,
 )
-from ipfsmem.opening_foreign import read_foreign
-from ipfsmem.replica.making import discard, finish, making
-from ipfsmem.replica.namespaces import FIRST, refuse_shared, vault_label
-from ipfsmem.replica.replica import World, claim_folder
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.passphrases import require_strong
-from ipfsmem.seal.words import to_words
-from ipfsmem.storage.attaching import examine_place
-from ipfsmem.storage.bundle_tree import Part
-from ipfsmem.storage.importing import import_files
-from ipfsmem.storage.working_copies import PLAIN_MODES
-from ipfsmem.sync.channels import Channels
-from ipfsmem.sync.paper import Paper
-from ipfsmem.sync.report import Progress, SyncReport, no_progress
-from ipfsmem.synced_memory import SyncedMemory, Where, each_of, specs_of
-from ipfsmem.vaults import list_in_first
+from ipfsmem.vault.others_bundles import read_foreign
+from ipfsmem.vault.vaults import list_in_first
+from ipfsmem.wallet.passphrases import require_strong
+from ipfsmem.wallet.recovery_words import to_words
+from ipfsmem.wallet.root_keys import RootKeys
 
 T = TypeVar("T")
 list_ = list  # `Memory.list` hides the builtin inside the class

@@ -18,6 +18,9 @@ from ipfsmem import config as configuration
 from ipfsmem.bundle.program_events import MAX_SPEC, MOVED, FurtherVault, Move, moved_data
 from ipfsmem.causal.clock import next_hlc
 from ipfsmem.config import Keep
+from ipfsmem.device.identity import change_passphrase
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.state import DamagedStateError
 from ipfsmem.errors import (
     ConfigError,
     FormatError,
@@ -32,44 +35,41 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.local_memory import LocalMemory
-from ipfsmem.opening import (
+from ipfsmem.memories.secret_check import SecretCheck
+from ipfsmem.provider.contract import Capabilities, Provider, lasting_spec
+from ipfsmem.provider.opening import Channels
+from ipfsmem.provider.probe import Step, probe
+from ipfsmem.provider.unavailable import Unready
+from ipfsmem.published.layout import PlainLayout, SealedLayout
+from ipfsmem.ring import operations
+from ipfsmem.ring.statements import member_id
+from ipfsmem.sync.background import Background, Told
+from ipfsmem.sync.collection import Collection, Rules
+from ipfsmem.sync.engine import bring_back, check, collect, look_there, move, salvage, sync
+from ipfsmem.sync.forwarding import answer, waiting
+from ipfsmem.sync.moving import Moved
+from ipfsmem.sync.presence import Presence
+from ipfsmem.sync.publish import Layout
+from ipfsmem.sync.removals import called, removals, told_as, whose_word
+from ipfsmem.sync.report import Progress, SyncReport, no_progress
+from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
+from ipfsmem.sync.revoke_notices import words_of_label, words_of_revoke, words_of_what_stands
+from ipfsmem.sync.salvage import Found, Salvaged
+from ipfsmem.sync.schedule import Pace
+from ipfsmem.sync.state_back import bring_state_back
+from ipfsmem.vault.opening import (
     VAULT_MODES,
     Unlock,
     check_mode,
     check_root,
     kept_root,
 )
-from ipfsmem.recovery import NewWords, enrol_words, may_make_words, why_not_everywhere, words_of
-from ipfsmem.recovery_sheet import RecoverySheet, make_sheet, shown_spec
-from ipfsmem.replica.identity import change_passphrase
-from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.store import DamagedStateError
-from ipfsmem.seal import ring_ops
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.statements import member_id
-from ipfsmem.seal.wallet import check_key_number, check_vault
-from ipfsmem.seal.words import to_words
-from ipfsmem.storage.layouts import PlainLayout, SealedLayout
-from ipfsmem.storage.secret_check import SecretCheck
-from ipfsmem.sync.background import Background, Told
-from ipfsmem.sync.channels import Channels
-from ipfsmem.sync.collection import Collection, Rules
-from ipfsmem.sync.engine import bring_back, check, collect, look_there, move, salvage, sync
-from ipfsmem.sync.forwarding import answer, waiting
-from ipfsmem.sync.moving import Moved
-from ipfsmem.sync.pace import Pace
-from ipfsmem.sync.presence import Presence
-from ipfsmem.sync.probe import Step, probe
-from ipfsmem.sync.provider import Capabilities, Provider, lasting_spec
-from ipfsmem.sync.publish import Layout
-from ipfsmem.sync.removals import called, removals, told_as, whose_word
-from ipfsmem.sync.report import Progress, SyncReport, no_progress
-from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
-from ipfsmem.sync.revoked import words_of_label, words_of_revoke, words_of_what_stands
-from ipfsmem.sync.salvage import Found, Salvaged
-from ipfsmem.sync.state_back import bring_state_back
-from ipfsmem.sync.unready import Unready
-from ipfsmem.vaults import further_vaults, keep_name
+from ipfsmem.vault.recovery import NewWords, enrol_words, may_make_words, why_not_everywhere, words_of
+from ipfsmem.vault.sheet import RecoverySheet, make_sheet, shown_spec
+from ipfsmem.vault.vaults import further_vaults, keep_name
+from ipfsmem.wallet.message import check_key_number, check_vault
+from ipfsmem.wallet.recovery_words import to_words
+from ipfsmem.wallet.root_keys import RootKeys
 
 #: What a pull can end with for what somebody published.
 _PUBLISHED = (FormatError, NotFoundError, OpenError, SignatureError)
@@ -205,12 +205,14 @@ class SyncedMemory(LocalMemory):
             at = next_hlc(frame.hlc, self.replica.world.now())
             family = ring.view.ids_of(ring.view.family_of(member))
             labels = [p.label for one in family if (p := ring.view.members.get(one))]
-            grown = ring_ops.revoke(ring, root.admin, member, at=at, counters=frame.ctx, ek=ek, stands=stands)
+            grown = operations.revoke(
+                ring, root.admin, member, at=at, counters=frame.ctx, ek=ek, stands=stands
+            )
             self.replica.set_ring(grown)
             # It is in this command's own report; other devices say it at their next sync.
             target = grown.view.family_of(member)
             self.replica.tell(told_as(target, member_id(root.admin_public)))
-        enrolled = ring_ops.let_in_by(ring, member)
+        enrolled = operations.let_in_by(ring, member)
         report = await self._brought_out("the revoke", progress, before)
         if failed is not None:
             report.say(
@@ -262,7 +264,7 @@ class SyncedMemory(LocalMemory):
         with self.replica.transaction():
             ring = self.replica.ring
             assert ring is not None
-            ring = ring_ops.rotate(ring, root.admin, self.replica.world.random(32))
+            ring = operations.rotate(ring, root.admin, self.replica.world.random(32))
             self.replica.set_ring(ring)
         report = await self._brought_out("the new key", progress, before)
         key = ring.view.sealing
@@ -285,7 +287,7 @@ class SyncedMemory(LocalMemory):
             ring = self.replica.ring
             assert ring is not None
             at = next_hlc(self.replica.store.frame.hlc, self.replica.world.now())
-            grown = ring_ops.relabel(ring, root.admin, member, label, since=at)
+            grown = operations.relabel(ring, root.admin, member, label, since=at)
             self.replica.set_ring(grown)
             family = grown.view.family_of(member)
             was, now = ring.view.members[family], grown.view.members[family]

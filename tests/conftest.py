@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import effort, quick
+from tests import quick
+from tests.support import effort
 
 effort.load()
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ipfsmem.bundle.keys import check_key, split_conflict_name
 from ipfsmem.errors import FormatError
-from ipfsmem.unseen import BREAKS, UNSEEN
+from ipfsmem.invisible import BREAKS, UNSEEN
 
 SECTIONS = (("user", "User"), ("feedback", "Feedback"), ("project", "Project"), ("reference", "Reference"))
 ATTENTION = "Needs attention"

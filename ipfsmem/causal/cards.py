@@ -16,7 +16,7 @@ from ipfsmem.bundle.keys import is_scope
 from ipfsmem.causal.value import FORGOTTEN, Entry
 from ipfsmem.causal.view import Bodies, siblings
 from ipfsmem.errors import FormatError, LimitError
-from ipfsmem.seal.statements import check_label
+from ipfsmem.ring.statements import check_label
 
 #: Bytes of a card, what may stand for one scope, and steps that `into` is followed (format section 5.1).
 MAX_CARD = 4 * 1024

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ipfsmem.causal.restore import resigned
+from ipfsmem.causal.authorship import Mine
+from ipfsmem.causal.own_copies import resigned
 from ipfsmem.causal.state import Ctx, covers, delete, write
 from ipfsmem.causal.tree import label
 from ipfsmem.causal.value import Entry, Value, hash32
 from ipfsmem.causal.value import dot as make_dot
-from ipfsmem.causal.whose import Mine
 from ipfsmem.errors import LimitError
 
 

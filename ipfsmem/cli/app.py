@@ -295,7 +295,7 @@ def kind_of(error: IpfsmemError) -> str:
 
 
 def _os_error(error: OSError) -> str:
-    from ipfsmem.replica.disk import reason
+    from ipfsmem.device.atomic_files import reason
 
     try:
         sys.stdout.flush()

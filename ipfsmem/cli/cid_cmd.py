@@ -28,7 +28,7 @@ def command(here: Here, path: str, car: str | None) -> None:
 
     The same as `ipfs add --cid-version 1 --raw-leaves` under that profile. Symbolic links are refused.
     """
-    from ipfsmem.storage.pack import pack_tree
+    from ipfsmem.files.pack import pack_tree
 
     if car is None:
         packed = pack_tree(path)
@@ -71,9 +71,9 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     import sys
     from pathlib import Path
 
+    from ipfsmem.device.atomic_files import new_name, sync_directory
     from ipfsmem.errors import StorageError, UsageError
-    from ipfsmem.files import flush, patiently
-    from ipfsmem.replica.disk import new_name, sync_directory
+    from ipfsmem.systems import flush, patiently
 
     if is_stdout(car):
         if nobody_listens():

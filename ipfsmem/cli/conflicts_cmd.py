@@ -13,7 +13,7 @@ from ipfsmem.cli.printing import called, clean, clean_lines, is_terminal, style
 from ipfsmem.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from ipfsmem.storage.readings import Reading, Unsettled
+    from ipfsmem.memories.readings import Reading, Unsettled
 
 
 @ours("conflicts", scoped=True, shows=True)

@@ -48,7 +48,7 @@ def command(here: Here, source: str | None, keep: bool, folder: str | None) -> N
     """
     from ipfsmem.bundle.blob import read_blob
     from ipfsmem.demo import Demo
-    from ipfsmem.storage.importing import read_path
+    from ipfsmem.memories.importing import read_path
 
     if folder is not None and not keep:
         raise UsageError("--dir goes with --keep")
@@ -94,7 +94,7 @@ def command(here: Here, source: str | None, keep: bool, folder: str | None) -> N
 def _folder(chosen: str | None) -> Path:
     if chosen is None:
         return Path(tempfile.mkdtemp(prefix="ipfsmem-demo-"))
-    from ipfsmem.replica.disk import make_directory, storage_errors
+    from ipfsmem.device.atomic_files import make_directory, storage_errors
 
     place = Path(chosen).expanduser().absolute()
     with storage_errors(place, "look into"):

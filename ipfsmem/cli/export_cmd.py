@@ -13,9 +13,9 @@ from ipfsmem.cli.printing import clean, count, is_terminal, size, write_bytes
 from ipfsmem.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
+    from ipfsmem.files.exporting import LeftOut
     from ipfsmem.local_memory import Exported
     from ipfsmem.memory import Memory
-    from ipfsmem.storage.exporting import LeftOut
 
 
 @ours("export", scoped=True, shows=True)

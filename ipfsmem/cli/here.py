@@ -20,8 +20,8 @@ from ipfsmem.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
-    from ipfsmem.opening import Unlock
-    from ipfsmem.seal.derive import RootKeys
+    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.wallet.root_keys import RootKeys
 
 
 _SHARED = {"namespace", "home", "as_json", "passphrase_fd", "scope", "stacked"}
@@ -81,9 +81,9 @@ class Here:
     def passphrase(self) -> str | None:
         """The passphrase that the keys on this device need, asked for if it must be; None when they need none."""
         from ipfsmem.cli import secrets_in
-        from ipfsmem.replica.disk import read_file
-        from ipfsmem.replica.identity import KEY_FILE
-        from ipfsmem.seal.vault_file import MAX_FILE, is_protected
+        from ipfsmem.device.atomic_files import read_file
+        from ipfsmem.device.identity import KEY_FILE
+        from ipfsmem.seal.secret_file import MAX_FILE, is_protected
 
         found = self.passphrase_given()
         if found is not None:
@@ -315,7 +315,7 @@ def provider_option(purpose: str) -> Callable[[Callable[..., None]], Callable[..
 def right_label(ctx: click.Context, param: click.Parameter, label: str | None) -> str | None:
     """A label that a device can have, before anything is made or asked."""
     from ipfsmem.errors import FormatError
-    from ipfsmem.seal.statements import check_label
+    from ipfsmem.ring.statements import check_label
 
     if label is not None:
         try:
@@ -390,8 +390,8 @@ def read_text(path: str, what: str) -> bytes:
     import sys
 
     from ipfsmem.bundle.memory_file import MAX_FILE
+    from ipfsmem.device.atomic_files import storage_errors
     from ipfsmem.errors import LimitError, NotFoundError
-    from ipfsmem.replica.disk import storage_errors
 
     if path == "-":
         data = sys.stdin.buffer.read(MAX_FILE + 1)

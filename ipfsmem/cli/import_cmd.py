@@ -14,7 +14,7 @@ from ipfsmem.cli.printing import clean, count, style
 from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
-    from ipfsmem.storage.importing import Imported
+    from ipfsmem.memories.importing import Imported
 
 
 @ours("import", scoped=True)
@@ -65,7 +65,7 @@ def command(
     --from-backup. With --scope what has no scopes of its own comes into that one.
     """
     from ipfsmem.errors import IncompleteError, LimitError
-    from ipfsmem.storage.importing import MAX_BLOB
+    from ipfsmem.memories.importing import MAX_BLOB
 
     source: bytes | Path = Path(path).expanduser()
     if path == "-":

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ipfsmem.config import VaultConfig
     from ipfsmem.local_memory import Status
     from ipfsmem.memory import Memory, Mode
-    from ipfsmem.opening import Unlock
     from ipfsmem.sync.report import SyncReport
+    from ipfsmem.vault.opening import Unlock
 
 
 _WORDS = "its recovery words"
@@ -104,7 +104,7 @@ def command(
     A new encrypted memory comes with 24 recovery words: write them down. On a terminal it asks for what it was not told.
     """
     from ipfsmem.config import settings
-    from ipfsmem.replica.replica import claim_folder
+    from ipfsmem.device.replica import claim_folder
 
     claim_folder(here.folder)
     where = provider or settings().provider
@@ -311,7 +311,7 @@ def device_passphrase(here: Here, mode: str, unprotected: bool) -> str | None:
         click.echo("This device's keys are kept under a passphrase. It never leaves this device.", err=True)
         found = secrets_in.ask("passphrase for this device", twice=True)
     if found is None and mode == "encrypted-ipfs":
-        from ipfsmem.opening import check_mode
+        from ipfsmem.vault.opening import check_mode
 
         check_mode(mode, passphrase=None, unprotected=False)
     return found
@@ -325,8 +325,8 @@ def _unlock(
         return None, None
     if new_wallet is None:
         return wallet.unlock(passphrase), None
-    from ipfsmem.replica.disk import make_directory
-    from ipfsmem.seal.signers import RawKeySigner, create_keystore
+    from ipfsmem.device.atomic_files import make_directory
+    from ipfsmem.wallet.signers import RawKeySigner, create_keystore
 
     path = Path(new_wallet).expanduser() if new_wallet else default_keystore(here.home)
     key = secrets.token_bytes(32)

@@ -44,7 +44,7 @@ def _keys(here: Here, context: str | None, given: dict[str, Any]) -> Keys:
 
     contexts: tuple[str, ...] = (context,) if context is not None else ()
     if given["wallet"].named or given["words"] or given["words_fd"] is not None:
-        from ipfsmem.opening import Unlock
+        from ipfsmem.vault.opening import Unlock
 
         root = owner(given["wallet"], given["words"], given["words_fd"], here.passphrase_given())
         keys = root.root(twice=False) if isinstance(root, Unlock) else root

@@ -23,15 +23,15 @@ from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, DAG_PB, ipns_name, parse_cid, public_of_ipns_name
 from ipfsmem.content.fetch import drive, from_mapping
 from ipfsmem.content.reader import Reader
+from ipfsmem.device.atomic_files import read_file, storage_errors
+from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, OpenError, SignatureError, UsageError
-from ipfsmem.replica.disk import read_file, storage_errors
-from ipfsmem.replica.inside import Folder
+from ipfsmem.published.commit import SignedCommit, open_commit, open_plain_commit
+from ipfsmem.published.ipns_record import parse_record, verify_record
+from ipfsmem.published.opening import open_root
+from ipfsmem.published.reader import RootFiles, differences, read_root
+from ipfsmem.ring.keyring import Keyring, Ring, parse_keyring
 from ipfsmem.seal.objects import COMMIT, MAGIC, MEMORY, RING_BODY, SEGMENT, STATE_NODE, EpochKey, Sealer
-from ipfsmem.seal.ring import Keyring, Ring, parse_keyring
-from ipfsmem.sync.commit import SignedCommit, open_commit, open_plain_commit
-from ipfsmem.sync.heads import open_root
-from ipfsmem.sync.ipns import parse_record, verify_record
-from ipfsmem.sync.remote import RootFiles, differences, read_root
 
 Facts = dict[str, Any]
 MAX_SMALL: Final = 4 * 1024 * 1024

@@ -20,7 +20,7 @@ from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
-    from ipfsmem.seal.ring import Ring
+    from ipfsmem.ring.keyring import Ring
     from ipfsmem.sync.removals import Removal
     from ipfsmem.sync.report import Progress, SyncReport
 
@@ -191,9 +191,9 @@ def derive_command(here: Here, vault: str, key_number: int, signature_passphrase
     from hashlib import sha256
 
     from ipfsmem.content.cid import ipns_name
-    from ipfsmem.opening import Unlock
-    from ipfsmem.seal.signers import RawKeySigner
-    from ipfsmem.seal.wallet import key_request
+    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.wallet.message import key_request
+    from ipfsmem.wallet.signers import RawKeySigner
 
     if sys.stdin.isatty():
         raise UsageError("the key comes on standard input", hint="ipfsmem keys derive < key.txt")

@@ -12,7 +12,7 @@ from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, moment, to_json
 
 if TYPE_CHECKING:
-    from ipfsmem.recovery_sheet import Place, RecoverySheet
+    from ipfsmem.vault.sheet import Place, RecoverySheet
 
 _WIDTH = 78
 
@@ -25,7 +25,7 @@ def command(here: Here, output: str | None) -> None:
     It holds no secret and no words; there is a place to write the 24 words by hand. Print it again after the provider
     or the words changed.
     """
-    from ipfsmem.replica.disk import write_atomic
+    from ipfsmem.device.atomic_files import write_atomic
 
     with here.memory() as memory:
         sheet = memory.recovery_sheet()

@@ -18,7 +18,7 @@ from ipfsmem.errors import IncompleteError, ProviderUnavailable
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
-    from ipfsmem.recovery import NewWords, Words
+    from ipfsmem.vault.recovery import NewWords, Words
 
 #: What nobody can change about the words of `init`; docs/CLI.md says how to move.
 ROOT_STAYS = (

@@ -13,7 +13,7 @@ from ipfsmem.cli.printing import count, is_terminal, style, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ipfsmem.storage.memories import Listed
+    from ipfsmem.memories.memories import Listed
 
 
 @ours("list", scoped=True, shows=True, stacks=True)

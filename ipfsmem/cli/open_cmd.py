@@ -87,7 +87,7 @@ def _tell_problems(here: Here, memory: Memory) -> None:
 
 
 def _export(here: Here, memory: Memory, where: Path, partial: bool) -> None:
-    from ipfsmem.replica.disk import write_atomic
+    from ipfsmem.device.atomic_files import write_atomic
 
     assert memory.opened is not None
     left = memory.left_out()

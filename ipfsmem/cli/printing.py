@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ipfsmem.seal.authority import Person
+    from ipfsmem.ring.authority import Person
 
 # C0 and C1 controls, and the marks that reorder text.
 _UNSAFE = dict.fromkeys(

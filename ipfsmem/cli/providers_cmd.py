@@ -35,7 +35,7 @@ def command() -> None:
 @ours("list", short_help="Where this memory is published.")
 def list_command(here: Here) -> None:
     """List the providers of this memory: what each can do, and the version that this device placed there last."""
-    from ipfsmem.sync.abilities import good_for, limits
+    from ipfsmem.provider.abilities import good_for, limits
 
     with here.memory() as memory:
         found = memory.providers()
@@ -101,7 +101,7 @@ def test_command(here: Here, spec: str) -> None:
     The exit code is that of a provider that failed when a promise was not kept.
     """
     from ipfsmem.memory import Memory
-    from ipfsmem.sync.probe import ALTOGETHER
+    from ipfsmem.provider.probe import ALTOGETHER
 
     with Memory.load(mode="none", home=here.home) as memory:
         steps = asyncio.run(memory.test_provider(spec))
@@ -290,7 +290,7 @@ def follow_command(
 
 def _check_source(source: str | None, target: str, known: list[str]) -> None:
     """A mistyped --from would leave nothing, and say nothing of it."""
-    from ipfsmem.sync.provider import lasting_spec
+    from ipfsmem.provider.contract import lasting_spec
 
     if source is None:
         return

@@ -12,7 +12,7 @@ from ipfsmem.cli.printing import clean_lines, is_terminal, write_bytes
 from ipfsmem.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from ipfsmem.storage.readings import Reading
+    from ipfsmem.memories.readings import Reading
 
 
 @ours("read", scoped=True, stacks=True)

@@ -64,8 +64,8 @@ def command(
     The words are asked for on a terminal; else they come from --words-fd or standard input.
     """
     from ipfsmem.config import settings
+    from ipfsmem.device.replica import claim_folder
     from ipfsmem.memory import Memory
-    from ipfsmem.replica.replica import claim_folder
 
     claim_folder(here.folder)
     if wallet.named and words_fd is not None:

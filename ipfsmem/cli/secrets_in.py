@@ -55,7 +55,7 @@ def ask(what: str, *, twice: bool = False, otherwise: str | None = None) -> str:
 
     Raises PassphraseError when nobody is there or nothing is given, with `otherwise` as what to do then.
     """
-    from ipfsmem.seal.passphrases import require_strong
+    from ipfsmem.wallet.passphrases import require_strong
 
     if not can_ask():
         raise PassphraseError(f"{what} is needed, and there is no terminal to ask on", hint=otherwise)

@@ -95,7 +95,7 @@ async def _serve(
     from ipfsmem.http.psa_requests import PinRequests
     from ipfsmem.http.running import running
     from ipfsmem.http.serving import PSA_PATH, app
-    from ipfsmem.sync.provider import open_provider
+    from ipfsmem.provider.contract import open_provider
 
     store = open_provider(f"directory:{folder}", {"create": create})
     if token and not os.access(folder, os.W_OK):

@@ -15,8 +15,8 @@ from ipfsmem.cli.printing import clean, count, facts, moment, style
 MOST = 5
 
 if TYPE_CHECKING:
+    from ipfsmem.files.working_copies import FolderFacts
     from ipfsmem.local_memory import ScopeCounts, Status
-    from ipfsmem.storage.working_copies import FolderFacts
     from ipfsmem.sync.presence import Presence
 
 #: Who can read what, said at `init` and here (SECURITY.md has the long form).

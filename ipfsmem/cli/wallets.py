@@ -21,9 +21,9 @@ from ipfsmem.errors import FormatError, PassphraseError, UsageError
 if TYPE_CHECKING:
     from ipfsmem.cli.here import Here
     from ipfsmem.memory import Memory
-    from ipfsmem.opening import Unlock
-    from ipfsmem.seal.derive import RootKeys
-    from ipfsmem.seal.signers import WalletSigner
+    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.wallet.root_keys import RootKeys
+    from ipfsmem.wallet.signers import WalletSigner
 
 
 #: How often a wrong passphrase of a keystore file may be typed before the last try.
@@ -64,12 +64,12 @@ class Wallet(NamedTuple):
 
     def unlock_with(self, signer: WalletSigner) -> Unlock:
         """The same with a signer that is at hand."""
-        from ipfsmem.opening import Unlock
+        from ipfsmem.vault.opening import Unlock
 
         return Unlock(signer, self.vault, self.key_number, self._signature_passphrase())
 
     def _signer(self, device_passphrase: str | None) -> WalletSigner:
-        from ipfsmem.seal.signers import KeystoreSigner, MnemonicSigner, RawKeySigner
+        from ipfsmem.wallet.signers import KeystoreSigner, MnemonicSigner, RawKeySigner
 
         if self.keystore:
             own = secrets_in.given(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
@@ -214,8 +214,8 @@ def recovery_root(words_fd: int | None) -> RootKeys:
     """The root keys that 24 recovery words stand for: from a descriptor, typed, or from standard input."""
     import sys
 
-    from ipfsmem.seal.derive import RootKeys
-    from ipfsmem.seal.words import from_words
+    from ipfsmem.wallet.recovery_words import from_words
+    from ipfsmem.wallet.root_keys import RootKeys
 
     if words_fd is not None:
         return RootKeys.from_recovery(from_words(secrets_in.from_descriptor(words_fd)))
@@ -243,7 +243,7 @@ def as_owner(here: Here, given: dict[str, Any]) -> Iterator[Memory]:
 
     `given` also has `provider`. Raises UsageError when nobody was named and nothing is kept.
     """
-    from ipfsmem.opening import kept_root
+    from ipfsmem.vault.opening import kept_root
 
     named = given["wallet"].named or given["words"] or given["words_fd"] is not None
     root = None

@@ -34,7 +34,7 @@ def shown_or_said(made: str) -> Iterator[None]:
         yield
         sys.stdout.flush()
     except OSError as error:
-        from ipfsmem.replica.disk import reason
+        from ipfsmem.device.atomic_files import reason
 
         raise StorageError(
             f"{made}, but its words could not be shown, as standard output cannot be written ({reason(error)}). "
@@ -67,7 +67,7 @@ def ask_words() -> bytes:
 
     Raises PassphraseError when the person gives up.
     """
-    from ipfsmem.seal.words import WORD_COUNT, from_words
+    from ipfsmem.wallet.recovery_words import WORD_COUNT, from_words
 
     click.echo(
         f"The {WORD_COUNT} recovery words, in one line or in several. They are not shown while you type.",
@@ -98,7 +98,7 @@ def _hidden(what: str) -> list[str]:
 
 def _mended(words: list[str], start: int) -> list[str]:
     """These words with every one that is not in the list typed again."""
-    from ipfsmem.seal.words import first_slip
+    from ipfsmem.wallet.recovery_words import first_slip
 
     found = list(words)
     while (slip := first_slip(found, start)) is not None:
@@ -114,7 +114,7 @@ def _one(number: int, near: str = "") -> str:
 
 def _mend_one(words: list[str]) -> None:
     """All are words of the list and they do not fit together: one is another word, or two changed places."""
-    from ipfsmem.seal.words import WORD_COUNT
+    from ipfsmem.wallet.recovery_words import WORD_COUNT
 
     click.echo(
         "All of these are in the list, but they do not fit together: one is wrong, or two changed places.",

@@ -1,6 +1,6 @@
 """A whole tree from paths: files in memory, or links to what is known already, to one root and its blocks.
 
-This is how a bundle gets its root. Large files and disks are storage/pack.py's, which gives the same CIDs.
+This is how a bundle gets its root. Large files and disks are files/pack.py's, which gives the same CIDs.
 """
 
 from __future__ import annotations

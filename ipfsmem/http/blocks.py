@@ -57,8 +57,8 @@ from ipfsmem.http.gateway_request import (
     wish,
 )
 from ipfsmem.http.guard import LOCAL_HOSTS, error, guard, has_token, json, need_token
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import MAX_BATCH, Collecting, Mending, Pin, Provider, Unpinning, lister
+from ipfsmem.provider.contract import MAX_BATCH, Collecting, Mending, Pin, Provider, Unpinning, lister
+from ipfsmem.published import ipns_record
 
 T = TypeVar("T")
 
@@ -232,7 +232,7 @@ class _Blocks:
         return await self.get_record(request)
 
     async def get_record(self, request: web.Request) -> web.StreamResponse:
-        name = ipns.canonical_name(request.match_info["name"])
+        name = ipns_record.canonical_name(request.match_info["name"])
         record = await self._store.get_name(name)
         if record is None:
             return error(404, "NOT_FOUND", f"no record of {name} is here")
@@ -251,11 +251,13 @@ class _Blocks:
 
     async def put_record(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)
-        name = ipns.canonical_name(request.match_info["name"])
+        name = ipns_record.canonical_name(request.match_info["name"])
         if request.content_type != RECORD_TYPE:
             return error(406, "NOT_ACCEPTABLE", f"a record comes as {RECORD_TYPE}")
-        body = await request.content.read(ipns.MAX_RECORD + 1)
-        while len(body) <= ipns.MAX_RECORD and (more := await request.content.read(ipns.MAX_RECORD)):
+        body = await request.content.read(ipns_record.MAX_RECORD + 1)
+        while len(body) <= ipns_record.MAX_RECORD and (
+            more := await request.content.read(ipns_record.MAX_RECORD)
+        ):
             body += more
         await self._store.put_name(name, body)
         return web.Response(status=200)
@@ -382,7 +384,7 @@ def _raw(request: web.Request, data: bytes, headers: dict[str, str]) -> web.Resp
 
 def _seconds(record: bytes) -> int:
     """How long a record may be kept: its time to live, but not beyond its end."""
-    said = ipns.parse_record(record)
+    said = ipns_record.parse_record(record)
     left = said.validity - time.time_ns()
     return max(0, min(said.ttl, left) // 1_000_000_000)
 

@@ -26,7 +26,7 @@ from ipfsmem.content.reader import Reader
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, NotFoundError
 from ipfsmem.http.gateway_request import Wish, resolved
-from ipfsmem.sync.provider import Block
+from ipfsmem.provider.contract import Block
 
 Get = Callable[[list[CID]], Awaitable[Mapping[CID, bytes]]]
 #: Blocks that one look into the store asks for.

@@ -39,7 +39,7 @@ from ipfsmem.http.psa_requests import (
     Wanted,
     instant,
 )
-from ipfsmem.sync.provider import Pin, Provider
+from ipfsmem.provider.contract import Pin, Provider
 
 NAME_MAX: Final = 255
 ORIGINS_MAX: Final = 20

@@ -17,9 +17,9 @@ import msgspec
 
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.device.atomic_files import reason, storage_errors
+from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import FormatError, StorageError
-from ipfsmem.replica.disk import reason, storage_errors
-from ipfsmem.replica.inside import Folder
 
 QUEUED: Final = "queued"
 PINNED: Final = "pinned"

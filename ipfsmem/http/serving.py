@@ -12,7 +12,7 @@ from aiohttp import web
 from ipfsmem.http import blocks, psa
 from ipfsmem.http.guard import LOCAL_HOSTS, need_token
 from ipfsmem.http.psa_requests import PinRequests
-from ipfsmem.sync.provider import Provider
+from ipfsmem.provider.contract import Provider
 
 PSA_PATH: Final = "/psa"
 #: Before the names of pins that came in over the Pinning Service API.

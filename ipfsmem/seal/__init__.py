@@ -1,4 +1,4 @@
-"""Keys and sealing: wallet message, key tree, sealed objects, recovery words and secrets at rest.
+"""Sealing: primitives, sealed objects, compression inside them, and secrets at rest (format 3).
 
-Pure but for `signers`, which reads and writes keystore files. It never opens a socket and never decides who is a member.
+Pure functions on bytes. Which key seals is decided in `ring`.
 """

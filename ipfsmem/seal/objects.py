@@ -16,7 +16,7 @@ import msgspec
 from nacl import bindings, exceptions
 
 from ipfsmem.errors import LimitError, OpenError, UsageError
-from ipfsmem.seal.deflate import MAX_INFLATED, deflate, inflate
+from ipfsmem.seal.compression import MAX_INFLATED, deflate, inflate
 from ipfsmem.seal.primitives import hkdf_expand, hkdf_extract
 
 RING_BODY: Final = 1

@@ -8,13 +8,14 @@ verifies Ed25519 with a library that accepts more than libsodium does (format se
 from __future__ import annotations
 
 import hmac
+import unicodedata
 from typing import Final
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from nacl import bindings, exceptions
 
-from ipfsmem.errors import FormatError, LimitError, UsageError
+from ipfsmem.errors import FormatError, LimitError, PassphraseError, UsageError
 
 SIGNATURE_BYTES: Final = 64
 KEY_BYTES: Final = 32
@@ -132,6 +133,17 @@ def box_open(data: bytes, public: bytes, secret: bytes) -> bytes | None:
         return bindings.crypto_box_seal_open(data, public, secret)
     except exceptions.CryptoError:
         return None
+
+
+def normalised_passphrase(passphrase: str) -> bytes:
+    """NFKC in UTF-8. Raises PassphraseError when it is empty or not text: None is how to have none."""
+    try:
+        raw = unicodedata.normalize("NFKC", passphrase).encode()
+    except UnicodeEncodeError:
+        raise PassphraseError("the passphrase is not valid text") from None
+    if not raw:
+        raise PassphraseError("the passphrase is empty")
+    return raw
 
 
 def argon2id(

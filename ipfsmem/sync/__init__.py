@@ -1,1 +1,1 @@
-"""From this device to the others: commits, heads, name records, fetch-verify-join-publish, and the provider contract."""
+"""From this device to the others and back: find, verify, join, publish, look after what was published (format 6, 7)."""

@@ -18,10 +18,10 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.tree import Tree, build_tree
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
-from ipfsmem.seal.ring import MAX_RING
-from ipfsmem.sync.ipns import MAX_RECORD, Record, verify_record
+from ipfsmem.provider.contract import Pin, Provider, same_root
+from ipfsmem.published.ipns_record import MAX_RECORD, Record, verify_record
+from ipfsmem.ring.keyring import MAX_RING
 from ipfsmem.sync.names import Names, pin_name, target
-from ipfsmem.sync.provider import Pin, Provider, same_root
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch

@@ -15,11 +15,11 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.errors import FormatError, LimitError, MembershipError
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.sync.ipns import Record
+from ipfsmem.published.ipns_record import Record
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, half_spent, target
 from ipfsmem.sync.publish import build_ring_root
 from ipfsmem.sync.run import Run
+from ipfsmem.wallet.root_keys import RootKeys
 
 #: Rings that could not be read and were replaced: what the anchor showed -> what it was moved to.
 _REPLACED: Final = "anchors_replaced"

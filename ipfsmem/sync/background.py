@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from ipfsmem.sync.pace import Pace, passes
 from ipfsmem.sync.report import SyncReport
+from ipfsmem.sync.schedule import Pace, passes
 
 _log = logging.getLogger("ipfsmem.sync")
 

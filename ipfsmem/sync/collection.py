@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from ipfsmem.content.cid import CID, is_cid, parse_cid, raw_cid
+from ipfsmem.device.collection import Collected, collect
+from ipfsmem.device.replica import Replica
 from ipfsmem.errors import ProviderError
-from ipfsmem.replica.collect import Collected, collect
-from ipfsmem.replica.replica import Replica
+from ipfsmem.provider.contract import MAX_BATCH, Collecting, Provider, Unpinning
 from ipfsmem.sync.anchor_pins import known_roots, pinned_anchors
 from ipfsmem.sync.guards import (
     Guarded,
@@ -19,7 +20,6 @@ from ipfsmem.sync.guards import (
     meant,
 )
 from ipfsmem.sync.names import Names, pin_name
-from ipfsmem.sync.provider import MAX_BATCH, Collecting, Provider, Unpinning
 from ipfsmem.sync.publish import waiting_root
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.sync.retention import DAY_MS, KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge

@@ -23,19 +23,19 @@ from ipfsmem.errors import (
     ProviderError,
     SealError,
 )
-from ipfsmem.seal.authority import RANK_ROOT
-from ipfsmem.seal.ring import WARN_FROM, Ring, parse_keyring
-from ipfsmem.seal.ring_keep import MAX_HEIRS
-from ipfsmem.seal.ring_ops import MAX_FAMILIES
-from ipfsmem.seal.statements import Revoke
+from ipfsmem.provider.contract import Provider
+from ipfsmem.provider.given_root import Paper
+from ipfsmem.published.opening import Head, Opened, open_root
+from ipfsmem.published.reader import RootFiles, read_root
+from ipfsmem.ring.authority import RANK_ROOT
+from ipfsmem.ring.keyring import WARN_FROM, Ring, parse_keyring
+from ipfsmem.ring.operations import MAX_FAMILIES
+from ipfsmem.ring.retained import MAX_HEIRS
+from ipfsmem.ring.statements import Revoke
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
-from ipfsmem.sync.heads import Head, Opened, open_root
-from ipfsmem.sync.in_words import device_called, reason
-from ipfsmem.sync.looking import Looks, held_heads, named_before, not_whole
+from ipfsmem.sync.explain import device_called, reason
 from ipfsmem.sync.names import pin_name, target
-from ipfsmem.sync.paper import Paper
-from ipfsmem.sync.provider import Provider
-from ipfsmem.sync.remote import RootFiles, read_root
+from ipfsmem.sync.pin_lists import Looks, held_heads, named_before, not_whole
 from ipfsmem.sync.run import Run
 
 #: Names of devices that admins let in which are asked in one sync: 64 families with 8 successors each. What roots let in is

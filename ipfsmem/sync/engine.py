@@ -19,6 +19,10 @@ from ipfsmem.canonical import MAX_INT
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
+from ipfsmem.device.bulk import no_collection
+from ipfsmem.device.others_texts import settle_persons
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.root_folders import objects_not_here
 from ipfsmem.errors import (
     ConfigError,
     DamagedError,
@@ -31,19 +35,15 @@ from ipfsmem.errors import (
     NoVaultError,
     ProviderError,
 )
-from ipfsmem.replica.folders import objects_not_here
-from ipfsmem.replica.many import no_collection
-from ipfsmem.replica.others import settle_persons
-from ipfsmem.replica.replica import Replica
-from ipfsmem.seal import ring_ops
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.ring import Ring
+from ipfsmem.provider.contract import Provider, Settling
+from ipfsmem.published.opening import Head
+from ipfsmem.ring import operations
+from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.anchors import doubt, looked, move_anchor
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
 from ipfsmem.sync.discovery import discover, discover_older, find_copies, weigh
 from ipfsmem.sync.forwarding import waiting, words_of_move
 from ipfsmem.sync.guards import bring_out_guards
-from ipfsmem.sync.heads import Head
 from ipfsmem.sync.identity import stranger_to_itself
 from ipfsmem.sync.joining import (
     ask_again,
@@ -57,12 +57,11 @@ from ipfsmem.sync.joining import (
     tell_of_copies,
     tell_of_damaged,
 )
-from ipfsmem.sync.looking import keep_not_whole, not_whole
 from ipfsmem.sync.moving import Moved, move_roots
 from ipfsmem.sync.names import DEVICE_LIFE_MS, half_spent, member_names, pin_name, target
+from ipfsmem.sync.pin_lists import keep_not_whole, not_whole
 from ipfsmem.sync.placing import bring_out_anchors, move_former, place
 from ipfsmem.sync.presence import Presence
-from ipfsmem.sync.provider import Provider, Settling
 from ipfsmem.sync.publish import (
     Layout,
     Prepared,
@@ -75,9 +74,10 @@ from ipfsmem.sync.publish import (
 from ipfsmem.sync.removals import tell_of_removals
 from ipfsmem.sync.repair import check_one
 from ipfsmem.sync.report import UNLOCK, Progress, SyncReport, no_progress
-from ipfsmem.sync.revoked import way_back, words_of_revoked
+from ipfsmem.sync.revoke_notices import way_back, words_of_revoked
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.salvage import Found, Salvaged, look, take
+from ipfsmem.wallet.root_keys import RootKeys
 
 #: Heads that one commit names.
 MAX_PREV = 256
@@ -392,7 +392,7 @@ def _administer(run: Run, root: RootKeys) -> None:
     with replica.transaction():
         ring = replica.ring
         if not ring.plain:
-            ring = ring_ops.give_key(ring, root.admin, replica.world.random(32))
+            ring = operations.give_key(ring, root.admin, replica.world.random(32))
         view, me = ring.view, replica.device.id
         # Whom an admin put out comes back when what the admin said is ended; publishing says so until then.
         waits = view.family_of(me) in view.put_out_by
@@ -415,9 +415,9 @@ def _enrol_itself(run: Run, root: RootKeys, ring: Ring) -> Ring:
     makes room by a revoke."""
     replica = run.replica
     device = replica.device
-    public = ring_ops.device_of(device.signer, device.box_public, replica.config.label, ring.vault)
+    public = operations.device_of(device.signer, device.box_public, replica.config.label, ring.vault)
     try:
-        ring = ring_ops.enrol(ring, root.admin, public, "writer", since=replica.store.frame.hlc)
+        ring = operations.enrol(ring, root.admin, public, "writer", since=replica.store.frame.hlc)
     except LimitError as error:
         run.report.say(
             "not-enrolled",

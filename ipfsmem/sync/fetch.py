@@ -12,11 +12,11 @@ from ipfsmem.content.cid import CID, DAG_PB, RAW
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.limits import OWN
 from ipfsmem.content.verify import verify_block
+from ipfsmem.device.bulk import read_blocks
+from ipfsmem.device.database import Database
+from ipfsmem.device.replica import Replica
 from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
-from ipfsmem.replica.database import Database
-from ipfsmem.replica.many import read_blocks
-from ipfsmem.replica.replica import Replica
-from ipfsmem.sync.provider import MAX_BATCH, Provider
+from ipfsmem.provider.contract import MAX_BATCH, Provider
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch

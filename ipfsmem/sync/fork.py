@@ -15,17 +15,17 @@ import msgspec
 
 from ipfsmem.bundle.timeline import day_of, lines_of, parse_lines, segment_lines
 from ipfsmem.causal.entries import memory_entry, memory_name, segment_name
-from ipfsmem.causal.restore import adopt_fork, equivocation
+from ipfsmem.causal.own_copies import adopt_fork, equivocation
 from ipfsmem.causal.state import Change, State, clashes_of, seen_counts
 from ipfsmem.causal.value import MAX_DOTS, Entry, Value, same_identity
+from ipfsmem.device.events import append_moved
+from ipfsmem.device.others_texts import note_others
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.state import Frame
+from ipfsmem.device.writing import Writing, sign_entry
 from ipfsmem.errors import LimitError, NotFoundError
-from ipfsmem.replica.events import append_moved
-from ipfsmem.replica.others import note_others
-from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.store import Frame
-from ipfsmem.replica.writing import Writing, sign_entry
-from ipfsmem.seal.ring import Ring
-from ipfsmem.sync.heads import Head
+from ipfsmem.published.opening import Head
+from ipfsmem.ring.keyring import Ring
 
 #: Characters of a key that stay before the hash of a text that stands beside it.
 _STEM: Final = 40

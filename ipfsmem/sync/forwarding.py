@@ -14,7 +14,7 @@ import msgspec
 from ipfsmem.bundle.program_events import MOVED, Move, later, read_move
 from ipfsmem.bundle.timeline import segment_events
 from ipfsmem.causal.entries import segment_name
-from ipfsmem.replica.replica import Replica
+from ipfsmem.device.replica import Replica
 
 #: Rows with the newest record, and with the id of the one that a person here has answered.
 _NEWEST: Final = "moved"

@@ -18,11 +18,11 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.causal.state import BY_ROOT
 from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.device.database import Database
+from ipfsmem.device.replica import Replica
 from ipfsmem.errors import NotFoundError, ProviderError, UsageError
-from ipfsmem.replica.database import Database
-from ipfsmem.replica.replica import Replica
-from ipfsmem.sync.in_words import device_called, label_of
-from ipfsmem.sync.provider import Pin, Provider
+from ipfsmem.provider.contract import Pin, Provider
+from ipfsmem.sync.explain import device_called, label_of
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.taken import Mass
 

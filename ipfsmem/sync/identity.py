@@ -10,16 +10,16 @@ from collections.abc import Iterable
 
 from ipfsmem.bundle.timeline import segment_lines
 from ipfsmem.causal.entries import parse_entry
-from ipfsmem.causal.restore import Held, check_own_pairs, lines_to_move, step_back, values_to_move
+from ipfsmem.causal.own_copies import Held, check_own_pairs, lines_to_move, step_back, values_to_move
 from ipfsmem.causal.state import Change, State
 from ipfsmem.causal.value import Entry, verify_seen
+from ipfsmem.device.identity import Device
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.state import Frame
+from ipfsmem.device.writing import sign_entry
 from ipfsmem.errors import IpfsmemError
-from ipfsmem.replica.identity import Device
-from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.store import Frame
-from ipfsmem.replica.writing import sign_entry
-from ipfsmem.seal import ring_ops
-from ipfsmem.sync.heads import Head
+from ipfsmem.published.opening import Head
+from ipfsmem.ring import operations
 from ipfsmem.sync.report import UNLOCK, SyncReport
 
 #: A line of the timeline that moves to a new segment, with its scope.
@@ -61,7 +61,7 @@ def new_identity(replica: Replica, report: SyncReport) -> Device:
     if ring is not None and enrolled.id in ring.view.members:
         try:
             since = replica.store.frame.hlc
-            replica.set_ring(ring_ops.successor(ring, enrolled.signer, device.signer, old.id, since=since))
+            replica.set_ring(operations.successor(ring, enrolled.signer, device.signer, old.id, since=since))
         except IpfsmemError as error:
             # It has too many successors, or the ring is full. Nothing waits for that: an unlock enrols this id.
             report.say("unlock", f"{device.id} cannot publish before one unlock ({UNLOCK}): {error}")

@@ -35,14 +35,14 @@ from ipfsmem.causal.value import (
     verify_value,
 )
 from ipfsmem.content.cid import raw_cid
+from ipfsmem.device.bulk import all_hold, blocks_here, no_collection
+from ipfsmem.device.others_texts import keep_own, note_others
+from ipfsmem.device.replica import STRAY, Replica
+from ipfsmem.device.state import Frame, located
 from ipfsmem.errors import SignatureError
-from ipfsmem.replica.many import all_hold, blocks_here, no_collection
-from ipfsmem.replica.others import keep_own, note_others
-from ipfsmem.replica.replica import STRAY, Replica
-from ipfsmem.replica.store import Frame, located
+from ipfsmem.published.opening import Head
+from ipfsmem.sync.explain import device_called
 from ipfsmem.sync.fetch import HELD_MAX, Fetcher
-from ipfsmem.sync.heads import Head
-from ipfsmem.sync.in_words import device_called
 from ipfsmem.sync.report import CROWDED, MOST_NAMED, Progress, SyncReport
 
 #: Signatures checked between two reports of progress.

@@ -16,6 +16,9 @@ from ipfsmem.causal.state import Change
 from ipfsmem.causal.tree import empty_tree
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.fetch import drive_async
+from ipfsmem.device.events import append_moved
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.scopes import drop_own_segments
 from ipfsmem.errors import (
     BlockError,
     DamagedError,
@@ -25,9 +28,9 @@ from ipfsmem.errors import (
     OpenError,
     ProviderError,
 )
-from ipfsmem.replica.events import append_moved
-from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.scopes import drop_own_segments
+from ipfsmem.published.opening import Head, tops
+from ipfsmem.published.reader import differences
+from ipfsmem.sync.explain import device_called, label_of, reason, told_apart
 from ipfsmem.sync.fork import (
     adopt_head,
     adopt_orphans,
@@ -40,18 +43,15 @@ from ipfsmem.sync.fork import (
 )
 from ipfsmem.sync.forwarding import learn
 from ipfsmem.sync.guards import guard
-from ipfsmem.sync.heads import Head, tops
 from ipfsmem.sync.identity import (
     last_pair,
     move_since,
     move_values,
     new_identity,
 )
-from ipfsmem.sync.in_words import device_called, label_of, reason, told_apart
 from ipfsmem.sync.join import LACKING, checked, fetch_objects, join
-from ipfsmem.sync.looking import hold, let_in, named_before
 from ipfsmem.sync.names import target
-from ipfsmem.sync.remote import differences
+from ipfsmem.sync.pin_lists import hold, let_in, named_before
 from ipfsmem.sync.report import MOST_NAMED, UNLOCK
 from ipfsmem.sync.retention import DAY_MS
 from ipfsmem.sync.run import Run

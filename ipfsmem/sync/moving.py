@@ -6,15 +6,15 @@ import msgspec
 
 from ipfsmem.content.cid import CID, DAG_PB, parse_cid
 from ipfsmem.content.dagpb import decode_node
+from ipfsmem.device.bulk import read_blocks
 from ipfsmem.errors import ProviderError, ProviderRefused
-from ipfsmem.replica.many import read_blocks
+from ipfsmem.provider.contract import MAX_BATCH, Block, Provider, raw_reader
+from ipfsmem.published.live import live_set
 from ipfsmem.sync.anchor_pins import check_anchor_pins, learn_unknown
 from ipfsmem.sync.collection import Rules, judge_here
 from ipfsmem.sync.guards import bring_out_guards
-from ipfsmem.sync.live import live_set
 from ipfsmem.sync.names import pin_name
 from ipfsmem.sync.placing import bring_out_anchors, place_at
-from ipfsmem.sync.provider import MAX_BATCH, Block, Provider, raw_reader
 from ipfsmem.sync.run import Run
 
 #: Blocks read together.

@@ -16,9 +16,10 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError, ProviderError, SignatureError
-from ipfsmem.replica.replica import Replica
-from ipfsmem.sync.ipns import (
+from ipfsmem.provider.contract import Provider
+from ipfsmem.published.ipns_record import (
     MAX_SEQUENCE,
     MAX_VALIDITY,
     Record,
@@ -27,7 +28,6 @@ from ipfsmem.sync.ipns import (
     split_value,
     verify_record,
 )
-from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.report import SyncReport
 
 ANCHOR_LIFE_MS = 10 * 365 * 86_400_000

@@ -9,20 +9,20 @@ import contextlib
 from collections.abc import Sequence
 
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
+from ipfsmem.device.bulk import no_collection, not_here
 from ipfsmem.errors import (
     ConfigError,
     MissingError,
     ProviderError,
     ProviderUnavailable,
 )
-from ipfsmem.replica.many import no_collection, not_here
+from ipfsmem.provider.contract import Connecting, Fetching, Provider
 from ipfsmem.sync.anchor_pins import bring_out_anchor_pins
-from ipfsmem.sync.mending import mend
 from ipfsmem.sync.names import DEVICE_LIFE_MS, pin_name, target
 from ipfsmem.sync.presence import can_be_checked, load
-from ipfsmem.sync.provider import Connecting, Fetching, Provider
 from ipfsmem.sync.publish import Sent, new_blocks, send
 from ipfsmem.sync.repair import keep_present
+from ipfsmem.sync.resend_damaged import mend
 from ipfsmem.sync.run import Run
 
 

@@ -21,13 +21,13 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.verify import verify_block
+from ipfsmem.device.bulk import blocks_here, no_collection, rows_where
+from ipfsmem.device.database import blob
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.root_folders import objects_not_here
 from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
-from ipfsmem.replica.database import blob
-from ipfsmem.replica.folders import objects_not_here
-from ipfsmem.replica.many import blocks_here, no_collection, rows_where
-from ipfsmem.replica.replica import Replica
-from ipfsmem.sync.live import Live, live_set
-from ipfsmem.sync.provider import MAX_BATCH, Provider, lister, raw_reader
+from ipfsmem.provider.contract import MAX_BATCH, Provider, lister, raw_reader
+from ipfsmem.published.live import Live, live_set
 from ipfsmem.sync.publish import new_blocks
 from ipfsmem.sync.report import Progress, no_progress
 

@@ -18,19 +18,19 @@ from ipfsmem.causal.value import Seen, sign_seen
 from ipfsmem.content.cid import CID, PB_PREFIX, parse_cid
 from ipfsmem.content.dagpb import decode_link, link_fields
 from ipfsmem.content.reader import Reader
+from ipfsmem.device.bulk import not_here, read_blocks
+from ipfsmem.device.database import Database
+from ipfsmem.device.replica import STRAY, Replica
+from ipfsmem.device.root_folders import add_file, add_folder, hold_what_came, let_go
+from ipfsmem.device.state import Frame, located
+from ipfsmem.device.writing import LOCAL_BODIES, seal_entry, sign_entry
 from ipfsmem.errors import MissingError
-from ipfsmem.replica.database import Database
-from ipfsmem.replica.folders import add_file, add_folder, hold_what_came, let_go
-from ipfsmem.replica.many import not_here, read_blocks
-from ipfsmem.replica.replica import STRAY, Replica
-from ipfsmem.replica.store import Frame, located
-from ipfsmem.replica.writing import LOCAL_BODIES, seal_entry, sign_entry
+from ipfsmem.provider.contract import MAX_BATCH, Provider, same_root
+from ipfsmem.published.commit import SignedCommit, make_commit, plain_commit, seal_commit
+from ipfsmem.published.live import live_set
+from ipfsmem.published.opening import Head
 from ipfsmem.seal.objects import Sealer
-from ipfsmem.sync.commit import SignedCommit, make_commit, plain_commit, seal_commit
-from ipfsmem.sync.heads import Head
 from ipfsmem.sync.join import LACKING
-from ipfsmem.sync.live import live_set
-from ipfsmem.sync.provider import MAX_BATCH, Provider, same_root
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
@@ -284,7 +284,7 @@ def _last_commit(replica: Replica) -> _Own | None:
 
 
 def _signed(own: _Own) -> SignedCommit:
-    from ipfsmem.sync.commit import Commit
+    from ipfsmem.published.commit import Commit
 
     return SignedCommit(msgspec.json.decode(own.json, type=Commit), own.json, own.signature)
 

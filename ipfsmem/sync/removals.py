@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ipfsmem.replica.replica import Replica
-from ipfsmem.seal.ring import Ring
-from ipfsmem.seal.statements import Member, Revoke, id_of_hex
-from ipfsmem.sync.in_words import device_called
+from ipfsmem.device.replica import Replica
+from ipfsmem.ring.keyring import Ring
+from ipfsmem.ring.statements import Member, Revoke, id_of_hex
+from ipfsmem.sync.explain import device_called
 from ipfsmem.sync.report import MOST_NAMED, SyncReport
 
 

@@ -13,11 +13,12 @@ from collections.abc import Collection, Sequence
 from copy import copy
 
 from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.device.bulk import blocks_here, read_blocks
+from ipfsmem.device.root_folders import objects_not_here
 from ipfsmem.errors import FormatError, MissingError, ProviderError
-from ipfsmem.replica.folders import objects_not_here
-from ipfsmem.replica.many import blocks_here, read_blocks
+from ipfsmem.provider.contract import Block, Mending, Provider
+from ipfsmem.published.live import tree_bytes
 from ipfsmem.sync.anchor_pins import known_roots
-from ipfsmem.sync.live import tree_bytes
 from ipfsmem.sync.names import anchor_names, pin_name, target
 from ipfsmem.sync.presence import (
     DAY_MS,
@@ -32,7 +33,6 @@ from ipfsmem.sync.presence import (
     passed,
     store,
 )
-from ipfsmem.sync.provider import Block, Mending, Provider
 from ipfsmem.sync.publish import leave_out, new_blocks, send
 from ipfsmem.sync.run import Run
 

@@ -9,19 +9,19 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 
 from ipfsmem.content.cid import CID, is_cid
+from ipfsmem.device.lock import directory_lock_async
+from ipfsmem.device.replica import Replica
 from ipfsmem.errors import IpfsmemError, NotFoundError, ProviderError
-from ipfsmem.replica.lock import directory_lock_async
-from ipfsmem.replica.replica import Replica
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.ring import Ring
-from ipfsmem.seal.statements import member_id
+from ipfsmem.provider.contract import Provider
+from ipfsmem.provider.outages import Unread
+from ipfsmem.published.opening import Head
+from ipfsmem.ring.keyring import Ring
+from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.fork import Adopted
-from ipfsmem.sync.heads import Head
 from ipfsmem.sync.names import Names
-from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.report import Progress, SyncReport
-from ipfsmem.sync.unread import Unread
+from ipfsmem.wallet.root_keys import RootKeys
 
 
 class Run:

@@ -22,15 +22,15 @@ from ipfsmem.causal.value import Entry, Value, check_entry, decode_entry, verify
 from ipfsmem.content.cid import CID
 from ipfsmem.content.fetch import Fetch
 from ipfsmem.content.reader import Reader
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.state import Frame
+from ipfsmem.device.writing import sign_entry
 from ipfsmem.errors import IpfsmemError, NotFoundError, ProviderError
-from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.store import Frame
-from ipfsmem.replica.writing import sign_entry
+from ipfsmem.published.opening import Head
+from ipfsmem.published.reader import MAX_NODE
 from ipfsmem.sync import join
+from ipfsmem.sync.explain import reason
 from ipfsmem.sync.fork import append_new_lines
-from ipfsmem.sync.heads import Head
-from ipfsmem.sync.in_words import reason
-from ipfsmem.sync.remote import MAX_NODE
 from ipfsmem.sync.run import Run
 
 

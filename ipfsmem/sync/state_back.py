@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from ipfsmem.content.cid import CID, parse_cid, raw_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.root_folders import state_folder
+from ipfsmem.device.state import DAMAGED_STATE
 from ipfsmem.errors import DamagedError, IpfsmemError
-from ipfsmem.replica.folders import state_folder
-from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.store import DAMAGED_STATE
+from ipfsmem.provider.contract import Provider
+from ipfsmem.published.reader import MAX_NODE, read_root
 from ipfsmem.sync.fetch import Fetcher
-from ipfsmem.sync.provider import Provider
 from ipfsmem.sync.publish import leave_out
-from ipfsmem.sync.remote import MAX_NODE, read_root
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch

@@ -19,8 +19,8 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.causal.state import Change
 from ipfsmem.causal.value import FORGOTTEN, Entry
-from ipfsmem.replica.others import mark
-from ipfsmem.replica.replica import Replica
+from ipfsmem.device.others_texts import mark
+from ipfsmem.device.replica import Replica
 from ipfsmem.sync.retention import DAY_MS
 
 #: So few texts are never a mass delete.

@@ -1,7 +1,7 @@
 """A provider in memory that serves, records, delays, drops, reorders, rolls back and lies, as told.
 
 `SimCloud` is what is stored; each device of a test opens its own `SimProvider` on it, with its own `Faults` and its own
-record of every byte that went either way. The simulator keeps the contract of ipfsmem.sync.provider as long as no fault
+record of every byte that went either way. The simulator keeps the contract of ipfsmem.provider.contract as long as no fault
 is set. It never decides by chance or by time: the same test gives the same run.
 """
 
@@ -26,8 +26,8 @@ from ipfsmem.errors import (
     ProviderUnavailable,
     SealError,
 )
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block, Capabilities, Pin, partly, unsupported
+from ipfsmem.provider.contract import Block, Capabilities, Pin, partly, unsupported
+from ipfsmem.published import ipns_record
 from ipfsmem.testing.clock import MockClock, SeededRandom
 
 #: Everything that a provider can do.
@@ -277,13 +277,15 @@ class SimProvider:
         """Keep a record when it is greater than the one held."""
         number = await self._enter("put_name", self._capabilities.names)
         try:
-            name = ipns.canonical_name(name)
-            offered = ipns.verify_record(name, record)
+            name = ipns_record.canonical_name(name)
+            offered = ipns_record.verify_record(name, record)
         except (FormatError, SealError) as error:
             self._record("put_name", [name.encode(), record], [])
             raise ProviderRefused(f"{self.name} refused a record of {name}: {error}") from error
         records = self.cloud.names.setdefault(name, [])
-        if not records or ipns.order(ipns.parse_record(records[-1])) < ipns.order(offered):
+        if not records or ipns_record.order(ipns_record.parse_record(records[-1])) < ipns_record.order(
+            offered
+        ):
             records.append(record)
         self._leave(number, "put_name", [name.encode(), record], [])
 
@@ -291,7 +293,7 @@ class SimProvider:
         """The newest record of a name, or the one of the past that the faults show."""
         number = await self._enter("get_name", self._capabilities.names)
         try:
-            name = ipns.canonical_name(name)
+            name = ipns_record.canonical_name(name)
         except FormatError as error:
             raise ProviderRefused(f"{self.name} refused {name!r}: {error}") from error
         records = self.cloud.names.get(name, [])

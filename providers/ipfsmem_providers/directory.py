@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from ipfsmem.content.cid import CID
+from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import ConfigError, FormatError, ProviderRefused, SealError
-from ipfsmem.replica.inside import Folder
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
+from ipfsmem.published import ipns_record
 from ipfsmem_providers.directory_collect import Collector, Roots
 from ipfsmem_providers.directory_files import disk_errors, gone
 from ipfsmem_providers.directory_packs import Packs, PackWriter
@@ -57,7 +57,7 @@ _COLLECT_SECONDS: Final = 900.0
 
 
 class DirectoryProvider:
-    """A folder as a provider. See ipfsmem.sync.provider for what the methods promise."""
+    """A folder as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(
         self,
@@ -171,8 +171,8 @@ class DirectoryProvider:
     async def put_name(self, name: str, record: bytes) -> None:
         """Keep a record unless a greater one is there; lesser ones go after it is in place."""
         try:
-            name = ipns.canonical_name(name)
-            offered = ipns.verify_record(name, record)
+            name = ipns_record.canonical_name(name)
+            offered = ipns_record.verify_record(name, record)
         except (FormatError, SealError) as error:
             raise ProviderRefused(f"not a record of {name}: {error}") from error
         await self._run(self._put_name, name, offered)
@@ -180,7 +180,7 @@ class DirectoryProvider:
     async def get_name(self, name: str) -> bytes | None:
         """The greatest record that this name signed, however old, or None."""
         try:
-            name = ipns.canonical_name(name)
+            name = ipns_record.canonical_name(name)
         except FormatError as error:
             raise ProviderRefused(str(error)) from error
         best = await self._run(self._best, name)
@@ -229,10 +229,12 @@ class DirectoryProvider:
         named: set[CID] = set()
         for file in self._names.names():
             beat()
-            data = self._names.read(file, ipns.MAX_RECORD) if file.endswith(".ipns-record") else None
+            data = self._names.read(file, ipns_record.MAX_RECORD) if file.endswith(".ipns-record") else None
             if data is not None:
                 with contextlib.suppress(FormatError, SealError):
-                    leads = ipns.split_value(ipns.verify_record(file.partition(".")[0], data).value)
+                    leads = ipns_record.split_value(
+                        ipns_record.verify_record(file.partition(".")[0], data).value
+                    )
                     if isinstance(leads, CID):
                         named.add(leads)
         return Roots(frozenset(self._pins.roots()), frozenset(named))
@@ -241,32 +243,32 @@ class DirectoryProvider:
         pins = {f"pins/{name}": size for name, size in self._pins.folder.sizes().items()}
         return self._packs.listing() | pins
 
-    def _put_name(self, name: str, offered: ipns.Record) -> None:
+    def _put_name(self, name: str, offered: ipns_record.Record) -> None:
         self._names.make()
         best = self._best(name)
-        if best is None or ipns.order(best) < ipns.order(offered):
+        if best is None or ipns_record.order(best) < ipns_record.order(offered):
             self._names.write(f"{name}.{_tag(offered.encoded)}.ipns-record", offered.encoded)
         # Only what is less than something that is there is removed, so whoever else puts a record now, the greatest
         # stays.
         records = self._records(name)
-        best = ipns.select(records.values())
+        best = ipns_record.select(records.values())
         for file, record in records.items():
-            if best is not None and ipns.order(record) < ipns.order(best):
+            if best is not None and ipns_record.order(record) < ipns_record.order(best):
                 with contextlib.suppress(OSError):
                     self._names.unlink(file)
 
-    def _best(self, name: str) -> ipns.Record | None:
-        return ipns.select(self._records(name).values())
+    def _best(self, name: str) -> ipns_record.Record | None:
+        return ipns_record.select(self._records(name).values())
 
-    def _records(self, name: str) -> dict[str, ipns.Record]:
+    def _records(self, name: str) -> dict[str, ipns_record.Record]:
         found = {}
         for file in self._names.names():
             if file.startswith(f"{name}.") and file.endswith(".ipns-record"):
                 beat()
-                data = self._names.read(file, ipns.MAX_RECORD)
+                data = self._names.read(file, ipns_record.MAX_RECORD)
                 if data is not None:
                     with contextlib.suppress(FormatError, SealError):
-                        found[file] = ipns.verify_record(name, data)
+                        found[file] = ipns_record.verify_record(name, data)
         return found
 
 

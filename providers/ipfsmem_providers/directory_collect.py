@@ -20,8 +20,8 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW, SHA2_256
 from ipfsmem.content.dagpb import decode_node
+from ipfsmem.device.shared_folder import TEMPORARY
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem.replica.inside import TEMPORARY
 from ipfsmem_providers.directory_index import scan
 from ipfsmem_providers.directory_lost import LOST
 from ipfsmem_providers.directory_packs import GOING, MERGE_BYTES, Packs

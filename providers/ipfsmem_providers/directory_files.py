@@ -1,6 +1,6 @@
 """What the disk says about a shared folder, in words: every OSError there is a provider that does not work now.
 
-Files in it are written and read by ipfsmem/replica/inside.py. This module knows nothing of blocks or pins.
+Files in it are written and read by ipfsmem/device/shared_folder.py. This module knows nothing of blocks or pins.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from ipfsmem.device.held_folder import LinkError
 from ipfsmem.errors import ProviderUnavailable
-from ipfsmem.replica.directory import LinkError
 
 _FULL: Final = frozenset((errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)))
 _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))

@@ -17,8 +17,8 @@ from typing import BinaryIO, Final, NamedTuple
 
 from ipfsmem.content.cid import SHA2_256, read_cid
 from ipfsmem.content.limits import BLOCK_MAX
+from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import FormatError, LimitError
-from ipfsmem.replica.inside import Folder
 from ipfsmem_providers.directory_wait import beat
 
 _MAGIC: Final = b"ipmidx1\n"

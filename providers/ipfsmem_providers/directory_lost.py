@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from ipfsmem.content.cid import CID, SHA2_256, parse_cid
+from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import FormatError
-from ipfsmem.replica.inside import Folder
 
 LOST: Final = ".lost"
 #: More blocks of one pack than this are not noted: the pack is gone for good, and a note is read at every publish.

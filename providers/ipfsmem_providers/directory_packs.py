@@ -23,8 +23,8 @@ from typing import BinaryIO, Final
 from ipfsmem.content.car import header
 from ipfsmem.content.cid import CID, decode_cid, raw_cid, varint
 from ipfsmem.content.limits import BLOCK_MAX
+from ipfsmem.device.shared_folder import Folder, NewFile
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem.replica.inside import Folder, NewFile
 from ipfsmem_providers.directory_index import (
     Index,
     Place,

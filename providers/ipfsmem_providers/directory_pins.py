@@ -21,9 +21,9 @@ import msgspec
 from ipfsmem import canonical
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem.replica.inside import Folder
-from ipfsmem.sync.provider import Pin
+from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.directory_wait import beat
 
 LIST: Final = ".pins"

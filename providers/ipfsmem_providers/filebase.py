@@ -30,7 +30,7 @@ from typing import Any, Final
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
-from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers.filebase_rpc import Alias, Rpc, bucket_token, names_token
 from ipfsmem_providers.filebase_s3 import Bucket
 from ipfsmem_providers.http import Http, urls_of
@@ -47,7 +47,7 @@ _log = logging.getLogger("ipfsmem.providers")
 
 
 class FilebaseProvider:
-    """A bucket as a provider. See ipfsmem.sync.provider for what the methods promise."""
+    """A bucket as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
         """`rest` is the bucket. No network is touched. ConfigError for settings that cannot do."""

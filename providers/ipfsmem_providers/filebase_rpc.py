@@ -15,7 +15,7 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem.sync.provider import Pin
+from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.http import Http
 from ipfsmem_providers.http_body import Multipart, SpooledCar
 from ipfsmem_providers.psa_client import PINNED, PINNING, QUEUED, PinningClient

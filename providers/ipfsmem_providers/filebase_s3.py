@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element
 
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem.sync.provider import Pin
+from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.http import Answer, Http
 from ipfsmem_providers.http_body import SpooledCar
 from ipfsmem_providers.pages import Pages

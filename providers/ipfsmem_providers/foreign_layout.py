@@ -16,7 +16,7 @@ from ipfsmem.content.cid import CID, DAG_PB, RAW, raw_cid
 from ipfsmem.content.dagpb import TYPE_FILE, TYPE_RAW, decode_node, decode_unixfs
 from ipfsmem.content.unixfs import CHUNK
 from ipfsmem.errors import FormatError
-from ipfsmem.sync.provider import Block
+from ipfsmem.provider.contract import Block
 
 #: Bytes of half files that are held; beyond that the oldest is given up, and later read by its path.
 _HELD_MAX: Final = 16 * 1024 * 1024

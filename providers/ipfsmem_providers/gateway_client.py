@@ -15,8 +15,8 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.limits import BLOCK_MAX, OWN, Limits
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block
+from ipfsmem.provider.contract import Block
+from ipfsmem.published import ipns_record
 from ipfsmem_providers.http import Http
 from ipfsmem_providers.name_answers import RECORD_TYPE, STATUSES, record_in
 
@@ -108,7 +108,7 @@ class GatewayClient:
         `ours`: it is a server of this program."""
         answer = await self._http.request(
             "GET", f"{self.url}/ipns/{name}?format=ipns-record", headers={"Accept": RECORD_TYPE},
-            allow=STATUSES, max_bytes=ipns.MAX_RECORD, redirects=_REDIRECTS, what="get a name",
+            allow=STATUSES, max_bytes=ipns_record.MAX_RECORD, redirects=_REDIRECTS, what="get a name",
         )  # fmt: skip
         return record_in(answer, self._http, ours=ours)
 

@@ -20,8 +20,8 @@ from ipfsmem.errors import (
     ProviderRefused,
     SealError,
 )
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block, Capabilities, Pin, partly, unsupported
+from ipfsmem.provider.contract import Block, Capabilities, Pin, partly, unsupported
+from ipfsmem.published import ipns_record
 from ipfsmem_providers.foreign_layout import with_files
 from ipfsmem_providers.gateway_client import GatewayClient, base_of
 from ipfsmem_providers.http import Http, origin_of, urls_of
@@ -41,7 +41,7 @@ _AT_ONCE: Final = 32
 
 
 class Gateways:
-    """Several gateways as a read-only provider. See ipfsmem.sync.provider for what the methods promise."""
+    """Several gateways as a read-only provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, urls: str | Iterable[str], settings: Mapping[str, Any] | None = None) -> None:
         """`urls` are configured ones, so they may be on this machine.
@@ -127,7 +127,7 @@ class Gateways:
     async def get_name(self, name: str) -> bytes | None:
         """The greatest record of a name that the gateways give; checked."""
         try:
-            name = ipns.canonical_name(name)
+            name = ipns_record.canonical_name(name)
         except FormatError as error:
             raise ProviderRefused(str(error)) from error
         answers = await asyncio.gather(
@@ -284,7 +284,7 @@ def greatest(
     name: str, answers: Iterable[bytes | BaseException | None]
 ) -> tuple[bytes | None, list[ProviderError]]:
     """The greatest valid record among answers, and the failures. Errors that are not a provider's are raised."""
-    records: list[ipns.Record] = []
+    records: list[ipns_record.Record] = []
     problems: list[ProviderError] = []
     for answer in answers:
         if isinstance(answer, ProviderError):
@@ -293,10 +293,10 @@ def greatest(
             raise answer
         elif answer is not None:
             try:
-                records.append(ipns.verify_record(name, answer))
+                records.append(ipns_record.verify_record(name, answer))
             except (FormatError, SealError) as error:
                 problems.append(ProviderRefused(f"a record for {name} was refused: {error}"))
-    best = ipns.select(records)
+    best = ipns_record.select(records)
     return (best.encoded if best else None), problems
 
 

@@ -17,7 +17,7 @@ from ipfsmem.content.car import header, section
 from ipfsmem.content.cid import CID
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, LimitError, ProviderRefused, StorageError
-from ipfsmem.sync.provider import Block
+from ipfsmem.provider.contract import Block
 
 CAR_TYPE: Final = "application/vnd.ipld.car"
 _PIECE: Final = 256 * 1024

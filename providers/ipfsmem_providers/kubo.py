@@ -27,7 +27,7 @@ from ipfsmem.content.car import CarParser
 from ipfsmem.content.cid import CID
 from ipfsmem.content.limits import OWN
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
-from ipfsmem.sync.provider import Block, Capabilities, Pin
+from ipfsmem.provider.contract import Block, Capabilities, Pin
 from ipfsmem_providers.afterwards import BOUND, Afterwards
 from ipfsmem_providers.http_body import Multipart, SpooledCar
 from ipfsmem_providers.kubo_blocks import Blocks
@@ -55,7 +55,7 @@ class _Import(msgspec.Struct):
 
 
 class KuboProvider:
-    """A node as a provider. See ipfsmem.sync.provider for what the methods promise."""
+    """A node as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
         """`rest` is the RPC's URL. No network is touched. ConfigError for settings that cannot do."""

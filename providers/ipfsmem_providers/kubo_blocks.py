@@ -17,7 +17,7 @@ from ipfsmem.content.cid import CID, IDENTITY, parse_cid
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
-from ipfsmem.sync.provider import partly
+from ipfsmem.provider.contract import partly
 from ipfsmem_providers.kubo_rpc import CommandFailed, KuboRpc
 
 _AT_ONCE: Final = 32

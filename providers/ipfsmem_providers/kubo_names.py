@@ -26,8 +26,8 @@ from ipfsmem.errors import (
     ProviderUnavailable,
     SealError,
 )
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block, Pin
+from ipfsmem.provider.contract import Block, Pin
+from ipfsmem.published import ipns_record
 from ipfsmem_providers.afterwards import Afterwards
 from ipfsmem_providers.http_body import Multipart
 from ipfsmem_providers.kubo_pins import Pins
@@ -77,18 +77,18 @@ class Names:
         self._network = network
         self._afterwards = afterwards
         #: Records of a name that were read: what a CID stands for never changes.
-        self._verified: dict[tuple[str, CID], ipns.Record] = {}
+        self._verified: dict[tuple[str, CID], ipns_record.Record] = {}
 
     async def put(self, name: str, record: bytes, now: int) -> None:
         """Keep a record unless a greater one is kept. The network hears of it afterwards."""
         try:
-            name = ipns.canonical_name(name)
-            offered = ipns.verify_record(name, record)
+            name = ipns_record.canonical_name(name)
+            offered = ipns_record.verify_record(name, record)
         except (FormatError, LimitError, SealError) as error:
             raise ProviderRefused(f"not a record of {name}: {error}") from error
         kept = await self._kept(name)
-        best = ipns.select(kept.values())
-        if best is not None and ipns.order(best) > ipns.order(offered):
+        best = ipns_record.select(kept.values())
+        if best is not None and ipns_record.order(best) > ipns_record.order(offered):
             return
         cid = raw_cid(hashlib.sha256(record).digest())
         if best is None or best.encoded != record:
@@ -97,8 +97,8 @@ class Names:
                 await self._pins.replace(cid, _label(name), now, kept)
             except ProviderUnavailable:
                 # Another device may have put a greater one at the same moment, and taken ours away.
-                newest = ipns.select((await self._kept(name)).values())
-                if newest is None or ipns.order(newest) < ipns.order(offered):
+                newest = ipns_record.select((await self._kept(name)).values())
+                if newest is None or ipns_record.order(newest) < ipns_record.order(offered):
                     raise
                 return
         else:
@@ -111,17 +111,17 @@ class Names:
     async def get(self, name: str) -> bytes | None:
         """The greatest record that the node has, or that is heard of in the network in time."""
         try:
-            name = ipns.canonical_name(name)
+            name = ipns_record.canonical_name(name)
         except FormatError as error:
             raise ProviderRefused(str(error)) from error
         records = list((await self._kept(name)).values())
         if await self._rpc.at_least(*_NETWORK_VERSION):
             heard = (await self._network.kept(name), await self._network.look(name))
             records += [record for record in heard if record is not None]
-        best = ipns.select(records)
+        best = ipns_record.select(records)
         return best.encoded if best else None
 
-    async def _kept(self, name: str) -> dict[Pin, ipns.Record]:
+    async def _kept(self, name: str) -> dict[Pin, ipns_record.Record]:
         pins = (await self._pins.named(_label(name)))[:_READ_MAX]
         found = {pin: self._verified[name, pin.cid] for pin in pins if (name, pin.cid) in self._verified}
         unread = [pin for pin in pins if pin not in found]
@@ -130,7 +130,7 @@ class Names:
             self._verified.clear()
         for pin in unread:
             try:
-                found[pin] = ipns.verify_record(name, blocks.get(pin.cid, b""))
+                found[pin] = ipns_record.verify_record(name, blocks.get(pin.cid, b""))
             except (FormatError, LimitError, SealError):
                 continue  # who may pin at this node may pin anything
             self._verified[name, pin.cid] = found[pin]
@@ -148,7 +148,7 @@ class Network:
         self._now = rpc.http.timing.now
         self._began = -_ONE_SYNC
         self._looked: dict[str, float] = {}
-        self._looking: PerLoop[dict[str, asyncio.Task[ipns.Record | None]]] = PerLoop(dict)
+        self._looking: PerLoop[dict[str, asyncio.Task[ipns_record.Record | None]]] = PerLoop(dict)
 
     async def put(self, name: str, record: bytes) -> None:
         """Offer a record. Raises ProviderError."""
@@ -161,11 +161,11 @@ class Network:
             if _GREATER not in error.words:
                 raise
 
-    async def kept(self, name: str) -> ipns.Record | None:
+    async def kept(self, name: str) -> ipns_record.Record | None:
         """What the node itself has of the network's records: it answers at once."""
         return await self._get(name, {"offline": "true"})
 
-    async def look(self, name: str) -> ipns.Record | None:
+    async def look(self, name: str) -> ipns_record.Record | None:
         """What is heard of a name in time. A look that takes longer goes on, and the next call has what it brought."""
         if not self._ask:
             return None
@@ -196,13 +196,13 @@ class Network:
         await asyncio.gather(*looking.values(), return_exceptions=True)
         looking.clear()
 
-    async def _get(self, name: str, how: dict[str, str]) -> ipns.Record | None:
+    async def _get(self, name: str, how: dict[str, str]) -> ipns_record.Record | None:
         try:
             answer = await self._rpc.call(
-                "name/get", {"arg": name, **how}, what="get a name", max_bytes=ipns.MAX_RECORD,
+                "name/get", {"arg": name, **how}, what="get a name", max_bytes=ipns_record.MAX_RECORD,
                 stall=None if "offline" in how else self._patience + 30,
             )  # fmt: skip
-            return ipns.verify_record(name, answer.body)
+            return ipns_record.verify_record(name, answer.body)
         except (ProviderError, FormatError, LimitError, SealError) as error:
             _log.debug("kubo: no record of %s in the network: %s", name, error)
             return None

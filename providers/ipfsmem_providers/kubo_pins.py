@@ -17,7 +17,7 @@ import msgspec
 
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem.sync.provider import Pin
+from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.kubo_rpc import CommandFailed, KuboRpc
 
 #: Kubo takes names of so many bytes.

@@ -22,7 +22,7 @@ from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode
 from ipfsmem.content.limits import BLOCK_MAX, OWN
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
-from ipfsmem.sync.provider import Block, partly
+from ipfsmem.provider.contract import Block, partly
 from ipfsmem_providers.foreign_layout import with_files
 from ipfsmem_providers.gateway_client import ABSENT, CAR_TYPE, RAW_TYPE, GatewayClient, base_of
 from ipfsmem_providers.gateways import Gateways, hides_some

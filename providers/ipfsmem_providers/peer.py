@@ -25,8 +25,8 @@ from ipfsmem.errors import (
     ProviderUnavailable,
     SealError,
 )
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block, Capabilities, Pin, partly
+from ipfsmem.provider.contract import Block, Capabilities, Pin, partly
+from ipfsmem.published import ipns_record
 from ipfsmem_providers.gateway_client import GatewayClient
 from ipfsmem_providers.http import Http, urls_of
 from ipfsmem_providers.http_body import SpooledCar
@@ -72,7 +72,7 @@ class _Pins(msgspec.Struct):
 
 
 class PeerProvider:
-    """Another ipfsmem as a provider. See ipfsmem.sync.provider for what the methods promise."""
+    """Another ipfsmem as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
         """`rest` is its URL. No network is touched. ConfigError without a URL."""
@@ -210,8 +210,8 @@ class PeerProvider:
     async def put_name(self, name: str, record: bytes) -> None:
         """Offer a record; checked here first."""
         try:
-            name = ipns.canonical_name(name)
-            ipns.verify_record(name, record)
+            name = ipns_record.canonical_name(name)
+            ipns_record.verify_record(name, record)
         except (FormatError, SealError) as error:
             raise ProviderRefused(f"not a record of {name}: {error}") from error
         await self._http.request(
@@ -222,7 +222,7 @@ class PeerProvider:
     async def get_name(self, name: str) -> bytes | None:
         """The record that it has for a name."""
         try:
-            name = ipns.canonical_name(name)
+            name = ipns_record.canonical_name(name)
         except FormatError as error:
             raise ProviderRefused(str(error)) from error
         return await self._gateway.record(name, ours=True)

@@ -32,7 +32,7 @@ import msgspec
 
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import ConfigError, FormatError, ProviderRefused
-from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers import pinata_api, pinata_plan, pinata_proof, pinata_tus
 from ipfsmem_providers.car_files import CarFiles
 from ipfsmem_providers.http import Http
@@ -57,7 +57,7 @@ _log = logging.getLogger("ipfsmem.providers")
 
 
 class PinataProvider:
-    """An account at Pinata as a provider. See ipfsmem.sync.provider for what the methods promise."""
+    """An account at Pinata as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
         """`rest` is the own gateway's host. No network is touched. ConfigError for settings that cannot do."""

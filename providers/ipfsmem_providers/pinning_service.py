@@ -24,7 +24,7 @@ from yarl import URL
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderRefused
-from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers.addresses import is_public
 from ipfsmem_providers.gateways import Gateways
 from ipfsmem_providers.http import Http, origin_of, urls_of
@@ -49,7 +49,7 @@ _HINT: Final = "For instance pinning_service:https://api.example.com/psa, with P
 
 
 class PinningServiceProvider:
-    """A pinning service as a provider. See ipfsmem.sync.provider for what the methods promise."""
+    """A pinning service as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
         """`rest` is the endpoint. No network is touched. ConfigError for settings that cannot do."""

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, FormatError, ProviderRefused, SealError
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
+from ipfsmem.published import ipns_record
 from ipfsmem_providers.routing_client import RoutingClient
 
 _CAPABILITIES: Final = Capabilities(put=False, names=True, durable=False)
 
 
 class RoutingProvider:
-    """Names at routing servers. See ipfsmem.sync.provider for what the methods promise."""
+    """Names at routing servers. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
         """`rest` is a comma list of URLs; the setting `routing` when empty. ConfigError without one."""
@@ -43,8 +43,8 @@ class RoutingProvider:
     async def put_name(self, name: str, record: bytes) -> None:
         """Put a record to all operators; one that takes it is enough, `client.failures` tells of the others."""
         try:
-            name = ipns.canonical_name(name)
-            ipns.verify_record(name, record)
+            name = ipns_record.canonical_name(name)
+            ipns_record.verify_record(name, record)
         except (FormatError, SealError) as error:
             raise ProviderRefused(f"not a record of {name}: {error}") from error
         await self.client.put(name, record)
@@ -52,7 +52,7 @@ class RoutingProvider:
     async def get_name(self, name: str) -> bytes | None:
         """The greatest valid record that any operator has."""
         try:
-            name = ipns.canonical_name(name)
+            name = ipns_record.canonical_name(name)
         except FormatError as error:
             raise ProviderRefused(str(error)) from error
         return await self.client.get(name)

@@ -25,7 +25,7 @@ from ipfsmem.errors import (
     ProviderRefused,
     SealError,
 )
-from ipfsmem.sync import ipns
+from ipfsmem.published import ipns_record
 from ipfsmem_providers import addresses
 from ipfsmem_providers.http import Answer, Http, Unconnected, urls_of
 from ipfsmem_providers.http_errors import joined
@@ -82,7 +82,7 @@ class RoutingClient:
         self.failures = []
         outcomes = await asyncio.gather(*(self._get(url, name) for url in self.urls), return_exceptions=True)
         problems = self._problems(outcomes)
-        best = ipns.select(found for found in outcomes if isinstance(found, ipns.Record))
+        best = ipns_record.select(found for found in outcomes if isinstance(found, ipns_record.Record))
         if best is None and len(problems) == len(self.urls):
             raise joined(problems, f"no routing server could be asked for {name}")
         return best.encoded if best else None
@@ -127,17 +127,17 @@ class RoutingClient:
         if not isinstance(problem, Unconnected):
             with contextlib.suppress(ProviderError):
                 held = await self._get(url, name)
-        if held is None or ipns.order(held) < ipns.order(ipns.parse_record(record)):
+        if held is None or ipns_record.order(held) < ipns_record.order(ipns_record.parse_record(record)):
             raise problem
 
-    async def _get(self, url: str, name: str) -> ipns.Record | None:
+    async def _get(self, url: str, name: str) -> ipns_record.Record | None:
         answer = await self._http.request(
             "GET", f"{url}/routing/v1/ipns/{name}", headers={"Accept": RECORD_TYPE}, allow=STATUSES,
-            max_bytes=ipns.MAX_RECORD, redirects=2, what="get a name",
+            max_bytes=ipns_record.MAX_RECORD, redirects=2, what="get a name",
         )  # fmt: skip
         record = record_in(answer, self._http)
         try:
-            return None if record is None else ipns.verify_record(name, record)
+            return None if record is None else ipns_record.verify_record(name, record)
         except (FormatError, SealError) as error:
             raise ProviderRefused(f"{url} gave a bad record for {name}: {error}") from None
 

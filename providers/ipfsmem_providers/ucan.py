@@ -20,7 +20,7 @@ from ipfsmem.content.car import car_bytes, read_car
 from ipfsmem.content.cid import CID, IDENTITY, read_varint, varint
 from ipfsmem.content.limits import Limits
 from ipfsmem.errors import FormatError, IpfsmemError
-from ipfsmem.sync.provider import Block
+from ipfsmem.provider.contract import Block
 from ipfsmem_providers import dag_cbor
 
 DAG_CBOR: Final = 0x71

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from ipfsmem.content.cid import CID
-from ipfsmem.sync.provider import Block
+from ipfsmem.provider.contract import Block
 from ipfsmem_providers.w3up_shards import Slices, read_shard
 from ipfsmem_providers.w3up_tree import Contents, links_of
 from ipfsmem_providers.w3up_uploads import Kind, Upload

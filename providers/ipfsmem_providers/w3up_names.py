@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from ipfsmem.content.car import car_bytes, read_car
 from ipfsmem.content.cid import CID, IDENTITY, raw_cid, varint
 from ipfsmem.errors import FormatError, ProviderRefused, SealError
-from ipfsmem.sync import ipns
+from ipfsmem.published import ipns_record
 from ipfsmem_providers.ucan import CAR_CODEC
 from ipfsmem_providers.w3up_uploads import Upload, Uploads, tag_of
 
@@ -33,43 +33,45 @@ class Names:
     async def put(self, name: str, record: bytes) -> None:
         """List a record unless a greater one is there. ProviderRefused when it is none of this name."""
         try:
-            name = ipns.canonical_name(name)
-            offered = ipns.verify_record(name, record)
+            name = ipns_record.canonical_name(name)
+            offered = ipns_record.verify_record(name, record)
         except (FormatError, SealError) as error:
             raise ProviderRefused(f"not a record of {name}: {error}") from error
         # What was read a moment ago will do: a greater record that came since stays beside this one and wins.
         listed, _ = await self._uploads.recent(("put", name, record), own=True)
         records = self._records(name, listed)
         self._uploads.asked(name)
-        best = ipns.select(records.values())
-        if best is None or ipns.order(best) < ipns.order(offered):
+        best = ipns_record.select(records.values())
+        if best is None or ipns_record.order(best) < ipns_record.order(offered):
             root = raw_cid(hashlib.sha256(record).digest())
             await self._uploads.add([(root, [tag_of(_KIND + name), _inline(root, record)])])
             best = offered
-        lesser = [root for root, known in records.items() if ipns.order(known) < ipns.order(best)]
+        lesser = [
+            root for root, known in records.items() if ipns_record.order(known) < ipns_record.order(best)
+        ]
         if lesser and self._prune:
             await self._uploads.remove(lesser)
 
     async def get(self, name: str) -> bytes | None:
         """The greatest record of a name that is listed."""
         try:
-            name = ipns.canonical_name(name)
+            name = ipns_record.canonical_name(name)
         except FormatError as error:
             raise ProviderRefused(str(error)) from error
         listed, just_now = await self._uploads.recent(name, own=True)
-        best = ipns.select(self._records(name, listed).values())
+        best = ipns_record.select(self._records(name, listed).values())
         if best is None and not just_now:
-            best = ipns.select(self._records(name, await self._uploads.again()).values())
+            best = ipns_record.select(self._records(name, await self._uploads.again()).values())
         return best.encoded if best else None
 
-    def _records(self, name: str, listed: Mapping[CID, Upload]) -> dict[CID, ipns.Record]:
+    def _records(self, name: str, listed: Mapping[CID, Upload]) -> dict[CID, ipns_record.Record]:
         """Valid records of a name, by the roots that they are listed under."""
         tag = tag_of(_KIND + name)
         found = {}
         for root, upload in listed.items():
             if tag in upload.tags:
                 with contextlib.suppress(FormatError, SealError):
-                    found[root] = ipns.verify_record(name, _record(upload))
+                    found[root] = ipns_record.verify_record(name, _record(upload))
         return found
 
 

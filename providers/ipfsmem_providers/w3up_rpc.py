@@ -14,7 +14,7 @@ import msgspec
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import IpfsmemError, ProviderError, ProviderRefused, ProviderUnavailable
-from ipfsmem.sync.provider import Block
+from ipfsmem.provider.contract import Block
 from ipfsmem_providers import ucan
 from ipfsmem_providers.http import Http
 from ipfsmem_providers.http_body import CAR_TYPE

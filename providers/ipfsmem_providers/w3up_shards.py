@@ -19,7 +19,7 @@ from ipfsmem.content.car import car_bytes, header, section
 from ipfsmem.content.cid import CID, read_cid, read_varint
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderRefused, StorageError
-from ipfsmem.sync.provider import Block
+from ipfsmem.provider.contract import Block
 from ipfsmem_providers import dag_cbor
 from ipfsmem_providers.ucan import CAR_CODEC, DAG_CBOR
 

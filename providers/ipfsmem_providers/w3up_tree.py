@@ -16,7 +16,7 @@ from typing import Final
 from ipfsmem.content.cid import CID, DAG_PB, RAW
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem.sync.provider import Block
+from ipfsmem.provider.contract import Block
 from ipfsmem_providers.per_loop import PerLoop
 from ipfsmem_providers.w3up_blobs import Blobs, together
 from ipfsmem_providers.w3up_shards import (

@@ -36,7 +36,7 @@ from yarl import URL
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, FormatError, ProviderError, ProviderRefused
-from ipfsmem.sync.provider import Block, Capabilities, Pin, unsupported
+from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers import ucan
 from ipfsmem_providers.gateways import Gateways
 from ipfsmem_providers.http import Http
@@ -64,7 +64,7 @@ _MANY: Final = 32
 
 
 class Web3Storage:
-    """A space at a w3up service as a provider. See ipfsmem.sync.provider for what the methods promise."""
+    """A space at a w3up service as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
         """`rest` is the service's URL. No network is touched. Raises ConfigError for settings that cannot do."""

@@ -18,7 +18,7 @@ _REDIRECTS: Final = 3
 
 
 class WebFiles:
-    """See ipfsmem.sync.provider.FileReader."""
+    """See ipfsmem.provider.contract.FileReader."""
 
     def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
         """`settings["trusted"]`: URLs of servers that the user configured; they may be on this machine."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_lab import KEY, Cli
+from tests.support.cli_lab import KEY, Cli
 
 
 @pytest.fixture(autouse=True)

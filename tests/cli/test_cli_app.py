@@ -18,7 +18,7 @@ import pytest
 from ipfsmem.cli import app, conflicts_cmd
 from ipfsmem.cli.app import SHORT
 from ipfsmem.errors import IpfsmemError
-from tests.cli_lab import Cli, program
+from tests.support.cli_lab import Cli, program
 
 
 def test_help_names_every_command_in_its_section(bare: Cli) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.seal.signers import create_keystore
-from tests.cli_lab import Cli
+from ipfsmem.wallet.signers import create_keystore
+from tests.support.cli_lab import Cli
 
 
 class Person:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ipfsmem.content.car import read_car
-from tests.cli_lab import Cli, program
+from tests.support.cli_lab import Cli, program
 
 #: The CID of "hello\n" as a raw block, which every IPFS program gives.
 HELLO = "bafkreicysg23kiwv34eg2d7qweipxwosdo2py4ldv42nbauguluen5v6am"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cli_lab import Cli
+from tests.support.cli_lab import Cli
 
 
 def test_both_devices_show_the_same_conflict(clash: tuple[Cli, Cli]) -> None:

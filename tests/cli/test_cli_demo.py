@@ -14,7 +14,7 @@ import pytest
 from ipfsmem import demo
 from ipfsmem.cli import app
 from ipfsmem.memory import Memory
-from tests.cli_lab import Cli
+from tests.support.cli_lab import Cli
 
 
 @pytest.fixture(autouse=True)

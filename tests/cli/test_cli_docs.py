@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ipfsmem.cli.app import SHORT
 from ipfsmem.sync.report import MOST_NAMED, Notice
-from tests.cli_lab import KEY, Cli
+from tests.support.cli_lab import KEY, Cli
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.errors import StorageError
-from tests.cli_lab import Cli
-from tests.device_lab import Lab, lab_in
+from tests.support.cli_lab import Cli
+from tests.support.device_lab import Lab, lab_in
 
 
 @pytest.fixture
@@ -138,8 +138,8 @@ def test_restore_files(cli: Cli) -> None:
 def test_l16_a_clock_far_ahead_is_put_right(cli: Cli) -> None:
     """Finding L16 on the command line."""
     from ipfsmem.causal.clock import hlc
+    from ipfsmem.device.state import Frame
     from ipfsmem.memory import Memory
-    from ipfsmem.replica.store import Frame
 
     cli.fails(2, "doctor", "--clock-is-right")
     with Memory.load("default", home=cli.home) as memory, memory.replica.transaction():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cli_lab import Cli
+from tests.support.cli_lab import Cli
 
 
 def test_a_folder_from_attach_to_detach(cli: Cli, tmp_path: Path) -> None:

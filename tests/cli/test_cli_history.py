@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ipfsmem.memory import Memory
-from tests.cli_lab import Cli
+from tests.support.cli_lab import Cli
 
 
 def _versions(cli: Cli) -> list[dict[str, object]]:

@@ -20,8 +20,8 @@ from aiohttp import web
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.http import blocks
-from tests.cli_lab import KEY, OTHER_KEY, Cli, pipe
 from tests.servers.threaded import serve
+from tests.support.cli_lab import KEY, OTHER_KEY, Cli, pipe
 
 
 def test_local(bare: Cli) -> None:
@@ -134,7 +134,7 @@ def test_a_vault_without_a_wallet(
 @pytest.fixture
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wallets that open in milliseconds."""
-    from ipfsmem.seal import signers
+    from ipfsmem.wallet import signers
 
     slow = signers.create_keystore
     monkeypatch.setattr(signers, "create_keystore", lambda *given: slow(*given, scrypt_n=1024))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.content.car import read_car
-from tests.cli_lab import KEY, OTHER_KEY, Cli
+from tests.support.cli_lab import KEY, OTHER_KEY, Cli
 
 
 @pytest.fixture

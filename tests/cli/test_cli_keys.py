@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.cli_lab import KEY, Cli
+from tests.support.cli_lab import KEY, Cli
 
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 

@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from ipfsmem.replica.identity import KEY_FILE
-from tests.cli_lab import KEY, OTHER_KEY, Cli, pipe
+from ipfsmem.device.identity import KEY_FILE
+from tests.support.cli_lab import KEY, OTHER_KEY, Cli, pipe
 
 
 @pytest.fixture(autouse=True)
 def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Argon2id at its least: the strength of the file is not what is looked at here."""
-    from ipfsmem.replica import identity
-    from ipfsmem.seal.vault_file import protect
+    from ipfsmem.device import identity
+    from ipfsmem.seal.secret_file import protect
 
     def cheap(secret: bytes, passphrase: str | None, *, salt: bytes, nonce: bytes) -> bytes:
         return protect(secret, passphrase, salt=salt, nonce=nonce, memory_kib=64, passes=1)
@@ -72,8 +72,8 @@ def test_u16_the_passphrase_of_a_device_is_changed(sealed: Cli, monkeypatch: pyt
 
 
 def test_u16_a_full_disk_leaves_the_old_passphrase(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ipfsmem.device import identity
     from ipfsmem.errors import StorageError
-    from ipfsmem.replica import identity
 
     def full(*given: object, **more: object) -> None:
         raise StorageError("cannot write device.key: the disk is full")

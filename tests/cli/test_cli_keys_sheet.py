@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.recovery_sheet import NEEDS, without_secrets
-from tests.cli_lab import KEY, Cli, pipe
+from ipfsmem.vault.sheet import NEEDS, without_secrets
+from tests.support.cli_lab import KEY, Cli, pipe
 
 DOCS = Path(__file__).parents[2] / "docs"
 

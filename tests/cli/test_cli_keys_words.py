@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
+from tests.support.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
 
 
 @pytest.fixture

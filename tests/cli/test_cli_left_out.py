@@ -8,7 +8,7 @@ import pytest
 
 from ipfsmem.errors import IncompleteError
 from ipfsmem.sync import join
-from tests.cli_lab import KEY, Cli
+from tests.support.cli_lab import KEY, Cli
 
 
 @pytest.mark.parametrize(

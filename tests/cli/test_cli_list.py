@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 
 from ipfsmem.cli import printing
-from tests.cli_lab import Cli
+from tests.support.cli_lab import Cli
 
 
 def test_a_line_a_memory_with_tabs(cli: Cli) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.cli import main
-from tests.cli_lab import Cli
+from tests.support.cli_lab import Cli
 
 SAMPLE = Path(__file__).parents[2] / "ipfsmem" / "data" / "sample.json"
 

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from ipfsmem.cli import secrets_in
-from tests.cli_lab import KEY, Cli
+from tests.support.cli_lab import KEY, Cli
 
 AWS = "AKIA" + "ABCDEFGHIJKLMNOP"
 

@@ -12,8 +12,8 @@ import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.http import blocks
-from tests.cli_lab import KEY, Cli
 from tests.servers.threaded import serve
+from tests.support.cli_lab import KEY, Cli
 
 
 def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> None:

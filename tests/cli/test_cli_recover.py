@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_lab import KEY, Cli, pipe
-from tests.damage_lab import damage_text
+from tests.support.cli_lab import KEY, Cli, pipe
+from tests.support.damage_lab import damage_text
 
 
 def test_the_words_alone(bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

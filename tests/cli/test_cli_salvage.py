@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.memory import Memory
-from tests.cli_lab import KEY, Cli, Result
-from tests.damage_lab import damage, damage_root, node_blocks
-from tests.hints import hinted
+from tests.support.cli_lab import KEY, Cli, Result
+from tests.support.damage_lab import damage, damage_root, node_blocks
+from tests.support.hints import hinted
 
 
 def partly(device: Cli, *arguments: str) -> Result:

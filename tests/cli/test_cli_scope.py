@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.memory import Memory
-from tests.cli_lab import Cli
+from tests.support.cli_lab import Cli
 
 
 def test_a_scope_is_made_by_its_first_write_and_keeps_to_itself(

@@ -22,13 +22,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from ipfsmem.content.tree import build_tree
+from ipfsmem.device.replica import World
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.replica.replica import World
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync.provider import Provider, open_provider
-from tests.cli_lab import Cli
+from ipfsmem.provider.contract import Provider, open_provider
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
+from tests.support.cli_lab import Cli
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
 TOKEN = "a token of enough length"

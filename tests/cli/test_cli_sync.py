@@ -10,7 +10,7 @@ import pytest
 
 from ipfsmem.errors import DamagedError
 from ipfsmem.memory import Memory
-from tests.cli_lab import KEY, OTHER_KEY, Cli
+from tests.support.cli_lab import KEY, OTHER_KEY, Cli
 
 
 def test_two_devices_end_on_one_root(sealed: Cli, second: Cli) -> None:
@@ -76,8 +76,8 @@ def test_a_wrong_wallet_is_refused(sealed: Cli) -> None:
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at open files")
 def test_a_memory_that_could_not_be_unlocked_is_closed(sealed: Cli) -> None:
     from ipfsmem.errors import WrongWalletError
-    from ipfsmem.opening import Unlock
-    from ipfsmem.seal.signers import RawKeySigner
+    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.wallet.signers import RawKeySigner
 
     with pytest.raises(WrongWalletError) as kept:
         Memory.load("default", home=sealed.home, unlock=Unlock(RawKeySigner(bytes.fromhex(OTHER_KEY))))

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli_lab import KEY, Cli
+from tests.support.cli_lab import KEY, Cli
 
 PATIENCE = 30.0
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ends by signals")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cli_lab import Cli
+from tests.support.cli_lab import Cli
 
 
 def test_notes_come_back_in_order(cli: Cli) -> None:

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.cli.words_in import sheet
-from ipfsmem.seal.words import first_slip, to_words
+from ipfsmem.wallet.recovery_words import first_slip, to_words
 from ipfsmem.wordlist import word_list
-from tests.cli_lab import Cli
+from tests.support.cli_lab import Cli
 
 
 def test_u13_no_word_breaks_in_eighty_columns() -> None:
@@ -160,7 +160,7 @@ def test_u13_giving_up_leaves_nothing(words: list[str], recover: Terminal, tmp_p
 
 def _fits(words: list[str]) -> bool:
     from ipfsmem.errors import FormatError
-    from ipfsmem.seal.words import from_words
+    from ipfsmem.wallet.recovery_words import from_words
 
     try:
         from_words(" ".join(words))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_lab import Cli
+from tests.support.cli_lab import Cli
 
 
 def test_the_text_from_a_flag_a_file_or_standard_input(cli: Cli, tmp_path: Path) -> None:

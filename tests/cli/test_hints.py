@@ -1,6 +1,6 @@
 """Every hint is true: what a text of the package tells to run exists, and does what it was told for where it was told.
 
-The first test reads all texts (tests/hints.py); the others bring about a situation, take the hint that was printed, and
+The first test reads all texts (tests/support/hints.py); the others bring about a situation, take the hint that was printed, and
 run it as it stands. Finding U12.
 """
 
@@ -16,8 +16,8 @@ import click
 import pytest
 
 from ipfsmem.cli.app import SHORT
-from tests.cli_lab import KEY, Cli, Result
-from tests.hints import FILLED, WHOLE, Told, texts, told
+from tests.support.cli_lab import KEY, Cli, Result
+from tests.support.hints import FILLED, WHOLE, Told, texts, told
 
 #: "ipfsmem" in front of these is the program in a sentence, not a command.
 PROSE = {"process", "memory", "program", "again", "folder"}

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.cli.addressed import addressed
-from tests.cli_lab import KEY, Cli, Result
-from tests.hints import FILLED, hints
+from tests.support.cli_lab import KEY, Cli, Result
+from tests.support.hints import FILLED, hints
 
 GIVEN = {"namespace": "work", "home": "/a home", "scope": None}
 

@@ -1,6 +1,6 @@
 """Every hint is true: the situation is brought about, what is printed is carried out, and then it helps. Finding U12.
 
-The rows name hints as they stand in the source (tests/hints.py), so a hint that is changed, or a new one, has no row and fails
+The rows name hints as they stand in the source (tests/support/hints.py), so a hint that is changed, or a new one, has no row and fails
 the last test until somebody has followed it.
 """
 
@@ -22,11 +22,11 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem.content.cid import CID, parse_cid, raw_cid
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.sync.live import live_set
+from ipfsmem.published.live import live_set
 from tests.cli.test_hints_of_providers import ROWS as OF_PROVIDERS
-from tests.cli_lab import KEY
-from tests.hints import WHOLE, followed, hinted, hints
-from tests.outcomes import (
+from tests.support.cli_lab import KEY
+from tests.support.hints import WHOLE, followed, hinted, hints
+from tests.support.outcomes import (
     HAS,
     PUBLIC,
     SAID,
@@ -141,12 +141,12 @@ def unlock_by_words(place: Place) -> None:
 
 def at_a_terminal(place: Place) -> None:
     """A person looks at what is printed, and types nothing."""
-    place.patch.setattr("tests.cli_lab._Stream.isatty", lambda stream: True)
+    place.patch.setattr("tests.support.cli_lab._Stream.isatty", lambda stream: True)
 
 
 def no_terminal(place: Place) -> None:
     """What is printed goes into a file."""
-    place.patch.setattr("tests.cli_lab._Stream.isatty", lambda stream: False)
+    place.patch.setattr("tests.support.cli_lab._Stream.isatty", lambda stream: False)
 
 
 def unreadable(place: Place) -> None:
@@ -390,8 +390,8 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Bring it back first: ipfsmem scope restore VALUE. Or put it elsewhere: --map VALUE=NAME.", "import BASE/o.zip", (), "import BASE/o.zip --map work=job", before=(*ZIPPED, "scope forget work --yes")),
     Hint("Put it together with: --map VALUE=VALUE. Keep it apart with: --map VALUE=VALUE. Of a backup of this memory all are: --from-backup (in Python: maps=, same=True).", "import BASE/o.zip", ("import BASE/o.zip --map work=work", "import BASE/o.zip --map work=work-2"), "import BASE/o.zip --from-backup", before=ZIPPED),
     Hint("Give each a name of its own, for instance --map VALUE=VALUE (in Python: maps=).", "import BASE/o.zip --map work=one --map job=one", (), "import BASE/o.zip --map work=one --map job=job-2", before=("write role --body x --scope job", *ZIPPED)),
-    Hint("Forget some that are not needed any more: ipfsmem scope forget SCOPE", "import BASE/o.zip --map work=work-2", ("scope forget work --yes",), "import BASE/o.zip --map work=work-2", before=ZIPPED, prepare=lambda p: p.patch.setattr("ipfsmem.storage.import_map.MAX_SCOPES", 1)),
-    Hint("Forget one that is not needed any more: ipfsmem scope forget SCOPE", "write tone --body x --scope job", ("scope forget work --yes",), before=SCOPE, prepare=lambda p: p.patch.setattr("ipfsmem.replica.scopes.MAX_SCOPES", 1)),
+    Hint("Forget some that are not needed any more: ipfsmem scope forget SCOPE", "import BASE/o.zip --map work=work-2", ("scope forget work --yes",), "import BASE/o.zip --map work=work-2", before=ZIPPED, prepare=lambda p: p.patch.setattr("ipfsmem.memories.import_scopes.MAX_SCOPES", 1)),
+    Hint("Forget one that is not needed any more: ipfsmem scope forget SCOPE", "write tone --body x --scope job", ("scope forget work --yes",), before=SCOPE, prepare=lambda p: p.patch.setattr("ipfsmem.device.scopes.MAX_SCOPES", 1)),
     Hint("Say which one: ipfsmem open ADDRESS --provider FOLDER", "open STICK", ("open ROOT --provider STICK",), "open ROOT tone --provider STICK", "ipfs", PUBLIC),
     Hint("Check them: every word counts.", f"keys words --words < {WORDS}", (), "keys words KEY", "sealed"),
     Hint("Check the words, every one counts; or give the wallet that made the memory.", f"keys unlock --words < {WORDS}", ("keys unlock KEY",), "status", "sealed"),
@@ -460,8 +460,8 @@ def test_u12_what_a_hint_tells_to_run_is_what_was_run() -> None:
 
 #: Hints that other tests carry out, each in its situation.
 ELSEWHERE = {
-    "Threshold and MPC wallets and devices with anti-klepto protection (BitBox02, Keycard) sign differently every time, so they could never open the memory again. Use another wallet, or make the vault without a wallet and keep its recovery words.": "tests/unit/seal/test_seal_wallet.py::test_sign_twice",
-    "Revoke it, and enrol the device under a new key.": "tests/unit/seal/test_ring_ops.py::test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it",
+    "Threshold and MPC wallets and devices with anti-klepto protection (BitBox02, Keycard) sign differently every time, so they could never open the memory again. Use another wallet, or make the vault without a wallet and keep its recovery words.": "tests/unit/wallet/test_message.py::test_sign_twice",
+    "Revoke it, and enrol the device under a new key.": "tests/unit/ring/test_ring_ops.py::test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it",
     "On another device of this memory: ipfsmem keys revoke VALUE --wallet FILE (in Python: unlock(), then revoke()).": "tests/cli/test_cli_revoke.py::test_u11_a_device_does_not_revoke_itself",
     "VALUEVALUE is made on this device and not published yet. Publish it with: ipfsmem sync": "tests/cli/test_cli_revoke.py::test_u11_a_revoke_that_could_not_be_published_says_so",
     "If another device still has the memory, sync it, and try again. Else bring back what can be read: ipfsmem recover --damaged, then: ipfsmem salvage": "tests/cli/test_cli_salvage.py::test_l3_recover_does_not_say_that_nothing_is_back",
@@ -489,7 +489,7 @@ def test_u12_what_is_said_to_be_followed_elsewhere_is() -> None:
 
 
 def test_u12_a_new_hint_is_followed_by_a_test() -> None:
-    """`tests/hints_not_followed.txt` lists those that no test carries out yet. It may only get shorter."""
+    """`tests/support/hints_not_followed.txt` lists those that no test carries out yet. It may only get shorter."""
     known = {one.text for one in hints()}
     carried_out = {row.text for row in (*FOLLOWED, *OF_PROVIDERS)} | ELSEWHERE.keys() | followed().keys()
     waiting = set((Path(__file__).parents[1] / "hints_not_followed.txt").read_text("utf-8").splitlines())

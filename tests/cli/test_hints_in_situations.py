@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.memory import Memory
-from ipfsmem.seal.ring import MAX_OTHERS
-from tests.cli_lab import Cli
-from tests.hints import hinted
-from tests.outcomes import Place, unfetched
+from ipfsmem.ring.keyring import MAX_OTHERS
 from tests.servers.kubo import FakeKubo
 from tests.servers.threaded import serve
+from tests.support.cli_lab import Cli
+from tests.support.hints import hinted
+from tests.support.outcomes import Place, unfetched
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_more_devices_than_may_belong_to_a_memory(
     place = sealed_place
     place.ok("sync", device=place.other)
     place.ok("sync")
-    monkeypatch.setattr("ipfsmem.seal.ring_ops.MAX_FAMILIES", 4)
+    monkeypatch.setattr("ipfsmem.ring.operations.MAX_FAMILIES", 4)
     hinted(
         "Revoke one that is not used any more: ipfsmem keys list, ipfsmem keys revoke ID.",
         place.run("keys words KEY").err,
@@ -175,11 +175,11 @@ def test_a_list_of_members_that_others_have_filled(sealed_place: Place) -> None:
     phone.ok("recover", "--unprotected-keys", stdin=words)
     place.ok("sync")
     with Memory.load("default", home=place.cli.home) as memory, place.patch.context() as patch:
-        patch.setattr("ipfsmem.seal.ring.MAX_RING", 1 << 40)
+        patch.setattr("ipfsmem.ring.keyring.MAX_RING", 1 << 40)
         ring = memory.replica.ring
         assert ring is not None
         room = int(ring._used() * MAX_OTHERS) + 50
-    place.patch.setattr("ipfsmem.seal.ring.MAX_OTHERS", room)
+    place.patch.setattr("ipfsmem.ring.keyring.MAX_OTHERS", room)
     hinted(
         "Revoke whoever fills it, with all that it said (ipfsmem keys revoke ID --nothing-stands), or move to a new vault.",
         phone.fails(11, "keys", "rotate", "--words", stdin=words).err,

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc
+from ipfsmem.device.state import Frame
 from ipfsmem.errors import NotPublishedError
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.replica.store import Frame
-from ipfsmem.seal import ring_ops
-from ipfsmem.seal.signers import RawKeySigner
-from tests.cli_lab import KEY, Cli, pipe
-from tests.hints import hinted
+from ipfsmem.ring import operations
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
+from tests.support.cli_lab import KEY, Cli, pipe
+from tests.support.hints import hinted
 
 HOUR = 3_600_000
 WALLET = Unlock(RawKeySigner(bytes.fromhex(KEY)))
@@ -126,7 +126,7 @@ def test_a_device_without_the_key_that_seals(sealed: Cli, second: Cli) -> None:
     second.ok("write", "tone", "--body", "direct")
     with Memory.load("default", home=sealed.home) as memory:
         before = memory.replica.ring
-    rotated = ring_ops.rotate(before, WALLET.root(twice=False).admin, bytes([9]) * 32)
+    rotated = operations.rotate(before, WALLET.root(twice=False).admin, bytes([9]) * 32)
     with Memory.load("default", home=second.home) as memory, memory.replica.transaction():
         memory.replica.set_ring(memory.replica.ring.join(type(before)(before.vault, rotated.statements, ())))
     told = found(second, "no-key")

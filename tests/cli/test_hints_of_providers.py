@@ -16,8 +16,8 @@ import pytest
 from ipfsmem_providers import ucan
 from ipfsmem_providers.ucan import Ability, Signer
 
-from tests.cli_lab import KEY, Cli
-from tests.hints import hinted
+from tests.support.cli_lab import KEY, Cli
+from tests.support.hints import hinted
 
 SPACE, DEVICE = Signer(b"\x07" * 32), Signer(b"\x08" * 32)
 W3UP = {"W3UP_PRINCIPAL": ucan.format_signer(DEVICE, b"\x08" * 32)}

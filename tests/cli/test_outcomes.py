@@ -10,9 +10,9 @@ import click
 import pytest
 
 from ipfsmem.cli.app import group
-from ipfsmem.replica import lock
-from tests.cli_lab import Cli
-from tests.outcomes import ROWS, Place, Row
+from ipfsmem.device import lock
+from tests.support.cli_lab import Cli
+from tests.support.outcomes import ROWS, Place, Row
 
 
 def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:

@@ -13,7 +13,7 @@ import pytest
 
 from ipfsmem.cli.app import QUIET, group
 from tests.cli.test_outcomes import leaves
-from tests.cli_lab import Cli
+from tests.support.cli_lab import Cli
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="devices and closed descriptors are those of POSIX")
 

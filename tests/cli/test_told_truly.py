@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_lab import KEY, Cli
+from tests.support.cli_lab import KEY, Cli
 
 
 def test_what_is_forgotten_in_mode_local_is_learnt_by_nobody_else(cli: Cli) -> None:

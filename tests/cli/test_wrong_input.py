@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.outcomes import Place, clash
+from tests.support.outcomes import Place, clash
 
 #: A CID that is valid and of nothing here.
 NOBODY = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"

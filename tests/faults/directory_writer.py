@@ -17,8 +17,8 @@ from ipfsmem_providers import directory_packs
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
+from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
-from ipfsmem.sync import ipns
 
 SHARED_SEED = b"\x0c" * 32
 SHARED_NAME = ipns_name(ed25519_public(SHARED_SEED))
@@ -35,7 +35,7 @@ def tree(device: str, number: int) -> list[tuple[CID, bytes]]:
 
 def record(sequence: int) -> bytes:
     """A record of the name that all devices move."""
-    return ipns.make_record(SHARED_SEED, "/ipfs/bafkqaaa", sequence, datetime(2036, 1, 1, tzinfo=UTC))
+    return ipns_record.make_record(SHARED_SEED, "/ipfs/bafkqaaa", sequence, datetime(2036, 1, 1, tzinfo=UTC))
 
 
 async def main(folder: str, device: str, publishes: int) -> None:

@@ -21,10 +21,10 @@ from typing import Any
 
 import pytest
 
+from ipfsmem.device import database, root_folders
 from ipfsmem.memory import Memory
-from ipfsmem.replica import database, folders
-from ipfsmem.seal.derive import RootKeys
 from ipfsmem.sync.report import SyncReport
+from ipfsmem.wallet.root_keys import RootKeys
 
 NAMESPACE = "alex"
 ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
@@ -93,7 +93,7 @@ def sync(memory: Memory) -> SyncReport:
 
 def stay_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Worlds are copied for each trial; without this every copy would, rightly, take a new device id."""
-    monkeypatch.setattr("ipfsmem.replica.replica.place", lambda path: "here")
+    monkeypatch.setattr("ipfsmem.device.replica.place", lambda path: "here")
 
 
 # -- children ------------------------------------------------------------------------------------------------------
@@ -283,14 +283,14 @@ def assert_folders(memory: Memory) -> None:
     run.execute("DELETE FROM objects")
     run.execute("DELETE FROM folders")
     deltas: dict[bytes, tuple[int, int]] = {}
-    from ipfsmem.replica.store import located
+    from ipfsmem.device.state import located
 
     for _, entry in replica.store.entries():
         for loc in located(entry):
             digest = bytes.fromhex(loc.sha)
             deltas[digest] = (loc.size, deltas.get(digest, (0, 0))[1] + 1)
-    folders.change_objects(replica.db, deltas)
-    folders.state_folder(replica.db, replica.codec.extension, None)
+    root_folders.change_objects(replica.db, deltas)
+    root_folders.state_folder(replica.db, replica.codec.extension, None)
     assert run.execute("SELECT path, cid, size FROM folders ORDER BY path").fetchall() == kept
     assert run.execute("SELECT digest, size, refs FROM objects ORDER BY digest").fetchall() == counted
 

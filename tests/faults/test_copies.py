@@ -41,10 +41,10 @@ def test_two_copies_write_and_lose_nothing(
         wanted["k0"], wanted["k1"] = {"of a"}, {"of the copy"}
         sync(a)
         if noticed:
-            monkeypatch.setattr("ipfsmem.replica.replica.place", lambda path: "there")
+            monkeypatch.setattr("ipfsmem.device.replica.place", lambda path: "there")
         copy.unlock(ROOT)
         report = sync(copy)
-        monkeypatch.setattr("ipfsmem.replica.replica.place", lambda path: "here")
+        monkeypatch.setattr("ipfsmem.device.replica.place", lambda path: "here")
         assert report.new_identity
         assert copy.device != old == a.device
         converge(a, copy)

@@ -16,16 +16,16 @@ from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.content.tree import build_tree
+from ipfsmem.device import shared_folder
+from ipfsmem.device.held_folder import Directory
+from ipfsmem.device.replica import World
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.memory import Memory
-from ipfsmem.replica import inside
-from ipfsmem.replica.directory import Directory
-from ipfsmem.replica.replica import World
+from ipfsmem.provider.contract import Pin
+from ipfsmem.published.ipns_record import make_record
 from ipfsmem.seal.primitives import ed25519_public
-from ipfsmem.sync.ipns import make_record
-from ipfsmem.sync.provider import Pin
 from ipfsmem.testing import MockClock, SeededRandom
-from tests.unit.storage.test_plain_layout import WALLET
+from tests.unit.published.test_plain_layout import WALLET
 
 DAY = 86_400
 SEED = b"\x41" * 32
@@ -227,10 +227,10 @@ def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
     stick.collect()
     assert list((stick.folder / "packs").glob("*.going"))
     stick.later(1.1)
-    real = inside.Folder.replace
+    real = shared_folder.Folder.replace
     pinned: list[bool] = []
 
-    def replaced(folder: inside.Folder, name: str, new: str) -> None:
+    def replaced(folder: shared_folder.Folder, name: str, new: str) -> None:
         if not pinned and name.endswith(".car") and ".new-" in new:
             pinned.append(True)
             if moment == "after":
@@ -240,7 +240,7 @@ def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
             stick.pin(old)
         real(folder, name, new)
 
-    monkeypatch.setattr(inside.Folder, "replace", replaced)
+    monkeypatch.setattr(shared_folder.Folder, "replace", replaced)
     stick.collect()
     assert pinned and stick.whole(OLD) and stick.whole(NEW)
     stick.unpin(old)
@@ -317,7 +317,7 @@ def test_an_index_that_lies_is_no_proof(stick: Stick) -> None:
     stick.pin(stick.put(kept))
     stick.pin(stick.put(NEW))
     liar = max(stick.folder.glob("packs/*.car"), key=lambda p: p.stat().st_mtime_ns)
-    packs = inside.Folder(stick.folder, "packs")
+    packs = shared_folder.Folder(stick.folder, "packs")
     index = open_index(packs, liar.with_suffix(".idx").name, liar.stat().st_size)
     assert index is not None
     leaf = next(cid for cid, data in build_tree(kept).blocks if data == kept["keep"])
@@ -356,7 +356,7 @@ def test_a_crash_at_any_step(stick: Stick, monkeypatch: pytest.MonkeyPatch, step
             patch.setattr(os, "replace", stops(os.replace))
             patch.setattr(Directory, "unlink", stops(Directory.unlink))
             patch.setattr(os, "fsync", stops(os.fsync))
-            patch.setattr(inside.NewFile, "drop", lambda self: None)
+            patch.setattr(shared_folder.NewFile, "drop", lambda self: None)
             try:
                 stick.collect()
             except Crash:

@@ -15,7 +15,7 @@ import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.car import read_car
-from ipfsmem.sync import ipns
+from ipfsmem.published import ipns_record
 
 SCRIPT = Path(__file__).with_name("directory_writer.py")
 
@@ -56,7 +56,7 @@ def check(folder: Path, acknowledged: dict[str, int]) -> None:
         if any(acknowledged.values()):
             record = await provider.get_name(writer.SHARED_NAME)
             assert record is not None
-            assert ipns.parse_record(record).sequence >= max(acknowledged.values()) - 1
+            assert ipns_record.parse_record(record).sequence >= max(acknowledged.values()) - 1
 
     asyncio.run(body())
     for pack in folder.glob("packs/*.car"):

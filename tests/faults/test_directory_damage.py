@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from ipfsmem_providers import directory_packs
 from ipfsmem_providers.directory import DirectoryProvider
 
-from ipfsmem import files
+from ipfsmem import systems
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
+from ipfsmem.device import atomic_files, held_folder, shared_folder
 from ipfsmem.errors import ProviderError, ProviderUnavailable
-from ipfsmem.replica import directory, disk, inside
+from ipfsmem.provider.contract import Block
+from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block
 
 T = TypeVar("T")
 SEED = b"\x07" * 32
@@ -266,7 +266,7 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
         await provider.pin(CIDS[0], "n")
         assert [pin.cid for pin in await provider.pins("n")] == [CIDS[0]]
         assert await provider.get_name(NAME) is None
-        record = ipns.make_record(SEED, "/ipfs/bafkqaaa", 1, datetime(2036, 1, 1, tzinfo=UTC))
+        record = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 1, datetime(2036, 1, 1, tzinfo=UTC))
         await provider.put_name(NAME, record)
         assert await provider.get_name(NAME) == record
         assert await provider.get_blocks(CIDS) == dict(BLOCKS)
@@ -382,10 +382,10 @@ def test_the_disk_says_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call:
             raise OSError(code, os.strerror(code), "the file")
 
     with monkeypatch.context() as patch:
-        patch.setattr(inside, "os", Broken())
-        patch.setattr(disk, "os", Broken())
-        patch.setattr(files, "os", Broken())
-        patch.setattr(directory, "os", Broken())
+        patch.setattr(shared_folder, "os", Broken())
+        patch.setattr(atomic_files, "os", Broken())
+        patch.setattr(systems, "os", Broken())
+        patch.setattr(held_folder, "os", Broken())
         for work in (
             provider.put_car(CIDS[0], BLOCKS, name="n"),
             provider.pin(CIDS[0], "n"),
@@ -443,7 +443,7 @@ def test_a_folder_that_cannot_be_written_is_still_read(
 def test_a_file_in_the_way(tmp_path: Path, place: str) -> None:
     (tmp_path / place).write_bytes(b"mine")
     provider = DirectoryProvider(tmp_path)
-    record = ipns.make_record(SEED, "/ipfs/bafkqaaa", 1, datetime(2036, 1, 1, tzinfo=UTC))
+    record = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 1, datetime(2036, 1, 1, tzinfo=UTC))
     work = {
         "packs": provider.put_car(CIDS[0], BLOCKS, name="n"),
         "pins": provider.pin(CIDS[0], "n"),
@@ -492,7 +492,7 @@ def test_merging_the_same_set_gives_the_same_file_and_never_removes_it(
     for name, order in (("a", BLOCKS[:6]), ("b", BLOCKS[5::-1])):
         folder = tmp_path / name
         folder.mkdir()
-        packs = directory_packs.Packs(inside.Folder(folder, "packs"))
+        packs = directory_packs.Packs(shared_folder.Folder(folder, "packs"))
         for item in order:
             writer = directory_packs.PackWriter(packs.folder, item[0])
             writer.add(*item)
@@ -553,21 +553,21 @@ def test_a_cancelled_publish_waits_for_the_write_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else its thread would write to a descriptor that is closed by then, or worse, belongs to another file."""
-    real_write, real_drop = inside.NewFile.write, inside.NewFile.drop
+    real_write, real_drop = shared_folder.NewFile.write, shared_folder.NewFile.drop
     writing, torn = threading.Event(), []
 
-    def write(self: inside.NewFile, data: Any) -> None:
+    def write(self: shared_folder.NewFile, data: Any) -> None:
         writing.set()
         time.sleep(0.05)
         real_write(self, data)
         writing.clear()
 
-    def drop(self: inside.NewFile) -> None:
+    def drop(self: shared_folder.NewFile) -> None:
         torn.append(writing.is_set())
         real_drop(self)
 
-    monkeypatch.setattr(inside.NewFile, "write", write)
-    monkeypatch.setattr(inside.NewFile, "drop", drop)
+    monkeypatch.setattr(shared_folder.NewFile, "write", write)
+    monkeypatch.setattr(shared_folder.NewFile, "drop", drop)
 
     async def body() -> None:
         task = asyncio.ensure_future(DirectoryProvider(tmp_path).put_car(CIDS[0], BLOCKS, name="n"))

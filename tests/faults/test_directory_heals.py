@@ -17,9 +17,9 @@ from ipfsmem_providers.peer import PeerProvider
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.http import blocks as serving
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync.provider import Mending, Provider
+from ipfsmem.provider.contract import Mending, Provider
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.threaded import serve
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0d"))

@@ -19,18 +19,18 @@ from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.content.tree import build_tree
+from ipfsmem.device import held_folder
+from ipfsmem.device.shared_folder import NewFile
 from ipfsmem.errors import ProviderError
-from ipfsmem.replica import directory
-from ipfsmem.replica.inside import NewFile
+from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
-from ipfsmem.sync import ipns
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes")
 
 SEED = b"\x07" * 32
 NAME = ipns_name(ed25519_public(SEED))
-RECORD = ipns.make_record(SEED, "/ipfs/bafkqaaa", 2, datetime(2036, 1, 1, tzinfo=UTC))
-OLDER = ipns.make_record(SEED, "/ipfs/bafkqaaa", 1, datetime(2036, 1, 1, tzinfo=UTC))
+RECORD = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 2, datetime(2036, 1, 1, tzinfo=UTC))
+OLDER = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 1, datetime(2036, 1, 1, tzinfo=UTC))
 TREE = build_tree({"a": b"a" * 5000, "b": b"b" * 9000})
 WEEK = 7 * 86_400
 STEM = "1" * 64
@@ -86,7 +86,7 @@ def picture(where: Path) -> dict[str, tuple[bytes, int]]:
 @pytest.fixture(params=[True, False], ids=["descriptors", "paths"])
 def systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where folders are held by descriptor, and as on Windows."""
-    monkeypatch.setattr(directory, "_BY_DESCRIPTOR", request.param)
+    monkeypatch.setattr(held_folder, "_BY_DESCRIPTOR", request.param)
 
 
 @pytest.mark.usefixtures("systems")

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.device.database import Database
 from ipfsmem.errors import (
     ConfigError,
     IpfsmemError,
@@ -31,7 +32,6 @@ from ipfsmem.errors import (
     StorageError,
 )
 from ipfsmem.memory import Memory
-from ipfsmem.replica.database import Database
 from tests.faults.fault_lab import (
     NAMESPACE,
     ROOT,
@@ -548,7 +548,7 @@ def test_locked_names_the_process(tmp_path: Path) -> None:
         program = f"""
 import sys, time
 from pathlib import Path
-from ipfsmem.replica.lock import directory_lock
+from ipfsmem.device.lock import directory_lock
 with directory_lock(Path({str(lab.home("a") / NAMESPACE / "lock")!r})):
     print("held", flush=True)
     sys.stdin.read()

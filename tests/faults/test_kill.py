@@ -235,7 +235,7 @@ def test_copied_device(world: Lab, trial: Callable[[int], Lab], monkeypatch: pyt
     """A device that finds itself copied takes a new id; dying on the way loses none of its texts."""
 
     def work(lab: Lab, ack: Ack) -> None:
-        monkeypatch.setattr("ipfsmem.replica.replica.place", lambda path: "there")
+        monkeypatch.setattr("ipfsmem.device.replica.place", lambda path: "there")
         memory = lab.open("a")
         report = sync(memory)
         assert report.new_identity
@@ -246,7 +246,7 @@ def test_copied_device(world: Lab, trial: Callable[[int], Lab], monkeypatch: pyt
         mine = {"k1": {"by a"}, "only-a": {"a alone"}}
         before = {key: bodies for key, bodies in texts(a).items() if key != "k2"}
     for lab, outcome in every_boundary(work, trial, step=9):
-        monkeypatch.setattr("ipfsmem.replica.replica.place", lambda path: "there")
+        monkeypatch.setattr("ipfsmem.device.replica.place", lambda path: "there")
         with closing(lab.open("a")) as (a,):
             if outcome.acknowledged:
                 assert a.device == outcome.acknowledged[0] != old
@@ -257,7 +257,7 @@ def test_copied_device(world: Lab, trial: Callable[[int], Lab], monkeypatch: pyt
             a.unlock(ROOT)
             sync(a)
             assert not lacks(texts(a), before)
-            monkeypatch.setattr("ipfsmem.replica.replica.place", lambda path: "here")
+            monkeypatch.setattr("ipfsmem.device.replica.place", lambda path: "here")
             with closing(lab.open("b")) as (b,):
                 sync(b)
                 assert not lacks(texts(b), mine) and not lacks(texts(b), before)

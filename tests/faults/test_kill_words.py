@@ -16,9 +16,9 @@ import pytest
 from ipfsmem.cli import main
 from ipfsmem.errors import MembershipError, WrongWalletError
 from ipfsmem.memory import Memory
-from ipfsmem.recovery import words_of
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.words import from_words
+from ipfsmem.vault.recovery import words_of
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
 from tests.faults.fault_lab import (
     NAMESPACE,
     Ack,

@@ -11,12 +11,12 @@ from typing import TypeVar
 
 import pytest
 
+from ipfsmem.device.creation import _holds_memory
 from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.http.psa_requests import PinRequests
+from ipfsmem.memories import containers, importing
 from ipfsmem.memory import Memory
-from ipfsmem.replica.making import _holds_memory
-from ipfsmem.storage import containers, importing
-from tests.cli_lab import Cli
+from tests.support.cli_lab import Cli
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes")
 T = TypeVar("T")

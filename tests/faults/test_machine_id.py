@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.device import identity
 from ipfsmem.errors import NoVaultError
 from ipfsmem.memory import Memory
-from ipfsmem.replica import identity
-from ipfsmem.seal.derive import RootKeys
+from ipfsmem.wallet.root_keys import RootKeys
 
 ROOT = RootKeys.from_random(b"\x03" * 64, "default", 1)
 

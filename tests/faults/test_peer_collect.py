@@ -18,15 +18,15 @@ from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, raw_cid
 from ipfsmem.content.dagpb import Link, encode_node
 from ipfsmem.content.tree import build_tree
+from ipfsmem.device.replica import World
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.http import serving
 from ipfsmem.memory import Memory
-from ipfsmem.replica.replica import World
-from ipfsmem.sync.provider import Collecting, Pin
+from ipfsmem.provider.contract import Collecting, Pin
 from ipfsmem.testing import SeededRandom, SimProvider
 from tests.faults.test_directory_collect import NEW, OLD, Stick
 from tests.servers.threaded import serve
-from tests.unit.storage.test_plain_layout import WALLET
+from tests.unit.published.test_plain_layout import WALLET
 
 TOKEN = "a token of enough length"
 

@@ -14,7 +14,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.errors import IpfsmemError, NoVaultError, ProviderError, ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.seal.derive import RootKeys
+from ipfsmem.wallet.root_keys import RootKeys
 from tests.faults.fault_lab import NAMESPACE, Lab, assert_sound, closing, converge, stay_in_place, sync, texts
 
 

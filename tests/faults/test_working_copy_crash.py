@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ipfsmem.errors import StorageError
-from ipfsmem.storage import plain_folder
-from tests.files_lab import Lab
+from ipfsmem.files import folder
+from tests.support.files_lab import Lab
 
 STEPS = ("stage", "create", "replace", "take_away", "append", "settle")
 
@@ -144,7 +144,7 @@ def test_what_was_staged_in_part_is_no_edit(
     (lab.dir / "MEMORY.md").write_bytes(b"# Notes of the agent\n" + b"- a line of its own\n" * 300)
     lab.look()
     lab.clock.advance(300)
-    real = plain_folder._write_all
+    real = folder._write_all
 
     def half(fd: int, data: bytes) -> None:
         if len(data) > 1_000 and (data[:5] == b"first") == (file == "tone.md"):
@@ -153,7 +153,7 @@ def test_what_was_staged_in_part_is_no_edit(
         real(fd, data)
 
     text = b"first\n" + b"and one more line\n" * 300
-    monkeypatch.setattr(plain_folder, "_write_all", half)
+    monkeypatch.setattr(folder, "_write_all", half)
     with contextlib.suppress(Crash):
         lab.memory.write_text("tone", text, seen=lab.memory.read("tone"))
         lab.memory.write_text("another", b"---\ndescription: a line of MEMORY.md\n---\n\nhere\n")
@@ -221,7 +221,7 @@ def test_an_edit_of_a_generated_index_outlives_a_crash_and_a_full_disk(
     lab.start()
     lab.memory.write_text("tone", b"first\n")
     edited_in_the_moment(lab, "MEMORY.md", b"my own list\n", None if full else Crash())
-    real = plain_folder._write_all
+    real = folder._write_all
 
     def written(fd: int, data: bytes) -> None:
         if data == b"my own list\n":
@@ -229,7 +229,7 @@ def test_an_edit_of_a_generated_index_outlives_a_crash_and_a_full_disk(
         real(fd, data)
 
     if full:
-        monkeypatch.setattr(plain_folder, "_write_all", written)
+        monkeypatch.setattr(folder, "_write_all", written)
     said = []
     with contextlib.suppress(Crash):
         lab.memory.write_text("another", b"second\n")

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from ipfsmem.device.lock import directory_lock
 from ipfsmem.errors import LockedError
-from ipfsmem.replica.lock import directory_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

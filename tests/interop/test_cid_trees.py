@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.content.car import read_car
-from ipfsmem.storage.pack import pack_tree
+from ipfsmem.files.pack import pack_tree
 from tests.interop import trees
 from tests.interop.counterparts import gopeer, node
 

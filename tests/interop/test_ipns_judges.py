@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.sync import ipns
+from ipfsmem.published import ipns_record
 from tests.interop.counterparts import gopeer, node
 
 pytestmark = pytest.mark.interop
@@ -49,18 +49,18 @@ def file_of(case: dict[str, Any], tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("case", [*VECTORS["make"], *VECTORS["accept"]], ids=why)
 def test_accepted_with_the_same_meaning(case: dict[str, Any], tmp_path: Path) -> None:
-    record = ipns.parse_record(bytes.fromhex(case["record"]))
+    record = ipns_record.parse_record(bytes.fromhex(case["record"]))
     path = file_of(case, tmp_path)
     value, sequence, validity, ttl = gopeer("ipns-verify", case["name"], path).split(" ")
     assert (value, int(sequence), int(ttl)) == (record.value, record.sequence, record.ttl)
-    assert ipns._parse_time(validity) == record.validity
+    assert ipns_record._parse_time(validity) == record.validity
     if case["why"] in JS_REFUSES:
         with pytest.raises(AssertionError):
             node("ipns-verify.mjs", case["name"], path)
         return
     value, sequence, validity, ttl = node("ipns-verify.mjs", case["name"], path).split(" ")
     assert (value, int(sequence), int(ttl)) == (record.value, record.sequence, record.ttl)
-    assert ipns._parse_time(validity) == record.validity
+    assert ipns_record._parse_time(validity) == record.validity
 
 
 @pytest.mark.parametrize("case", VECTORS["refuse"], ids=why)

@@ -19,7 +19,7 @@ from ipfsmem_providers.http_policy import ONCE
 
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderUnavailable
-from ipfsmem.sync.provider import Provider, open_provider
+from ipfsmem.provider.contract import Provider, open_provider
 from tests.interop import counterparts, trees
 from tests.interop.counterparts import after
 

@@ -19,14 +19,14 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem.http import psa
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync.probe import probe
-from ipfsmem.sync.provider import Block, Provider
+from ipfsmem.provider.contract import Block, Provider
+from ipfsmem.provider.probe import probe
 from ipfsmem.testing import MockClock, SimCloud, SimProvider
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.interop.kubo_lab import OWN_NODE, Node, Process, running
 from tests.servers.threaded import serve
-from tests.unit.sync.test_provider_contract import (  # noqa: F401
+from tests.unit.provider.test_contract import (  # noqa: F401
     NAME,
     block,
     record,

@@ -24,8 +24,8 @@ from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.http import blocks as serving
+from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
-from ipfsmem.sync import ipns
 from tests.interop import counterparts, trees
 from tests.servers.threaded import serve
 
@@ -45,7 +45,7 @@ UNTIL = datetime(2036, 1, 1, tzinfo=UTC)
 
 
 def record(sequence: int, seed: bytes = SEED) -> bytes:
-    return ipns.make_record(seed, f"/ipfs/{TREE.cid}", sequence, UNTIL)
+    return ipns_record.make_record(seed, f"/ipfs/{TREE.cid}", sequence, UNTIL)
 
 
 def run(provider: Any, body: Coroutine[Any, Any, Any]) -> Any:

@@ -30,7 +30,7 @@ from ipfsmem_providers.psa_client import FAILED, PINNED, QUEUED
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem.http import psa
-from ipfsmem.sync.provider import Pin
+from ipfsmem.provider.contract import Pin
 from ipfsmem.testing import SimCloud, SimProvider
 from tests.interop.counterparts import need_program, npm_folder, server
 from tests.servers.threaded import serve

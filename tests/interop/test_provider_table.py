@@ -31,10 +31,10 @@ from ipfsmem.errors import NoVaultError
 from ipfsmem.http import blocks as serving
 from ipfsmem.http import psa
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync.probe import ALTOGETHER, Step, probe
-from ipfsmem.sync.provider import Block, Pin, Provider, Settling, lister, raw_reader, unsupported
+from ipfsmem.provider.contract import Block, Pin, Provider, Settling, lister, raw_reader, unsupported
+from ipfsmem.provider.probe import ALTOGETHER, Step, probe
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.interop.kubo_lab import QUICK, Node
 from tests.interop.test_kubo import node, started  # noqa: F401
 from tests.interop.test_network_peers import go  # noqa: F401

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.seal.statements import envelope
-from tests.effort import cases
+from ipfsmem.ring.statements import envelope
 from tests.interop.counterparts import need_program, npm_folder, run
-from tests.ring_lab import Attacker
-from tests.ring_vectors import view_of
+from tests.support.effort import cases
+from tests.support.ring_lab import Attacker
+from tests.support.ring_vectors import view_of
 
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 VAULTS = json.loads((VECTORS / "vaults.json").read_text("utf-8"))["cases"]

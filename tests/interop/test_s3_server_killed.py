@@ -14,8 +14,8 @@ from ipfsmem_providers.s3_signing import Signer
 
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.interop import trees
 from tests.interop.counterparts import after
 from tests.interop.seaweed import SeaweedFS, seaweed

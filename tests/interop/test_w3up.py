@@ -27,15 +27,15 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.tree import Tree, build_tree
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync.provider import Block, Pin
+from ipfsmem.provider.contract import Block, Pin
 from ipfsmem.testing import MockClock
-from tests.cli_lab import KEY, Cli
-from tests.hints import hinted
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.interop import w3up_lab
 from tests.interop.w3up_lab import Server, Space
-from tests.unit.sync import test_provider_contract as contract
+from tests.support.cli_lab import KEY, Cli
+from tests.support.hints import hinted
+from tests.unit.provider import test_contract as contract
 
 pytestmark = pytest.mark.interop
 

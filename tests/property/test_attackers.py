@@ -33,22 +33,23 @@ from ipfsmem.content.cid import CID, DAG_PB, ipns_name, raw_cid
 from ipfsmem.content.dagpb import Link, decode_node
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
+from ipfsmem.device.state import Frame
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.memory import Memory
-from ipfsmem.replica.store import Frame
-from ipfsmem.seal import ring_ops
-from ipfsmem.seal.derive import RootKeys
+from ipfsmem.provider.contract import Pin, Provider
+from ipfsmem.published import ipns_record
+from ipfsmem.ring import operations
+from ipfsmem.ring.keyring import Ring, parse_keyring
+from ipfsmem.ring.statements import Role, member_id
 from ipfsmem.seal.primitives import Signer25519
-from ipfsmem.seal.ring import Ring, parse_keyring
-from ipfsmem.seal.statements import Role, member_id
-from ipfsmem.seal.words import from_words
-from ipfsmem.sync import ipns, publish
+from ipfsmem.sync import publish
 from ipfsmem.sync.names import pin_name
-from ipfsmem.sync.provider import Pin, Provider
 from ipfsmem.testing.clock import SeededRandom
 from ipfsmem.testing.simulator import FULL, Faults, SimCloud, SimProvider
-from tests.device_lab import ROOT, Forger, Lab, all_texts, kinds, no_chance_in_boxes, replaced, same
-from tests.effort import cases
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.device_lab import ROOT, Forger, Lab, all_texts, kinds, no_chance_in_boxes, replaced, same
+from tests.support.effort import cases
 
 HONEST = ("a", "b")
 #: Whose keys the liar holds.
@@ -105,9 +106,9 @@ class Town:
         if self.liar == "reader":
             with a.replica.transaction():
                 ring, device = self.ring_of(a), self.m.replica.device
-                stated = ring_ops.device_of(device.signer, device.box_public, "m", ring.vault)
+                stated = operations.device_of(device.signer, device.box_public, "m", ring.vault)
                 since = f"{int(a.replica.store.frame.hlc, 16) + 1:016x}"
-                a.replica.set_ring(ring_ops.enrol(ring, ROOT.admin, stated, "reader", since=since))
+                a.replica.set_ring(operations.enrol(ring, ROOT.admin, stated, "reader", since=since))
         if self.liar in ("admin", "old words"):
             made = asyncio.run(a.new_words())
             self.words = RootKeys.from_recovery(from_words(" ".join(made.words)))
@@ -281,20 +282,20 @@ class Town:
                     if how == "puppet":
                         puppet = Signer25519(random.randbytes(32))
                         box = bindings.crypto_scalarmult_base(secret)
-                        stated = ring_ops.device_of(puppet, box, "puppet", ring.vault)
+                        stated = operations.device_of(puppet, box, "puppet", ring.vault)
                         role: Role = random.choice(["writer", "reader"])
-                        ring = ring_ops.enrol(ring, signer, stated, role, since=since)
+                        ring = operations.enrol(ring, signer, stated, role, since=since)
                         self.boxes.append(secret)
                         self.puppets.append(stated.id)
                     elif how == "rotate":
-                        ring = ring_ops.rotate(ring, signer, random.randbytes(32))
+                        ring = operations.rotate(ring, signer, random.randbytes(32))
                     elif how == "give":
-                        ring = ring_ops.give_key(ring, signer, random.randbytes(32))
+                        ring = operations.give_key(ring, signer, random.randbytes(32))
                     elif self.puppets:
                         counters = {random.choice(self.puppets): 2**53 - 1}
                         target = random.choice(self.puppets)
                         ek = random.randbytes(32)
-                        ring = ring_ops.revoke(ring, signer, target, at=since, counters=counters, ek=ek)
+                        ring = operations.revoke(ring, signer, target, at=since, counters=counters, ek=ek)
             except IpfsmemError:
                 pass
         self.rings = [*self.rings[:2], ring]
@@ -430,12 +431,14 @@ class Town:
             return
         name = ipns_name(device.sign_public)
         records = cloud.names.setdefault(name, [])
-        sequence = ipns.parse_record(records[-1]).sequence + random.choice([1, 1, 2**40]) if records else 1
+        sequence = (
+            ipns_record.parse_record(records[-1]).sequence + random.choice([1, 1, 2**40]) if records else 1
+        )
         other = ipns_name(self.memories["a"].replica.device.sign_public)
         block = random.choice(sorted(cloud.blocks, key=str))
         value = random.choice([*[f"/ipfs/{root}"] * 4, f"/ipns/{name}", f"/ipns/{other}", f"/ipfs/{block}"])
         records.append(
-            ipns.make_record(
+            ipns_record.make_record(
                 device.sign_seed,
                 value,
                 sequence=min(sequence, 2**63),

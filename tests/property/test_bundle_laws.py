@@ -12,7 +12,7 @@ from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.bundle.index import IndexItem, cap_index, render_index
 from ipfsmem.bundle.memory_file import MemoryFile, head, parse_memory, render_memory
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
-from tests.effort import cases
+from tests.support.effort import cases
 
 SPICE = "-?:,[]{}#&*!|>'\"%@` \n\r\t\\\x00\x85\u2028\ufeffaé🙂"
 text = st.one_of(st.text(max_size=40), st.text(st.sampled_from(SPICE), max_size=20))

@@ -8,7 +8,7 @@ from copy import deepcopy
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ipfsmem.causal.restore import (
+from ipfsmem.causal.own_copies import (
     adopt_fork,
     check_own_pairs,
     equivocation,
@@ -18,8 +18,8 @@ from ipfsmem.causal.restore import (
 )
 from ipfsmem.causal.state import State, join_seen, seen_counts
 from ipfsmem.causal.value import LIVE, MAX_DOTS, Seen, Value
-from tests.causal_lab import join, written
-from tests.effort import cases
+from tests.support.causal_lab import join, written
+from tests.support.effort import cases
 
 EXAMPLES = cases(60, 1500)
 KEYS = ["m/k0", "m/k1", "m/k2"]

@@ -13,8 +13,8 @@ from ipfsmem.causal.state import BY_ROOT, LetIn, State, delete, fitting, next_ba
 from ipfsmem.causal.value import FORGOTTEN, LIVE, MAX_DOTS, Entry, Loc, Value, dot
 from ipfsmem.causal.view import KeyView, in_view_order, view_entry
 from ipfsmem.errors import LimitError
-from tests.causal_lab import covered, deleted, join, written
-from tests.effort import cases
+from tests.support.causal_lab import covered, deleted, join, written
+from tests.support.effort import cases
 
 EXAMPLES = cases(60, 2000)
 DEVICES = [c * 16 for c in "abcd"]

@@ -21,7 +21,7 @@ from ipfsmem.causal.tree import (
     parse_node,
 )
 from ipfsmem.errors import FormatError
-from tests.effort import cases
+from tests.support.effort import cases
 
 
 def entry(n: int, size: int = 10) -> bytes:

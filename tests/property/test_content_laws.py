@@ -27,7 +27,7 @@ from ipfsmem.content.limits import Limits
 from ipfsmem.content.reader import Reader, drive, from_mapping
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import FormatError, IpfsmemError
-from tests.effort import cases
+from tests.support.effort import cases
 
 MODEST = settings(
     max_examples=cases(50, 750), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

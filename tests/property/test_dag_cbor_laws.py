@@ -13,7 +13,7 @@ from ipfsmem_providers import dag_cbor
 
 from ipfsmem.content.cid import CID, pb_cid, raw_cid
 from ipfsmem.errors import FormatError
-from tests.effort import cases
+from tests.support.effort import cases
 
 cids = st.builds(
     lambda data, kind: kind(hashlib.sha256(data).digest()),

@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.bundle.keys import conflict_file_name
 from ipfsmem.content.cid import ipns_name
+from ipfsmem.device.last_change import last_change
 from ipfsmem.errors import (
     ChangedError,
     IncompleteError,
@@ -33,12 +34,11 @@ from ipfsmem.errors import (
     NotFoundError,
     ProviderError,
 )
+from ipfsmem.memories.readings import Reading, Unsettled
 from ipfsmem.memory import Memory
-from ipfsmem.replica.last_change import last_change
-from ipfsmem.storage.readings import Reading, Unsettled
+from ipfsmem.published.versions import find_text
 from ipfsmem.sync.report import SyncReport
-from ipfsmem.versions import find_text
-from tests.device_lab import (
+from tests.support.device_lab import (
     ROOT,
     Lab,
     all_texts,
@@ -49,7 +49,7 @@ from tests.device_lab import (
     same,
     text_of,
 )
-from tests.effort import cases
+from tests.support.effort import cases
 
 #: A plan: what is done, and the number that its choices are drawn from.
 Plan = list[tuple[str, int]]

@@ -20,10 +20,10 @@ from ipfsmem_providers import directory_index, directory_packs
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
+from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
-from ipfsmem.sync import ipns
 from ipfsmem.testing import MockClock
-from tests.effort import cases
+from tests.support.effort import cases
 
 T = TypeVar("T")
 SEEDS = [bytes([n]) * 32 for n in (1, 2)]
@@ -96,7 +96,9 @@ class Folder(RuleBasedStateMachine):
 
     @rule(device=device, which=st.integers(0, 1), sequence=st.integers(0, 9))
     def name(self, device: int, which: int, sequence: int) -> None:
-        record = ipns.make_record(SEEDS[which], "/ipfs/bafkqaaa", sequence, datetime(2036, 1, 1, tzinfo=UTC))
+        record = ipns_record.make_record(
+            SEEDS[which], "/ipfs/bafkqaaa", sequence, datetime(2036, 1, 1, tzinfo=UTC)
+        )
         self.run(self.devices[device].put_name(NAMES[which], record))
         self.sequences[NAMES[which]] = max(sequence, self.sequences.get(NAMES[which], 0))
 
@@ -143,7 +145,7 @@ class Folder(RuleBasedStateMachine):
             for key, sequence in self.sequences.items():
                 record = self.run(provider.get_name(key))
                 assert record is not None
-                assert ipns.parse_record(record).sequence == sequence
+                assert ipns_record.parse_record(record).sequence == sequence
 
 
 TestFolder = Folder.TestCase

@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError
-from tests.device_lab import ROOT, FolderLab, all_texts, no_chance_in_boxes, same
-from tests.effort import cases
+from tests.support.device_lab import ROOT, FolderLab, all_texts, no_chance_in_boxes, same
+from tests.support.effort import cases
 
 HONEST = ("a", "b")
 DAY = 24 * 3600

@@ -8,7 +8,7 @@ that stand nowhere else. A word is lost when neither a text, an event nor a file
 it away who had been shown it.
 
 A case is a world and a plan, as in `test_devices`. What it found has tests of its own in `tests/faults/test_working_copy_crash.py`
-and `tests/unit/storage/test_working_folders.py`. On 2026-11-22 it was played for some 80,000 steps.
+and `tests/unit/files/test_working_folders.py`. On 2026-11-22 it was played for some 80,000 steps.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.errors import ChangedError, LimitError, NotFoundError, ProviderError, StorageError, UsageError
+from ipfsmem.files import folder, scan
+from ipfsmem.files.folder import PlainFolder
 from ipfsmem.memory import Memory, Mode
-from ipfsmem.storage import plain_folder, working_scan
-from ipfsmem.storage.plain_folder import PlainFolder
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing.simulator import SimProvider
-from tests.device_lab import NAMESPACE, Lab, same, whole_texts
-from tests.effort import cases
+from tests.support.device_lab import NAMESPACE, Lab, same, whole_texts
+from tests.support.effort import cases
 
 Plan = list[tuple[str, int]]
 KEYS = ("tone", "role", "plan")
@@ -162,7 +162,7 @@ class People:
 
             return call
 
-        enter, write = SimProvider._enter, plain_folder._write_all
+        enter, write = SimProvider._enter, folder._write_all
 
         async def entered(provider: SimProvider, *args: Any) -> int:
             self.step()
@@ -180,8 +180,8 @@ class People:
             for name in STEPS:
                 patch.setattr(PlainFolder, name, around(getattr(PlainFolder, name)))
             patch.setattr(SimProvider, "_enter", entered)
-            patch.setattr(plain_folder, "_write_all", written)
-            for module in (plain_folder, working_scan):
+            patch.setattr(folder, "_write_all", written)
+            for module in (folder, scan):
                 # In one world no file is young, in the other every file is.
                 patch.setattr(module, "RACY", -(10**18) if self.aged else 10**18)
             yield
@@ -523,7 +523,7 @@ class People:
             if place.who == who:
                 for path in place.path.glob("*.md"):
                     with contextlib.suppress(Exception):
-                        if working_scan.name_of(path.name)[0] == key:
+                        if scan.name_of(path.name)[0] == key:
                             gone |= set(WORDS.findall(path.read_bytes()))
         done = False
         with contextlib.suppress(LimitError, NotFoundError):

@@ -18,17 +18,17 @@ from ipfsmem.content.cid import CID
 from ipfsmem.content.fetch import drive
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.tree import build_tree
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.root_folders import state_folder
+from ipfsmem.device.writing import writing
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.replica.events import Timeline
-from ipfsmem.replica.folders import state_folder
-from ipfsmem.replica.writing import writing
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.storage import flat_folder, plain_base
-from ipfsmem.storage.layouts import PlainLayout
-from ipfsmem.storage.memories import Memories
-from ipfsmem.storage.scopes import Scopes
-from tests.effort import cases
+from ipfsmem.published import plain_hamt, plain_layout
+from ipfsmem.published.layout import PlainLayout
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
+from tests.support.effort import cases
 
 WALLET = Unlock(RawKeySigner(b"\x07" * 32))
 REMEMBERED = ("shown/", "flat/", "base/")
@@ -224,8 +224,8 @@ def item(key: str, data: bytes, file: str | None = None) -> IndexItem:
 def small_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     """HAMTs from a dozen files on."""
     monkeypatch.setattr(unixfs, "SHARD_ABOVE", 700)
-    monkeypatch.setattr(flat_folder, "SHARD_ABOVE", 700)
-    monkeypatch.setattr(plain_base, "SHARD_ABOVE", 700)
+    monkeypatch.setattr(plain_hamt, "SHARD_ABOVE", 700)
+    monkeypatch.setattr(plain_layout, "SHARD_ABOVE", 700)
 
 
 @pytest.mark.usefixtures("small_folders")
@@ -283,8 +283,8 @@ def test_other_code_makes_everything_anew(tmp_path: Path, monkeypatch: pytest.Mo
     with plain.memory:
         plain.memories.write("one", text(1, 1))
         before = plain.build()
-        monkeypatch.setattr("ipfsmem.storage.shown._code", lambda: b"another version")
-        monkeypatch.setattr("ipfsmem.storage.shown.index_line", lambda item: ("Project", "- a line\n"))
+        monkeypatch.setattr("ipfsmem.memories.rendered._code", lambda: b"another version")
+        monkeypatch.setattr("ipfsmem.memories.rendered.index_line", lambda item: ("Project", "- a line\n"))
         plain.reopen()
         root = plain.build()
         assert root != before

@@ -28,12 +28,12 @@ from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.sync.live import live_set
+from ipfsmem.provider.contract import Provider
+from ipfsmem.published.live import live_set
 from ipfsmem.sync.presence import load
-from ipfsmem.sync.provider import Provider
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
-from tests.device_lab import NAMESPACE, ROOT, Lab, no_chance_in_boxes, texts
-from tests.effort import cases
+from tests.support.device_lab import NAMESPACE, ROOT, Lab, no_chance_in_boxes, texts
+from tests.support.effort import cases
 
 #: What a provider can do. `liar` says that it has everything, and `listed liar` goes on listing it; `cut` answers with the first
 #: half of what it lost; `service` takes whole trees only; `says only` and

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 
 from ipfsmem import canonical
 from ipfsmem.errors import IpfsmemError, LimitError, MembershipError, OpenError
+from ipfsmem.ring.keyring import MAX_RING, Ring, Shown, parse_keyring, slot_text
+from ipfsmem.ring.operations import enrol, give_key, revoke, rotate, successor
+from ipfsmem.ring.statements import Member, Revoke, Role, Statement, envelope
 from ipfsmem.seal.objects import MAX_EPOCH, RING_BODY, EpochKey, Sealer, epoch_key
-from ipfsmem.seal.ring import MAX_RING, Ring, Shown, parse_keyring, slot_text
-from ipfsmem.seal.ring_ops import enrol, give_key, revoke, rotate, successor
-from ipfsmem.seal.statements import Member, Revoke, Role, Statement, envelope
-from tests.effort import cases
-from tests.ring_lab import (
+from tests.support.effort import cases
+from tests.support.ring_lab import (
     OWNER,
     RECOVERY,
     ROOT,

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError, MembershipError, OpenError
-from ipfsmem.seal.authority import names_of
-from ipfsmem.seal.ring import Ring, parse_keyring
-from ipfsmem.seal.ring_ops import enrol, give_key, revoke, rotate, successor
-from tests.effort import cases
-from tests.ring_lab import (
+from ipfsmem.ring.authority import names_of
+from ipfsmem.ring.keyring import Ring, parse_keyring
+from ipfsmem.ring.operations import enrol, give_key, revoke, rotate, successor
+from tests.support.effort import cases
+from tests.support.ring_lab import (
     RECOVERY,
     ROOT,
     VAULT,

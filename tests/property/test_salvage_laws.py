@@ -14,8 +14,8 @@ from ipfsmem.causal.salvage import Part, rewrite, salvage
 from ipfsmem.causal.state import State
 from ipfsmem.causal.tree import label
 from ipfsmem.causal.value import LIVE, Entry, Value, hash32
-from tests.causal_lab import deleted, join, written
-from tests.effort import cases
+from tests.support.causal_lab import deleted, join, written
+from tests.support.effort import cases
 
 DEVICES = tuple(f"{n:016x}" for n in range(1, 5))
 SAVIOUR = "f" * 16

@@ -24,17 +24,17 @@ from hypothesis import strategies as st
 from ipfsmem.content.cid import parse_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
+from ipfsmem.device.events import Timeline
 from ipfsmem.errors import ChangedError, LimitError, NotFoundError, UsageError
+from ipfsmem.memories.bundle_tree import Part
+from ipfsmem.memories.containers import read_zip
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory, Mode
-from ipfsmem.replica.events import Timeline
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.storage.bundle_tree import Part
-from ipfsmem.storage.containers import read_zip
-from ipfsmem.storage.memories import Memories
-from ipfsmem.storage.scopes import Scopes
-from ipfsmem.sync.provider import open_provider
-from tests.effort import cases
-from tests.scope_lab import blob
+from ipfsmem.provider.contract import open_provider
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.effort import cases
+from tests.support.scope_lab import blob
 
 ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
 SCOPES = ("", "work", "o", "tone")

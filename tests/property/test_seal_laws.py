@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import OpenError
 from ipfsmem.seal.objects import OVERHEAD, TYPES, Sealer, epoch_key, pad, shorter
-from tests.effort import cases
+from tests.support.effort import cases
 
 kinds = st.sampled_from(sorted(TYPES))
 contexts = st.text(max_size=80).filter(lambda text: text.isascii()) | st.text(max_size=20)

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.causal.value import Entry
 from ipfsmem.errors import ChangedError, LimitError, NotFoundError, UsageError
-from ipfsmem.storage.memories import Before, Memories
-from ipfsmem.storage.readings import Reading, Seen, Unsettled
-from tests.effort import cases
-from tests.files_lab import Lab
+from ipfsmem.memories.memories import Before, Memories
+from ipfsmem.memories.readings import Reading, Seen, Unsettled
+from tests.support.effort import cases
+from tests.support.files_lab import Lab
 
 KEYS = ("log", "tone")
 #: What may be refused, and then must leave no trace.
@@ -186,7 +186,7 @@ class World:
             self.law(last[0], set(last[1]), self.memory.undo)
 
     def _last(self) -> tuple[str, tuple[str, ...]] | None:
-        from ipfsmem.replica.last_change import last_change
+        from ipfsmem.device.last_change import last_change
 
         found = last_change(self.memory.replica)
         return (found.name[2:], found.came) if found is not None else None

@@ -21,8 +21,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.errors import LimitError
-from tests.effort import cases
-from tests.files_lab import Lab
+from tests.support.effort import cases
+from tests.support.files_lab import Lab
 
 KEYS = ("log", "tone")
 WORDS = re.compile(rb"<[0-9a-f]{12}>")

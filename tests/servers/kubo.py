@@ -19,7 +19,7 @@ from ipfsmem.content.car import car_bytes, read_car
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import SignatureError
-from ipfsmem.sync import ipns
+from ipfsmem.published import ipns_record
 from ipfsmem.testing import SimCloud
 from tests.servers.faults import Faults
 
@@ -148,17 +148,17 @@ class FakeKubo:
         name, record = request.query["arg"], await _file(request)
         if not record:
             raise _Failed("record is empty")
-        if len(record) > ipns.MAX_RECORD:
+        if len(record) > ipns_record.MAX_RECORD:
             raise _Failed(
-                f"record exceeds maximum size of {ipns.MAX_RECORD} bytes, use --force to skip size check"
+                f"record exceeds maximum size of {ipns_record.MAX_RECORD} bytes, use --force to skip size check"
             )
         try:
-            offered = ipns.verify_record(name, record)
+            offered = ipns_record.verify_record(name, record)
         except SignatureError:
             raise _Failed("record validation failed: signature verification failed") from None
         known = await self._routed(request, name)
         if known is not None and known != record:
-            sequence = ipns.parse_record(known).sequence
+            sequence = ipns_record.parse_record(known).sequence
             if sequence >= offered.sequence:
                 raise _Failed(
                     f"existing IPNS record has sequence {sequence} >= new record sequence {offered.sequence}, "
@@ -182,8 +182,8 @@ class FakeKubo:
         if request.query.get("offline") != "true":
             await self._asks(request)
             found.append(self.network.get(name))
-        there = [ipns.parse_record(record) for record in found if record is not None]
-        best = max(there, key=ipns.order, default=None)
+        there = [ipns_record.parse_record(record) for record in found if record is not None]
+        best = max(there, key=ipns_record.order, default=None)
         return best.encoded if best is not None else None
 
     async def _asks(self, request: web.Request) -> None:

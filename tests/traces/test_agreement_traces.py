@@ -21,7 +21,19 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.unixfs import raw_directory
 from ipfsmem.seal.primitives import verify
 from ipfsmem.testing.simulator import FULL, SimProvider
-from tests.device_lab import ROOT, Forger, Lab, all_texts, body, delete, kinds, lab_in, same, says, texts
+from tests.support.device_lab import (
+    ROOT,
+    Forger,
+    Lab,
+    all_texts,
+    body,
+    delete,
+    kinds,
+    lab_in,
+    same,
+    says,
+    texts,
+)
 
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 

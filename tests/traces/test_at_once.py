@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.memory import Memory
-from tests.device_lab import Lab, all_texts, events, lab_in, same
+from tests.support.device_lab import Lab, all_texts, events, lab_in, same
 
 YEAR = 366 * 86400
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.causal.clock import hlc_ms
+from ipfsmem.device.replica import World
 from ipfsmem.errors import UsageError
 from ipfsmem.memory import Memory
-from ipfsmem.replica.replica import World
-from ipfsmem.seal import ring_ops
+from ipfsmem.ring import operations
 from ipfsmem.testing.clock import SeededRandom
-from tests.device_lab import ROOT, Lab, all_texts, body, kinds, same
+from tests.support.device_lab import ROOT, Lab, all_texts, body, kinds, same
 
 YEARS = 10 * 365 * 86_400_000
 
@@ -167,14 +167,14 @@ def enrol(a: Memory, b: Memory, role: str) -> None:
         ring = a.replica.ring
         assert ring is not None
         known = b.replica.device
-        device = ring_ops.Device(
+        device = operations.Device(
             known.sign_public,
             known.box_public,
             "b",
-            ring_ops.possession(known.signer, ring.vault, box=known.box_public),
+            operations.possession(known.signer, ring.vault, box=known.box_public),
         )
         since = a.replica.store.frame.hlc
-        a.replica.set_ring(ring_ops.enrol(ring, ROOT.admin, device, role, since=since))  # type: ignore[arg-type]
+        a.replica.set_ring(operations.enrol(ring, ROOT.admin, device, role, since=since))  # type: ignore[arg-type]
 
 
 def test_l16_alone_on_a_device_nobody_knows_which_is_right(lab: Clocks) -> None:

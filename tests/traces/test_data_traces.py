@@ -19,7 +19,7 @@ from ipfsmem.causal.value import Loc
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memory import Memory
-from tests.device_lab import (
+from tests.support.device_lab import (
     ROOT,
     Forger,
     Lab,

@@ -14,18 +14,18 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.causal.authorship import is_own
 from ipfsmem.causal.value import MAX_DOTS, Entry, Loc, dot, sign_seen
-from ipfsmem.causal.whose import is_own
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
+from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
 from ipfsmem.memory import Memory
-from ipfsmem.replica.writing import Writing, writing
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.words import from_words
 from ipfsmem.sync.fork import adopt_orphans
-from ipfsmem.sync.looking import HELD_AT_ONCE, held_heads
+from ipfsmem.sync.pin_lists import HELD_AT_ONCE, held_heads
 from ipfsmem.testing.simulator import Faults
-from tests.device_lab import (
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.device_lab import (
     ROOT,
     Forger,
     Lab,

@@ -15,8 +15,8 @@ from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.memory import Memory
-from tests.device_lab import NAMESPACE, all_texts
-from tests.folder_lab import FolderLab
+from tests.support.device_lab import NAMESPACE, all_texts
+from tests.support.folder_lab import FolderLab
 
 DAY = 86_400
 CALLS = ("put_car", "has", "get_blocks", "pin", "pins", "put_name", "get_name", "listing", "read_stored")

@@ -17,18 +17,30 @@ import pytest
 from ipfsmem.canonical import encode
 from ipfsmem.content.cid import CID, decode_cid, ipns_name, raw_cid
 from ipfsmem.content.dagpb import decode_node
+from ipfsmem.device.identity import seal_row
+from ipfsmem.device.root_folders import add_file, add_folder
 from ipfsmem.errors import OpenError
 from ipfsmem.memory import Memory
-from ipfsmem.replica.folders import add_file, add_folder
-from ipfsmem.replica.identity import seal_row
-from ipfsmem.seal import ring_ops
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.ring import parse_keyring
-from ipfsmem.seal.words import from_words
-from ipfsmem.sync.ipns import MAX_SEQUENCE, make_record, parse_record
+from ipfsmem.provider.contract import Pin
+from ipfsmem.published.ipns_record import MAX_SEQUENCE, make_record, parse_record
+from ipfsmem.ring import operations
+from ipfsmem.ring.keyring import parse_keyring
 from ipfsmem.sync.names import pin_name
-from ipfsmem.sync.provider import Pin
-from tests.device_lab import ROOT, Forger, Lab, all_texts, body, kinds, lab_in, pair, same, says, texts
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.device_lab import (
+    ROOT,
+    Forger,
+    Lab,
+    all_texts,
+    body,
+    kinds,
+    lab_in,
+    pair,
+    same,
+    says,
+    texts,
+)
 
 
 @pytest.fixture
@@ -77,7 +89,7 @@ def test_trace_36_a_device_that_cannot_open_the_new_epoch_stops(lab: Lab) -> Non
         assert ring is not None
         without = [st for st in ring.statements if getattr(st.body, "id", "") != c.device]
         small = type(ring)(ring.vault, without, ring.keys)
-        rotated = ring_ops.revoke(
+        rotated = operations.revoke(
             small,
             ROOT.admin,
             b.device,

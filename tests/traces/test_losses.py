@@ -16,7 +16,7 @@ import pytest
 from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import NotFoundError
-from tests.device_lab import Lab, all_texts, body, delete, events, kinds, lab_in, same, says, texts
+from tests.support.device_lab import Lab, all_texts, body, delete, events, kinds, lab_in, same, says, texts
 
 
 @pytest.fixture

@@ -18,14 +18,14 @@ from ipfsmem.causal.value import Value
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.errors import IpfsmemError, MissingError, ProviderError, ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.sync.ipns import parse_record
-from ipfsmem.sync.live import live_set
+from ipfsmem.provider.contract import Block, Capabilities
+from ipfsmem.published.ipns_record import parse_record
+from ipfsmem.published.live import live_set
 from ipfsmem.sync.presence import load
-from ipfsmem.sync.provider import Block, Capabilities
 from ipfsmem.sync.publish import leave_out, waiting_root
 from ipfsmem.testing.simulator import FULL, SimProvider
-from tests.device_lab import ROOT, Lab, all_texts, body, delete, kinds, lab_in, same, says
-from tests.folder_lab import FolderLab
+from tests.support.device_lab import ROOT, Lab, all_texts, body, delete, kinds, lab_in, same, says
+from tests.support.folder_lab import FolderLab
 
 
 @pytest.fixture

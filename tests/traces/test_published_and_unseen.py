@@ -13,10 +13,10 @@ from ipfsmem.content.cid import raw_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import FormatError, ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.sync import looking
+from ipfsmem.provider.contract import Pin
+from ipfsmem.sync import pin_lists
 from ipfsmem.sync.names import pin_name
-from ipfsmem.sync.provider import Pin
-from tests.device_lab import ROOT, FolderLab, Forger, Lab, all_texts, events, kinds, says
+from tests.support.device_lab import ROOT, FolderLab, Forger, Lab, all_texts, events, kinds, says
 
 HOUR = 3_601.0
 
@@ -217,9 +217,9 @@ def test_a_list_that_is_down_beside_names_holds_nothing_up(tmp_path: Path) -> No
 def test_looks_are_forgotten_with_the_roots_that_a_list_shows_no_more(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     _, b, _ = lab.three()
-    looks = looking.Looks.of(b.replica, unlocked=False, fresh=False)
+    looks = pin_lists.Looks.of(b.replica, unlocked=False, fresh=False)
     roots = [raw_cid(n.to_bytes(32, "big")) for n in range(300)]
-    assert looks.unseen("p", roots) == roots[: looking.AT_ONCE]
+    assert looks.unseen("p", roots) == roots[: pin_lists.AT_ONCE]
     looks.note("p", roots[:128], {roots[0]: FormatError("x"), roots[1]: ProviderUnavailable("x")})
     assert looks.unseen("p", roots) == [roots[1], *roots[128:255]], (
         "what nobody could give is asked for again"

@@ -17,9 +17,9 @@ from ipfsmem.content.dagpb import Link, decode_node
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
 from ipfsmem.errors import DamagedError
+from ipfsmem.provider.contract import Pin
 from ipfsmem.sync.names import pin_name
-from ipfsmem.sync.provider import Pin
-from tests.device_lab import ROOT, Lab, all_texts, body, kinds, lab_in
+from tests.support.device_lab import ROOT, Lab, all_texts, body, kinds, lab_in
 
 _Links = dict[str, Link]
 

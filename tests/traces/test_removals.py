@@ -15,14 +15,14 @@ from nacl.bindings import crypto_scalarmult_base as curve
 
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.recovery import NewWords
-from ipfsmem.seal import ring_ops
-from ipfsmem.seal.derive import RootKeys
+from ipfsmem.ring import operations
+from ipfsmem.ring.statements import member_id
 from ipfsmem.seal.primitives import Signer25519
-from ipfsmem.seal.statements import member_id
-from ipfsmem.seal.words import from_words
 from ipfsmem.sync.report import MOST_NAMED, SyncReport
-from tests.device_lab import ROOT, Lab, all_texts, kinds, lab_in, says
+from ipfsmem.vault.recovery import NewWords
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.device_lab import ROOT, Lab, all_texts, kinds, lab_in, says
 
 
 @pytest.fixture
@@ -238,12 +238,12 @@ def test_a_finder_who_removes_a_crowd_of_its_own_hides_nobody_among_them(lab: La
     after, seen = m.replica.store.frame.hlc, m.replica.store.frame.ctx
     crowd = [Signer25519(sha256(b"crowd %d" % n).digest()) for n in range(60)]
     for signer in [one for one in crowd if member_id(one.public) < b.device][:MOST_NAMED]:
-        device = ring_ops.device_of(signer, curve(sha256(signer.public).digest()), "old phone", ring.vault)
-        ring = ring_ops.enrol(ring, found.admin, device, "writer", since=f"{int(after, 16) + 1:016x}")
-        ring = ring_ops.revoke(
+        device = operations.device_of(signer, curve(sha256(signer.public).digest()), "old phone", ring.vault)
+        ring = operations.enrol(ring, found.admin, device, "writer", since=f"{int(after, 16) + 1:016x}")
+        ring = operations.revoke(
             ring, found.admin, device.id, at=after, counters=seen, ek=sha256(device.sign).digest()
         )
-    ring = ring_ops.revoke(ring, found.admin, b.device, at=after, counters=seen, ek=bytes(32))
+    ring = operations.revoke(ring, found.admin, b.device, at=after, counters=seen, ek=bytes(32))
     with m.replica.transaction():
         m.replica.set_ring(ring)
     lab.sync(m)

@@ -12,11 +12,11 @@ import pytest
 
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.memory import Memory
-from ipfsmem.sync.ipns import parse_record
-from ipfsmem.sync.provider import Provider
+from ipfsmem.provider.contract import Provider
+from ipfsmem.published.ipns_record import parse_record
 from ipfsmem.testing.simulator import SimCloud, SimProvider
-from tests.device_lab import ROOT, FolderLab, Lab, kinds, same
-from tests.effort import THOROUGH, cases
+from tests.support.device_lab import ROOT, FolderLab, Lab, kinds, same
+from tests.support.effort import THOROUGH, cases
 
 ANCHOR = ipns_name(ROOT.head_public)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 
 from ipfsmem.errors import MembershipError, OpenError
+from ipfsmem.ring.keyring import Ring, parse_keyring
+from ipfsmem.ring.operations import create, give_key, revoke, rotate, successor
 from ipfsmem.seal.objects import epoch_key
-from ipfsmem.seal.ring import Ring, parse_keyring
-from ipfsmem.seal.ring_ops import create, give_key, revoke, rotate, successor
-from tests.ring_lab import (
+from tests.support.ring_lab import (
     RECOVERY,
     RECOVERY_KEYS,
     ROOT,

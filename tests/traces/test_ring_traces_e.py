@@ -20,21 +20,21 @@ from ipfsmem.causal.clock import next_hlc
 from ipfsmem.causal.value import Loc
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.content.tree import build_tree
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.state import located
 from ipfsmem.errors import IpfsmemError, LimitError, MembershipError, OtherKindError, SignatureError
 from ipfsmem.memory import Memory
-from ipfsmem.replica.replica import Replica
-from ipfsmem.replica.store import located
-from ipfsmem.seal import ring_ops, statements
-from ipfsmem.seal.derive import RootKeys
+from ipfsmem.ring import operations, statements
+from ipfsmem.ring.keyring import MAX_RING, Ring, parse_keyring
+from ipfsmem.ring.operations import create, give_key, revoke, rotate, successor
+from ipfsmem.ring.statements import Member, Statement, envelope, make, member_id, open_envelope
 from ipfsmem.seal.objects import RING_BODY, EpochKey, Sealer, epoch_key
-from ipfsmem.seal.ring import MAX_RING, Ring, parse_keyring
-from ipfsmem.seal.ring_ops import create, give_key, revoke, rotate, successor
-from ipfsmem.seal.statements import Member, Statement, envelope, make, member_id, open_envelope
-from ipfsmem.seal.words import from_words
 from ipfsmem.sync.names import pin_name
-from tests.device_lab import ROOT as WALLET
-from tests.device_lab import Forger, Lab, all_texts, body, kinds, lab_in, same, says
-from tests.ring_lab import (
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.device_lab import ROOT as WALLET
+from tests.support.device_lab import Forger, Lab, all_texts, body, kinds, lab_in, same, says
+from tests.support.ring_lab import (
     PLAIN,
     RECOVERY,
     RECOVERY_KEYS,
@@ -119,7 +119,7 @@ def _later_words(owner: Memory) -> RootKeys:
 
 def _revoked_by(memory: Memory, signer: RootKeys, device: str) -> Ring:
     replica = memory.replica
-    return ring_ops.revoke(
+    return operations.revoke(
         _ring(memory),
         signer.admin,
         device,
@@ -538,7 +538,7 @@ def test_trace_e15_a_finder_of_old_words_floods(lab: Lab) -> None:
         )
     for n in range(400):
         device = party(f"flood {n}").device_in(ring.vault)
-        said.append(ring_ops._member(finder.signer, ring.vault, device, "writer", hlc(n), "12" * 8))
+        said.append(operations._member(finder.signer, ring.vault, device, "writer", hlc(n), "12" * 8))
     roots = tuple(sorted(ring.view.facts.root_ids))
     for n in range(400):
         key_ = epoch_key(9 + n, ek(n), ring.vault)
@@ -651,7 +651,7 @@ def test_trace_e19_a_thousand_revokes(capsys: pytest.CaptureFixture[str]) -> Non
             given,
             one_more.view.asked,
             old=[*names, *one_more.view.names] if last is keys[-1] else names,
-            slots=[fixed_box(ring_ops.slot_text(last, VAULT), one.box) for one in (ROOT, *given)],
+            slots=[fixed_box(operations.slot_text(last, VAULT), one.box) for one in (ROOT, *given)],
         )
         full = full.add([said], keys)
     size = len(full.serialise())

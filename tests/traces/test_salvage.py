@@ -17,7 +17,7 @@ from ipfsmem.content.fetch import drive, from_mapping
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import DamagedError
 from ipfsmem.memory import Memory
-from tests.device_lab import (
+from tests.support.device_lab import (
     SHORT,
     TOO_LONG,
     Forger,

@@ -11,15 +11,15 @@ import pytest
 
 from ipfsmem import canonical
 from ipfsmem.content.cid import ipns_name, raw_cid
+from ipfsmem.device.identity import Device, load_device
 from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.replica.identity import Device, load_device
-from ipfsmem.seal import ring_ops
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.ring import Ring
-from ipfsmem.sync.ipns import make_record
+from ipfsmem.published.ipns_record import make_record
+from ipfsmem.ring import operations
+from ipfsmem.ring.keyring import Ring
 from ipfsmem.testing.simulator import SimCloud, SimProvider
-from tests.device_lab import (
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.device_lab import (
     ROOT,
     Forger,
     Lab,
@@ -364,8 +364,8 @@ async def _demote(lab: Lab, a: Memory, m: Memory) -> None:
         ring = a.replica.ring
         assert ring is not None
         device = m.replica.device
-        public = ring_ops.device_of(device.signer, device.box_public, "m", ring.vault)
-        a.replica.set_ring(ring_ops.enrol(ring, ROOT.admin, public, "reader", since="f" * 16))
+        public = operations.device_of(device.signer, device.box_public, "m", ring.vault)
+        a.replica.set_ring(operations.enrol(ring, ROOT.admin, public, "reader", since="f" * 16))
     lab.clock.advance(1)
     await a.sync()
 
@@ -406,7 +406,7 @@ def test_a_member_that_signs_nine_successors_makes_nobody_elses_heads_invalid(la
     me = m.replica.device
     for n in range(9):
         made = Device(bytes([n + 1]) * 32, me.box_secret, me.row_key)
-        grown = ring_ops.successor(ring, me.signer, made.signer, me.id, since="0" * 16)
+        grown = operations.successor(ring, me.signer, made.signer, me.id, since="0" * 16)
         rings.append((made, grown))
     with_all = ring
     for _, grown in rings:

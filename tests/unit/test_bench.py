@@ -18,7 +18,7 @@ from bench.measure import Row, folder_bytes, process, read_and_hash
 from bench.report import markdown, tables
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.causal.tree import label
-from ipfsmem.storage.memories import check_body
+from ipfsmem.memories.memories import check_body
 
 CORPUS_100 = "2181dd4bc03dbc511a3d0c74cddd5911a20bb1a075a386de68e6c5b897a903a5"
 

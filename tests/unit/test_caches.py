@@ -12,9 +12,9 @@ from ipfsmem.bundle.timeline import normal_ts
 from ipfsmem.causal import entries
 from ipfsmem.content.cid import CID, IDENTITY, RAW, parse_cid
 from ipfsmem.errors import IpfsmemError
-from ipfsmem.seal import statements
+from ipfsmem.ring import statements
+from ipfsmem.ring.statements import Epoch, make, open_envelope
 from ipfsmem.seal.primitives import Signer25519
-from ipfsmem.seal.statements import Epoch, make, open_envelope
 
 VAULT = bytes(16)
 

@@ -54,7 +54,7 @@ def test_no_reader_crashes_with_a_raised_limit() -> None:
 def test_wallets_leave_the_limit_alone() -> None:
     program = """
 import sys
-from ipfsmem.seal.signers import MnemonicSigner
+from ipfsmem.wallet.signers import MnemonicSigner
 before = sys.getrecursionlimit()
 MnemonicSigner("test test test test test test test test test test test junk")
 from ipfsmem.seal import signers

@@ -15,17 +15,17 @@ from pathlib import Path
 import click
 
 from ipfsmem.cli.app import SHORT
-from tests.hints import texts
+from tests.support.hints import texts
 
 ROOT = Path(__file__).parents[2]
 #: Words of the format that everybody uses, in these senses too.
 COMMON = {"block", "node", "object", "value", "entry", "statements", "join", "enrol", "revoke"}
-#: Rooms whose texts speak of bytes of the format. What they raise reaches people as a reason in words (sync/in_words.py),
+#: Rooms whose texts speak of bytes of the format. What they raise reaches people as a reason in words (sync/explain.py),
 #: and as a notice's detail; `cid` and `inspect` are for whoever looks at those bytes.
 OF_THE_FORMAT = (
-    "ipfsmem/bundle/", "ipfsmem/causal/", "ipfsmem/content/", "ipfsmem/http/", "ipfsmem/seal/", "ipfsmem/testing/",
-    "ipfsmem/cli/cid_cmd.py", "ipfsmem/cli/inspect_cmd.py", "ipfsmem/cli/inspection.py", "ipfsmem/sync/commit.py",
-    "ipfsmem/sync/heads.py", "ipfsmem/sync/ipns.py", "ipfsmem/sync/ipns_data.py", "ipfsmem/sync/remote.py", "providers/",
+    "ipfsmem/bundle/", "ipfsmem/causal/", "ipfsmem/content/", "ipfsmem/http/", "ipfsmem/ring/", "ipfsmem/seal/", "ipfsmem/testing/", "ipfsmem/wallet/",
+    "ipfsmem/cli/cid_cmd.py", "ipfsmem/cli/inspect_cmd.py", "ipfsmem/cli/inspection.py", "ipfsmem/published/commit.py",
+    "ipfsmem/published/opening.py", "ipfsmem/published/ipns_record.py", "ipfsmem/published/ipns_data.py", "ipfsmem/published/reader.py", "providers/",
 )  # fmt: skip
 #: Said of files of the format, by name.
 SAID_OF_FILES = {"The IPFS address (root CID) of any file or folder, and its CAR."}

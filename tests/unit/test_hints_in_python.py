@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from ipfsmem.files.pack import pack
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.storage.pack import pack
-from tests.hints import Refused
-from tests.scope_lab import blob
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.root_keys import RootKeys
+from ipfsmem.wallet.signers import RawKeySigner
+from tests.support.hints import Refused
+from tests.support.scope_lab import blob
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
 

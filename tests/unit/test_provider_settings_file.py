@@ -13,7 +13,7 @@ from ipfsmem import config
 from ipfsmem.errors import ConfigError
 from ipfsmem.memory import Memory
 from ipfsmem.testing import SimProvider
-from tests.unit.storage.test_plain_layout import WALLET
+from tests.unit.published.test_plain_layout import WALLET
 
 FILE = """
 namespace = "alex"
@@ -76,7 +76,7 @@ def test_they_reach_the_provider_and_not_the_memory(file: Path, tmp_path: Path) 
 def test_every_way_of_opening_passes_them_on(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ipfsmem.sync import channels
+    from ipfsmem.provider import opening
 
     given: list[tuple[str, dict[str, Any]]] = []
 
@@ -87,7 +87,7 @@ def test_every_way_of_opening_passes_them_on(
         given.append((spec, chosen))
         return SimProvider()
 
-    monkeypatch.setattr(channels, "open_provider", opener)
+    monkeypatch.setattr(opening, "open_provider", opener)
     pinata = ("pinata", {"pinata_jwt": "s3cret-token"})
     memory = Memory.create("x", "encrypted-ipfs", provider="pinata", unprotected_keys=True, home=tmp_path)
     memory.add_provider("directory:/stick")

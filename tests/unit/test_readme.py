@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.memory import Memory
-from ipfsmem.seal.signers import create_keystore
+from ipfsmem.wallet.signers import create_keystore
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "README.md").read_text("utf-8")

@@ -12,13 +12,13 @@ import pytest
 
 from ipfsmem.causal.value import LIVE, Loc, Value, dot, sign_seen, sign_value
 from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.device.state import Frame
 from ipfsmem.errors import NotFoundError, NoVaultError, ProviderUnavailable, UsageError, WrongWalletError
 from ipfsmem.memory import Memory
-from ipfsmem.replica.store import Frame
-from ipfsmem.seal.derive import RootKeys
 from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.wallet.root_keys import RootKeys
 
 ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
 STRANGER = RootKeys.from_random(b"\x06" * 64, "default", 1)

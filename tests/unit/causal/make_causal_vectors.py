@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
+from ipfsmem.causal.authorship import carried, is_own, replaced_of
 from ipfsmem.causal.clock import FAR_AHEAD_MS, next_hlc, observed, put_right
 from ipfsmem.causal.merge3 import merge_fields, merge_memory
-from ipfsmem.causal.restore import step_back, values_to_move
+from ipfsmem.causal.own_copies import step_back, values_to_move
 from ipfsmem.causal.state import BY_ROOT, Ctx, LetIn, State, fitting, next_bases
 from ipfsmem.causal.tree import build_tree
 from ipfsmem.causal.value import (
@@ -34,9 +35,8 @@ from ipfsmem.causal.value import (
     sign_value,
 )
 from ipfsmem.causal.view import own_view, view_entry
-from ipfsmem.causal.whose import carried, is_own, replaced_of
 from ipfsmem.seal.primitives import Signer25519
-from tests.causal_lab import join
+from tests.support.causal_lab import join
 
 HERE = Path(__file__).parent
 VECTORS = HERE.parents[2] / "fixtures" / "vectors"

@@ -24,8 +24,8 @@ from ipfsmem.causal.entries import (
     segment_entry,
     segment_name,
 )
+from ipfsmem.device.mode import body_kind
 from ipfsmem.errors import FormatError, KeyNameError
-from ipfsmem.storage.codecs import body_kind
 
 HERE = Path(__file__).parent
 VECTORS = json.loads((HERE.parents[2] / "fixtures" / "vectors" / "scopes.json").read_text("utf-8"))

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipfsmem.causal.restore import (
+from ipfsmem.causal.own_copies import (
     adopt_fork,
     check_own_pairs,
     equivocation,
@@ -43,7 +43,7 @@ from ipfsmem.causal.value import (
     encode_entry,
 )
 from ipfsmem.errors import FormatError, LimitError
-from tests.causal_lab import covered, join
+from tests.support.causal_lab import covered, join
 
 VECTORS = json.loads((Path(__file__).parents[3] / "fixtures/vectors/state.json").read_text())
 A, B, C = "a" * 16, "b" * 16, "c" * 16

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipfsmem.causal.authorship import carried, is_own, replaced_of
 from ipfsmem.causal.value import Entry, Value, dot
 from ipfsmem.causal.view import Conflict, in_view_order, merge_base, own_view, siblings, view_entry
-from ipfsmem.causal.whose import carried, is_own, replaced_of
 from ipfsmem.errors import NotFoundError
 
 VECTORS = json.loads((Path(__file__).parents[3] / "fixtures/vectors/view.json").read_text())

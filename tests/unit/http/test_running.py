@@ -16,7 +16,7 @@ from yarl import URL
 from ipfsmem.errors import UsageError
 from ipfsmem.http import psa
 from ipfsmem.http.running import running
-from tests.hints import Refused
+from tests.support.hints import Refused
 
 
 def test_s14_nothing_that_is_sent_is_decompressed() -> None:

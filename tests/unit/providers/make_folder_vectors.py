@@ -20,8 +20,8 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem.canonical import b64, encode, unb64
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.tree import build_tree
+from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import Signer25519
-from ipfsmem.sync import ipns
 
 OUT = Path(__file__).parents[3] / "fixtures" / "vectors" / "folder.json"
 #: 2026-01-01, in milliseconds.
@@ -36,7 +36,7 @@ Files = dict[str, bytes]
 
 
 def record(sequence: int, root: CID = TREE.cid) -> bytes:
-    return ipns.make_record(SEED, f"/ipfs/{root}", sequence=sequence, validity=(NOW + 10**10) * 10**6)
+    return ipns_record.make_record(SEED, f"/ipfs/{root}", sequence=sequence, validity=(NOW + 10**10) * 10**6)
 
 
 def tag(data: bytes | str) -> str:

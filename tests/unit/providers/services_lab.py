@@ -13,7 +13,7 @@ from ipfsmem.content.cid import CID
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.tree import Tree, build_tree
-from ipfsmem.sync.provider import Provider
+from ipfsmem.provider.contract import Provider
 from tests.servers import filebase, pinata
 from tests.servers.clockwork import Clockwork
 from tests.servers.threaded import serve

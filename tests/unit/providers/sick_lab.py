@@ -21,12 +21,12 @@ from ipfsmem_providers.routing import RoutingProvider
 
 from ipfsmem.http import blocks as serving
 from ipfsmem.http import psa
-from ipfsmem.sync.provider import Provider
+from ipfsmem.provider.contract import Provider
 from ipfsmem.testing import SimCloud, SimProvider
-from tests.effort import THOROUGH
 from tests.servers.faults import Faults
 from tests.servers.kubo import FakeKubo
 from tests.servers.threaded import serve
+from tests.support.effort import THOROUGH
 from tests.unit.providers.services_lab import account
 
 TOKEN = "a token of these tests"

@@ -1,4 +1,4 @@
-"""The contract of ipfsmem.sync.provider, asked of every provider that can run here, by what each says it can (findings 6.9).
+"""The contract of ipfsmem.provider.contract, asked of every provider that can run here, by what each says it can (findings 6.9).
 
 `test_provider_contract.py` goes deeper where everything can be done; here each law holds for whoever promises its part,
 and what is not promised is refused.
@@ -20,9 +20,9 @@ from ipfsmem.content.reader import Reader
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import ProviderRefused
+from ipfsmem.provider.contract import Block, Capabilities, Pin, Provider, lister, raw_reader, same_root
+from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block, Capabilities, Pin, Provider, lister, raw_reader, same_root
 from tests.unit.providers.sick_lab import KINDS, Bench, bench
 
 FILES = {
@@ -39,7 +39,7 @@ OWN_LAYOUT = ("pinata-free", "pinata-legacy")
 
 
 def record(sequence: int) -> bytes:
-    return ipns.make_record(SEED, f"/ipfs/{TREE.cid}", sequence, 2_500_000_000_000_000_000)
+    return ipns_record.make_record(SEED, f"/ipfs/{TREE.cid}", sequence, 2_500_000_000_000_000_000)
 
 
 @pytest.fixture(params=KINDS)

@@ -15,11 +15,11 @@ from ipfsmem_providers.directory_wait import Waiting, beat
 
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync.provider import Provider
+from ipfsmem.provider.contract import Provider
 from ipfsmem.testing import SimCloud, SimProvider
-from tests.hints import Refused
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
+from tests.support.hints import Refused
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
 STALL = 0.3

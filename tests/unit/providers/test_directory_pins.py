@@ -12,9 +12,9 @@ import pytest
 from ipfsmem_providers.directory_pins import LIST, MAX_FILES, Pins
 
 from ipfsmem.content.cid import CID, raw_cid
+from ipfsmem.device.held_folder import Directory
+from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import ProviderRefused
-from ipfsmem.replica.directory import Directory
-from ipfsmem.replica.inside import Folder
 
 NAME = "ipfsmem-0123456789abcdef"
 

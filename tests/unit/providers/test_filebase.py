@@ -12,7 +12,7 @@ from ipfsmem_providers import s3_signing
 from ipfsmem_providers.filebase import FilebaseProvider
 
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
-from ipfsmem.sync.provider import open_provider
+from ipfsmem.provider.contract import open_provider
 from tests.servers import filebase
 from tests.unit.providers.services_lab import FILES, Account, account, files_under, tree
 

@@ -23,9 +23,9 @@ from ipfsmem.content.dagpb import TYPE_FILE, Link, UnixFS, encode_node, encode_u
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import CHUNK
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync.provider import Block
+from ipfsmem.provider.contract import Block
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.pinata import Pinata
 from tests.unit.providers.services_lab import Account, account
 

@@ -41,8 +41,8 @@ from ipfsmem.content.limits import Limits
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
 from ipfsmem.http import blocks as serving
+from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
-from ipfsmem.sync import ipns
 from ipfsmem.testing import SimCloud, SimProvider
 from tests.servers.threaded import serve
 from tests.unit.providers.test_peer import MANY, Answer, ask
@@ -423,7 +423,7 @@ def test_records(tmp_path: Path) -> None:
         for sequence, (life, ttl, wanted) in enumerate([
             (DAY, 300_000_000_000, range(300, 301)), (60_000_000_000, DAY, range(30, 61)), (DAY, 0, range(1)),
         ], 1):  # fmt: skip
-            record = ipns.make_record(SEED, f"/ipfs/{TOP.cid}", sequence, now + life, ttl_ns=ttl)
+            record = ipns_record.make_record(SEED, f"/ipfs/{TOP.cid}", sequence, now + life, ttl_ns=ttl)
             asyncio.run(DirectoryProvider(tmp_path).put_name(NAME, record))
             for path in (f"/ipns/{NAME}?format=ipns-record", f"/routing/v1/ipns/{NAME}"):
                 answer = ask(url, path)

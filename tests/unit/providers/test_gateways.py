@@ -25,9 +25,9 @@ from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.limits import BLOCK_MAX, Limits
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.provider.contract import Block, Pin, Provider, open_provider
+from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block, Pin, Provider, open_provider
 from tests.servers.clockwork import Clockwork
 from tests.servers.threaded import serve
 
@@ -373,7 +373,7 @@ def test_no_gateway_has_the_tree(two: Two) -> None:
 
 
 def record(sequence: int, seed: bytes = SEED) -> bytes:
-    return ipns.make_record(seed, "/ipfs/bafkqaaa", sequence, UNTIL)
+    return ipns_record.make_record(seed, "/ipfs/bafkqaaa", sequence, UNTIL)
 
 
 def test_the_greatest_record_of_all_gateways(two: Two) -> None:

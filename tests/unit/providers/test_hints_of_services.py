@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ipfsmem.content.cid import raw_cid
-from ipfsmem.sync.provider import open_provider
-from tests.hints import Refused
+from ipfsmem.provider.contract import open_provider
 from tests.servers import pinata
+from tests.support.hints import Refused
 from tests.unit.providers.services_lab import Account, account
 
 CID = raw_cid(b"anything")

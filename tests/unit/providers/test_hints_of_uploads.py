@@ -11,11 +11,11 @@ from ipfsmem_providers import pinata as module
 from ipfsmem_providers import pinata_api, pinata_tus
 
 from ipfsmem.content.cid import CID
-from ipfsmem.sync.provider import Provider, open_provider
-from tests.hints import Refused
+from ipfsmem.provider.contract import Provider, open_provider
 from tests.servers import pinata
 from tests.servers.kubo import FakeKubo
 from tests.servers.threaded import serve
+from tests.support.hints import Refused
 from tests.unit.providers.services_lab import FILES, Account, account, files_under, tree
 
 NAME = "ipfsmem-0123456789abcdef"

@@ -22,15 +22,15 @@ from ipfsmem.content.cid import ipns_name, raw_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync.provider import Block, Provider, open_provider
+from ipfsmem.provider.contract import Block, Provider, open_provider
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import MockClock
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.kubo import FakeKubo
 from tests.servers.rude import rude
 from tests.servers.threaded import serve
-from tests.unit.sync.test_provider_contract import (  # noqa: F401
+from tests.unit.provider.test_contract import (  # noqa: F401
     NAME,
     block,
     record,

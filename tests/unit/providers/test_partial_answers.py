@@ -20,7 +20,7 @@ from ipfsmem.content.car import header, section
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderUnavailable
-from ipfsmem.sync.provider import Provider
+from ipfsmem.provider.contract import Provider
 from tests.servers.threaded import serve
 
 TREE = build_tree({f"{n}.md": f"text {n}".encode() * 50 for n in range(6)})

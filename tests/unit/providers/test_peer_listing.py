@@ -17,11 +17,11 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.http import blocks as serving
 from ipfsmem.memory import Memory
+from ipfsmem.provider.contract import Pin, Provider, lister
 from ipfsmem.sync.presence import load
-from ipfsmem.sync.provider import Pin, Provider, lister
 from ipfsmem.testing import SimCloud, SimProvider
-from tests.device_lab import ROOT
 from tests.servers.threaded import serve
+from tests.support.device_lab import ROOT
 
 T = TypeVar("T")
 TOKEN = "open sesame 13"

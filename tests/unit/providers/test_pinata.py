@@ -21,7 +21,7 @@ from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
-from ipfsmem.sync.provider import open_provider
+from ipfsmem.provider.contract import open_provider
 from tests.servers import pinata
 from tests.unit.providers.services_lab import FILES, Account, account, files_under, tree
 

@@ -24,10 +24,10 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.http import psa
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync.provider import Pin, Provider, open_provider
+from ipfsmem.provider.contract import Pin, Provider, open_provider
 from ipfsmem.testing import MockClock, SimCloud, SimProvider
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.clockwork import Clockwork
 from tests.servers.faults import Faults
 from tests.servers.kubo import FakeKubo

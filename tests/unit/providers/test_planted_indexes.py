@@ -12,7 +12,7 @@ import pytest
 from ipfsmem_providers import directory_index
 from ipfsmem_providers.directory_index import Index, Place, encode_index
 
-from ipfsmem.replica.inside import Folder
+from ipfsmem.device.shared_folder import Folder
 
 GOOD = encode_index([(sha256(b"x").digest(), 40, 10)], 100)
 

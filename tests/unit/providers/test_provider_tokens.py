@@ -18,8 +18,8 @@ from ipfsmem_providers.provider_tokens import token_for
 from ipfsmem.errors import ConfigError, ProviderError
 from ipfsmem.http import blocks
 from ipfsmem.memory import Memory
-from ipfsmem.sync.channels import Channels
-from ipfsmem.sync.provider import Provider
+from ipfsmem.provider.contract import Provider
+from ipfsmem.provider.opening import Channels
 from tests.servers.threaded import serve
 
 ONE, TWO = "token-of-the-first", "token-of-the-second"

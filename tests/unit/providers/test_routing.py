@@ -16,9 +16,9 @@ from ipfsmem_providers.routing_client import https_url
 
 from ipfsmem.content.cid import ipns_name, parse_cid
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.provider.contract import Pin, Provider, open_provider
+from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Pin, Provider, open_provider
 from tests.servers.clockwork import Clockwork
 from tests.servers.threaded import serve
 
@@ -29,7 +29,7 @@ CID = parse_cid("bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy")
 
 
 def record(sequence: int, seed: bytes = SEED) -> bytes:
-    return ipns.make_record(seed, "/ipfs/bafkqaaa", sequence, UNTIL)
+    return ipns_record.make_record(seed, "/ipfs/bafkqaaa", sequence, UNTIL)
 
 
 class Operator:
@@ -215,7 +215,7 @@ def test_nobody_can_be_asked(two: Two) -> None:
 
 def test_old_records_still_tell_a_sequence(two: Two) -> None:
     one, _, provider = two
-    one.records[NAME] = ipns.make_record(SEED, "/ipfs/bafkqaaa", 3, datetime(2001, 1, 1, tzinfo=UTC))
+    one.records[NAME] = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 3, datetime(2001, 1, 1, tzinfo=UTC))
     assert run(provider, provider.get_name(NAME)) == one.records[NAME]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.unit.providers.services_lab import KINDS, Account, account
 
 

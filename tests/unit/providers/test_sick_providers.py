@@ -22,19 +22,19 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import ProviderError
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
+from ipfsmem.provider.contract import Block, Provider
+from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block, Provider
 from ipfsmem.sync.report import SyncReport
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.faults import Faults
 from tests.unit.providers.sick_lab import BOUND, PAIRS, bench, late
 
 TREE = build_tree({"a.md": b"one", "sub/b.md": b"two" * 300})
 SEED = b"\x07" * 32
 NAME = ipns_name(ed25519_public(SEED))
-RECORD = ipns.make_record(SEED, f"/ipfs/{TREE.cid}", 3, 2_500_000_000_000_000_000)
+RECORD = ipns_record.make_record(SEED, f"/ipfs/{TREE.cid}", 3, 2_500_000_000_000_000_000)
 UNLOCK = Unlock(RawKeySigner(bytes(31) + b"\x23"))
 
 

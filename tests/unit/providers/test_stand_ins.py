@@ -22,8 +22,8 @@ import pytest
 from ipfsmem.content.car import car_bytes, header, section
 from ipfsmem.content.cid import ipns_name, raw_cid
 from ipfsmem.errors import ProviderRefused
+from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
-from ipfsmem.sync import ipns
 from tests.servers import pinata
 from tests.servers.kubo import FakeKubo
 from tests.servers.threaded import serve
@@ -238,7 +238,7 @@ def test_kubo_checks_records(rpc: str, kubo: FakeKubo) -> None:
         return ask("POST", f"{rpc}/name/put?arg={NAME}", data=form(("record", record)))
 
     def record(sequence: int, seed: bytes = b"\x07" * 32) -> bytes:
-        return ipns.make_record(seed, "/ipfs/bafkqaaa", sequence, 2_000_000_000_000_000_000)
+        return ipns_record.make_record(seed, "/ipfs/bafkqaaa", sequence, 2_000_000_000_000_000_000)
 
     assert put(record(5))[0] == put(record(5))[0] == 200  # the same once more refreshes it
     for bad, words in ((record(4), "existing IPNS record has sequence 5 >= new record sequence 4"), (b"", "empty"),

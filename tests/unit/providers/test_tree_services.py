@@ -11,7 +11,7 @@ import pytest
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
-from ipfsmem.sync.provider import Block, Capabilities, Pin, Provider, same_root
+from ipfsmem.provider.contract import Block, Capabilities, Pin, Provider, same_root
 from tests.unit.providers.services_lab import FILES, KINDS, Account, account, files_under, tree
 
 UPLOAD = {

@@ -20,9 +20,9 @@ from ipfsmem_providers.web3storage import Web3Storage
 from ipfsmem.content.car import car_bytes, header, read_car, section
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
-from ipfsmem.sync.provider import Block, Pin
-from tests.hints import Refused
+from ipfsmem.provider.contract import Block, Pin
 from tests.servers.threaded import serve
+from tests.support.hints import Refused
 
 SPACE, SEED = Signer(b"\x07" * 32), b"\x07" * 32
 NODE = Signer(b"\x09" * 32)

@@ -16,7 +16,7 @@ from ipfsmem_providers.w3up_uploads import Kind, Upload, mark_of
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.tree import Tree, build_tree
-from ipfsmem.sync.provider import Block
+from ipfsmem.provider.contract import Block
 
 
 def shard(root: CID, blocks: Sequence[Block]) -> bytes:

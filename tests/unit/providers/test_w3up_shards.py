@@ -15,7 +15,7 @@ from ipfsmem_providers.w3up_shards import Blob, Shard, make_index, read_index, r
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, pb_cid, raw_cid
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem.sync.provider import Block
+from ipfsmem.provider.contract import Block
 
 ROOT = raw_cid(bytes(32))
 

@@ -15,7 +15,7 @@ from ipfsmem_providers.web3storage import Web3Storage
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import ConfigError, ProviderRefused
-from ipfsmem.sync.provider import Pin, open_provider
+from ipfsmem.provider.contract import Pin, open_provider
 
 URL = "https://up.example.org"
 SPACE, SPACE_SEED = Signer(b"\x07" * 32), b"\x07" * 32

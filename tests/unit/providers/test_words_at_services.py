@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.memory import Memory
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.words import from_words
 from ipfsmem.sync.names import pin_name
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
 from tests.unit.providers.services_lab import account
 
 

@@ -18,14 +18,15 @@ from eth_account.messages import encode_defunct
 from eth_keys.datatypes import PrivateKey
 from nacl import bindings, exceptions
 
-from ipfsmem.seal import derive, objects, primitives, wallet, words
+from ipfsmem.seal import objects, primitives
+from ipfsmem.wallet import message, recovery_words, root_keys
 
 OUT = Path(__file__).parents[3] / "fixtures" / "vectors"
 HARDHAT = [
     "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
     "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
 ]
-N = wallet.ORDER
+N = message.ORDER
 TAG = bytes.fromhex("3973bff87388964db243992eeb7c6506")
 EK = bytes(range(32))
 
@@ -105,7 +106,7 @@ def personal_sign(key: str, text: bytes) -> bytes:
 
 def other_nonce(key: str, text: bytes, k: int) -> bytes:
     """A valid low-s signature with a nonce that is not RFC 6979's, as hedged and threshold signers make it."""
-    z = int.from_bytes(wallet.signing_hash(text), "big")
+    z = int.from_bytes(message.signing_hash(text), "big")
     point = PrivateKey(k.to_bytes(32, "big")).public_key.to_bytes()
     r, parity = int.from_bytes(point[:32], "big") % N, point[63] & 1
     s = pow(k, -1, N) * (z + r * int(key, 16)) % N
@@ -124,7 +125,7 @@ def make_wallet() -> None:
         (second, "a", 2147483647),
         (second, "0-work-and-a-name-of-32-letters-", 10),
     ]:
-        text = wallet.key_request(address, vault, number)
+        text = message.key_request(address, vault, number)
         requests.append(
             {
                 "address": address.hex(),
@@ -133,7 +134,7 @@ def make_wallet() -> None:
                 "text": text.decode(),
                 "bytes": len(text),
                 "sha256": hashlib.sha256(text).hexdigest(),
-                "eip191_keccak256": wallet.signing_hash(text).hex(),
+                "eip191_keccak256": message.signing_hash(text).hex(),
             }
         )
     bad = [
@@ -152,13 +153,13 @@ def make_wallet() -> None:
             ("default", 2147483648),
         ]
     ]
-    text = wallet.key_request(account, "default", 1)
+    text = message.key_request(account, "default", 1)
     sig = personal_sign(HARDHAT[0], text)
     r, s, v = sig[:32], int.from_bytes(sig[32:64], "big"), sig[64]
     # A signature with the other parity, so that both values of v are met.
     n = 2
     while True:
-        other_text = wallet.key_request(account, "default", n)
+        other_text = message.key_request(account, "default", n)
         other = personal_sign(HARDHAT[0], other_text)
         if other[64] != v:
             break
@@ -270,7 +271,7 @@ def low(sig: bytes) -> bytes:
     return min(s, N - s).to_bytes(32, "big")
 
 
-def tree(keys: derive.RootKeys) -> dict[str, Any]:
+def tree(keys: root_keys.RootKeys) -> dict[str, Any]:
     out = {
         "admin_seed": keys.admin_seed.hex(),
         "admin_public": keys.admin_public.hex(),
@@ -303,9 +304,9 @@ def make_derivation() -> None:
         ("default", 1, "cafe\u0301"),
         ("default", 1, " "),
     ]:
-        sig = personal_sign(HARDHAT[0], wallet.key_request(account, vault, number))
+        sig = personal_sign(HARDHAT[0], message.key_request(account, vault, number))
         rs = sig[:32] + low(sig)
-        keys = derive.RootKeys.from_signature(rs, account, vault, number, phrase)
+        keys = root_keys.RootKeys.from_signature(rs, account, vault, number, phrase)
         rows.append(
             {
                 "address": account.hex(),
@@ -323,7 +324,7 @@ def make_derivation() -> None:
             "wallet": rows,
             "walletless": [
                 {"secret": (b * 64).hex(), "vault": v, "key_number": n}
-                | tree(derive.RootKeys.from_random(b * 64, v, n))
+                | tree(root_keys.RootKeys.from_random(b * 64, v, n))
                 for b, v, n in [(b"\x03", "default", 1), (b"\x03", "default", 7), (b"\xfe", "notes-2", 1)]
             ],
             "refused_passphrases": ["", "\ud800"],
@@ -333,15 +334,15 @@ def make_derivation() -> None:
 
 def make_recovery() -> None:
     secrets = [b"\x02" * 32, bytes(32), b"\xff" * 32, bytes(range(32))]
-    spoken = words.to_words(b"\x02" * 32)
+    spoken = recovery_words.to_words(b"\x02" * 32)
     text = " ".join(spoken)
     save(
         "recovery",
         {
             "about": "Format 2.3, recovery: BIP-39 English words of 32 bytes, and the keys of that secret.",
             "recovery": [
-                {"secret": s.hex(), "words": " ".join(words.to_words(s))}
-                | tree(derive.RootKeys.from_recovery(s))
+                {"secret": s.hex(), "words": " ".join(recovery_words.to_words(s))}
+                | tree(root_keys.RootKeys.from_recovery(s))
                 for s in secrets
             ],
             "same_secret": {

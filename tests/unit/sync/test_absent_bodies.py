@@ -12,10 +12,10 @@ import pytest
 from ipfsmem.causal.value import LIVE, Loc, Value, dot, sign_value
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.memory import Memory
+from ipfsmem.provider.contract import Provider
 from ipfsmem.sync import joining
-from ipfsmem.sync.provider import Provider
 from ipfsmem.testing.simulator import SimCloud, SimProvider
-from tests.device_lab import Forger, Lab, all_texts, lab_in
+from tests.support.device_lab import Forger, Lab, all_texts, lab_in
 
 DAY = 86_400
 

@@ -15,7 +15,7 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.sync.anchor_pins import AnchorRoot, read_anchor_root, ring_tree
 from ipfsmem.sync.names import pin_name
-from tests.anchor_pin_vectors import FILE, build
+from tests.support.anchor_pin_vectors import FILE, build
 
 VECTORS = json.loads(FILE.read_text("utf-8"))
 ANCHOR = bytes.fromhex(VECTORS["anchor"])

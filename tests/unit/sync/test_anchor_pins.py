@@ -16,6 +16,7 @@ from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.dagpb import Link, decode_node
 from ipfsmem.content.tree import Tree, build_tree
 from ipfsmem.content.unixfs import directory
+from ipfsmem.device.replica import World
 from ipfsmem.errors import (
     NoVaultError,
     ProviderError,
@@ -24,18 +25,17 @@ from ipfsmem.errors import (
     WrongWalletError,
 )
 from ipfsmem.memory import Memory
-from ipfsmem.replica.replica import World
-from ipfsmem.seal import ring_ops
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.statements import Role, member_id
-from ipfsmem.seal.words import from_words
+from ipfsmem.provider.contract import Block, Capabilities, Pin
+from ipfsmem.published.ipns_record import make_record
+from ipfsmem.ring import operations
+from ipfsmem.ring.statements import Role, member_id
 from ipfsmem.sync.anchor_pins import AnchorRoot, ring_tree
-from ipfsmem.sync.ipns import make_record
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names, pin_name
-from ipfsmem.sync.provider import Block, Capabilities, Pin
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import MockClock, SeededRandom, SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
 
 WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
 OTHER = RootKeys.from_random(b"\x04" * 64, "default", 1)
@@ -67,12 +67,12 @@ def enrol_wallet(memory: Memory, wallet: RootKeys = OTHER, role: Role = "admin")
     replica = memory.replica
     assert replica.ring is not None and memory._root is not None
     vault = replica.ring.vault
-    itself = ring_ops.device_of(
+    itself = operations.device_of(
         wallet.admin, wallet.box_public, "second wallet", vault, kind="wallet", anchor=wallet.head_public
     )
     with replica.transaction():
         since = replica.store.frame.hlc
-        replica.set_ring(ring_ops.enrol(replica.ring, memory._root.admin, itself, role, since=since))
+        replica.set_ring(operations.enrol(replica.ring, memory._root.admin, itself, role, since=since))
         names = Names(replica, (), SyncReport())
         leads = f"/ipns/{ipns_name(memory._root.head_public)}"
         names.sign(wallet.head_seed, wallet.head_public, leads, ANCHOR_LIFE_MS)
@@ -481,15 +481,19 @@ def evil_twin(home: Path, cloud: SimCloud, victim: RootKeys) -> Memory:
     ring = evil.replica.ring
     assert ring is not None
     since = evil.replica.store.frame.hlc
-    itself = ring_ops.device_of(
+    itself = operations.device_of(
         victim.admin, victim.box_public, "victim", ring.vault, anchor=victim.head_public
     )
     # A key that did not agree cannot be enrolled at all; one that once did is no proof of anything either.
     with pytest.raises(SignatureError):
-        ring_ops.enrol(ring, EVIL.admin, msgspec.structs.replace(itself, own="A" * 86), "admin", since=since)
-    ring = ring_ops.enrol(ring, EVIL.admin, itself, "admin", since=since)
-    claimed = ring_ops.device_of(EVIL.admin, EVIL.box_public, "wallet", ring.vault, anchor=WALLET.head_public)
-    ring = ring_ops.enrol(ring, EVIL.admin, claimed, "admin", since=next_hlc(since, 0))
+        operations.enrol(
+            ring, EVIL.admin, msgspec.structs.replace(itself, own="A" * 86), "admin", since=since
+        )
+    ring = operations.enrol(ring, EVIL.admin, itself, "admin", since=since)
+    claimed = operations.device_of(
+        EVIL.admin, EVIL.box_public, "wallet", ring.vault, anchor=WALLET.head_public
+    )
+    ring = operations.enrol(ring, EVIL.admin, claimed, "admin", since=next_hlc(since, 0))
     with evil.replica.transaction():
         evil.replica.set_ring(ring)
     asyncio.run(evil.sync())

@@ -19,17 +19,17 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.memory import Memory
-from ipfsmem.sync import pace
+from ipfsmem.sync import schedule
 from ipfsmem.sync.background import Attempt
 from ipfsmem.sync.report import SyncReport
-from tests.device_lab import ROOT, Lab, body
+from tests.support.device_lab import ROOT, Lab, body
 
 PATIENCE = 20.0
 
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    monkeypatch.setattr(pace, "LEAST_WAIT", 0.001)
+    monkeypatch.setattr(schedule, "LEAST_WAIT", 0.001)
     made = Lab(tmp_path)
     yield made
     made.close()

@@ -9,7 +9,7 @@ import pytest
 
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.sync.names import DEVICE_LIFE_MS
-from tests.device_lab import Lab, kinds, lab_in, says, texts
+from tests.support.device_lab import Lab, kinds, lab_in, says, texts
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.testing.simulator import SimProvider
-from tests.device_lab import Lab
+from tests.support.device_lab import Lab
 
 
 class Far:

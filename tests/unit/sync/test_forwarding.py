@@ -10,14 +10,14 @@ from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.bundle.program_events import MOVED
 from ipfsmem.content.cid import CID
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.replica import World
+from ipfsmem.device.writing import writing
 from ipfsmem.errors import ConfigError, NotFoundError, ProviderUnavailable, UsageError
 from ipfsmem.memory import Memory, Mode
-from ipfsmem.replica.events import Timeline
-from ipfsmem.replica.replica import World
-from ipfsmem.replica.writing import writing
-from ipfsmem.seal.derive import RootKeys
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import MockClock, SeededRandom
+from ipfsmem.wallet.root_keys import RootKeys
 
 WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.device.root_folders import objects_held
 from ipfsmem.memory import Memory
-from ipfsmem.replica.folders import objects_held
-from tests.device_lab import Lab, all_texts, lab_in
+from tests.support.device_lab import Lab, all_texts, lab_in
 
 DAY = 86_400
 

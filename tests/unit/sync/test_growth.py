@@ -11,10 +11,10 @@ import pytest
 from ipfsmem_providers import directory_pins
 
 from ipfsmem.config import Keep
-from ipfsmem.replica.database import Database
-from ipfsmem.replica.inside import Folder
-from tests.device_lab import kinds
-from tests.folder_lab import FolderLab
+from ipfsmem.device.database import Database
+from ipfsmem.device.shared_folder import Folder
+from tests.support.device_lab import kinds
+from tests.support.folder_lab import FolderLab
 
 COMMITS = 260
 

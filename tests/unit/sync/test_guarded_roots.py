@@ -11,12 +11,12 @@ import pytest
 
 from ipfsmem import local_memory
 from ipfsmem.content.cid import parse_cid
+from ipfsmem.device.state import Frame
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
-from ipfsmem.replica.store import Frame
 from ipfsmem.sync.guards import guard_name, guarded
 from ipfsmem.sync.taken import mass
-from tests.device_lab import ROOT, Forger, Lab, delete, kinds, says
+from tests.support.device_lab import ROOT, Forger, Lab, delete, kinds, says
 
 DAY = 86_400
 

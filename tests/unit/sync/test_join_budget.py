@@ -14,9 +14,10 @@ import pytest
 from ipfsmem.causal.value import Loc, dot
 from ipfsmem.content.limits import OWN, Limits
 from ipfsmem.content.reader import Reader
+from ipfsmem.published import reader
 from ipfsmem.seal.objects import MAX_OBJECT
-from ipfsmem.sync import fetch, join, remote
-from tests.device_lab import Forger, Lab, all_texts, body, kinds, lab_in
+from ipfsmem.sync import fetch, join
+from tests.support.device_lab import Forger, Lab, all_texts, body, kinds, lab_in
 
 
 @pytest.fixture
@@ -65,8 +66,8 @@ def test_a_memory_that_outgrew_every_number_is_restored(lab: Lab, monkeypatch: p
     lab.sync(a)
     monkeypatch.setattr(fetch, "WHOLE_MAX", 20_000)
     monkeypatch.setattr(join, "_PORTION", 7)
-    monkeypatch.setattr(remote, "AT_ONCE", 4)
-    monkeypatch.setattr(remote, "Reader", lambda: Reader(Limits(blocks=12, total_bytes=60_000)))
+    monkeypatch.setattr(reader, "AT_ONCE", 4)
+    monkeypatch.setattr(reader, "Reader", lambda: Reader(Limits(blocks=12, total_bytes=60_000)))
     assert all_texts(lab.restore("b")) == {f"text {n}" for n in range(90)}
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.local_memory import Late
-from ipfsmem.seal import ring_ops
-from tests.cli_lab import Cli
-from tests.device_lab import ROOT, Lab
+from ipfsmem.ring import operations
+from tests.support.cli_lab import Cli
+from tests.support.device_lab import ROOT, Lab
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_values_after_the_revoke_are_listed_until_written_over(lab: Lab) -> None
         ring = a.replica.ring
         assert ring is not None
         frame = a.replica.store.frame
-        revoked = ring_ops.revoke(
+        revoked = operations.revoke(
             ring, ROOT.admin, b.device, at=frame.hlc, counters=frame.ctx, ek=a.replica.world.random(32)
         )
     b.write("late", "after")

@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal import ring_ops
-from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.ring import operations
 from ipfsmem.testing import SimProvider
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x07"))
 
@@ -37,7 +37,7 @@ def test_writing_goes_on_without_a_key_and_is_sealed_before_it_is_published(tmp_
     b = device(tmp_path, cloud, "b")
     # Somebody with the wallet rotates from a ring that does not know B yet, so that B is not given the key.
     root = WALLET.root(twice=False)
-    rotated = ring_ops.rotate(before, root.admin, bytes([9]) * 32)
+    rotated = operations.rotate(before, root.admin, bytes([9]) * 32)
     with b.replica.transaction():
         assert b.replica.ring is not None
         b.replica.set_ring(b.replica.ring.join(type(before)(before.vault, rotated.statements, ())))

@@ -12,13 +12,13 @@ import pytest
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync.probe import ALTOGETHER, probe
-from ipfsmem.sync.provider import Capabilities
+from ipfsmem.provider.contract import Capabilities
+from ipfsmem.provider.probe import ALTOGETHER, probe
 from ipfsmem.testing import SeededRandom, SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
-from tests.hints import Refused, hinted
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
+from tests.support.hints import Refused, hinted
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x09"))
 

@@ -19,12 +19,12 @@ from ipfsmem.errors import (
     WrongWalletError,
 )
 from ipfsmem.memory import Memory
-from ipfsmem.recovery import NewWords, words_of
-from ipfsmem.seal.derive import RootKeys
-from ipfsmem.seal.words import from_words
 from ipfsmem.sync.names import pin_name
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
+from ipfsmem.vault.recovery import NewWords, words_of
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
 
 WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
 CHANNELS = {
@@ -260,7 +260,7 @@ def test_a_call_that_fails_is_a_problem_and_made_up_for(tmp_path: Path, channels
 def test_a_full_ring_takes_no_more_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a = make(tmp_path, at(SimCloud()))
     before = a.replica.ring
-    monkeypatch.setattr("ipfsmem.seal.ring_ops.MAX_FAMILIES", 3)
+    monkeypatch.setattr("ipfsmem.ring.operations.MAX_FAMILIES", 3)
     with pytest.raises(LimitError):
         asyncio.run(a.new_words())
     assert a.replica.ring == before

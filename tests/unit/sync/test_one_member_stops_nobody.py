@@ -18,18 +18,18 @@ from ipfsmem.causal.value import Seen, dot, sign_seen, sign_value
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.errors import IncompleteError, LimitError, ProviderUnavailable, UnreadError
 from ipfsmem.memory import Memory
-from ipfsmem.recovery import NewWords
-from ipfsmem.seal import ring_ops
-from ipfsmem.seal.derive import RootKeys
+from ipfsmem.provider.contract import partly
+from ipfsmem.published.ipns_record import MAX_SEQUENCE, MAX_VALIDITY, make_record, parse_record
+from ipfsmem.ring import operations
+from ipfsmem.ring.statements import Revoke, Role, make, member_id
 from ipfsmem.seal.primitives import Signer25519
-from ipfsmem.seal.statements import Revoke, Role, make, member_id
-from ipfsmem.seal.words import from_words
 from ipfsmem.sync import discovery, join
-from ipfsmem.sync.ipns import MAX_SEQUENCE, MAX_VALIDITY, make_record, parse_record
-from ipfsmem.sync.provider import partly
 from ipfsmem.testing.clock import SeededRandom
 from ipfsmem.testing.simulator import SimProvider
-from tests.device_lab import ROOT, SHORT, Forger, Lab, all_texts, kinds, lab_in, says
+from ipfsmem.vault.recovery import NewWords
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.support.device_lab import ROOT, SHORT, Forger, Lab, all_texts, kinds, lab_in, says
 
 #: What a name of the attacker leads to, and nobody has.
 NOWHERE = raw_cid(sha256(b"nobody has this").digest())
@@ -58,8 +58,8 @@ def let_in(memory: Memory, words: RootKeys, seeds: Iterable[bytes]) -> None:
     said = []
     for seed in seeds:
         box = bindings.crypto_scalarmult_base(sha256(seed).digest())
-        puppet = ring_ops.device_of(Signer25519(seed), box, "puppet", ring.vault)
-        said.append(ring_ops._member(words.admin, ring.vault, puppet, "writer", since, person))
+        puppet = operations.device_of(Signer25519(seed), box, "puppet", ring.vault)
+        said.append(operations._member(words.admin, ring.vault, puppet, "writer", since, person))
     with memory.replica.transaction():
         memory.replica.set_ring(ring.add(said))
     Forger(memory).publish()
@@ -70,7 +70,7 @@ def remove(memory: Memory, words: RootKeys, device: str) -> None:
     ring = memory.replica.ring
     assert ring is not None
     at, key = memory.replica.store.frame.hlc, SeededRandom("key")(32)
-    said = ring_ops.revoke(ring, words.admin, device, at=at, counters={}, ek=key)
+    said = operations.revoke(ring, words.admin, device, at=at, counters={}, ek=key)
     with memory.replica.transaction():
         memory.replica.set_ring(said)
     Forger(memory).publish()
@@ -89,9 +89,9 @@ def demote(lab: Lab, a: Memory, member: Memory, role: Role) -> None:
     with a.replica.transaction():
         ring, device = a.replica.ring, member.replica.device
         assert ring is not None
-        stated = ring_ops.device_of(device.signer, device.box_public, "m", ring.vault)
+        stated = operations.device_of(device.signer, device.box_public, "m", ring.vault)
         since = f"{int(a.replica.store.frame.hlc, 16) + 1:016x}"
-        a.replica.set_ring(ring_ops.enrol(ring, ROOT.admin, stated, role, since=since))
+        a.replica.set_ring(operations.enrol(ring, ROOT.admin, stated, role, since=since))
 
 
 def test_names_that_lead_from_one_to_the_next_cost_nobody_the_sync(lab: Lab) -> None:
@@ -193,7 +193,7 @@ def test_who_finds_no_room_in_a_memory_still_reads_it_and_can_make_room(
     a, b, _ = lab.three()
     b.write("honest", "by B")
     lab.settle(a, b)
-    monkeypatch.setattr("ipfsmem.seal.ring_ops.MAX_FAMILIES", 4)
+    monkeypatch.setattr("ipfsmem.ring.operations.MAX_FAMILIES", 4)
     fresh = lab.restore("fresh", hold=True)
     assert "by B" in all_texts(fresh) and fresh.restored is not None
     assert "keys revoke" in says(fresh.restored, "not-enrolled") and fresh.restored.exit_code
@@ -386,7 +386,7 @@ def test_one_revoke_by_found_words_gives_no_keys_to_thousands(lab: Lab) -> None:
         rank=1,
         sign=Signer25519(random(32)).public.hex(),
     )
-    grown = ring_ops.rotate(ring.add([make(words.admin, said, ring.vault)]), words.admin, random(32))
+    grown = operations.rotate(ring.add([make(words.admin, said, ring.vault)]), words.admin, random(32))
     with m.replica.transaction():
         m.replica.set_ring(grown)
     forger = Forger(m)

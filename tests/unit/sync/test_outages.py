@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ProviderError, ProviderUnavailable, UnreadError
 from ipfsmem.memory import Memory
-from ipfsmem.sync.provider import Pin, Provider
+from ipfsmem.provider.contract import Pin, Provider
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
-from tests.device_lab import NAMESPACE, ROOT, says, texts
+from tests.support.device_lab import NAMESPACE, ROOT, says, texts
 
 KINDS = {
     "all": FULL,

@@ -13,16 +13,16 @@ from ipfsmem.causal.value import Seen
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import RawKeySigner
+from ipfsmem.provider.contract import Pin
+from ipfsmem.published.commit import Commit, SignedCommit
+from ipfsmem.published.opening import Head, tops
 from ipfsmem.sync import discovery
-from ipfsmem.sync.commit import Commit, SignedCommit
 from ipfsmem.sync.engine import MAX_PREV, _newest
-from ipfsmem.sync.heads import Head, tops
 from ipfsmem.sync.names import pin_name
-from ipfsmem.sync.provider import Pin
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0a"))
 LISTS = msgspec.structs.replace(FULL, names=False, dag=False)

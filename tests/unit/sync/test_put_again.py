@@ -11,11 +11,11 @@ import pytest
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.sync.ipns import Record, make_record, parse_record
+from ipfsmem.provider.contract import Capabilities
+from ipfsmem.published.ipns_record import Record, make_record, parse_record
 from ipfsmem.sync.names import DEVICE_LIFE_MS, half_spent, must_put, oldest_put
-from ipfsmem.sync.provider import Capabilities
 from ipfsmem.testing import MockClock, SeededRandom, SimCloud, SimProvider
-from tests.device_lab import ROOT, Lab, kinds
+from tests.support.device_lab import ROOT, Lab, kinds
 
 HOUR = 3_600_000
 DAY = 24 * 3600  # seconds, as clocks are advanced

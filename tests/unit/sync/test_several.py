@@ -11,11 +11,11 @@ import pytest
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import IpfsmemError, ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.opening import Unlock
-from ipfsmem.seal.signers import RawKeySigner
-from ipfsmem.sync.provider import Capabilities, Provider
+from ipfsmem.provider.contract import Capabilities, Provider
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x08"))
 

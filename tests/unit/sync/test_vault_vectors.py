@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.vault_reading import read_case
-from tests.vault_vectors import FILE, build, known_streams, text
+from tests.support.vault_reading import read_case
+from tests.support.vault_vectors import FILE, build, known_streams, text
 
 VAULTS = json.loads(FILE.read_text("utf-8"))
 CASES = {case["name"]: case for case in VAULTS["cases"]}
@@ -22,7 +22,7 @@ def test_a_vault_is_read_as_the_vectors_say(name: str, tmp_path: Path) -> None:
 
 
 def test_the_file_is_made_again_byte_for_byte() -> None:
-    """Whoever changes what a device publishes makes it anew: `python -m tests.vault_vectors`."""
+    """Whoever changes what a device publishes makes it anew: `python -m tests.support.vault_vectors`."""
     assert text(VAULTS) == FILE.read_text("utf-8")
     stripped = [{name: part for name, part in case.items() if name != "expect"} for case in VAULTS["cases"]]
     assert build(known_streams(), read=False) == {**VAULTS, "cases": stripped}

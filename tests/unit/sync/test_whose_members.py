@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.seal import ring_ops
-from tests.device_lab import ROOT, Lab, lab_in
+from ipfsmem.ring import operations
+from tests.support.device_lab import ROOT, Lab, lab_in
 
 
 @pytest.fixture
@@ -36,9 +36,11 @@ def test_another_persons_device(lab: Lab) -> None:
         ring = a.replica.ring
         assert ring is not None
         device = c.replica.device
-        public = ring_ops.device_of(device.signer, device.box_public, "theirs", ring.vault, kind="agent")
-        person = ring_ops.new_person(ring.vault, device.sign_public)
-        a.replica.set_ring(ring_ops.enrol(ring, ROOT.admin, public, "writer", since="f" * 16, person=person))
+        public = operations.device_of(device.signer, device.box_public, "theirs", ring.vault, kind="agent")
+        person = operations.new_person(ring.vault, device.sign_public)
+        a.replica.set_ring(
+            operations.enrol(ring, ROOT.admin, public, "writer", since="f" * 16, person=person)
+        )
     lab.settle(a, b, c)
     c.write("tone", "by somebody else")
     lab.settle(a, b, c)

@@ -13,9 +13,9 @@ import pytest
 from ipfsmem.content.cid import CID, ipns_name, pb_cid, raw_cid
 from ipfsmem.content.dagpb import Link, encode_node
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
+from ipfsmem.provider.contract import Block, Capabilities, Pin
+from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
-from ipfsmem.sync import ipns
-from ipfsmem.sync.provider import Block, Capabilities, Pin
 from ipfsmem.testing import Faults, MockClock, SeededRandom, SimCloud, SimProvider
 
 T = TypeVar("T")
@@ -174,7 +174,7 @@ def test_reset_half_way() -> None:
 
 def test_rollback_of_a_name(sim: SimProvider) -> None:
     records = [
-        ipns.make_record(SEED, "/ipfs/bafkqaaa", n, datetime(2036, 1, 1, tzinfo=UTC)) for n in range(3)
+        ipns_record.make_record(SEED, "/ipfs/bafkqaaa", n, datetime(2036, 1, 1, tzinfo=UTC)) for n in range(3)
     ]
     for record in records:
         run(sim.put_name(NAME, record))
@@ -219,7 +219,7 @@ def test_every_byte_is_on_record(sim: SimProvider) -> None:
     assert sim.sent_bytes() == sum(len(exchange.sent) for exchange in sim.wire)
     run(sim.pin(ROOT[0], "a telling name"))
     run(sim.pins("another name"))
-    record = ipns.make_record(SEED, "/ipfs/bafkqaaa", 1, datetime(2036, 1, 1, tzinfo=UTC))
+    record = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 1, datetime(2036, 1, 1, tzinfo=UTC))
     run(sim.put_name(NAME, record))
     assert sim.saw(b"a telling name") == ["pin"]
     assert sim.saw(b"another name") == ["pins"]

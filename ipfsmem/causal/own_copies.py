@@ -1,0 +1,189 @@
+"""How a device notices that its own state was restored or copied, and what it then takes along (format section 5,
+"A counter is never used twice"); how others notice that somebody's was.
+
+Pure rules over counters, values and lines. Making the new key, signing the moved values anew and publishing are done
+elsewhere, and nothing is moved here that the other copy holds identically.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from ipfsmem.causal.authorship import Mine, carried
+from ipfsmem.causal.entries import memory_name, segment_name
+from ipfsmem.causal.state import State, write
+from ipfsmem.causal.value import MAX_DOTS, Entry, Seen, Value, same_identity
+from ipfsmem.causal.value import dot as make_dot
+
+#: Finds what the head that showed an unknown pair holds under a name; {} when nothing.
+HeadEntry = Callable[[str], Entry]
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A value of the old id that has to move: where it stands, its dot, and itself."""
+
+    entry: str
+    dot: str
+    value: Value
+
+
+class Moves(msgspec.Struct, frozen=True):
+    """What goes to the new id: texts and forgotten values as they are, of segments only lines that the head lacks."""
+
+    memories: tuple[Held, ...]
+    segments: tuple[Held, ...]
+
+
+def check_own_pairs(drawn: Mapping[int, str], seen_n: int, seen_r: str) -> bool:
+    """Whether this device drew the pair (n, r) that a verified ctx shows for it.
+
+    `drawn` holds every pair that it ever drew. False means that its state was restored or cloned.
+    """
+    return drawn.get(seen_n) == seen_r
+
+
+def last_common(drawn: Mapping[int, str], seen: Iterable[tuple[int, str]]) -> int:
+    """The n of the last pair that this device drew and the other copy is known to have had; 0 when none is known."""
+    return max((n for n, r in seen if drawn.get(n) == r), default=0)
+
+
+def equivocation(mine: Mapping[str, Seen], theirs: Mapping[str, Seen]) -> list[str]:
+    """Devices for which two verified ctxs show different r at one n: the first head is joined, the second is held."""
+    return sorted(dev for dev, seen in theirs.items() if dev in mine and _fork(mine[dev], seen))
+
+
+def values_to_move(entries: Mapping[str, Entry], old: str, common: int, head: HeadEntry) -> Moves:
+    """The values of device `old` beyond the last common pair, unless `head` has the same write under the same dot."""
+    memories: list[Held] = []
+    segments: list[Held] = []
+    for name, entry in entries.items():
+        for dot, value in entry.items():
+            if dot[:16] != old or int(dot[17:]) <= common:
+                continue
+            there = head(name).get(dot)
+            if there is None or not same_identity(value, there):
+                (memories if segment_name(name) is None else segments).append(Held(name, dot, value))
+    return Moves(tuple(sorted(memories, key=_number)), tuple(sorted(segments, key=_number)))
+
+
+def lines_to_move(mine: Sequence[bytes], theirs: Sequence[bytes]) -> list[bytes]:
+    """Lines of our copy of a segment that move on: all that the kept copy `theirs` lacks, in their order.
+
+    Usually `theirs` is the beginning of ours; where the copies grew apart each line is looked for, as often as it stands.
+    """
+    if list(mine[: len(theirs)]) == list(theirs):
+        return list(mine[len(theirs) :])
+    left: dict[bytes, int] = {}
+    for line in theirs:
+        left[line] = left.get(line, 0) + 1
+    moved: list[bytes] = []
+    for line in mine:
+        if left.get(line, 0):
+            left[line] -= 1
+        else:
+            moved.append(line)
+    return moved
+
+
+def step_back(state: State, old: str, common: int, moves: Moves, new: str) -> State:
+    """`state` as device `new` goes on with it: the old id counts to `common` again, so that what its other copy wrote
+    counts as unseen, and each moved text stands under a new dot, unsigned, with its clock and bases.
+
+    Dots of the old id beyond `common` that do not move are left out too: the head holds them and the join brings them.
+    So are segments: they go back to what the head holds, and the caller appends `lines_to_move` to new segments.
+    """
+    entries: dict[str, Entry] = {}
+    for name, entry in state.entries.items():
+        kept = {dot: v for dot, v in entry.items() if dot[:16] != old or int(dot[17:]) <= common}
+        if kept:
+            entries[name] = kept
+    n = state.ctx.get(new, 0)
+    for held in moves.memories:
+        n += 1
+        moved = msgspec.structs.replace(held.value, s="")
+        entries[held.entry] = {**entries.get(held.entry, {}), make_dot(new, n): moved}
+    ctx = {dev: count for dev, count in state.ctx.items() if dev != old}
+    if common:
+        ctx[old] = common
+    if n:
+        ctx[new] = n
+    return State(ctx, entries)
+
+
+def adopt_fork(
+    mine: State, theirs: State, forked: Iterable[str], dev: str, my_person: Mine
+) -> tuple[State, State, dict[str, list[Value]]]:
+    """Both states made joinable after copies of one device wrote under the same dots: (ours, theirs, beside).
+
+    Every value of a `forked` device that only one side holds leaves its dot, and stands in ours under a new dot of `dev`,
+    the device that does this, unsigned; of whom it is not, by `my_person`, is said in `of`. Joined then, nothing of either
+    copy is lost; a text may come twice, or come back once deleted. Without this a head that was held stays held for ever.
+
+    One that `dev` has under its own dots already is not written again. `beside` are those, by entry, for which there is no
+    room: `dev` is left with one dot that is free, for its person must be able to write there. They stand in neither state.
+    """
+    devices = frozenset(forked)
+    entries, others = dict(mine.entries), dict(theirs.entries)
+    beside: dict[str, list[Value]] = {}
+    n = mine.ctx.get(dev, 0)
+    for name in sorted(entries.keys() | others.keys()):
+        ours, there = entries.get(name, {}), others.get(name, {})
+        lone = _lone(ours, there, devices) + _lone(there, ours, devices)
+        if not lone:
+            continue
+        kept = {
+            dot: value for dot, value in ours.items() if dot[:16] not in devices or _both(dot, ours, there)
+        }
+        own = {(value.body, value.of) for dot, value in kept.items() if dot[:16] == dev}
+        values = [v for v in resigned(name, lone, my_person) if (v.body, v.of) not in own]
+        room = max(0, MAX_DOTS - 1 - sum(dot[:16] == dev for dot in kept))
+        if len(values) > room:
+            # All devices that do this choose alike: the newest stay, and a wish to forget before them.
+            beside[name] = sorted(values, key=_newest_first)[: len(values) - room]
+            values = [value for value in values if value not in beside[name]]
+        for value in values:
+            n += 1
+            kept = write(kept, (), make_dot(dev, n), value)
+        _put(entries, name, kept)
+        _put(others, name, {d: v for d, v in there.items() if d[:16] not in devices or _both(d, ours, there)})
+    return State({**mine.ctx, dev: n} if n else mine.ctx, entries), State(theirs.ctx, others), beside
+
+
+def _newest_first(value: Value) -> tuple[bool, str, str]:
+    return value.body is None, value.h, value.body or ""
+
+
+def _both(dot: str, ours: Entry, there: Entry) -> bool:
+    return dot in ours and dot in there and same_identity(ours[dot], there[dot])
+
+
+def _lone(entry: Entry, other: Entry, devices: frozenset[str]) -> list[tuple[str, Value]]:
+    return [item for item in entry.items() if item[0][:16] in devices and not _both(item[0], entry, other)]
+
+
+def resigned(name: str, values: list[tuple[str, Value]], my_person: Mine) -> Iterable[Value]:
+    """These values as another device signs them: each body once, and of equal bodies the own one (format section 5.2)."""
+    made: dict[str | None, Value] = {}
+    for dot, value in values:
+        text = memory_name(name) is not None and value.body is not None
+        of = carried(dot, value, my_person) if text else ""
+        if value.body not in made or not of:
+            made[value.body] = msgspec.structs.replace(value, of=of, s="")
+    return made.values()
+
+
+def _put(entries: dict[str, Entry], name: str, entry: Entry) -> None:
+    if entry:
+        entries[name] = entry
+    else:
+        entries.pop(name, None)
+
+
+def _fork(mine: Seen, theirs: Seen) -> bool:
+    return mine.n == theirs.n and mine.r != theirs.r
+
+
+def _number(held: Held) -> int:
+    return int(held.dot[17:])

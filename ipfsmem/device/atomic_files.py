@@ -1,0 +1,134 @@
+"""Files on this device, written so that a crash leaves the old bytes or the new ones, never a part.
+
+What differs between systems is answered in `ipfsmem/files`, here (what a descriptor can do) and in `lock`, and nowhere else. Every OSError leaves here as a StorageError that names the file. Nothing here knows what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from ipfsmem.errors import StorageError
+from ipfsmem.systems import flush, patiently
+
+_BINARY = getattr(os, "O_BINARY", 0)
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+#: Opening a pipe must not wait for somebody to write into it.
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+_IN_ITS_PLACE = "Move it away: something else stands in its place."
+
+
+@contextlib.contextmanager
+def storage_errors(path: Path | str, doing: str) -> Iterator[None]:
+    """Turn an OSError into a StorageError that says what was being done to which file."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot {doing} {path}: {reason(error)}") from None
+
+
+def reason(error: OSError) -> str:
+    """The cause in the words a person uses."""
+    words = {
+        errno.ENOSPC: "the disk is full",
+        errno.EROFS: "the disk is read-only",
+        errno.EACCES: "permission denied",
+        errno.EPERM: "permission denied",
+        errno.ELOOP: "it is a symbolic link",
+        errno.EDQUOT: "the disk quota is used up",
+    }
+    return words.get(error.errno or 0, error.strerror or str(error))
+
+
+def make_directory(path: Path, mode: int = 0o700) -> None:
+    """Create a directory and its parents; existing ones keep their permissions."""
+    with storage_errors(path, "create"):
+        path.mkdir(mode=mode, parents=True, exist_ok=True)
+
+
+def new_name(path: Path | str) -> str:
+    """The path of a temporary file beside `path` that nobody could have put there before."""
+    where = Path(path)
+    return str(where.with_name(f".{where.name}.{secrets.token_hex(8)}.tmp"))
+
+
+def sync_directory(path: Path) -> None:
+    """Make renames inside a directory durable (where the system can)."""
+    if os.name == "nt":
+        return
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        flush(fd)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(fd)
+
+
+def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
+    """Replace `path` by `data`: a temporary file beside it, fsync, rename, fsync of the directory."""
+    temporary = Path(new_name(path))
+    with storage_errors(path, "write"):
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW, mode)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(data)
+                if durable:
+                    file.flush()
+                    flush(file.fileno())
+            patiently(lambda: temporary.replace(path))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+        if durable:
+            sync_directory(path.parent)
+
+
+def open_regular(path: Path | str, flags: int, *, within: int | None = None) -> int:
+    """A descriptor of a regular file, made with mode 0600 where `flags` say so. No link is followed, no pipe waited for.
+
+    `within`: the descriptor of the folder that `path` is a name in. Raises OSError, and StorageError for what is no file.
+    """
+    fd = os.open(path, flags | _BINARY | _NOFOLLOW | _NO_WAIT, 0o600, dir_fd=within)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise StorageError(f"{path} is not a file", hint=_IN_ITS_PLACE)
+    return fd
+
+
+def read_file(path: Path | str, limit: int, *, within: int | None = None) -> bytes | None:
+    """The bytes of a regular file, None when there is none. Symbolic links are refused.
+
+    `within` as for `open_regular`. Raises StorageError, also when the file is longer than `limit` bytes.
+    """
+    data = None
+    with storage_errors(path, "read"):
+        try:
+            fd = open_regular(path, os.O_RDONLY, within=within)
+        except FileNotFoundError:
+            return None
+        try:
+            size = os.fstat(fd).st_size
+            if size <= limit:
+                data = _read_all(fd, size, limit)
+        finally:
+            os.close(fd)
+    if data is None or len(data) > limit:
+        raise StorageError(f"{path} is longer than {limit} bytes", hint=_IN_ITS_PLACE)
+    return data
+
+
+def _read_all(fd: int, size: int, limit: int) -> bytes:
+    """A file of about `size` bytes; more than `limit` when it has more. Asking for `limit` bytes at once would make room
+    for as many, and a file object asks the system four times as often: both cost more than all the rest."""
+    data = os.read(fd, size + 1)
+    while len(data) <= limit and (more := os.read(fd, max(size, 4096))):
+        data += more
+    return data

@@ -1,0 +1,115 @@
+"""Work on very many rows or values at once: few statements for many rows, several threads for many signatures, and no
+garbage collection in the middle of building a large structure. Decides nothing and keeps nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ipfsmem.content.cid import CID
+from ipfsmem.device.database import Database
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: Values in one `IN (...)`; SQLite takes 999 in its oldest builds.
+_ROWS = 500
+#: From this many signatures on, threads are worth their start.
+_FEW = 256
+_CHUNK = 256
+_collecting = threading.Lock()
+_paused = 0
+_was_on = False
+
+
+def rows_where(db: Database, query: str, keys: Iterable[object]) -> list[tuple[Any, ...]]:
+    """The rows of `query`, in which `{}` stands for a list of `keys`: "SELECT ... WHERE name IN ({})"."""
+    wanted = list(keys)
+    rows: list[tuple[Any, ...]] = []
+    for start in range(0, len(wanted), _ROWS):
+        part = wanted[start : start + _ROWS]
+        rows += db.connection.execute(query.format(",".join("?" * len(part))), part).fetchall()
+    return rows
+
+
+def blocks_here(db: Database, digests: Iterable[bytes]) -> set[bytes]:
+    """Those of these blocks that this device keeps."""
+    return {
+        digest
+        for (digest,) in rows_where(db, "SELECT digest FROM blocks WHERE digest IN ({})", digests)
+        if not db.is_damaged(digest)
+    }
+
+
+def not_here(db: Database, cids: Iterable[CID]) -> list[CID]:
+    """Those of these blocks that this device does not keep, in their order; one that was found damaged is not kept."""
+    wanted = list(cids)
+    here = blocks_here(db, [cid.digest for cid in wanted])
+    return [cid for cid in wanted if cid.digest not in here]
+
+
+def read_blocks(db: Database, digests: Iterable[bytes]) -> dict[bytes, bytes]:
+    """The blocks that this device keeps of these; one that lost its bytes to the disk is not there."""
+    rows = rows_where(db, "SELECT digest, data FROM blocks WHERE digest IN ({})", digests)
+    return {digest: data for digest, data in rows if db.is_sound(digest, data)}
+
+
+def all_hold(test: Callable[[T], bool], items: Sequence[T]) -> T | None:
+    """The first item for which `test` does not hold, None when all do. `test` runs in several threads, see `mapped`."""
+    found = _in_threads(lambda chunk: _first_failure(test, chunk), items)
+    with contextlib.closing(found):
+        return next((item for item in found if item is not None), None)
+
+
+def mapped(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """What `work` makes of each item, in their order. It runs in several threads when there are many items: libsodium
+    lets go of the interpreter while it computes, so signatures are made and checked on all cores.
+    """
+    found = _in_threads(lambda chunk: [work(item) for item in chunk], items)
+    with contextlib.closing(found):
+        return [made for part in found for made in part]
+
+
+def _in_threads(work: Callable[[Sequence[T]], R], items: Sequence[T]) -> Generator[R, None, None]:
+    """What `work` makes of each chunk of items, in their order."""
+    threads = min(4, os.cpu_count() or 1)
+    if len(items) <= _FEW or threads < 2:
+        yield work(items)
+        return
+    chunks = [items[start : start + _CHUNK] for start in range(0, len(items), _CHUNK)]
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            yield from pool.map(work, chunks)
+        finally:
+            # One failure drops the whole: what was not begun need not be looked at.
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _first_failure(test: Callable[[T], bool], items: Iterable[T]) -> T | None:
+    return next((item for item in items if not test(item)), None)
+
+
+@contextlib.contextmanager
+def no_collection() -> Iterator[None]:
+    """No cyclic garbage collection inside, in any thread: for short work that makes hundreds of thousands of objects, all
+    of which stay, where it would look at each of them again and again. Never around anything that waits.
+    """
+    global _paused, _was_on
+    with _collecting:
+        _paused += 1
+        if _paused == 1:
+            _was_on = gc.isenabled()
+            gc.disable()
+    try:
+        yield
+    finally:
+        with _collecting:
+            _paused -= 1
+            if not _paused and _was_on:
+                gc.enable()

@@ -1,0 +1,88 @@
+"""Making the files of a memory on this device: one process at a time, and never over a memory that is there already.
+
+`ipfsmem.json` is written last. Until then whatever lies in the folder is unfinished and is made anew by the next try;
+from then on nothing here removes it, not even when that file is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from ipfsmem.config import CONFIG_FILE
+from ipfsmem.device.atomic_files import make_directory, open_regular, storage_errors
+from ipfsmem.device.identity import KEY_FILE, forget_machine
+from ipfsmem.device.lock import directory_lock
+from ipfsmem.device.replica import Replica, claim_folder, write_config
+from ipfsmem.errors import ConfigError
+
+_DATABASE = ("state.db", "state.db-wal", "state.db-shm")
+_FINISHED = "finished"
+
+
+@contextlib.contextmanager
+def making(folder: Path | None) -> Iterator[None]:
+    """Claim a folder for a new memory while the block runs. None, which keeps nothing on disk, is always free.
+
+    Raises ConfigError when there is a memory already, LockedError when another process makes one.
+    """
+    if folder is None:
+        yield
+        return
+    make_directory(folder)
+    with directory_lock(folder / "create.lock"):
+        claim_folder(folder)
+        if _holds_memory(folder / "state.db"):
+            raise ConfigError(
+                f"{folder} holds the state of a memory, but its {CONFIG_FILE} is missing",
+                hint=f"Bring {CONFIG_FILE} back from a copy; or move the folder away, then make or restore anew.",
+            )
+        yield
+
+
+def clear(folder: Path) -> None:
+    """Remove the database that an unfinished try left (inside `making`)."""
+    for name in _DATABASE:
+        with storage_errors(folder / name, "remove"):
+            (folder / name).unlink(missing_ok=True)
+
+
+def finish(replica: Replica) -> None:
+    """From here on the folder holds a memory (inside `making`)."""
+    if replica.folder is None:
+        return
+    write_config(replica.folder, replica.config)
+    with replica.transaction():
+        replica.db.set_meta(_FINISHED, b"1")
+
+
+def discard(folder: Path) -> None:
+    """Remove what was made and not finished, and the folder when nothing else is in it."""
+    leftovers = [*folder.glob(f".{KEY_FILE}.*.tmp"), *folder.glob(f".{CONFIG_FILE}.*.tmp")]
+    names = (CONFIG_FILE, *_DATABASE, KEY_FILE, "lock", "sync.lock", "create.lock")
+    for path in (*(folder / name for name in names), *leftovers):
+        with contextlib.suppress(OSError):
+            path.unlink()
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+        forget_machine(folder.parent)
+
+
+def _holds_memory(database: Path) -> bool:
+    """Whether a database without a configuration was finished once, or is too damaged to tell."""
+    with storage_errors(database, "read"):
+        try:
+            os.close(open_regular(database, os.O_RDONLY))  # SQLite would go where a link leads
+        except FileNotFoundError:
+            return False
+    try:
+        with contextlib.closing(sqlite3.connect(database, timeout=10.0)) as connection:
+            found = connection.execute("SELECT 1 FROM meta WHERE name=?", (_FINISHED,)).fetchone()
+    except sqlite3.OperationalError:
+        return False
+    except sqlite3.DatabaseError:
+        return True
+    return found is not None

@@ -1,0 +1,246 @@
+"""The timeline of one replica: events appended to this device's own segments, all devices' events as one set.
+
+Format section 1.4. Only the last segment of a day grows; a new one starts when a line would pass 8,188 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ipfsmem.bundle.timeline import (
+    day_of,
+    event_line,
+    foreign_id,
+    lines_of,
+    own_id,
+    parse_lines,
+    segment_events,
+    split_own_id,
+    union,
+)
+from ipfsmem.causal.entries import SegmentName, segment_entry, segment_name
+from ipfsmem.causal.value import Entry
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.scopes import scope_forgotten
+from ipfsmem.device.state import Store
+from ipfsmem.device.writing import Writing, writing
+from ipfsmem.errors import UsageError
+
+#: Bytes of a segment after which the next one starts.
+SEGMENT = 8188
+_COUNTER = "events"
+
+
+def timestamp(ms: int) -> str:
+    """Milliseconds since 1970 UTC as the text of `ts`."""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Timeline:
+    """Reads and appends the events of one scope of a replica, the nameless one unless said otherwise.
+
+    A device counts its events once for all scopes; the same id in two scopes is two events (format section 1.4).
+    """
+
+    def __init__(self, replica: Replica, scope: str = "") -> None:
+        self.replica = replica
+        self.scope = scope
+        #: Where the last segment of a (device, day) was seen; only where to begin to look.
+        self._open: dict[tuple[str, str], int] = {}
+
+    def note(self, kind: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Append one event of this device, durable when this returns. Returns it with `ts`, `type` and `id`.
+
+        Raises UsageError when `data` holds one of these names, LimitError beyond 64 KiB.
+        """
+        with writing(self.replica) as change:
+            return self.note_in(change, kind, data)
+
+    def note_in(self, change: Writing, kind: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """`note` inside a transaction that holds more."""
+        taken = {"ts", "type", "id"} & (data or {}).keys()
+        if taken:
+            raise UsageError(f"an event's {', '.join(sorted(taken))} cannot be given as data")
+        n = self._counted() + 1
+        self.replica.db.set_meta(_COUNTER, str(n).encode())
+        event = {
+            "ts": timestamp(self.replica.world.now()),
+            "type": kind,
+            "id": own_id(self.replica.device.id, n),
+            **(data or {}),
+        }
+        self._append(change, [event])
+        return event
+
+    def _counted(self) -> int:
+        stored = self.replica.db.get_meta(_COUNTER)
+        if stored is not None:
+            return int(stored)
+        # No event yet. Should the row have been lost, a number would be used twice and hide an event.
+        mine = self.replica.device.id
+        with self.replica.reading():
+            names = [
+                parsed for name in self.replica.store.names() if (parsed := segment_name(name)) is not None
+            ]
+        scopes = {parsed.scope for parsed in names if parsed.dev == mine}
+        own = (
+            split_own_id(str(event.get("id", "")))
+            for scope in scopes
+            for event in Timeline(self.replica, scope).events()
+        )
+        return max((claimed[1] for claimed in own if claimed is not None and claimed[0] == mine), default=0)
+
+    def add_foreign(
+        self,
+        change: Writing,
+        events: Sequence[Mapping[str, Any]],
+        *,
+        by_content: bool = False,
+        fresh: bool = False,
+    ) -> int:
+        """Add events that others wrote and that are not here yet; returns how many. Their ids are made from them.
+
+        An id says which event is meant only while it stands for the same one: a device that went back to a snapshot
+        uses its numbers again. `by_content`: an event that is here under any id is not added either. `fresh`: the scope
+        has no event yet.
+        """
+        new: dict[str, dict[str, Any]] = {}
+        here = [] if fresh or not events else self.events()
+        known = {event["id"]: event for event in here}
+        same = {foreign_id(event) for event in here} if by_content else set()
+        for event in events:
+            claimed = event.get("id")
+            held = known.get(claimed) if isinstance(claimed, str) else None
+            if held is not None and event_line(held) == event_line(dict(event)):
+                continue
+            made = {**event, "id": foreign_id(dict(event))}
+            if made["id"] not in known and made["id"] not in same:
+                new[made["id"]] = made
+        self._append(change, union(list(new.values())))
+        return len(new)
+
+    def add_lines(self, change: Writing, events: Iterable[Mapping[str, Any]]) -> None:
+        """Append events as they are, ids and all: lines that move here from another id of this device."""
+        self._append(change, events)
+
+    def add_back(self, change: Writing, lines: Sequence[bytes]) -> int:
+        """Append lines of an older state that stand in no segment of this scope now, as they are; how many."""
+        here = {
+            line
+            for segment, entry in self.replica.store.segments(self.scope)
+            for value in entry.values()
+            for line in lines_of(self.replica.store.body(segment.entry, value) or b"")
+        }
+        new = [line for line in dict.fromkeys(lines) if line not in here]
+        if new:
+            self._append(change, parse_lines(b"\n".join(new) + b"\n"))
+        return len(new)
+
+    def _append(self, change: Writing, events: Iterable[Mapping[str, Any]]) -> None:
+        by_day: dict[str, list[bytes]] = {}
+        for event in events:
+            by_day.setdefault(day_of(event["ts"]), []).append(event_line(dict(event)) + b"\n")
+        for day, lines in by_day.items():
+            i, text = self._last(change, day)
+            for line in lines:
+                if text and len(text) + len(line) > SEGMENT:
+                    self._put(change, day, i, text)
+                    i, text = self._free(change, day, i + 1), b""
+                text += line
+            self._put(change, day, i, text)
+            self._open[self.replica.device.id, day] = i
+
+    def _last(self, change: Writing, day: str) -> tuple[int, bytes]:
+        """The segment to append to, and what it holds."""
+        device = self.replica.device.id
+        i = self._open.get((device, day), 0)
+        while i and not change.entry(segment_entry(day, device, i, self.scope)):
+            # It was remembered from a transaction that failed, or was trimmed since.
+            i -= 1
+        while change.entry(segment_entry(day, device, i + 1, self.scope)):
+            i += 1
+        name = segment_entry(day, device, i, self.scope)
+        entry = change.entry(name)
+        if not entry:
+            return i, b""
+        if len(entry) == 1:
+            (value,) = entry.values()
+            text = change.body(name, value)
+            if text is not None:
+                return i, text
+        # A segment of ours that is not at hand, or stands there twice, stays as it is: lines go to another one.
+        return self._free(change, day, i + 1), b""
+
+    def _free(self, change: Writing, day: str, i: int) -> int:
+        """The first number from `i` on that no segment has: where segments were trimmed there may be later ones."""
+        while change.entry(segment_entry(day, self.replica.device.id, i, self.scope)):
+            i += 1
+        return i
+
+    def _put(self, change: Writing, day: str, i: int, text: bytes) -> None:
+        name = segment_entry(day, self.replica.device.id, i, self.scope)
+        change.put(name, text, tuple(change.entry(name)))
+
+    def events(
+        self,
+        days: tuple[str, str] | None = None,
+        *,
+        held: Iterable[tuple[SegmentName, Entry]] | None = None,
+    ) -> list[dict[str, Any]]:
+        """All events in the order (ts, id); with `days` only those of the UTC days from the first to the last. `held`: the
+        segments of this scope, where somebody looked for them already.
+        """
+        with self.replica.reading():
+            store = self.replica.store
+            if scope_forgotten(store, self.scope):
+                return []
+            return events_of(
+                store,
+                (
+                    (segment, entry)
+                    for segment, entry in (store.segments(self.scope) if held is None else held)
+                    if not days or days[0] <= segment.day <= days[1]
+                ),
+            )
+
+
+def events_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> list[dict[str, Any]]:
+    """The events in these segments of one scope, in the order (ts, id), as far as they are at hand (inside `reading`)."""
+    found: list[list[dict[str, Any]]] = []
+    for segment, entry in segments:
+        for value in entry.values():
+            text = store.body(segment.entry, value)
+            if text is not None:
+                found.append(_owned(segment.dev, segment_events(text)))
+    return union(*found)
+
+
+def _owned(device: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """An id of the form device-number counts only inside that device's segments (trace 16)."""
+    checked = []
+    for event in events:
+        claimed = split_own_id(str(event.get("id", "")))
+        if claimed is not None and claimed[0] != device:
+            event = {**event, "id": foreign_id(event)}
+        checked.append(event)
+    return checked
+
+
+def append_moved(replica: Replica, lines: Iterable[tuple[str, bytes]]) -> None:
+    """Append timeline lines, each with its scope, to segments of this device as they are (inside a transaction).
+
+    Those of a scope that is forgotten go with it.
+    """
+    by_scope: dict[str, list[bytes]] = {}
+    for scope, line in lines:
+        by_scope.setdefault(scope, []).append(line)
+    by_scope = {
+        scope: moved for scope, moved in by_scope.items() if not scope_forgotten(replica.store, scope)
+    }
+    if by_scope:
+        change = Writing(replica)
+        for scope, moved in by_scope.items():
+            Timeline(replica, scope).add_lines(change, parse_lines(b"\n".join(moved) + b"\n"))
+        change.commit()

@@ -1,0 +1,225 @@
+"""A folder held open: what is done in it is done in that folder, wherever its path and links lead meanwhile.
+
+Where the system can, a descriptor names the folder and every file in it is reached through that; elsewhere (Windows) it
+is the path, looked at for links just before. Names are single ones, never paths, and links are never followed. What
+renames can do on which system is answered here. OSErrors come out as they are; what files mean is not known here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from ipfsmem.systems import flush, patiently
+
+_BINARY = getattr(os, "O_BINARY", 0)
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+#: Opening a pipe must not wait for somebody to write into it.
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
+#: Whether folders can be held by descriptor on this system.
+_BY_DESCRIPTOR = bool(_DIRECTORY) and {os.open, os.stat, os.rename, os.unlink, os.mkdir} <= os.supports_dir_fd
+#: Whether a plain rename never overwrites, as on Windows.
+_RENAME_KEEPS = os.name == "nt"
+_REPARSE = 0x400  # FILE_ATTRIBUTE_REPARSE_POINT: a link or junction of Windows
+
+
+#: Of the number of a file as many bits as a database holds; some systems have 128.
+INODE = (1 << 63) - 1
+
+
+class LinkError(OSError):
+    """Something that should be a folder is a link, or no folder."""
+
+
+class Directory:
+    """One folder, open until `close`."""
+
+    def __init__(self, path: str, fd: int | None, known: os.stat_result) -> None:
+        """Use `open_directory` or `sub`."""
+        self.path = path
+        self.inode = known.st_ino & INODE
+        self.device = known.st_dev
+        self._fd = fd
+
+    def sub(self, name: str) -> Directory:
+        """A folder in this one. Raises FileNotFoundError, LinkError."""
+        path = self._path(name)
+        try:
+            if self._fd is not None:
+                fd = os.open(name, os.O_RDONLY | _DIRECTORY | _NOFOLLOW, dir_fd=self._fd)
+                return Directory(path, fd, os.fstat(fd))
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
+                raise LinkError(errno.ELOOP, "it is a link, or no folder", path) from None
+            raise
+        self._check()
+        known = os.lstat(path)
+        if not stat.S_ISDIR(known.st_mode) or _is_link(known):
+            raise LinkError(errno.ELOOP, "it is a link, or no folder", path)
+        return Directory(path, None, known)
+
+    def make(self, name: str, mode: int = 0o700) -> Directory:
+        """`sub`, made when there is none."""
+        try:
+            return self.sub(name)
+        except FileNotFoundError:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self._name(name), mode, dir_fd=self._fd)
+            return self.sub(name)
+
+    def again(self) -> Directory:
+        """The same folder, open once more."""
+        fd = None if self._fd is None else os.dup(self._fd)
+        return Directory(self.path, fd, os.stat(self.path) if fd is None else os.fstat(fd))  # noqa: PTH116
+
+    @contextlib.contextmanager
+    def scan(self) -> Iterator[Iterator[os.DirEntry[str]]]:
+        """What stands in it."""
+        if self._fd is None:
+            self._check()
+        with os.scandir(self.path if self._fd is None else self._fd) as entries:
+            yield entries
+
+    def names(self) -> set[str]:
+        """The names of all that stands in it."""
+        with self.scan() as entries:
+            return {entry.name for entry in entries}
+
+    def lstat(self, name: str) -> os.stat_result:
+        """What stands under a name; of a link the link."""
+        return os.stat(self._name(name), dir_fd=self._fd, follow_symlinks=False)
+
+    def open(self, name: str, flags: int, mode: int = 0o600) -> int:
+        """A descriptor of a file; a link is refused, a pipe does not wait."""
+        where = self._name(name)
+        if not _NOFOLLOW and not flags & os.O_EXCL:
+            with contextlib.suppress(FileNotFoundError):
+                if _is_link(os.lstat(where)):
+                    raise LinkError(errno.ELOOP, "it is a link", where)
+        return os.open(where, flags | _BINARY | _NOFOLLOW | _NONBLOCK, mode, dir_fd=self._fd)
+
+    def unlink(self, name: str) -> None:
+        """Remove a file, or a link."""
+        patiently(lambda: os.unlink(self._name(name), dir_fd=self._fd))
+
+    def rmdir(self, name: str) -> None:
+        """Remove a folder that is empty."""
+        os.rmdir(self._name(name), dir_fd=self._fd)
+
+    def link(self, name: str, other: Directory, new: str) -> None:
+        """A second name for a file."""
+        os.link(
+            self._name(name),
+            other._name(new),
+            src_dir_fd=self._fd,
+            dst_dir_fd=other._fd,
+            follow_symlinks=False,
+        )
+
+    def replace(self, name: str, other: Directory, new: str) -> None:
+        """Rename a file, over whatever has the new name."""
+        patiently(
+            lambda: os.replace(self._name(name), other._name(new), src_dir_fd=self._fd, dst_dir_fd=other._fd)
+        )
+
+    def rename_new(self, name: str, other: Directory, new: str) -> bool | None:
+        """Rename a file where nothing stands; False when something does. None where the system or disk cannot."""
+        if _RENAME_KEEPS:
+            try:
+                os.rename(self._name(name), other._name(new))  # noqa: PTH104 - on Windows it never overwrites
+            except FileExistsError:
+                return False
+            return True
+        error = self._rename(name, other, new, _NEW)
+        if error == errno.EEXIST:
+            return False
+        if error:
+            raise OSError(error, os.strerror(error), other._path(new))
+        return None if error is None else True
+
+    def exchange(self, name: str, other: Directory, new: str) -> bool:
+        """Exchange two files. False where the system or the disk cannot."""
+        error = self._rename(name, other, new, _SWAP)
+        if error:
+            raise OSError(error, os.strerror(error), other._path(new))
+        return error == 0
+
+    def _rename(self, name: str, other: Directory, new: str, how: tuple[int, int]) -> int | None:
+        """The error number of such a rename, 0 when it was done, None where it cannot be done."""
+        call = _renamer()
+        if call is None or self._fd is None or other._fd is None:
+            return None
+        if call(self._fd, os.fsencode(name), other._fd, os.fsencode(new), how) == 0:
+            return 0
+        error = ctypes.get_errno()
+        return None if error in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM) else error
+
+    def sync(self) -> None:
+        """Make renames in it durable, where the system can."""
+        if self._fd is None:
+            return
+        try:
+            flush(self._fd)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # some shares cannot
+                raise
+
+    def close(self) -> None:
+        """Let go of it."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+    def _name(self, name: str) -> str:
+        if self._fd is not None:
+            return name
+        self._check()
+        return self._path(name)
+
+    def _check(self) -> None:
+        """Without a descriptor: the path must still lead to the folder that was opened."""
+        known = os.stat(self.path)  # noqa: PTH116
+        if (known.st_ino & INODE, known.st_dev) != (self.inode, self.device):
+            raise LinkError(errno.ELOOP, "it is another folder now", self.path)
+
+    def _path(self, name: str) -> str:
+        return f"{self.path}{os.sep}{name}"
+
+
+def open_directory(path: str) -> Directory:
+    """The folder at a path that the user named: links on the way to it are followed. Raises OSError."""
+    if _BY_DESCRIPTOR:
+        fd = os.open(path, os.O_RDONLY | _DIRECTORY)
+        return Directory(path, fd, os.fstat(fd))
+    known = os.stat(path)  # noqa: PTH116
+    if not stat.S_ISDIR(known.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+    return Directory(path, None, known)
+
+
+def _is_link(known: os.stat_result) -> bool:
+    return stat.S_ISLNK(known.st_mode) or bool(getattr(known, "st_file_attributes", 0) & _REPARSE)
+
+
+#: What the system's call for two names is asked to do: never to overwrite, or to exchange them. Linux, macOS.
+_NEW, _SWAP = (1, 4), (2, 2)
+
+
+@lru_cache(maxsize=1)
+def _renamer() -> Callable[[int, bytes, int, bytes, tuple[int, int]], int] | None:
+    """The system's call that renames in ways that POSIX does not have, in one step."""
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        if hasattr(library, "renameat2"):  # Linux
+            return lambda a, b, c, d, how: int(library.renameat2(a, b, c, d, how[0]))
+        if hasattr(library, "renameatx_np"):  # macOS
+            return lambda a, b, c, d, how: int(library.renameatx_np(a, b, c, d, how[1]))
+    except (OSError, AttributeError, TypeError):
+        pass
+    return None

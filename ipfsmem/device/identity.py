@@ -1,0 +1,186 @@
+"""Who this device is: its signing key, its box key, the key of its local rows, and the place its files lie in.
+
+The secrets are one file, protected by a passphrase unless the user said otherwise. A device that finds its files in
+another place than it left them is a copy and must take a new id before it writes (format section 5); this module
+notices, and never decides what moves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import uuid
+from collections.abc import Callable
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+from nacl import bindings, exceptions
+
+from ipfsmem.device.atomic_files import read_file, write_atomic
+from ipfsmem.device.database import DAMAGED_HINT
+from ipfsmem.device.lock import directory_lock
+from ipfsmem.errors import FormatError, OpenError, StorageError
+from ipfsmem.seal.primitives import Signer25519, x25519_public
+from ipfsmem.seal.secret_file import protect, unprotect
+from ipfsmem.systems import flush, patiently
+
+KEY_FILE = "device.key"
+#: Where a machine says what it is called, and the file in the home that says it where no machine does.
+MACHINE_IDS = ("/etc/machine-id", "/var/lib/dbus/machine-id")
+MACHINE_FILE = ".machine"
+Random = Callable[[int], bytes]
+
+
+class Device(msgspec.Struct, frozen=True, dict=True):
+    """The secrets of one device: Ed25519 seed, X25519 secret, key of local rows; 32 bytes each."""
+
+    sign_seed: bytes
+    box_secret: bytes
+    row_key: bytes
+
+    def __repr__(self) -> str:
+        return f"Device(id={self.id!r})"
+
+    @cached_property
+    def signer(self) -> Signer25519:
+        """Signs values, pairs, commits and the device's own name."""
+        return Signer25519(self.sign_seed)
+
+    @cached_property
+    def sign_public(self) -> bytes:
+        """Ed25519 public key."""
+        return self.signer.public
+
+    @cached_property
+    def box_public(self) -> bytes:
+        """X25519 public key."""
+        return x25519_public(self.box_secret)
+
+    @cached_property
+    def id(self) -> str:
+        """First 16 hex digits of SHA-256(sign) (format section 4)."""
+        return sha256(self.sign_public).hexdigest()[:16]
+
+    def with_keys(self, keys: bytes) -> Device:
+        """The same device with this signing seed and, behind it, this box secret."""
+        return Device(keys[:32], keys[32:] or self.box_secret, self.row_key)
+
+    def with_box(self, random: Random) -> Device:
+        """The same device under the same id with a box key of its own: the old one is in another chain of the ring."""
+        return Device(self.sign_seed, random(32), self.row_key)
+
+    def successor(self, random: Random) -> Device:
+        """The same device under a new id: another signing key, the same box and row keys."""
+        return Device(random(32), self.box_secret, self.row_key)
+
+
+def new_device(random: Random) -> Device:
+    """Fresh secrets."""
+    return Device(random(32), random(32), random(32))
+
+
+def save_device(folder: Path, device: Device, passphrase: str | None, random: Random) -> None:
+    """Write the key file (mode 0600)."""
+    secret = device.sign_seed + device.box_secret + device.row_key
+    write_atomic(
+        folder / KEY_FILE, protect(secret, passphrase, salt=random(16), nonce=random(24)), mode=0o600
+    )
+
+
+def load_device(folder: Path, passphrase: str | None) -> Device:
+    """Read the key file. Raises PassphraseError, FormatError, StorageError when there is none."""
+    path = folder / KEY_FILE
+    data = read_file(path, 64 * 1024)
+    if data is None:
+        raise StorageError(
+            f"{path} is missing: the keys of this device are gone",
+            hint=DAMAGED_HINT,
+        )
+    try:
+        secret = unprotect(data, passphrase)
+    except FormatError as error:
+        raise type(error)(f"{path}: {error}") from None
+    if len(secret) != 96:
+        raise FormatError(f"{path} holds {len(secret)} bytes of secrets, 96 expected")
+    return Device(secret[:32], secret[32:64], secret[64:])
+
+
+def change_passphrase(folder: Path, old: str | None, new: str | None, random: Random) -> None:
+    """The same secrets under another passphrase. Raises PassphraseError, FormatError, StorageError: then nothing changed."""
+    with directory_lock(folder / "lock"):
+        save_device(folder, load_device(folder, old), new, random)
+
+
+def seal_row(row_key: bytes, row: bytes, nonce: bytes) -> bytes:
+    """A row for this disk only, under the device's own key (XChaCha20-Poly1305, `nonce` 24 random bytes)."""
+    return nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(row, b"row", nonce, row_key)
+
+
+def open_row(row_key: bytes, stored: bytes) -> bytes:
+    """The row again. Raises OpenError."""
+    try:
+        return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(stored[24:], b"row", stored[:24], row_key)
+    except (exceptions.CryptoError, exceptions.TypeError, ValueError):
+        raise OpenError("a row of this memory is damaged, or does not belong to this device's keys") from None
+
+
+def place(database: Path) -> str:
+    """What names the place of this device's files: the machine and the file itself.
+
+    The machine is what it calls itself, else an id kept beside the folder of the memory. No network address: those of
+    containers change with every start.
+    """
+    inode = database.stat().st_ino
+    return sha256(f"{_machine(database.parent.parent)} {inode}".encode()).hexdigest()
+
+
+def forget_machine(home: Path) -> None:
+    """Remove the id of a home in which nothing else is (a try that was given up leaves nothing behind)."""
+    with contextlib.suppress(OSError):
+        if [path.name for path in home.iterdir()] == [MACHINE_FILE]:
+            (home / MACHINE_FILE).unlink()
+
+
+def _machine(home: Path) -> str:
+    for path in MACHINE_IDS:
+        try:
+            text = Path(path).read_text("ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if text:
+            return text
+    return _kept_id(home)
+
+
+def _kept_id(home: Path) -> str:
+    """A random id of this home, with the inode of the file that holds it: a copy of the home has another one, and gets
+    another id. Empty where nothing can be kept; then the inode of the database alone tells copies apart."""
+    path = home / MACHINE_FILE
+    for _ in range(2):
+        try:
+            known, inode = (read_file(path, 256) or b"").decode("ascii").split()
+            if int(inode) == path.lstat().st_ino:
+                return known
+        except (OSError, ValueError, StorageError):
+            pass
+        with contextlib.suppress(OSError):
+            _keep_new_id(path)
+    return ""
+
+
+def _keep_new_id(path: Path) -> None:
+    """Put a new id in the place of none, or of one that came with a copy."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(f"{uuid.uuid4().hex} {os.fstat(file.fileno()).st_ino}\n")
+            file.flush()
+            flush(file.fileno())
+        patiently(lambda: Path(name).replace(path))
+    except OSError:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise

@@ -1,0 +1,133 @@
+"""What this device must remember of texts of others, beside the state (format section 5.2).
+
+*Held*: each text of others, by a keyed hash of its hash, so that one that is written again stays theirs. A row stays when
+the text goes: an agent that was shown it may write it later. *Kept*: of a memory whose last own text others replaced, that
+own text; it goes on standing where agents look until there is an own one again. Nothing here says who is of which person.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+from ipfsmem.causal.authorship import carried, is_own
+from ipfsmem.causal.entries import memory_name
+from ipfsmem.causal.value import Entry, decode_entry, encode_entry
+from ipfsmem.causal.view import siblings
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.state import Store, located
+
+#: Row with the ids, of those whose values may be here, that are of other persons.
+_STRANGERS = "strangers"
+
+
+def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
+    """Remember the texts of others in these entries (inside a transaction)."""
+    rows = [
+        (mark(replica, value.body), carried(dot, value, replica.is_mine))
+        for name, entry in entries.items()
+        for dot, value in entry.items()
+        if value.body is not None
+        and not is_own(dot, value.of, replica.is_mine)
+        and memory_name(name) is not None
+    ]
+    if rows:
+        replica.db.connection.executemany("INSERT OR IGNORE INTO others VALUES (?,?)", rows)
+
+
+def settle_persons(replica: Replica) -> None:
+    """After a ring was joined: where somebody whose values are here turned out to be of another person than was thought,
+    what is remembered is made anew (inside a transaction). Usually a look at a few ids.
+    """
+    strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
+    stored = replica.db.get_meta(_STRANGERS)
+    known = stored.decode().split() if stored else []
+    if strangers == known:
+        return
+    if not set(known) <= set(strangers):
+        replica.db.connection.execute("DELETE FROM others")
+    note_others(replica, dict(replica.store.entries()))
+    replica.db.set_meta(_STRANGERS, " ".join(strangers).encode())
+
+
+def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> None:
+    """Keep the last own text of each memory where only others' are left, and let it go where an own one stands again, or
+    the memory is gone (inside a transaction, beside the change itself).
+    """
+    run, mine = replica.db.connection, replica.is_mine
+    some = bool(run.execute("SELECT 1 FROM kept LIMIT 1").fetchone())
+    for name, entry in after.items():
+        own = [is_own(dot, value.of, mine) for dot, value in entry.items()]
+        if (not some and all(own)) or memory_name(name) is None:
+            continue
+        known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
+        if any(own) or not entry or any(value.body is None for value in entry.values()):
+            run.execute("DELETE FROM kept WHERE mark=?", (known,))
+            continue
+        held = {dot: v for dot, v in before.get(name, {}).items() if is_own(dot, v.of, mine)}
+        if last := siblings(held):
+            dot = last[0].dots[0]
+            row = replica.codec.seal_row(encode_entry({dot: held[dot]}))
+            run.execute("INSERT OR REPLACE INTO kept VALUES (?,?)", (known, row))
+
+
+def with_kept(replica: Replica, name: str, entry: Entry) -> Entry:
+    """The entry, and where others replaced every own text in it the last own one, under its old dot."""
+    if not entry or any(is_own(dot, value.of, replica.is_mine) for dot, value in entry.items()):
+        return entry
+    known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
+    row = replica.db.connection.execute("SELECT row FROM kept WHERE mark=?", (known,)).fetchone()
+    return entry if row is None else entry | decode_entry(name, replica.codec.open_row(bytes(row[0])))
+
+
+def kept_blocks(store: Store) -> set[bytes]:
+    """The digests of the blocks that hold kept texts."""
+    rows = store.db.connection.execute("SELECT row FROM kept").fetchall()
+    return {
+        bytes.fromhex(loc.sha)
+        for (row,) in rows
+        for loc in located(decode_entry("kept", store.codec.open_row(bytes(row))))
+    }
+
+
+def known_of(replica: Replica, entry: Entry, body: str) -> str:
+    """Whose word a text with the hash `body` is, by what this device has held; "" when nobody else's.
+
+    `entry` is where it will stand, with what this transaction has written there. Of equal bodies own wins.
+    """
+    row = replica.db.connection.execute(
+        "SELECT of FROM others WHERE mark=?", (mark(replica, body),)
+    ).fetchone()
+    if row is None or _own_has(replica, entry, body):
+        return ""
+    return str(row[0])
+
+
+def any_others(replica: Replica) -> bool:
+    """Whether this device may hold texts of others: false in the usual memory, of one person."""
+    return bool(replica.db.connection.execute("SELECT 1 FROM others LIMIT 1").fetchone())
+
+
+def entries_of_others(replica: Replica) -> Iterator[tuple[str, Entry]]:
+    """The memories that hold a value which is not the reader's own (inside `reading`)."""
+    if any_others(replica):
+        for name, entry in replica.store.entries():
+            if memory_name(name) is not None and not all(
+                is_own(dot, value.of, replica.is_mine) for dot, value in entry.items()
+            ):
+                yield name, entry
+
+
+def _own_has(replica: Replica, entry: Entry, body: str) -> bool:
+    """Whether an own value somewhere has this body: looked for only where a text of others has it too."""
+    found = replica.store.holding(body.encode())
+    return any(
+        value.body == body and is_own(dot, value.of, replica.is_mine)
+        for one in (entry, *(held for name, held in found if memory_name(name) is not None))
+        for dot, value in one.items()
+    )
+
+
+def mark(replica: Replica, body: str) -> bytes:
+    """What stands in a row for a hash of 64 digits, so that the row tells nothing to who has this device's disk alone."""
+    return hashlib.blake2b(bytes.fromhex(body), digest_size=16, key=replica.device.row_key).digest()

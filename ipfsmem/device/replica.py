@@ -1,0 +1,257 @@
+"""One memory on this device, opened: its folder, configuration, secrets, database and state, in one place.
+
+It knows where things are and who this device is. What a write replaces, what is published and what the ring says is
+decided above; clocks and randomness come in from outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.config import CONFIG_FILE, NamespaceConfig, parse_namespace, render_namespace
+from ipfsmem.device.atomic_files import make_directory, read_file, write_atomic
+from ipfsmem.device.codec import Codec
+from ipfsmem.device.database import Database
+from ipfsmem.device.identity import Device, open_row, place, seal_row
+from ipfsmem.device.state import DAMAGED_STATE, DamagedStateError, Store
+from ipfsmem.errors import ConfigError, IpfsmemError
+from ipfsmem.ring.keyring import Ring
+
+Now = Callable[[], int]
+Random = Callable[[int], bytes]
+
+
+#: Row in `meta`: "1" when an object may lie under a key that the ring does not name, so that others could not open it.
+STRAY = "stray"
+#: Row in `meta` with the key that was enrolled, when this device goes on under a successor of it.
+_ENROLLED = "enrolled"
+_TOLD = "told"
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970 UTC by the machine's clock."""
+    return time.time_ns() // 1_000_000
+
+
+class World:
+    """What comes from outside: the clock (milliseconds since 1970 UTC) and randomness (n -> n bytes)."""
+
+    def __init__(self, now: Now = now_ms, random: Random = secrets.token_bytes) -> None:
+        self.now = now
+        self.random = random
+
+
+class Replica:
+    """An open memory. `folder` is None in mode `none`, which keeps everything in this process."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        config: NamespaceConfig,
+        device: Device,
+        codec: Codec,
+        world: World,
+        *,
+        make: bool = True,
+    ) -> None:
+        """`make` as for `Database`."""
+        self.folder = folder
+        self.config = config
+        self.device = self._first_device = device
+        self.codec = codec
+        self.world = world
+        self.db = Database(folder, make=make)
+        self.ring: Ring | None = None
+        self._ring_dump = b""
+        #: Id of the root or admin key that is at hand, "" mostly: before this device is enrolled it says whose it will be.
+        self.enroller = ""
+        self._mine: tuple[Ring, str, frozenset[str]] | None = None
+        #: What joins left out for want of room since this memory was opened, as a person is told.
+        self.left_out: list[str] = []
+        #: What was opened only to be read, in words; empty for a memory that may be written.
+        self.read_only = ""
+        try:
+            # One committed state: another process may be writing just now.
+            with self.db.snapshot():
+                self._load_secrets()
+                self.store = Store(self.db, codec)
+        except BaseException:
+            self.db.close()
+            raise
+
+    @property
+    def vault_tag(self) -> bytes | None:
+        """The 16 bytes that values are signed for; None in modes without a vault."""
+        return bytes.fromhex(self.config.vault.tag) if self.config.vault else None
+
+    def is_mine(self, device: str) -> bool:
+        """Whether an id is of the person whose device this is; all are, in a memory without a ring."""
+        ring = self.ring
+        if ring is None:
+            return True
+        known = self._mine
+        if known is None or known[0] is not ring or known[1] != self.device.id:
+            known = self._mine = (ring, self.device.id, self._ids_of_mine(ring))
+        return device in known[2]
+
+    def _ids_of_mine(self, ring: Ring) -> frozenset[str]:
+        owners = ring.view.owners
+        # A device that is not enrolled yet will be of the person whose key is at hand.
+        mine = owners.get(self.device.id) or owners.get(self.enrolled().id) or owners.get(self.enroller)
+        same = (device for device, whose in owners.items() if whose == mine)
+        return frozenset({self.device.id, *(same if mine else ())})
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Nobody else writes meanwhile; the store shows what is on disk when it begins, and when it fails."""
+        try:
+            with self.db.transaction():
+                self._refresh()
+                yield
+        except BaseException as error:
+            # Also when it is the COMMIT that fails.
+            self.store.stale()
+            self._note_damage(error)
+            raise
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """One committed state to read from."""
+        try:
+            with self.db.snapshot():
+                self._refresh()
+                yield
+        except DamagedStateError as error:
+            self._note_damage(error)
+            raise
+
+    def _note_damage(self, error: BaseException) -> None:
+        """The next sync of any process looks elsewhere for a part of the state that was found damaged here."""
+        if isinstance(error, DamagedStateError) and not self.db.connection.in_transaction:
+            with contextlib.suppress(IpfsmemError), self.db.transaction():
+                self.db.set_meta(DAMAGED_STATE, b"1")
+
+    def _refresh(self) -> None:
+        if self.store.outdated():
+            self._load_secrets()
+            self.store.refresh()
+
+    def _load_secrets(self) -> None:
+        """The ring and, when this device has taken a new id, its signing key: rows under the device's own key."""
+        stored = self.db.get_meta("ring")
+        if stored is not None:
+            data = open_row(self.device.row_key, stored)
+            if data != self._ring_dump:
+                self._ring_dump = data
+                self.ring = Ring.restore(data)
+                self.codec.use_ring(self.ring)
+        elif self.ring is not None:
+            # It was set in a transaction that failed; what is not on disk must not be built upon.
+            self.ring, self._ring_dump = None, b""
+        seed = self.db.get_meta("sign")
+        first = self._first_device
+        self.device = first if seed is None else first.with_keys(open_row(first.row_key, seed))
+
+    def set_ring(self, ring: Ring) -> None:
+        """Keep a ring (inside a transaction). A ring only ever grows: join first."""
+        if ring is self.ring:
+            return
+        before, self.ring = self.ring, ring
+        self._ring_dump = ring.dump()
+        self.db.set_meta("ring", seal_row(self.device.row_key, self._ring_dump, self.world.random(24)))
+        if before is not None and not set(before.keys) <= set(ring.keys):
+            # Texts may lie under keys that the ring names no more.
+            self.db.set_meta(STRAY, b"1")
+        self.codec.use_ring(ring)
+
+    def enrolled(self) -> Device:
+        """This device as it was enrolled: its own successors are signed with that key."""
+        seed = self.db.get_meta(_ENROLLED)
+        return self.device.with_keys(open_row(self.device.row_key, seed)) if seed else self.device
+
+    def set_enrolled(self, enrolled: Device) -> None:
+        """Remember the key that was enrolled (inside a transaction)."""
+        keys = enrolled.sign_seed + enrolled.box_secret
+        same = enrolled.id == self.device.id
+        row = b"" if same else seal_row(self.device.row_key, keys, self.world.random(24))
+        self.db.set_meta(_ENROLLED, row)
+
+    def set_device(self, device: Device, *, former: Device | None = None) -> None:
+        """Go on under another id (inside a transaction): the keys are on disk with the values that they sign.
+
+        `former` is who this device was: its name is moved along until others know the new one.
+        """
+        self.device = device
+        keys = device.sign_seed + device.box_secret
+        self.db.set_meta("sign", seal_row(device.row_key, keys, self.world.random(24)))
+        if former is not None:
+            self.db.set_meta("former", seal_row(device.row_key, former.sign_seed, self.world.random(24)))
+
+    def former(self) -> Device | None:
+        """Who this device was before it took its id, as long as nobody else is known to know that."""
+        seed = self.db.get_meta("former")
+        return self.device.with_keys(open_row(self.device.row_key, seed)) if seed else None
+
+    def forget_former(self) -> None:
+        """Others know the new id (inside a transaction)."""
+        if self.db.get_meta("former"):
+            self.db.set_meta("former", b"")
+
+    def told(self) -> set[str]:
+        """What a person was told once and need not be told again: hashes of revokes that ended with whoever made them,
+        roots that were joined in part."""
+        stored = self.db.get_meta(_TOLD)
+        return set(msgspec.json.decode(stored, type=list[str])) if stored else set()
+
+    def tell(self, *more: str) -> None:
+        """Remember of what a person was told (inside a transaction)."""
+        self.db.set_meta(_TOLD, msgspec.json.encode(sorted(self.told().union(more))))
+
+    def moved(self) -> bool:
+        """Whether these files lie in another place than the device left them: a copy, or a restored backup."""
+        if self.folder is None:
+            return False
+        known = self.db.get_meta("place")
+        return known is not None and known.decode() != place(self.db.path)
+
+    def note_place(self) -> None:
+        """Remember the place of these files (inside a transaction)."""
+        if self.folder is not None:
+            self.db.set_meta("place", place(self.db.path).encode())
+
+    def save_config(self, config: NamespaceConfig) -> None:
+        """Change `ipfsmem.json`."""
+        self.config = config
+        if self.folder is not None:
+            write_config(self.folder, config)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.db.close()
+
+
+def read_config(folder: Path) -> NamespaceConfig | None:
+    """The configuration of the memory in `folder`, None when there is none."""
+    data = read_file(folder / CONFIG_FILE, 64 * 1024)
+    return None if data is None else parse_namespace(data, folder / CONFIG_FILE)
+
+
+def write_config(folder: Path, config: NamespaceConfig) -> None:
+    """Write `ipfsmem.json`, creating the folder (mode 0700)."""
+    make_directory(folder)
+    write_atomic(folder / CONFIG_FILE, render_namespace(config), mode=0o600)
+
+
+def claim_folder(folder: Path) -> None:
+    """Refuse a folder that already holds a memory. Raises ConfigError."""
+    if read_config(folder) is not None:
+        raise ConfigError(
+            f"there is already a memory in {folder}",
+            hint="Use it, or choose another --namespace or --home (in Python: namespace= or home=).",
+        )

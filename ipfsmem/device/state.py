@@ -1,0 +1,511 @@
+"""The causal state of one memory as this device has it: a tree on disk, a journal of what changed since, bodies.
+
+A change is one row in the journal and one fsync. A checkpoint moves the journal into the tree, one path for each
+changed entry. The store neither decides what a write replaces nor what a join keeps; it keeps what it is told,
+and only ever shows what is on disk. Its codec seals whatever must not be readable there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.causal.clock import ZERO
+from ipfsmem.causal.entries import SegmentName, memory_name, segment_name
+from ipfsmem.causal.tree import Node, Tree, empty_tree, open_tree
+from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_entry
+from ipfsmem.device.codec import Codec
+from ipfsmem.device.database import DAMAGED_HINT, Database, blob, damaged
+from ipfsmem.device.root_folders import change_objects, recount_objects, state_folder
+from ipfsmem.errors import FormatError, IpfsmemError, OpenError, StorageError
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """What stands beside the entries: counters, clock, the pairs that devices signed."""
+
+    #: How far the state has seen each device (own writes included).
+    ctx: dict[str, int]
+    #: The signed pairs that commits carry, by device.
+    seen: dict[str, Seen]
+    #: Last value of the hybrid clock.
+    hlc: str = ZERO
+
+
+class _Row(msgspec.Struct):
+    #: The JSON of each changed entry, `null` for one that went. (`Raw | None` would only decode null.)
+    e: dict[str, msgspec.Raw]
+    f: Frame
+
+
+class _Places(msgspec.Struct, gc=False):
+    """Of a value of our own state only what says where its objects lie."""
+
+    loc: Loc | None = None
+    base: Loc | None = None
+
+
+class _State(msgspec.Struct):
+    top: str
+    ek: str
+    f: Frame
+    #: Names of the entries in the tree that hold more than one value: few, and asked for after every sync.
+    many: list[str]
+    #: Names of the cards in the tree: asked for with each read in a scope.
+    cards: list[str]
+
+
+class DamagedStateError(StorageError):
+    """A part of the state on this device is not what was written; a sync brings back what a provider has of it."""
+
+    hint = (
+        "Run: ipfsmem sync, which brings back what a provider has of it. If that does not help: "
+        + DAMAGED_HINT
+    )
+
+
+#: Row in `meta`: "1" when a part of the tree was found damaged and the next sync is to look for it elsewhere.
+DAMAGED_STATE = "damaged state"
+_CHAIN = "journal"
+#: What the name of a card's entry begins with, and no other's.
+_CARD = "c/"
+#: Stands once in the canonical JSON of each value, and never inside a string: there a quote follows a backslash.
+_KIND = b'"kind":'
+#: Entries in one row of the journal, so that no row needs much memory.
+_ROW = 1_000
+#: A journal of more rows or bytes is moved into the tree by the next write: opening a memory reads all of it.
+_LONG_ROWS = 512
+_LONG_BYTES = 4 * 1024 * 1024
+_GONE = msgspec.Raw(b"null")
+_places_decoder = msgspec.json.Decoder(dict[str, _Places])
+_row_decoder = msgspec.json.Decoder(_Row)
+_state_decoder = msgspec.json.Decoder(_State)
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Store:
+    """The entries, counters and bodies of one memory."""
+
+    def __init__(self, db: Database, codec: Codec) -> None:
+        self.db = db
+        self.codec = codec
+        self._tree = empty_tree(self._load_node)
+        self._tree_ek = ""
+        self._many: set[str] = set()
+        self._cards: set[str] = set()
+        #: Those of them that the overlay has.
+        self._card_changes: set[str] = set()
+        self._cards_version = 0
+        self._overlay: dict[str, bytes | None] = {}
+        self._journal = 0
+        self._rows = 0
+        self._bytes = 0
+        self._chain = b""
+        self._version = -1
+        self.frame = Frame({}, {})
+        self.refresh()
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def outdated(self) -> bool:
+        """Whether another process committed something, or a transaction of ours failed."""
+        return self.db.version() != self._version
+
+    def refresh(self) -> None:
+        """Take in what is on disk now."""
+        version = self.db.version()
+        self._reload()
+        self._version = version
+
+    def _reload(self) -> None:
+        state = self.db.get_meta("state")
+        if state is None:
+            if self.db.connection.execute("SELECT 1 FROM nodes").fetchone():
+                raise damaged(self.db.path, "the state is not where its nodes are")
+            self._tree, self._tree_ek, self.frame = empty_tree(self._load_node), "", Frame({}, {})
+            self._many, self._cards = set(), set()
+        else:
+            known = self._open(state, "state")
+            self._tree_ek = known.ek
+            self.frame = known.f
+            self._many, self._cards = set(known.many), set(known.cards)
+            if self._tree.digest.hex() != known.top:
+                self._tree = open_tree(bytes.fromhex(known.top), self._load_node)
+                # Now, while it is sure to be the one of this state; a damaged one is told of by who needs it.
+                with contextlib.suppress(IpfsmemError):
+                    _ = self._tree.top
+        self._overlay.clear()
+        self._card_changes.clear()
+        self._cards_version += 1
+        self._journal = self._rows = self._bytes = 0
+        self._chain = b"" if state is None else _link(b"", state)
+        journal: list[tuple[int, bytes]] = []
+        for seq, stored in self.db.connection.execute("SELECT seq, row FROM journal ORDER BY seq"):
+            row = blob(stored)
+            if row is None:
+                raise damaged(self.db.path, f"journal row {seq} is no longer one")
+            self._chain = _link(self._chain, row)
+            journal.append((seq, row))
+            self._rows += 1
+            self._bytes += len(row)
+        if self._chain != (self.db.get_meta(_CHAIN) or b""):
+            raise damaged(self.db.path, "the journal is not the one that was written")
+        for seq, row in journal:
+            try:
+                entry = _row_decoder.decode(self.codec.open_row(row))
+            except (ValueError, FormatError, OpenError) as error:
+                raise damaged(self.db.path, f"journal row {seq} cannot be read: {error}") from None
+            self._overlay.update({n: None if t == _GONE else bytes(t) for n, t in entry.e.items()})
+            self._card_changes.update(name for name in entry.e if name.startswith(_CARD))
+            self.frame = entry.f
+            self._journal = seq
+
+    def _open(self, row: bytes, what: str) -> _State:
+        try:
+            return _state_decoder.decode(self.codec.open_row(row))
+        except (ValueError, FormatError, OpenError) as error:
+            raise damaged(self.db.path, f"the {what} cannot be read: {error}") from None
+
+    def _load_node(self, prefix: str, digest: bytes) -> bytes:
+        row = self.db.connection.execute("SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)).fetchone()
+        file = None if row is None or row[1] != digest else blob(row[0])
+        stored = None if file is None else self.db.block(file)
+        try:
+            raw = None if stored is None else self.codec.open_node(prefix, self._tree_ek, stored)
+        except (FormatError, OpenError):
+            raw = None
+        if raw is None:
+            raise DamagedStateError(
+                f"{self.db.path} is damaged: a part of the memory ({prefix or 'top'}) is not there as it was written"
+            )
+        return raw
+
+    def damaged_nodes(self) -> list[tuple[str, bytes]]:
+        """Prefix and digest of every part of the tree that cannot be read and below which nothing is known therefore."""
+        unread: list[tuple[str, bytes]] = []
+        for _ in self._tree.readable(unread):
+            pass
+        return unread
+
+    def file_of_node(self, prefix: str) -> bytes | None:
+        """The SHA-256 under which a part of the tree was stored, as far as its row says one."""
+        row = self.db.connection.execute("SELECT file FROM nodes WHERE prefix=?", (prefix,)).fetchone()
+        file = None if row is None else blob(row[0])
+        return file if file is not None and len(file) == 32 else None
+
+    def put_back(self, prefix: str, digest: bytes, stored: bytes) -> bool:
+        """Take what another place has of a part of the tree that is damaged here (inside a transaction); False, and nothing
+        is changed, when it is not that part."""
+        try:
+            raw = self.codec.open_node(prefix, self._tree_ek, stored)
+        except (FormatError, OpenError):
+            return False
+        if sha256(raw).digest() != digest:
+            return False
+        self._keep_nodes([(prefix, digest, stored)])
+        return True
+
+    def raw(self, name: str) -> bytes | None:
+        """The canonical JSON of an entry."""
+        if name in self._overlay:
+            return self._overlay[name]
+        return self._tree.get(name)
+
+    def entry(self, name: str) -> Entry:
+        """The siblings of an entry; empty when there is none."""
+        text = self.raw(name)
+        return {} if text is None else decode_entry(name, text)
+
+    def entries(self) -> Iterator[tuple[str, Entry]]:
+        """All entries by name, in no order that means anything."""
+        for name, text in self.texts():
+            yield name, decode_entry(name, text)
+
+    def readable_entries(self) -> Iterator[tuple[str, Entry]]:
+        """The same without those that stand in damaged parts."""
+        for name, text in self.texts(readable=True):
+            yield name, decode_entry(name, text)
+
+    def memories(self, scope: str = "") -> Iterator[tuple[str, Entry]]:
+        """The entries of the memories of a scope by key, in no order that means anything."""
+        for name, text in self.texts():
+            found = memory_name(name)
+            if found is not None and found.scope == scope:
+                yield found.key, decode_entry(name, text)
+
+    def segments(self, scope: str = "") -> Iterator[tuple[SegmentName, Entry]]:
+        """The timeline segments of a scope, in no order that means anything."""
+        for name, text in self.texts():
+            found = segment_name(name)
+            if found is not None and found.scope == scope:
+                yield found, decode_entry(name, text)
+
+    def memories_of(self, scopes: Collection[str]) -> dict[str, list[tuple[str, Entry]]]:
+        """The same of several scopes, those that have some, in one pass: thousands may lead into one."""
+        wanted, held = set(scopes), dict[str, list[tuple[str, Entry]]]()
+        for name, text in self.texts():
+            found = memory_name(name)
+            if found is not None and found.scope in wanted:
+                held.setdefault(found.scope, []).append((found.key, decode_entry(name, text)))
+        return held
+
+    def segments_of(self, scopes: Collection[str]) -> dict[str, list[tuple[SegmentName, Entry]]]:
+        """The timeline segments of several scopes, those that have some, in one pass."""
+        wanted, held = set(scopes), dict[str, list[tuple[SegmentName, Entry]]]()
+        for name, text in self.texts():
+            found = segment_name(name)
+            if found is not None and found.scope in wanted:
+                held.setdefault(found.scope, []).append((found, decode_entry(name, text)))
+        return held
+
+    def holding(self, text: bytes) -> Iterator[tuple[str, Entry]]:
+        """The entries in whose JSON `text` stands."""
+        for name, known in self.texts():
+            if text in known:
+                yield name, decode_entry(name, known)
+
+    def unsigned(self) -> Iterator[tuple[str, Entry]]:
+        """The entries that hold a value without a signature: written while there was no vault."""
+        for name, text in self.texts():
+            if text.count(b'"s":"') < text.count(_KIND):
+                yield name, decode_entry(name, text)
+
+    def texts(self, *, readable: bool = False) -> Iterator[tuple[str, bytes]]:
+        """The canonical JSON of all entries by name, in no order that means anything; `readable`: of those that do not stand
+        in damaged parts."""
+        nodes = self._tree.readable([]) if readable else self._tree.nodes()
+        for name, text in (item for node in nodes for item in (node.entries or {}).items()):
+            if name not in self._overlay:
+                yield name, text
+        for name, changed in list(self._overlay.items()):
+            if changed is not None:
+                yield name, changed
+
+    def crowded(self) -> Iterator[tuple[str, Entry]]:
+        """The entries that hold more than one value; costs nothing for all the others."""
+        for name in [name for name in self._many if name not in self._overlay]:
+            yield name, self.entry(name)
+        for name, changed in list(self._overlay.items()):
+            if changed is not None and _holds_many(changed):
+                yield name, decode_entry(name, changed)
+
+    @property
+    def cards_version(self) -> int:
+        """A number that is another one whenever a card's entry may have changed."""
+        return self._cards_version
+
+    def cards(self) -> dict[str, bytes]:
+        """The canonical JSON of every card's entry by the token of its scope; costs nothing for all other entries."""
+        named = sorted(self._cards | self._card_changes)
+        return {name[len(_CARD) :]: text for name in named if (text := self.raw(name)) is not None}
+
+    def located(self) -> Iterator[bytes]:
+        """The digest of every object that the state names: bodies and first bases."""
+        for _, text in self.texts():
+            for place in _places_decoder.decode(text).values():
+                for loc in (place.loc, place.base):
+                    if loc is not None:
+                        yield bytes.fromhex(loc.sha)
+
+    def names(self) -> Iterator[str]:
+        """The names of all entries."""
+        for name, _ in self._tree.items():
+            if name not in self._overlay:
+                yield name
+        yield from [name for name, changed in self._overlay.items() if changed is not None]
+
+    def body(self, name: str, value: Value) -> bytes | None:
+        """The body of a value, checked against its hash; None when it is not at hand ("not fetched")."""
+        if value.body is None or value.loc is None:
+            return None
+        return self.open_located(name, value.loc, lambda body: sha256(body).hexdigest() == value.body)
+
+    def base(self, name: str, value: Value) -> bytes | None:
+        """The first base of a value, checked; None when there is none or it is not at hand."""
+        if value.base is None or not value.b:
+            return None
+        return self.open_located(name, value.base, lambda body: sha256(body).hexdigest()[:32] == value.b[0])
+
+    def open_located(self, name: str, loc: Loc, right: Callable[[bytes], bool]) -> bytes | None:
+        """What lies at a location, when it is here, intact, and `right` says that it is what was meant."""
+        stored = self.db.block(bytes.fromhex(loc.sha))
+        if stored is None or len(stored) != loc.size:
+            self.db.look_over()
+            return None
+        try:
+            body = self.codec.open_body(name, loc.ek, stored)
+        except (OpenError, FormatError):
+            return None
+        return body if right(body) else None
+
+    # -- changing ----------------------------------------------------------------------------------------------
+
+    def apply(
+        self, changes: Mapping[str, Entry], frame: Frame, blocks: Iterable[tuple[bytes, bytes]] = ()
+    ) -> None:
+        """Make `changes` (an empty entry goes) and `frame` durable, with the blocks that they need.
+
+        Must stand inside a transaction of the database, after `refresh`; it is on disk when that one ends.
+        """
+        self.db.add_blocks(blocks)
+        names = list(changes)
+        for start in range(0, len(names), _ROW):
+            self._append({name: changes[name] for name in names[start : start + _ROW]}, frame)
+        if not names:
+            self._append({}, frame)
+
+    def _append(self, changes: Mapping[str, Entry], frame: Frame) -> None:
+        texts = {name: encode_entry(entry) if entry else None for name, entry in changes.items()}
+        text = _encode(_Row({n: _GONE if t is None else msgspec.Raw(t) for n, t in texts.items()}, frame))
+        stored = self.codec.seal_row(text)
+        cursor = self.db.connection.execute("INSERT INTO journal(row) VALUES (?)", (stored,))
+        last, self._journal = self._journal, int(cursor.lastrowid or 0)
+        row = self.db.connection.execute("SELECT row FROM journal WHERE seq=?", (self._journal,)).fetchone()
+        if self._journal <= last or row is None or row[0] != stored:
+            raise self.db.not_found_again("a row of the journal")
+        self._rows += 1
+        self._bytes += len(stored)
+        self._link_journal(_link(self._chain, stored))
+        self._overlay.update(texts)
+        if cards := {name for name in texts if name.startswith(_CARD)}:
+            self._card_changes |= cards
+            self._cards_version += 1
+        self.frame = frame
+
+    def _link_journal(self, chain: bytes) -> None:
+        # A row that a damaged disk loses, doubles or moves would show an old text as the new one.
+        self._chain = chain
+        self.db.set_meta(_CHAIN, chain)
+
+    def stale(self) -> None:
+        """After a transaction that failed: what is in memory may not be on disk; read it again before use."""
+        self._version = -1
+
+    def checkpoint(self, *, folders: bool) -> Tree:
+        """Move the journal into the tree (inside a transaction); with `folders` also keep `s/` and `o/` up to date.
+
+        Raises MembershipError when the mode seals and no key may seal now.
+        """
+        reseal = self.codec.ek != self._tree_ek or self.db.get_meta("state") is None
+        changes = self._overlay
+        if not changes and not reseal and not self._journal:
+            return self._tree
+        if folders:
+            self._count_objects(changes)
+        patch = self._tree.patch(changes)
+        nodes = {n.prefix: n for n in patch.tree.nodes()} if reseal else patch.written
+        self._write_nodes(nodes, patch.removed)
+        if folders:
+            known = self.db.connection.execute("SELECT 1 FROM folders WHERE path='s'").fetchone()
+            state_folder(
+                self.db,
+                self.codec.extension,
+                None if reseal or not known else patch.written.keys() | patch.removed,
+            )
+        self._tree, self._tree_ek = patch.tree, self.codec.ek
+        self._overlay = {}
+        self._card_changes = set()
+        self._many -= changes.keys()
+        self._many.update(name for name, text in changes.items() if text is not None and _holds_many(text))
+        self._cards -= changes.keys()
+        self._cards.update(
+            name for name, text in changes.items() if text is not None and name.startswith(_CARD)
+        )
+        state = _State(
+            patch.tree.digest.hex(), self._tree_ek, self.frame, sorted(self._many), sorted(self._cards)
+        )
+        stored = self.codec.seal_row(_encode(state))
+        self.db.set_meta("state", stored)
+        self.db.connection.execute("DELETE FROM journal")
+        self._link_journal(_link(b"", stored))
+        self._journal = self._rows = self._bytes = 0
+        return self._tree
+
+    def _write_nodes(self, nodes: Mapping[str, Node], removed: set[str]) -> None:
+        self.db.connection.executemany("DELETE FROM nodes WHERE prefix=?", [(prefix,) for prefix in removed])
+        self._keep_nodes(
+            (prefix, node.digest, self.codec.seal_node(prefix, node.raw)) for prefix, node in nodes.items()
+        )
+
+    def _keep_nodes(self, nodes: Iterable[tuple[str, bytes, bytes]]) -> None:
+        """Keep nodes as they are stored: (prefix, digest of the JSON, stored bytes)."""
+        run = self.db.connection
+        rows = []
+        blocks = []
+        for prefix, digest, stored in nodes:
+            file = sha256(stored).digest()
+            blocks.append((file, stored))
+            rows.append((prefix, digest, file, len(stored)))
+        self.db.add_blocks(blocks)
+        run.executemany("INSERT OR REPLACE INTO nodes VALUES (?,?,?,?)", rows)
+        find = run.own_cursor()
+        for prefix, digest, file, _ in rows:
+            found = find.execute("SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)).fetchone()
+            if found != (file, digest):
+                raise self.db.not_found_again(f"the part {prefix or 'top'} of the memory")
+
+    def _count_objects(self, changes: Mapping[str, bytes | None]) -> None:
+        deltas: dict[bytes, tuple[int, int]] = {}
+        for name, text in changes.items():
+            old = self._tree.get(name)
+            for source, sign in ((old, -1), (text, 1)):
+                if source is None:
+                    continue
+                for place in _places_decoder.decode(source).values():
+                    for loc in (place.loc, place.base):
+                        if loc is not None:
+                            digest = bytes.fromhex(loc.sha)
+                            size, delta = deltas.get(digest, (loc.size, 0))
+                            deltas[digest] = (size, delta + sign)
+        change_objects(self.db, deltas)
+
+    def recount(self) -> bool:
+        """Count the objects that the state names anew (inside a transaction, after a checkpoint); whether a count was wrong."""
+        named: dict[bytes, tuple[int, int]] = {}
+        for _, text in self.texts():
+            for place in _places_decoder.decode(text).values():
+                for loc in (place.loc, place.base):
+                    if loc is not None:
+                        digest = bytes.fromhex(loc.sha)
+                        named[digest] = (loc.size, named.get(digest, (0, 0))[1] + 1)
+        return recount_objects(self.db, named)
+
+    @property
+    def tree(self) -> Tree:
+        """The tree as of the last checkpoint."""
+        return self._tree
+
+    @property
+    def pending(self) -> Mapping[str, bytes | None]:
+        """The entries that have changed since the last checkpoint, as canonical JSON; None for one that went."""
+        return self._overlay
+
+    @property
+    def dirty(self) -> bool:
+        """Whether there are changes since the last checkpoint."""
+        return self._journal > 0
+
+    @property
+    def long(self) -> bool:
+        """Whether the journal has become so long that opening the memory takes notice."""
+        return self._rows > _LONG_ROWS or self._bytes > _LONG_BYTES
+
+
+def _holds_many(text: bytes) -> bool:
+    """Whether canonical JSON of an entry holds more than one value."""
+    return text.count(_KIND) > 1
+
+
+def _link(chain: bytes, row: bytes) -> bytes:
+    return sha256(chain + row).digest()[:16]
+
+
+def located(entry: Entry) -> Iterator[Loc]:
+    """Every place that an entry names: bodies and first bases."""
+    for value in entry.values():
+        if value.loc is not None:
+            yield value.loc
+        if value.base is not None:
+            yield value.base

@@ -1,0 +1,354 @@
+"""What one device writes in one transaction: new dots for new texts, each replacing only what its writer was shown.
+
+Format section 5. The texts are sealed and signed here, and become durable together when the transaction ends.
+Which dots were shown is the caller's knowledge; joining other devices' writes is not done here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.causal.authorship import replaced_of
+from ipfsmem.causal.clock import ZERO, next_hlc
+from ipfsmem.causal.entries import CardName, memory_name, parse_entry
+from ipfsmem.causal.state import delete, next_bases, write
+from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Loc, Value, dot, hash32, sign_value
+from ipfsmem.causal.view import in_view_order
+from ipfsmem.device.bulk import mapped
+from ipfsmem.device.codec import Codec
+from ipfsmem.device.others_texts import any_others, keep_own, known_of, note_others, with_kept
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.scopes import check_writable, live_scopes, open_scope, own_scopes
+from ipfsmem.device.state import Frame
+from ipfsmem.errors import IpfsmemError, MembershipError, UsageError
+
+#: Row that says: bodies were kept without an epoch key and have to be sealed before they are published.
+LOCAL_BODIES = "local-bodies"
+#: Changed entries that are held before they go to the store; the transaction makes all of them one step anyway.
+_HELD = 1_000
+#: Longer texts are not sealed ahead: very many of them would be held twice.
+_SHORT = 64 * 1024
+
+
+class Writing:
+    """The changes of one transaction so far."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._store = replica.store
+        frame = self._store.frame
+        self._ctx = dict(frame.ctx)
+        self._n = frame.ctx.get(replica.device.id, 0)
+        self._hlc = frame.hlc
+        self._changes: dict[str, Entry] = {}
+        #: What stood there before.
+        self._before: dict[str, Entry] = {}
+        self._touched: set[str] = set()
+        #: Scopes that were found to take writes.
+        self._scopes: set[str] = set()
+        self._live: set[str] | None = None
+        self._own: set[str] | None = None
+        self._blocks: list[tuple[bytes, bytes]] = []
+        self._bodies: dict[str | None, bytes] = {}
+        #: Texts that were sealed before they are put, with what came of them.
+        self._sealed: dict[str, tuple[bytes | None, tuple[str, bytes]]] = {}
+        #: Whether a new text may be one of others that this device holds.
+        self._others = any_others(replica)
+        mine = frame.seen.get(replica.device.id)
+        self._published = mine.n if mine else 0
+
+    @property
+    def public(self) -> bool:
+        """Whether what is written will be published in the clear."""
+        return self._replica.config.mode == "ipfs"
+
+    def entry(self, name: str) -> Entry:
+        """An entry with the changes made so far."""
+        if name in self._changes:
+            return self._changes[name]
+        return self._store.entry(name)
+
+    def touched(self, name: str) -> bool:
+        """Whether this transaction has changed an entry."""
+        return name in self._touched or name in self._changes
+
+    def body(self, name: str, value: Value) -> bytes | None:
+        """The body of a value, written in this transaction or before."""
+        if value.body in self._bodies:
+            return self._bodies[value.body]
+        return self._store.body(name, value)
+
+    def put(
+        self, name: str, body: bytes, replaces: Sequence[str], *, of: str = "", promoted: bool = False
+    ) -> str:
+        """Write a text; `replaces` are the dots that its writer was shown. Returns the new dot.
+
+        It goes on as others' word when it replaces a text of theirs or has the bytes of one that this device holds,
+        unless a person `promoted` it (format section 5.2). `of` names whose it is in any case. Raises what
+        `replica.scopes.open_scope` raises.
+        """
+        self._open(name)
+        entry = self.entry(name)
+        bases: tuple[tuple[str, ...], Loc | None] = ((), None)
+        if memory_name(name) is not None:
+            known = with_kept(self._replica, name, entry)
+            if not of and not promoted:
+                of = self._of(known, body, replaces)
+            if known:
+                old = in_view_order(known, replaces)
+                public = {
+                    hash32(v.body) for d, v in known.items() if v.body is not None and self._is_published(d)
+                }
+                bases = next_bases(old, public.__contains__)
+        return self._add(name, entry, body, replaces, bases, of, tick=True)
+
+    def seal_ahead(self, texts: Iterable[tuple[str, bytes]]) -> None:
+        """Seal texts that are about to be put under these names, on all cores: short ones that are new here. Refuses none."""
+        codec = self._replica.codec
+        if not codec.ek:  # plain, or under the device's own key with a random nonce
+            return
+        new = [item for item in texts if len(item[1]) <= _SHORT and not self.entry(item[0])]
+        self._sealed = dict(zip((name for name, _ in new), mapped(partial(_sealed, codec), new), strict=True))
+
+    def keep_beside(self, name: str, body: bytes, *, of: str | None = None) -> str:
+        """An imported text: a sibling of whatever is there, with clock zero and without bases (section 1.5).
+
+        `of` says whose word it is, "" the writer's own; None: what this device knows of these bytes says it.
+        """
+        self._open(name)
+        entry = self.entry(name)
+        if of is None:
+            known = memory_name(name) is not None
+            of = self._of(with_kept(self._replica, name, entry), body, ()) if known else ""
+        return self._add(name, entry, body, (), ((), None), of, tick=False)
+
+    def keep_again(self, entry: Entry, body: bytes) -> None:
+        """A text that is here already: where a block is the text itself (plain modes), one that the disk lost is whole again."""
+        digest = sha256(body)
+        if any(value.loc is not None and value.loc.sha == digest.hexdigest() for value in entry.values()):
+            self._replica.db.add_blocks([(digest.digest(), body)])
+
+    def _open(self, name: str) -> None:
+        """See that the scope of an entry may be written to."""
+        parsed = parse_entry(name)
+        if parsed.scope and parsed.scope not in self._scopes and not isinstance(parsed, CardName):
+            open_scope(self, parsed.scope)
+            self._scopes.add(parsed.scope)
+
+    @property
+    def live_scopes(self) -> set[str]:
+        """The scopes that are not forgotten, those that this transaction made among them."""
+        if self._live is None:
+            self._live = set(live_scopes(self._store))
+        return self._live
+
+    @property
+    def own_scopes(self) -> set[str]:
+        """Those of them on whose card this device wrote."""
+        if self._own is None:
+            self._own = own_scopes(self._replica)
+        return self._own
+
+    def check_scope(self, scope: str) -> None:
+        """Refuse a scope that takes no writes, as `put` does. Raises NotFoundError, LimitError."""
+        check_writable(self, scope)
+
+    def _of(self, entry: Entry, body: bytes, replaces: Sequence[str]) -> str:
+        """Whose word a new text is, as far as this device can know."""
+        if not entry and not self._others:
+            return ""
+        mine, digest = self._replica.is_mine, sha256(body).hexdigest()
+        return replaced_of(entry, replaces, digest, mine) or (
+            known_of(self._replica, entry, digest) if self._others else ""
+        )
+
+    def again(self, name: str, value: Value) -> str:
+        """Write a text of the past beside what is there, with its clock and bases; its body must be at hand.
+
+        Raises what `replica.scopes.open_scope` raises.
+        """
+        self._open(name)
+        return self._set(name, self.entry(name), (), msgspec.structs.replace(value, s=""))
+
+    def forget(self, name: str, replaces: Sequence[str]) -> str:
+        """The user's wish to forget: hides what others edit at the same time."""
+        value = Value(b=(), body=None, h=self._tick(), kind=FORGOTTEN)
+        return self._set(name, self.entry(name), replaces, value)
+
+    def remove(self, name: str, replaces: Sequence[str]) -> None:
+        """Delete what was shown; nothing stays of it, and other siblings do."""
+        self._before.setdefault(name, self.entry(name))
+        self._changes[name] = delete(self.entry(name), replaces)
+
+    def _add(
+        self,
+        name: str,
+        entry: Entry,
+        body: bytes,
+        replaces: Sequence[str],
+        bases: tuple[tuple[str, ...], Loc | None],
+        of: str,
+        *,
+        tick: bool,
+    ) -> str:
+        ready, made = self._sealed.pop(name, (None, ("", b"")))
+        ek, stored = made if ready == body else self._replica.codec.seal_body(name, body)
+        if not ek and self._replica.vault_tag is not None:
+            self._replica.db.set_meta(LOCAL_BODIES, b"1")
+        digest = sha256(stored)
+        value = Value(
+            b=bases[0],
+            base=bases[1],
+            body=sha256(body).hexdigest(),
+            h=self._tick() if tick else ZERO,
+            kind=LIVE,
+            loc=Loc(ek, digest.hexdigest(), len(stored)),
+            of=of,
+        )
+        return self._set(name, entry, replaces, value, (digest.digest(), stored), body)
+
+    def _set(
+        self,
+        name: str,
+        entry: Entry,
+        replaces: Sequence[str],
+        value: Value,
+        block: tuple[bytes, bytes] | None = None,
+        body: bytes = b"",
+    ) -> str:
+        new = dot(self._replica.device.id, self._n + 1)
+        changed = write(entry, replaces, new, value)  # what is refused leaves no trace
+        self._n += 1
+        self._before.setdefault(name, entry)
+        self._changes[name] = changed
+        if block is not None:
+            self._blocks.append(block)
+            self._bodies[value.body] = body
+        if len(self._changes) >= _HELD:
+            self._touched.update(self._changes)
+            self.commit()
+        return new
+
+    def _tick(self) -> str:
+        self._hlc = next_hlc(self._hlc, self._replica.world.now())
+        return self._hlc
+
+    def _is_published(self, text: str) -> bool:
+        device, n = text[:16], int(text[17:])
+        return device != self._replica.device.id or n <= self._published
+
+    def commit(self) -> None:
+        """Hand what there is to the store; more may follow."""
+        if not self._changes:
+            return
+        if self._n:
+            self._ctx[self._replica.device.id] = self._n
+        frame = Frame(dict(self._ctx), self._store.frame.seen, self._hlc)
+        if self._replica.vault_tag is not None:
+            signed = mapped(lambda item: sign_entry(self._replica, *item), list(self._changes.items()))
+            self._changes = dict(zip(self._changes, signed, strict=True))
+            note_unscanned(self._replica, [name for name, entry in self._changes.items() if entry])
+        note_others(self._replica, self._changes)
+        self._others = self._others or any_others(self._replica)
+        keep_own(self._replica, self._before, self._changes)
+        self._store.apply(self._changes, frame, self._blocks)
+        self._changes, self._before, self._blocks, self._bodies = {}, {}, [], {}
+
+
+def _sealed(codec: Codec, text: tuple[str, bytes]) -> tuple[bytes | None, tuple[str, bytes]]:
+    """A text, with what `put` would seal it as; None for one that it is to refuse itself."""
+    name, body = text
+    try:
+        return body, codec.seal_body(name, body)
+    except IpfsmemError:
+        return None, ("", b"")
+
+
+@contextlib.contextmanager
+def writing(replica: Replica) -> Iterator[Writing]:
+    """One transaction of writes: durable when the block ends, gone when it raises.
+
+    Raises UsageError for a memory that was opened to be read only.
+    """
+    if replica.read_only:
+        raise UsageError(f"{replica.read_only} was opened to be read: nothing can be written to it")
+    with replica.transaction():
+        change = Writing(replica)
+        yield change
+        change.commit()
+        if replica.store.long:
+            # A memory that is never synced must not get slower to open with every write.
+            with contextlib.suppress(MembershipError):
+                replica.store.checkpoint(folders=replica.vault_tag is not None)
+
+
+def note_unscanned(replica: Replica, names: Sequence[str]) -> None:
+    """Remember entries that this device wrote and nobody looked at for secrets (inside a transaction)."""
+    if names:
+        row = replica.codec.seal_row(msgspec.json.encode(list(names)))
+        replica.db.connection.execute("INSERT INTO unscanned(names) VALUES (?)", (row,))
+
+
+def unscanned(replica: Replica, most: int | None = None) -> list[str]:
+    """The entries that `take_unscanned` would take now (inside a transaction)."""
+    return _unscanned(replica, most)[0][:most]
+
+
+def take_unscanned(replica: Replica, most: int | None = None) -> list[str]:
+    """The entries written since the last call, which are now taken to be looked at (inside a transaction).
+
+    With `most` only so many of them; the rest is there at the next call.
+    """
+    names, done = _unscanned(replica, most)
+    replica.db.connection.executemany("DELETE FROM unscanned WHERE rowid=?", done)
+    note_unscanned(replica, [] if most is None else names[most:])
+    return names[:most]
+
+
+def _unscanned(replica: Replica, most: int | None) -> tuple[list[str], list[tuple[int]]]:
+    """Names of at least `most` entries, as they are noted, and the rows that note them."""
+    found: set[str] = set()
+    done: list[tuple[int]] = []
+    rows = replica.db.connection.execute("SELECT rowid, names FROM unscanned ORDER BY rowid")
+    for key, row in rows:
+        found.update(msgspec.json.decode(replica.codec.open_row(row), type=list[str]))
+        done.append((key,))
+        if most is not None and len(found) >= most:
+            break
+    return sorted(found), done
+
+
+def sign_entry(replica: Replica, name: str, entry: Entry) -> Entry:
+    """The entry with this device's unsigned values signed: new ones, and those written while there was no vault."""
+    vault = replica.vault_tag
+    assert vault is not None
+    return {
+        d: sign_value(replica.device.signer, name, d, v, vault)
+        if not v.s and d[:16] == replica.device.id
+        else v
+        for d, v in entry.items()
+    }
+
+
+def seal_entry(replica: Replica, name: str, entry: Entry) -> tuple[Entry, list[tuple[bytes, bytes]]]:
+    """An entry whose bodies all lie under epoch keys that the ring names, as far as this device can open them, and the
+    blocks that are new: location is not identity."""
+    codec, sealed, blocks = replica.codec, {}, []
+    names = replica.ring.view.names if replica.ring is not None else frozenset()
+    for d, value in entry.items():
+        changed = {}
+        for field, loc in (("loc", value.loc), ("base", value.base)):
+            here = loc is None or loc.ek in names
+            body = None if here or loc is None else replica.store.open_located(name, loc, lambda _: True)
+            if body is not None:
+                ek, stored = codec.seal_body(name, body)
+                digest = sha256(stored)
+                blocks.append((digest.digest(), stored))
+                changed[field] = Loc(ek, digest.hexdigest(), len(stored))
+        sealed[d] = msgspec.structs.replace(value, **changed)
+    return sealed, blocks

@@ -1,0 +1,137 @@
+"""Whether a folder may become a working copy, and as what (format section 6): looked at here before anything is changed.
+
+A marker in a folder proves nothing by itself: it counts when this device has the row that belongs to it. Nothing here
+writes to a folder or to the database.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.config import CONFIG_FILE
+from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.errors import UsageError
+from ipfsmem.files.folder import PlainFolder
+from ipfsmem.files.rows import Copy
+
+_TAKE_OVER = "When nothing else uses it: ipfsmem attach {path} --take-over."
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A folder that may be attached."""
+
+    #: Absolute, as the person named it.
+    path: Path
+    #: Whether it is still to be made.
+    new: bool
+    #: The row that it already has, which goes on: it was moved, or lies on another disk now.
+    known: Copy | None = None
+
+
+def _stands(path: Path) -> bool:
+    """Whether anything is there. Raises OSError for a name that the system does not take, of which `lexists` says no."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def examine_place(
+    folder: str | Path, copies: Iterable[tuple[Copy, Path]] = (), *, scope: str = "", take_over: bool = False
+) -> Place:
+    """Look at a folder that is to be attached to a scope. `copies`: the rows of this memory, with where their folders are.
+
+    Raises UsageError for what cannot be one: no folder, another memory's, one that is attached already; with
+    `take_over` another memory's is allowed. Raises StorageError when it cannot be looked at.
+    """
+    # Not resolved: a link on the way is the person's own, and may lead elsewhere tomorrow.
+    path = Path(os.path.abspath(Path(folder).expanduser()))  # noqa: PTH100
+    if "\0" in str(path):
+        raise UsageError("the name of a folder holds no null character")
+    with storage_errors(path, "look into"):
+        if path in _too_wide():
+            raise UsageError(
+                f"{path} holds more than a memory's plain files: programs' and other people's would be read as memories",
+                hint="Name a folder of its own in it.",
+            )
+        if not _stands(path):
+            if not path.parent.is_dir():
+                raise UsageError(
+                    f"there is no folder {path.parent} in which {path.name} could be made",
+                    hint="Check the name, or make that folder first.",
+                )
+            same = [copy for copy, place in copies if place == path]
+            return Place(path, True, same[0] if same else None)
+        if not path.is_dir():
+            raise UsageError(f"{path} is not a folder")
+        if (path / CONFIG_FILE).exists() or (path / "state.db").exists():
+            raise UsageError(f"{path} holds a memory itself; its plain files belong into another folder")
+        if next(path.glob(f"*/{CONFIG_FILE}"), None) is not None:
+            raise UsageError(
+                f"{path} holds the memories of this device; plain files belong into another folder"
+            )
+    plain = PlainFolder(path)
+    try:
+        here, mark = plain.root, plain.marker()
+        for copy, place in copies:
+            if _is_same(place, here.device, here.inode) and copy.inode == here.inode:
+                if place != path or copy.scope != scope:
+                    raise UsageError(
+                        f"{path} is the working copy of {called(copy.scope)} already"
+                        + (f", as {place}" if place != path else ""),
+                        hint=f"Detach it first: ipfsmem detach {shlex.quote(str(place))}.",
+                    )
+                if mark in (None, copy.id) or take_over:
+                    return Place(path, False, copy)
+        if mark is None:
+            return Place(path, False)
+        known = next((copy for copy, _ in copies if copy.id == mark), None)
+        if known is not None and known.scope == scope:
+            there = next(place for copy, place in copies if copy.id == mark)
+            gone = not _is_same(there, None, known.inode)
+            if gone and (known.inode == here.inode or take_over):
+                return Place(path, False, known)
+        if not take_over:
+            whose = (
+                "is or was the working copy of another memory"
+                if known is None
+                else "is a copy of a working copy"
+            )
+            raise UsageError(
+                f"{path} {whose}; nothing was read or written there",
+                hint=_TAKE_OVER.format(path=shlex.quote(str(path))),
+            )
+        return Place(path, False)
+    finally:
+        plain.close()
+
+
+def _too_wide() -> tuple[Path, ...]:
+    """The home of this user and what it lies in, up to the top of the disk."""
+    try:
+        home = Path(os.path.abspath(Path.home()))  # noqa: PTH100
+    except RuntimeError:  # a user without one
+        return (Path(os.path.abspath(os.sep)),)  # noqa: PTH100
+    return (home, *home.parents)
+
+
+def called(scope: str) -> str:
+    """What a person calls a scope."""
+    return f"scope {scope}" if scope else "the memory itself"
+
+
+def _is_same(path: Path, device: int | None, inode: int) -> bool:
+    """Whether the folder at a path is that one now."""
+    plain = PlainFolder(path)
+    try:
+        if not plain.exists():
+            return False
+        return plain.root.inode == inode and device in (None, plain.root.device)
+    finally:
+        plain.close()

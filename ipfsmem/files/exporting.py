@@ -1,0 +1,311 @@
+"""A whole memory on its way out, every scope of it: what goes along, and what does not.
+
+What is written is the tree of `bundle_tree`, as a folder, a zip or a CAR. A folder appears complete or not at all, and
+nothing that is there already is touched. Where it goes is decided by the caller.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+import msgspec
+
+from ipfsmem.bundle.blob import Blob, name_copies
+from ipfsmem.causal.cards import Card, is_forgotten
+from ipfsmem.causal.entries import MemoryName, SegmentName, card_entry, parse_entry, scope_of
+from ipfsmem.causal.value import MAX_DOTS, Entry
+from ipfsmem.content.car import write_car
+from ipfsmem.content.cid import CID
+from ipfsmem.content.tree import build_tree
+from ipfsmem.device.atomic_files import make_directory, new_name, storage_errors, sync_directory
+from ipfsmem.device.events import events_of
+from ipfsmem.device.scopes import read_card
+from ipfsmem.errors import IncompleteError, StorageError
+from ipfsmem.files.folder import flush_all, sync_all
+from ipfsmem.memories.bundle_tree import OTHERS, Part, base_files
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.readings import Copy, Reading, Unsettled, place_of
+from ipfsmem.memories.rendered import Looked
+from ipfsmem.systems import flush
+
+#: So many names are told; the rest is counted.
+_NAMED = 10
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """What does not go along, by name."""
+
+    #: Conflict copies, and texts behind a forget: their file names.
+    copies: tuple[str, ...] = ()
+    #: Memories whose text is not on this device: their keys.
+    not_fetched: tuple[str, ...] = ()
+    #: Pieces of the timeline that are not on this device.
+    segments: int = 0
+    #: Scopes for which there is no place: a blob holds one.
+    scopes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.copies or self.not_fetched or self.segments or self.scopes)
+
+    def __str__(self) -> str:
+        parts = [
+            _counted(self.copies, "conflict copy", "conflict copies"),
+            _counted(self.not_fetched, "memory that is not fetched", "memories that are not fetched"),
+            f"{self.segments} pieces of the timeline that are not fetched" if self.segments else "",
+            _counted(self.scopes, "scope", "scopes"),
+        ]
+        return ", ".join(filter(None, parts))
+
+    @property
+    def hint(self) -> str | None:
+        """What helps, where that is not what helps usually."""
+        if not self.scopes:
+            return None
+        return (
+            "That file holds one scope. All of them: ipfsmem export --dir DIR, or --zip FILE. The nameless one alone: "
+            "--scope ''. Or agree with --partial (in Python: export_folder, scope(''), partial=True)."
+        )
+
+    def refuse(self, partial: bool) -> None:
+        """Raises IncompleteError when something does not go along and nobody agreed to that."""
+        if self and not partial:
+            raise IncompleteError(f"not everything can go along: left out would be {self}", hint=self.hint)
+
+
+def _counted(names: Sequence[str], one: str, many: str) -> str:
+    if not names:
+        return ""
+    more = "" if len(names) <= _NAMED else f" and {len(names) - _NAMED} more"
+    return f"{len(names)} {one if len(names) == 1 else many} ({', '.join(names[:_NAMED])}{more})"
+
+
+class Everything(msgspec.Struct, frozen=True):
+    """All that one scope of a memory holds, as of one moment."""
+
+    scope: str
+    #: What is shown and the exporter's own word, by key.
+    files: dict[str, bytes]
+    unsettled: list[Unsettled]
+    events: list[dict[str, Any]]
+    not_fetched: tuple[str, ...]
+    segments: int
+    index: str
+    card: Card | None
+
+    def without_copies(self) -> LeftOut:
+        """What a blob leaves out: it has no place for what stands beside or behind something, but for texts of others."""
+        return self._without(lambda item, copy: item.forgotten or _is_own(copy.reading))
+
+    def without_missing(self) -> LeftOut:
+        """What is left out where every text has its place, by scope."""
+        left = self._without(lambda item, copy: False)
+        return LeftOut(
+            tuple(place_of(self.scope, file) for file in left.copies),
+            tuple(place_of(self.scope, key) for key in left.not_fetched),
+            left.segments,
+        )
+
+    def without_room(self) -> tuple[str, ...]:
+        """The copies of those keys that have more texts than one device may hold there: a new memory has no room for all."""
+        part = self.part().blob
+        texts = Counter([*part.files, *(key for key, _ in (*part.more, *part.others)), *part.forgotten])
+        left = self._without(lambda item, copy: texts[item.key] > MAX_DOTS)
+        return tuple(place_of(self.scope, file) for file in left.copies)
+
+    def _without(self, left: Callable[[Unsettled, Copy], bool]) -> LeftOut:
+        copies = [(item, copy) for item in self.unsettled for copy in item.copies]
+        files = tuple(copy.file for item, copy in copies if copy.reading is None or left(item, copy))
+        return LeftOut(files, self.not_fetched, self.segments)
+
+    def others(self, *, hidden: bool = False) -> list[tuple[str, bytes]]:
+        """The texts of others that nobody promoted, by key; those behind a forget only when they are asked for."""
+        return [
+            (item.key, reading.data)
+            for item in self.unsettled
+            if hidden or not item.forgotten
+            for reading in (item.shown, *(copy.reading for copy in item.copies))
+            if reading is not None and not reading.own
+        ]
+
+    def _more(self) -> list[tuple[str, bytes]]:
+        """The own texts that stand beside or behind something, by key."""
+        return [
+            (item.key, copy.reading.data)
+            for item in self.unsettled
+            for copy in item.copies
+            if copy.reading is not None and copy.reading.own
+        ]
+
+    def forgotten(self) -> frozenset[str]:
+        """The keys whose texts stand behind a forget."""
+        return frozenset(item.key for item in self.unsettled if item.forgotten)
+
+    def tree(self) -> dict[str, bytes]:
+        """The plain files of this scope by their path: conflict copies and what stands behind a forget among them, and texts of
+        others in a folder of their own, which no agent takes for a part of the memory."""
+        texts = {f"{key}.md": data for key, data in self.files.items()} | name_copies(self._more())
+        others = name_copies(self.others(hidden=True))
+        texts |= {f"{OTHERS}/{file}": data for file, data in others.items()}
+        return base_files(
+            self.scope, texts, self.events, self.index, card=self.card, forgotten=self.forgotten()
+        )
+
+    def part(self) -> Part:
+        """Every text and event, for an import: what is beside or behind something stays there, and whose it is."""
+        more, others = tuple(self._more()), tuple(self.others(hidden=True))
+        return Part(
+            Blob(self.files, self.events, "", more, forgotten=self.forgotten(), others=others), self.card
+        )
+
+
+def _is_own(reading: Reading | None) -> bool:
+    """Whether a text is here, and the reader's own word."""
+    return reading is not None and reading.own
+
+
+def everything(memories: Memories) -> Everything:
+    """What this device has of one scope, and what it lacks."""
+    with memories.replica.reading():
+        named = {
+            name: entry
+            for name, entry in memories.replica.store.entries()
+            if scope_of(name) == memories.scope
+        }
+        return _gathered(memories, named, memories.overview.look(memories.scope))
+
+
+def whole(memories: Memories) -> tuple[list[Everything], LeftOut]:
+    """All scopes of a memory that are not forgotten, the nameless one first, and what has no place in a tree of them.
+
+    A scope that is forgotten has none: what others wrote there meanwhile is named.
+    """
+    store = memories.replica.store
+    with memories.replica.reading():
+        by_scope: dict[str, dict[str, Entry]] = {"": {}}
+        for name, entry in store.entries():
+            by_scope.setdefault(scope_of(name), {})[name] = entry
+        looked = memories.overview.scopes()
+        parts, hidden = [], []
+        for scope, named in sorted(by_scope.items()):
+            inside = memories.in_scope(scope)
+            found = _gathered(inside, named, looked.get(scope, ([], {})))
+            if scope and is_forgotten(named.get(card_entry(scope), {})):
+                hidden += [f"{scope}/{file}" for item in found.unsettled for file in item.files]
+            else:
+                parts.append(found)
+    lacks = [part.without_missing() for part in parts]
+    left = LeftOut(
+        (*(file for lack in lacks for file in lack.copies), *hidden),
+        tuple(key for lack in lacks for key in lack.not_fetched),
+        sum(lack.segments for lack in lacks),
+    )
+    return parts, left
+
+
+def _gathered(memories: Memories, named: Mapping[str, Entry], looked: Looked) -> Everything:
+    """All of one scope out of its entries (inside `reading`); of a forgotten one only what is left there."""
+    store, scope = memories.replica.store, memories.scope
+    held = named.get(card_entry(scope), {}) if scope else {}
+    gone = is_forgotten(held)
+    files, not_fetched, unsettled = {}, [], []
+    segments: list[tuple[SegmentName, Entry]] = []
+    for name, entry in named.items():
+        parsed = parse_entry(name)
+        if isinstance(parsed, SegmentName):
+            segments.append((parsed, entry))
+        if not isinstance(parsed, MemoryName):
+            continue
+        view, known = memories.looked_at(parsed.key, entry, behind_a_forget=gone)
+        if view.data is not None and view.own:
+            files[view.key] = view.data
+        elif view.data is None and view.not_fetched:
+            not_fetched.append(view.key)
+        if view.conflicts or view.hidden or view.others or view.unheeded:
+            unsettled.append(memories.unsettled(view, known))
+    missing = sum(
+        store.body(segment.entry, value) is None for segment, entry in segments for value in entry.values()
+    )
+    card = read_card(store, scope, held) if scope else None
+    if held and card is None and not gone:
+        not_fetched.append("its title")
+    return Everything(
+        scope,
+        files,
+        sorted(unsettled, key=lambda item: item.key),
+        [] if gone else events_of(store, segments),
+        tuple(sorted(not_fetched)),
+        missing,
+        "" if gone else memories.index_of(looked),
+        card,
+    )
+
+
+def tree_of(parts: Iterable[Everything]) -> dict[str, bytes]:
+    """The files of several scopes by path, in the order of their names."""
+    files: dict[str, bytes] = {}
+    for part in parts:
+        files.update(part.tree())
+    return dict(sorted(files.items()))
+
+
+def export_zip(out: BinaryIO, files: Mapping[str, bytes]) -> int:
+    """Write a zip of these files by path, the same bytes for the same files; how many files."""
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, data in files.items():
+            info = zipfile.ZipInfo(path)  # dated 1980: when it was exported is nobody's business
+            info.compress_type, info.external_attr, info.create_system = zipfile.ZIP_DEFLATED, 0o600 << 16, 3
+            archive.writestr(info, data)
+    return len(files)
+
+
+def export_plain_car(out: BinaryIO, files: Mapping[str, bytes]) -> CID:
+    """Write the tree of these files as a CAR; its root, as any IPFS program computes it."""
+    tree = build_tree(files)
+    write_car(out, [tree.cid], tree.blocks)
+    return tree.cid
+
+
+def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
+    """Write these files by path to a folder that is new or empty; how many files.
+
+    They are readable by their owner only, and on the disk when this returns. Raises StorageError, also when something is in
+    the folder.
+    """
+    with storage_errors(folder, "look into"):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise StorageError(
+                f"{folder} is not an empty folder", hint="Nothing was overwritten. Name another folder."
+            )
+    folder = folder.absolute()
+    make_directory(folder.parent)
+    scratch = Path(new_name(folder))
+    together = flush_all(len(files))
+    inner = {inside for name in files for inside in PurePosixPath(name).parents}
+    with storage_errors(folder, "write"):
+        scratch.mkdir(mode=0o700)
+        try:
+            for name, data in files.items():
+                path = scratch / name
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
+                    file.write(data)
+                    if not together:
+                        file.flush()
+                        flush(file.fileno())
+            if together:
+                sync_all()
+            if folder.exists():
+                folder.rmdir()
+            scratch.rename(folder)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        for one in (folder.parent,) if together else (*(folder / name for name in inner), folder.parent):
+            sync_directory(one)
+    return len(files)

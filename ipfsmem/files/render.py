@@ -1,0 +1,526 @@
+"""Bringing plain files up to date with the state: memories, conflict copies, MEMORY.md, the days of the timeline.
+
+A file is written only when what it should show has changed, and only while it still holds what this device last saw in
+it; otherwise it is left for the next look. Runs inside a transaction that holds the rows; the state is durable before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.bundle.index import assemble_index
+from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, join, split
+from ipfsmem.bundle.keys import INDEX_FILE, split_conflict_name
+from ipfsmem.bundle.memory_file import MAX_FILE
+from ipfsmem.bundle.timeline import event_line, foreign_id, parse_lines
+from ipfsmem.causal.entries import memory_name, segment_name
+from ipfsmem.causal.value import Entry
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.replica import Replica
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.files.folder import (
+    TIMELINE,
+    UNSURE,
+    NotPlainError,
+    PlainFolder,
+    Stat,
+    flush_all,
+    sync_all,
+)
+from ipfsmem.files.rows import Aside, Copies, Copy, Render, Renders, Texts
+from ipfsmem.files.scan import (
+    MAX_TIMELINE,
+    OLD_TEXT_FOR,
+    edited_index,
+    index_was_edited,
+    longest,
+    name_of,
+    without_origin,
+)
+from ipfsmem.memories.memories import Memories
+
+
+class _Want(msgspec.Struct, frozen=True):
+    """What a file is to show. `load` gives the bytes, None when they are not at hand."""
+
+    key: str
+    text: bytes
+    dots: tuple[str, ...]
+    load: Callable[[], bytes | None]
+
+
+class _Plan:
+    """What a rendering is to bring about."""
+
+    def __init__(self) -> None:
+        self.wanted: dict[str, _Want] = {}
+        #: Files that show what they should.
+        self.right: set[str] = set()
+        #: Keys that have a text.
+        self.shown: set[str] = set()
+        #: Keys whose files stay because a text is not at hand.
+        self.keep: set[str] = set()
+
+    def add(self, file: str, want: _Want) -> None:
+        """A file, and what it is to show."""
+        self.wanted[file] = want
+        self.shown.add(want.key)
+
+
+class _Work(msgspec.Struct, frozen=True):
+    file: str
+    want: _Want
+    row: Render | None
+    staged: str
+    data: bytes
+
+
+class Rendering:
+    """One rendering. `untaken` says afterwards whether something came in that only a new look can take, `behind` whether a
+    file could not be brought up to date."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        memories: Memories,
+        timeline: Timeline,
+        folder: PlainFolder,
+        copy: Copy,
+        problems: dict[str, str],
+    ) -> None:
+        """`problems`: what earlier renderings had to say, by file; brought up to date with what this one looks at."""
+        self._replica = replica
+        self._memories = memories
+        self._timeline = timeline
+        self._folder = folder
+        self._copy = copy
+        self._renders = Renders(replica.db, copy.id)
+        self._problems = problems
+        self._now = replica.world.now()
+        self._durable = True
+        #: Names in the folder, while very many files are staged.
+        self._standing: set[str] | None = None
+        self._touched = False
+        self.untaken = self.behind = False
+
+    # -- memories ----------------------------------------------------------------------------------------------
+
+    def everything(self) -> None:
+        """All memories, the timeline, the index."""
+        self._problems.clear()
+        rows = self._renders.texts()
+        mains = _foreign_mains(rows)
+        plan = _Plan()
+        shown, others = self._memories.overview.look(self._memories.scope, keep=True)
+        for one in shown:
+            if self._stands_in_index(one.key):
+                continue
+            if not self._memories.is_own(one.dot, one.of):
+                entry = self._replica.store.entry(self._memories.name(one.key))
+                self._want(one.key, entry, mains.get(one.key), plan)
+                continue
+            main = mains.get(one.key) or f"{one.key}.md"
+            row = rows.get(main)
+            if row is not None and row.text == one.sha and row.dots == one.dot:
+                plan.right.add(main)
+                plan.shown.add(one.key)
+            else:
+                plan.add(main, _Want(one.key, one.sha, (one.dot,), partial(self._replica.db.block, one.sha)))
+        for name, entry in others.items():
+            parsed = memory_name(name)
+            if parsed is not None:
+                self._want(parsed.key, entry, mains.get(parsed.key), plan)
+        self._bring(rows, plan)
+        self._days(others.items(), None)
+        self.index()
+        self.finish()
+
+    def one(self, key: str) -> None:
+        """One memory and its conflict copies."""
+        for file in [file for file in self._problems if name_of(file)[0] == key]:
+            del self._problems[file]
+        rows = {
+            file: Texts(file, row.key, row.text, " ".join(row.dots))
+            for file, row in self._renders.of_key(key).items()
+        }
+        plan = _Plan()
+        entry = self._replica.store.entry(self._memories.name(key))
+        self._want(key, entry, _foreign_mains(rows).get(key), plan)
+        self._bring(rows, plan)
+
+    def finish(self) -> None:
+        """Make names durable before the rows are, and note times that can be trusted by now."""
+        if self._touched:
+            self._folder.settle()
+
+    def _want(self, key: str, entry: Entry, main: str | None, plan: _Plan) -> None:
+        """What the files of one key are to show."""
+        name = self._memories.name(key)
+        main = main or f"{key}.md"
+        entry = self._memories.entry(key, entry)
+        if not entry:
+            return
+        dot, value = next(iter(entry.items()))
+        if len(entry) == 1 and not self._stands_in_index(key) and self._memories.is_own(dot, value.of):
+            if value.body is not None:
+                load = partial(self._replica.store.body, name, value)
+                plan.add(main, _Want(key, bytes.fromhex(value.body), (dot,), load))
+            return
+        view = self._memories.view(key, entry)
+        if not view.own:
+            # Of others, and not promoted: not rendered. A file that somebody put here with their words stays all the same.
+            plan.keep.add(key)
+            return
+        if view.not_fetched:
+            plan.keep.add(key)
+        if view.data is not None and not self._stands_in_index(key):
+            data = view.data
+            if view.merged:
+                # Found again as the text that a later edit started from.
+                self._replica.db.add_blocks([(sha256(data).digest(), data)])
+            plan.add(main, _Want(key, sha256(data).digest(), view.dots, lambda: data))
+        for copy in view.conflicts:
+            load = partial(self._replica.store.body, name, entry[copy.dot])
+            plan.add(copy.file, _Want(key, bytes.fromhex(copy.body), copy.dots, load))
+
+    def _stands_in_index(self, key: str) -> bool:
+        """Whether this memory is other programs' lines of MEMORY.md, which `index` writes."""
+        return key == INDEX_KEY and self._copy.shared_index
+
+    def _bring(self, rows: Mapping[str, Texts], plan: _Plan) -> None:
+        todo: list[tuple[str, _Want, Render | None]] = []
+        for file, want in plan.wanted.items():
+            row = rows.get(file)
+            if row is not None and row.text == want.text and row.dots == " ".join(want.dots):
+                continue
+            known = None if row is None else self._renders.get(file)
+            if known is None or known.text != want.text:
+                if known is None and (other := self._renders.meeting(file)) is not None:
+                    self._problems[file] = (
+                        f"{file} was not written: on many disks it is one file with {other}; rename that one, or forget "
+                        f"the memory {want.key}"
+                    )
+                    continue
+                todo.append((file, want, known))
+            elif known.dots != want.dots:
+                self._renders.put(msgspec.structs.replace(known, dots=want.dots))
+        self._durable = not flush_all(len(todo))
+        if not self._durable:
+            # What appears from now on, `create` finds.
+            self._standing = self._folder.names()
+        works = [work for file, want, known in todo if (work := self._stage(file, want, known)) is not None]
+        self._standing = None
+        if not self._durable:
+            sync_all()
+        for work in works:
+            self._guarded(work.file, partial(self._place, work))
+        for file, row in rows.items():
+            if (
+                not row.key
+                or file == INDEX_FILE
+                or file in plan.right
+                or file in plan.wanted
+                or row.key in plan.keep
+            ):
+                continue
+            # A second file with a foreign name stays while its memory does; a copy goes when it is settled.
+            if row.key in plan.shown and split_conflict_name(file) is None:
+                continue
+            if (known := self._renders.get(file)) is not None:
+                self._guarded(file, partial(self._remove, known))
+
+    def _guarded(self, file: str, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except (NotPlainError, IpfsmemError) as error:
+            self._is_behind(file, error)
+
+    def _is_behind(self, file: str, error: Exception) -> None:
+        self.behind = True
+        self._problems[file] = f"{file} could not be brought up to date: {error}"
+
+    def _stage(self, file: str, want: _Want, row: Render | None) -> _Work | None:
+        try:
+            data = want.load()
+            if data is None:
+                return None
+            origin = name_of(file)[1]
+            data = data if origin is None else without_origin(data, origin)
+            new = self._standing is not None and file not in self._standing
+            if not new and not self._is_as_seen(file, data, row, want):
+                return None
+            return _Work(file, want, row, self._folder.stage(file, data, durable=self._durable), data)
+        except (NotPlainError, IpfsmemError) as error:
+            self._is_behind(file, error)
+            return None
+
+    def _is_as_seen(self, file: str, data: bytes, row: Render | None, want: _Want) -> bool:
+        """Whether a file holds what this device last saw in it, or is absent; else it is left for the next look."""
+        found = self._folder.read(file, MAX_FILE)
+        if found is None:
+            return True
+        body = sha256(found[0]).digest()
+        if row is not None and body == row.body:
+            return True
+        if found[0] == data:
+            # It says so already: rendered just before a crash.
+            self._renders.put(Render(file, want.key, body, want.text, want.dots, found[1]))
+        else:
+            self.untaken = True
+        return False
+
+    def _place(self, work: _Work) -> None:
+        file, want, row = work.file, work.want, work.row
+        placed = (row is None or self._folder.stat(file) is None) and self._folder.create(work.staged, file)
+        if not placed:
+            old = self._folder.replace(work.staged, file) if row is not None else None
+            if old is None:
+                # Somebody made a file of this name just now.
+                self.untaken = True
+                self._folder.drop_aside(work.staged)
+                return
+            assert row is not None
+            self._note_aside(old, row)
+        body = sha256(work.data).digest()
+        quiet = row is None or row.since == -1 or row.missed is not None
+        self._touched = True
+        self._renders.put(
+            Render(
+                file,
+                want.key,
+                body,
+                want.text,
+                want.dots,
+                UNSURE,
+                base=None if quiet or row is None else self._bases(row),
+                since=0 if quiet else self._now,
+            ),
+            new=row is None,
+        )
+
+    def _bases(self, row: Render) -> bytes:
+        """What stood in a file before: a writer may still have it in hand."""
+        recent = row.base is not None and 0 <= self._now - row.since < OLD_TEXT_FOR
+        return row.text + (row.base or b"")[: 32 * 7] if recent else row.text
+
+    def _note_aside(self, old: str, row: Render) -> None:
+        """Keep what stood there; when it is not what was seen, it came in this very moment."""
+        self._renders.put_aside(Aside(old, row.file, row.body, row.text, -1, self._now))
+        found = self._folder.read_aside(old, longest(row.file))
+        if found is None or sha256(found[0]).digest() != row.body:
+            self.untaken = True
+
+    def _remove(self, row: Render) -> None:
+        found = self._folder.read(row.file, longest(row.file))
+        if found is not None:
+            if sha256(found[0]).digest() != row.body:
+                self.untaken = True
+                return
+            old = self._folder.take_away(row.file)
+            self._touched = True
+            if old is not None:
+                self._note_aside(old, row)
+        self._renders.drop(row.file)
+
+    # -- the index ---------------------------------------------------------------------------------------------
+
+    def index(self) -> None:
+        """MEMORY.md: all of it where the folder is ours; else our lines, in a block beside what others wrote."""
+        self._guarded(INDEX_FILE, self._shared_index if self._copy.shared_index else self._index)
+
+    def _index(self) -> None:
+        data = assemble_index(*self._memories.index_lines()).encode()
+        text = sha256(data).digest()
+        row = self._renders.get(INDEX_FILE)
+        stat = self._folder.stat(INDEX_FILE)
+        if row is not None and row.text == text and stat == row.stat:
+            return
+        found = self._folder.read(INDEX_FILE, MAX_TIMELINE)
+        if found is not None:
+            body = sha256(found[0]).digest()
+            if body == text:
+                self._renders.put(Render(INDEX_FILE, "", body, text, (), found[1]))
+                return
+            if row is None or row.body != body:
+                self._keep_edited_index(found[0])
+                row = Render(INDEX_FILE, "", body, text, ())
+        staged = self._folder.stage(INDEX_FILE, data)
+        if found is None:
+            placed = self._folder.create(staged, INDEX_FILE)
+        else:
+            assert row is not None
+            old = self._folder.replace(staged, INDEX_FILE)
+            placed = old is not None
+            if old is not None:
+                self._drop_index(old, row.body)
+        if placed:
+            self._touched = True
+            self._renders.put(Render(INDEX_FILE, "", text, text, ()))
+        else:
+            self._folder.drop_aside(staged)
+
+    def _drop_index(self, old: str, body: bytes) -> None:
+        last = self._folder.read_aside(old, MAX_TIMELINE)
+        if last is not None and sha256(last[0]).digest() != body:
+            self._keep_edited_index(last[0])
+        self._folder.drop_aside(old)
+
+    def _keep_edited_index(self, data: bytes) -> None:
+        name = edited_index(data)
+        self._folder.keep_hidden(self._folder.stage(name, data), name)
+        self._problems[INDEX_FILE] = index_was_edited(name)
+
+    def _shared_index(self) -> None:
+        """Other programs' lines are a memory under a key of their own; the block has what they do not name."""
+        view = self._memories.view(INDEX_KEY)
+        if view.own and view.data is None and view.not_fetched:
+            return
+        # Lines of other people that nobody promoted stay out of it, as they stay out of every file.
+        found_here = view.data if view.own else None
+        state = found_here or b""
+        theirs = without_origin(state, INDEX_FILE)
+        text = sha256(state).digest() if found_here is not None else b""
+        names = {key: file for key, file in _foreign_mains(self._renders.texts()).items() if key != INDEX_KEY}
+        lines = block_lines(*self._memories.index_lines(), names, theirs)
+        row = self._renders.get(INDEX_FILE)
+        same = row is not None and row.text == text and self._copy.lines == b"\n".join(lines)
+        if row is not None and same and self._folder.stat(INDEX_FILE) == row.stat:
+            return
+        found = self._folder.read(INDEX_FILE, MAX_TIMELINE)
+        if found is None and row is not None and row.text == text and row.dots:
+            return  # its lines are being deleted, or it comes back
+        if found is not None and (row is None or row.body != sha256(found[0]).digest()):
+            self.untaken = True
+            return
+        if view.merged:
+            self._replica.db.add_blocks([(text, state)])
+        before = split(found[0], frozenset(self._copy.lines.split(b"\n"))) if found is not None else None
+        data = join(theirs, lines, before)
+        want = _Want(INDEX_KEY, text, view.dots if found_here is not None else (), lambda: state)
+        if found is not None and data == found[0]:
+            made = Render(INDEX_FILE, INDEX_KEY, sha256(data).digest(), text, want.dots, found[1])
+            self._renders.put(
+                made if row is None else msgspec.structs.replace(made, base=row.base, since=row.since)
+            )
+        elif not data:
+            if row is not None:
+                self._remove(row)
+        else:
+            self._place(_Work(INDEX_FILE, want, row, self._folder.stage(INDEX_FILE, data), data))
+            if self.untaken:
+                return
+        self._copy = msgspec.structs.replace(self._copy, lines=b"\n".join(lines))
+        Copies(self._replica.db).change(self._copy.id, lines=self._copy.lines)
+
+    # -- timeline ----------------------------------------------------------------------------------------------
+
+    def days(self, only: Iterable[str]) -> None:
+        """The files of some days."""
+        segments = self._replica.store.segments(self._memories.scope)
+        self._days(((segment.entry, entry) for segment, entry in segments), set(only))
+
+    def _days(self, entries: Iterable[tuple[str, Entry]], chosen: set[str] | None) -> None:
+        """The timeline files; lines are only ever appended to one, so that nobody else's can be lost."""
+        if not self._copy.timeline:
+            return
+        made_from: dict[str, list[str]] = {}
+        for name, entry in entries:
+            segment = segment_name(name)
+            if segment is not None and (chosen is None or segment.day in chosen):
+                made_from.setdefault(segment.day, []).extend(
+                    f"{name} {value.body} {value.loc is not None and self._replica.db.has_block(bytes.fromhex(value.loc.sha))}"
+                    for value in entry.values()
+                )
+        if chosen is None:
+            self._trimmed_days(made_from)
+        for day, parts_of_day in made_from.items():
+            text = sha256(" ".join(sorted(parts_of_day)).encode()).digest()
+            file = f"{TIMELINE}/{day}.jsonl"
+            row = self._renders.get(file)
+            if row is None or row.text != text:
+                self._guarded(file, lambda d=day, f=file, r=row, t=text: self._day(d, f, r, t))  # type: ignore[misc]
+
+    def _trimmed_days(self, made_from: Mapping[str, object]) -> None:
+        """Files of days of which the state holds nothing any more."""
+        for file, row in self._renders.below(TIMELINE).items():
+            if file[len(TIMELINE) + 1 : -len(".jsonl")] not in made_from:
+                self._guarded(file, lambda row=row: self._remove(row))  # type: ignore[misc]
+
+    def _day(self, day: str, file: str, row: Render | None, text: bytes) -> None:
+        events = self._timeline.events((day, day))
+        wanted = {event_line(event): event["id"] for event in events}
+        found = self._folder.read(file, MAX_TIMELINE)
+        if found is None:
+            data = b"".join(line + b"\n" for line in wanted)
+            staged = self._folder.stage(file, data)
+            if not self._folder.create(staged, file):
+                self._folder.drop_aside(staged)
+                self.untaken = True
+                return
+            self._touched = True
+            self._renders.put(Render(file, "", sha256(data).digest(), text, ()))
+            return
+        data, stat = found
+        if row is None or sha256(data).digest() != row.body:
+            self.untaken = True
+            whole = data[: data.rfind(b"\n") + 1]
+            # Young, it could as well be another program's line that is just being written.
+            torn = stat != UNSURE and data != whole
+            if torn and any(line.startswith(data[len(whole) :]) for line in wanted):
+                self._mend(file, data, whole, wanted)
+            return
+        self._extend(file, row, text, data, stat, day, wanted)
+
+    def _extend(
+        self,
+        file: str,
+        row: Render,
+        text: bytes,
+        data: bytes,
+        stat: Stat,
+        day: str,
+        wanted: dict[bytes, str],
+    ) -> None:
+        ids = {_id_in_state(event, wanted) for event in parse_lines(data, day)}
+        if ids - set(wanted.values()):
+            # Lines that were trimmed, or that stand in another day's file by their time.
+            made = b"".join(line + b"\n" for line in wanted)
+            old = self._folder.replace(self._folder.stage(file, made), file)
+            if old is None:
+                return
+            self._note_aside(old, row)
+            self._touched = True
+            self._renders.put(Render(file, "", sha256(made).digest(), text, ()))
+            return
+        new = b"".join(line + b"\n" for line, id in wanted.items() if id not in ids)
+        if new:
+            if data and not data.endswith(b"\n"):
+                new = b"\n" + new
+            self._folder.append(file, new)
+            stat = UNSURE
+        self._renders.put(Render(file, "", sha256(data + new).digest(), text, (), stat))
+
+    def _mend(self, file: str, data: bytes, whole: bytes, wanted: dict[bytes, str]) -> None:
+        """Complete a line of ours that a crash cut off."""
+        tail = data[len(whole) :]
+        line = next(line for line in wanted if line.startswith(tail))
+        self._folder.append(file, line[len(tail) :] + b"\n")
+
+
+def _id_in_state(event: dict[str, object], wanted: dict[bytes, str]) -> str:
+    """The id under which the state holds an event as it stands in a file."""
+    line = event_line(event)
+    return wanted[line] if line in wanted else foreign_id(event)
+
+
+def _foreign_mains(rows: Mapping[str, Texts]) -> dict[str, str]:
+    """The files with foreign names that stand for their key because no file has its own name."""
+    mains: dict[str, str] = {}
+    for file, row in sorted(rows.items()):
+        if row.key and file != f"{row.key}.md" and split_conflict_name(file) is None:
+            mains.setdefault(row.key, file)
+    return {key: file for key, file in mains.items() if f"{key}.md" not in rows}

@@ -1,0 +1,663 @@
+"""Turning what people and programs did to plain files into writes, each replacing exactly what the file had shown.
+
+Format section 6, "Files edited by others". Runs inside the transaction of the writes: the texts and the rows that
+say where they came from become durable together. It reads files and changes none; only what was set aside goes, when it
+was read and taken in.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from ipfsmem.bundle import header
+from ipfsmem.bundle.index_block import INDEX_KEY, split
+from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name, split_conflict_name
+from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
+from ipfsmem.bundle.timeline import Event, event_line, foreign_id, parse_line, parse_lines
+from ipfsmem.causal.merge3 import merge_memory
+from ipfsmem.causal.view import KeyView
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.writing import Writing
+from ipfsmem.errors import FormatError, IpfsmemError, StorageError
+from ipfsmem.files.folder import (
+    ASIDE,
+    HIDDEN,
+    RACY,
+    TIMELINE,
+    UNSURE,
+    NotPlainError,
+    PlainFolder,
+    Stat,
+)
+from ipfsmem.files.rows import Aside, Copies, Copy, Render, Renders, Return
+from ipfsmem.memories.memories import Memories, check_body
+
+#: Longest timeline file that is read.
+MAX_TIMELINE = 256 * 1024 * 1024
+#: Two looks this far apart must miss a file before that is taken for a delete; ms.
+MISSING_FOR = 60_000
+DAY = 86_400_000
+#: How long after a file was replaced a writer may still have the old text in hand; ms.
+OLD_TEXT_FOR = 60_000
+#: Bytes of lines that are compared at most to tell what the writer of a text had read.
+_MOST_COMPARED = 4 * 1024 * 1024
+#: A file that holds a text again which stood there before is believed when two looks this far apart find it so; ms.
+RETURNED_FOR = 60_000
+#: More files than this that hold earlier texts again within `RETURNED_FOR`: something put the whole folder back.
+MOST_RETURNS = 3
+#: Dots of a file that does not show the merged text yet: an edit of it has seen none of the state.
+NOT_SHOWN = ("-",)
+
+
+class Scan:
+    """One look at the files, in one transaction."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        memories: Memories,
+        timeline: Timeline,
+        folder: PlainFolder,
+        copy: Copy,
+        change: Writing,
+        problems: dict[str, str],
+        *,
+        believe: bool = False,
+    ) -> None:
+        """`believe`: a person has looked at the files, so nobody wrote one without having read it."""
+        self._replica = replica
+        self._memories = memories
+        self._timeline = timeline
+        self._folder = folder
+        self._copy = copy
+        self._change = change
+        self._renders = Renders(replica.db, copy.id)
+        self._index_lines = frozenset(copy.lines.split(b"\n"))
+        self._problems = problems
+        self._believe = believe
+        self._now = replica.world.now()
+        self._events: dict[str, Event] | None = None
+
+    # -- one file ----------------------------------------------------------------------------------------------
+
+    def take(self, file: str) -> None:
+        """Take in what stands in a file. What cannot be taken is left alone and said."""
+        self._problems.pop(file, None)
+        try:
+            self._take(file)
+        except (NotPlainError, IpfsmemError) as error:
+            self._problems[file] = f"{file} was left alone: {error}"
+
+    def _take(self, file: str) -> None:
+        is_timeline = file.startswith(TIMELINE + "/")
+        name_of(file)
+        found = self._folder.read(file, longest(file))
+        if found is None:
+            return  # gone meanwhile: the next look misses it
+        data, stat = found
+        row = self._renders.get(file)
+        body = sha256(data).digest()
+        if row is not None and body == row.body:
+            if row.stat != stat or row.missed is not None:
+                self._renders.put(msgspec.structs.replace(row, stat=stat, missed=None))
+            return
+        if is_timeline:
+            taken = self._lines(data, file, self._is_young(file))
+            if taken:
+                self._renders.put(Render(file, "", body, b"", (), stat))
+            elif row is not None:
+                self._renders.put(msgspec.structs.replace(row, text=b""))
+            return
+        if file == INDEX_FILE:
+            data = split(data, self._index_lines).text
+            if not data and (row is None or not row.dots):
+                # Nothing but our own lines, and it never was more.
+                self._renders.put(Render(file, INDEX_KEY, body, b"", (), stat))
+                return
+        if not data and row is not None and self._is_young(file):
+            return  # somebody has just emptied it to write it anew
+        self._put_text(file, data, body, stat, row)
+
+    # -- texts that stood there before -------------------------------------------------------------------------
+
+    def returned(self, files: list[str]) -> tuple[set[str], int]:
+        """Which of these changed files hold a text again that stood there before and are not to be believed yet, and how many
+        such returns there were within a minute."""
+        known = self._renders.returns()
+        waiting: set[str] = set()
+        for file in files:
+            body = self._is_return(file)
+            before = known.get(file)
+            if body is None:
+                if before is not None:
+                    self._renders.drop_return(file)
+                    del known[file]
+                continue
+            if before is None or before.body != body or before.at > self._now:
+                known[file] = before = Return(file, body, self._now)
+                self._renders.put_return(before)
+            if self._now - before.at < RETURNED_FOR:
+                waiting.add(file)
+                self._problems[file] = (
+                    f"{file} holds an earlier text again; that is taken for an edit when it still does in a minute"
+                )
+        recent = sum(0 <= self._now - row.at < RETURNED_FOR for row in known.values())
+        return waiting, recent
+
+    def _is_return(self, file: str) -> bytes | None:
+        """The SHA-256 of a file that holds a text which stood there before, is not there now, and is nobody's live text."""
+        try:
+            key, _ = name_of(file)
+            if file.startswith(TIMELINE + "/") or not self._renders.had(file):
+                return None
+            found = self._folder.read(file, longest(file))
+        except (NotPlainError, IpfsmemError):
+            return None
+        if found is None:
+            return None
+        row, body = self._renders.get(file), sha256(found[0]).digest()
+        if (row is not None and row.body == body) or not self._renders.held(file, body):
+            return None
+        entry = self._change.entry(self._memories.name(row.key if row is not None else key))
+        # To copy a conflict copy over the memory is to choose between what stands now.
+        return None if any(value.body == body.hex() for value in entry.values()) else body
+
+    def differing(self, files: list[str]) -> list[str]:
+        """Of these memory files those that hold something else than this device last saw in them; of unknown ones those that
+        hold what stood there before."""
+        found: list[str] = []
+        for file in files:
+            try:
+                name_of(file)
+                data = None if file.startswith(TIMELINE + "/") else self._folder.read(file, longest(file))
+                row = self._renders.get(file)
+            except (NotPlainError, IpfsmemError):
+                continue
+            if data is not None:
+                body = sha256(data[0]).digest()
+                if body != row.body if row is not None else self._renders.held(file, body):
+                    found.append(file)
+        return found
+
+    def put_back(self, files: list[str]) -> None:
+        """Have the next rendering write the state into these files. A text in one that was never there before is kept beside."""
+        for file in files:
+            self._problems.pop(file, None)
+            try:
+                self._put_back(file)
+            except (NotPlainError, IpfsmemError) as error:
+                self._problems[file] = f"{file} was left alone: {error}"
+
+    def _put_back(self, file: str) -> None:
+        key, origin = name_of(file)
+        found = self._folder.read(file, longest(file))
+        row = self._renders.get(file)
+        if found is None or file.startswith(TIMELINE + "/"):
+            return
+        data, stat = found
+        body = sha256(data).digest()
+        if row is None and not self._renders.held(file, body):
+            return  # a new file: nothing is put back there, and it is taken in as any other
+        if row is not None and row.body == body:
+            return
+        if not self._renders.held(file, body):
+            text = split(data, self._index_lines).text if file == INDEX_FILE else data
+            text = text if origin is None else with_origin(text, origin)
+            key = row.key if row is not None else key
+            check_body(key, text)
+            name = self._memories.name(key)
+            digest = sha256(text).hexdigest()
+            if all(value.body != digest for value in self._change.entry(name).values()):
+                self._change.keep_beside(name, text)
+        dots = row.dots if row is not None else ()
+        self._renders.put(Render(file, row.key if row is not None else key, body, b"", dots, stat))
+        self._renders.drop_return(file)
+
+    def _is_young(self, file: str) -> bool:
+        """Whether somebody may just be writing it. A time in the future says nothing: it would be young for years."""
+        known = self._folder.stat(file)
+        return known is not None and abs(time.time_ns() - known.mtime) < RACY
+
+    def _put_text(self, file: str, data: bytes, body: bytes, stat: Stat, row: Render | None) -> None:
+        key, origin = (row.key, name_of(file)[1]) if row is not None else name_of(file)
+        text = data if origin is None else with_origin(data, origin)
+        check_body(key, text)
+        name = self._memories.name(key)
+        digest = sha256(text)
+        view = self._view(key)
+        since = 0
+        if row is not None and row.text == digest.digest() and row.dots:
+            # MEMORY.md, and only our own lines in it were changed; or a line of the header that the file does not show.
+            self._renders.put(msgspec.structs.replace(row, body=body, stat=stat, missed=None))
+            return
+        if view.data == text:
+            # Already what is shown: rendered just before a crash, or somebody had the same thought.
+            dots = view.dots
+        elif row is None:
+            dots = self._new_text(file, key, text, digest.hexdigest(), view)
+        else:
+            dots, since = self._edit(row, name, text, view)
+        made = Render(file, key, body, digest.digest(), dots, stat, since=since)
+        self._renders.put(made, new=row is None)
+        self._renders.drop_return(file)
+
+    def _view(self, key: str) -> KeyView:
+        """What is shown under a key, with what this look has taken in so far."""
+        return self._memories.view(key, self._change.entry(self._memories.name(key)), self._change.body)
+
+    def _new_text(self, file: str, key: str, text: bytes, digest: str, view: KeyView) -> tuple[str, ...]:
+        name = self._memories.name(key)
+        same = tuple(dot for dot, value in self._change.entry(name).items() if value.body == digest)
+        if same:
+            return same
+        if split_conflict_name(file) is not None:
+            return (self._change.keep_beside(name, text),)
+        # A new text under a forgotten key is a new memory; beside a live one it has seen nothing.
+        replaces = view.dots if view.forgotten else ()
+        return (self._change.put(name, text, replaces),)
+
+    def _edit(self, row: Render, name: str, text: bytes, view: KeyView) -> tuple[tuple[str, ...], int]:
+        """The new dots, and the mark for the next render (-1: a text that was written blindly, do not guess again)."""
+        if not set(row.dots) <= self._change.entry(name).keys():
+            return self._edit_of_the_past(row, name, text, view)
+        older = None if self._believe else self._base_of_blind_edit(row, text)
+        if older is None:
+            return (self._change.put(name, text, row.dots),), 0
+        shown = self._replica.db.block(row.text)
+        merged = merge_memory(older, shown, text) if shown is not None else None
+        self._problems[row.file] = (
+            f"{row.file} was written by a program that had not read the newest text; both were kept"
+        )
+        if merged is None:
+            return (self._change.put(name, text, ()),), 0
+        self._replica.db.add_blocks([(sha256(text).digest(), text)])
+        if merged == shown:
+            return NOT_SHOWN, -1
+        self._change.put(name, merged, row.dots)
+        return NOT_SHOWN, 0
+
+    def _edit_of_the_past(
+        self, row: Render, name: str, text: bytes, view: KeyView
+    ) -> tuple[tuple[str, ...], int]:
+        """A file that was edited while the state moved on and before it was rendered: merged when that is clean."""
+        older = self._base_for(row, row.text, text)
+        if view.data is not None and view.own and older is not None:
+            merged = merge_memory(older, view.data, text)
+            self._replica.db.add_blocks([(sha256(text).digest(), text)])
+            if merged == view.data:
+                return NOT_SHOWN, 0
+            if merged is not None:
+                self._change.put(name, merged, (*view.dots, *row.dots))
+                return NOT_SHOWN, 0
+        return (self._change.put(name, text, row.dots),), 0
+
+    def _base_of_blind_edit(self, row: Render, text: bytes) -> bytes | None:
+        """The text, of those rendered shortly before the newest, that the writer of `text` had read; None when it is
+        the newest, or cannot be told. See `read_before`."""
+        return self._older_base(row, row.text, text)
+
+    def _older_base(self, row: Render, newest: bytes, text: bytes) -> bytes | None:
+        if row.base is None or not 0 <= self._now - row.since < OLD_TEXT_FOR:
+            return None
+        latest = self._replica.db.block(newest)
+        if latest is None:
+            return None
+        hashes = [row.base[start : start + 32] for start in range(0, len(row.base), 32)]
+        older = [data for found in hashes if (data := self._replica.db.block(found)) is not None]
+        return read_before(text, latest, older)
+
+    def _base_for(self, row: Render, stood_there: bytes, text: bytes) -> bytes | None:
+        """What the writer of `text` had read when `stood_there` (a SHA-256) was in the file."""
+        return self._older_base(row, stood_there, text) or self._replica.db.block(stood_there)
+
+    # -- what was missed ---------------------------------------------------------------------------------------
+
+    def missing(self, files: list[str], total: int) -> str | None:
+        """Files that a look did not find, of `total` known ones. Deletes those that were missing long enough, unless
+        too many vanish; then nothing is deleted and the answer says so.
+        """
+        ready: list[Render] = []
+        for file in files:
+            row = self._renders.get(file)
+            if row is None:
+                self._renders.drop(file)  # a damaged row says of no memory that it was deleted
+            elif not row.key:
+                self._renders.drop(file)  # the timeline and the index: absence is no delete
+            elif row.missed is None or row.missed > self._now:
+                self._renders.put(msgspec.structs.replace(row, missed=self._now))
+            elif self._now - row.missed >= MISSING_FOR:
+                ready.append(row)
+        if not ready:
+            return None
+        recent = self._recent_deletes()
+        gone = sum(count for _, count in recent)
+        if gone + len(ready) > max(3, (total + gone) // 4):
+            return (
+                f"{len(ready)} of {total} files are missing from {self._folder.path}; that is too many at once to be "
+                "taken for deletes, so nothing was deleted. To have them written again: ipfsmem folders put-back "
+                f"{self._folder.path}"
+            )
+        for row in ready:
+            name = self._memories.name(row.key)
+            if set(row.dots) & self._change.entry(name).keys():
+                self._change.remove(name, row.dots)
+            self._renders.drop(row.file)
+        recent.append((self._now, len(ready)))
+        Copies(self._replica.db).change(self._copy.id, vanished=msgspec.json.encode(recent))
+        return None
+
+    def _recent_deletes(self) -> list[tuple[int, int]]:
+        copy = Copies(self._replica.db).get(self._copy.id)
+        stored = copy.vanished if copy is not None else b""
+        known = msgspec.json.decode(stored, type=list[tuple[int, int]]) if stored else []
+        return [(at, count) for at, count in known if abs(self._now - at) < DAY]
+
+    # -- what was replaced -------------------------------------------------------------------------------------
+
+    def replaced(self) -> None:
+        """Look at the files that were replaced: somebody may have written into one at that moment, or after."""
+        known = {row.name: row for row in self._renders.asides()}
+        self._after_crash([name for name in self._folder.asides() if name not in known])
+        for row in known.values():
+            self._check_aside(row)
+
+    def _check_aside(self, row: Aside) -> None:
+        mtime = self._folder.aside_mtime(row.name)
+        if mtime != row.mtime and mtime != -1:
+            found = self._folder.read_aside(row.name, longest(row.file))
+            if found is None:
+                self._problems[row.file] = (
+                    f"{row.file} was replaced, and what stood there cannot be read; it is kept in {HIDDEN}/{ASIDE}/{row.name}"
+                )
+                return
+            body = sha256(found[0]).digest()
+            if body != row.body and found[0]:  # emptied, it is about to be written, or a disk lost it
+                text = self._late(row.file, row.text, found[0])
+                if text is None:
+                    return
+                row = msgspec.structs.replace(row, body=body, text=text, since=self._now)
+            row = msgspec.structs.replace(row, mtime=mtime if found[1] != UNSURE else -1)
+            self._renders.put_aside(row)
+        if not 0 <= self._now - row.since < 2 * OLD_TEXT_FOR:
+            self._folder.drop_aside(row.name)
+            self._renders.drop_aside(row.name)
+
+    def forgotten(self, key: str) -> None:
+        """Let go of everything that was set aside of a memory that is forgotten, and of the index, which named it."""
+        for row in list(self._renders.asides()):
+            if row.file == INDEX_FILE or (not row.file.startswith(TIMELINE) and name_of(row.file)[0] == key):
+                self._check_aside(row)
+                self._folder.drop_aside(row.name)
+                self._renders.drop_aside(row.name)
+
+    def bring_out(self) -> list[str]:
+        """Put texts set aside that were never taken in into the folder, as conflict copies; what was taken in goes.
+
+        Raises StorageError for one that cannot be read.
+        """
+        rows = {row.name: row for row in self._renders.asides()}
+        files = self._renders.files()
+        brought: list[str] = []
+        for name in list(self._folder.asides()):
+            if self._folder.drop_staged(name):
+                continue
+            row = rows.get(name)
+            file = row.file if row is not None else self._folder.file_of(name, [*files, INDEX_FILE])
+            if file is None:
+                continue  # not ours
+            found = self._folder.read_aside(name, longest(file))
+            if found is None:
+                raise StorageError(f"{HIDDEN}/{ASIDE}/{name} cannot be read, and holds what stood in {file}")
+            body = sha256(found[0])
+            known = (row is not None and row.body == body.digest()) or self._renders.held(file, body.digest())
+            if not known and found[0] and not self._replica.db.has_block(body.digest()):
+                stem = file.replace("/", "-").rpartition(".")[0]
+                ending = ".jsonl" if file.startswith(TIMELINE + "/") else ".md"
+                made = f"{stem}.conflict-{body.hexdigest()[:8]}{ending}"
+                if self._folder.create(name, made):
+                    brought.append(made)
+                    continue
+                there = self._folder.read(made, longest(file))
+                if there is None or there[0] != found[0]:
+                    raise StorageError(f"{made} is in the way of what stood in {file}")
+            self._folder.drop_aside(name)
+        return brought
+
+    def _after_crash(self, names: list[str]) -> None:
+        """Files aside that no row knows: staged or replaced by a run that did not finish. What this device did not make stays."""
+        names = [name for name in names if not self._folder.drop_staged(name)]
+        files = self._renders.files() if names else []
+        for name in names:
+            file = self._folder.file_of(name, [*files, INDEX_FILE])
+            if file is None:
+                continue
+            row = self._renders.get(file)
+            found = self._folder.read_aside(name, longest(file))
+            if found is None:
+                self._problems[name] = (
+                    f"{HIDDEN}/{ASIDE}/{name} was left by a run that did not finish, and cannot be read"
+                )
+                continue
+            if found[0] and row is not None:
+                body = sha256(found[0]).digest()
+                known = self._replica.db.has_block(body) or row.body == body or self._renders.held(file, body)
+                if not known and file == INDEX_FILE and not self._copy.shared_index:
+                    kept = edited_index(found[0])
+                    try:
+                        self._folder.keep_hidden(name, kept)
+                        self._problems[f"{HIDDEN}/{kept}"] = index_was_edited(kept)
+                    except StorageError as error:
+                        self._problems[file] = (
+                            f"{file} was edited by hand, and that could not be kept: {error}"
+                        )
+                    continue
+                # What its writer had read is not known any more: the row is of this look, or of one after the crash.
+                if not known and self._late(file, b"", found[0]) is None:
+                    continue
+            self._folder.drop_aside(name)
+
+    def _late(self, file: str, base: bytes, data: bytes) -> bytes | None:
+        """Take in what came into a file after we had read it and before, or after, we replaced it; `base` is the text that it
+        stood for (SHA-256). Answers the text now; None, and said, when that cannot be done: then it must not be thrown away.
+        """
+        try:
+            if file.startswith(TIMELINE + "/"):
+                self._lines(data, file, False)
+                return b""
+            if file == INDEX_FILE and not self._copy.shared_index:
+                return b""
+            return self._late_text(file, base, data)
+        except IpfsmemError as error:
+            self._problems[file] = (
+                f"a late change of {file} could not be taken in: {error}; it is kept in {HIDDEN}/{ASIDE}"
+            )
+            return None
+
+    def _late_text(self, file: str, base: bytes, data: bytes) -> bytes:
+        row = self._renders.get(file)
+        key, origin = name_of(file)
+        key = row.key if row is not None else key
+        if file == INDEX_FILE:
+            data = split(data, self._index_lines).text
+            if not data:
+                return base
+        text = data if origin is None else with_origin(data, origin)
+        check_body(key, text)
+        name = self._memories.name(key)
+        late = sha256(text)
+        digest = late.hexdigest()
+        if late.digest() == base or any(value.body == digest for value in self._change.entry(name).values()):
+            return late.digest()
+        if row is not None:
+            # Its writer has this text in hand, and may write the whole file from it.
+            self._replica.db.add_blocks([(late.digest(), text)])
+            self._renders.put(
+                msgspec.structs.replace(row, base=late.digest() + (row.base or b"")[:224], since=self._now)
+            )
+        view = self._view(key)
+        older = self._base_for(row, base, text) if row is not None else None
+        if view.data is not None and view.own and older is not None and row is not None:
+            merged = merge_memory(older, view.data, text)
+            if merged == view.data:
+                return late.digest()
+            if merged is not None:
+                self._change.put(name, merged, view.dots)
+                return late.digest()
+        self._change.put(name, text, ())
+        return late.digest()
+
+    # -- timeline ----------------------------------------------------------------------------------------------
+
+    def _lines(self, data: bytes, file: str, young: bool) -> bool:
+        """Take in the lines that are new. False when the last one is not whole yet and must be looked at again."""
+        day = file[len(TIMELINE) + 1 : -len(".jsonl")]
+        whole, cut, tail = data.rpartition(b"\n")
+        known = self._known_events()
+        events = parse_lines(whole + cut, day)
+        complete = True
+        if tail.strip():
+            last = parse_line(tail.strip(b" \t\r"), day)
+            if last["type"] != "raw" or not (young or is_torn(tail, known)):
+                events.append(last)
+            else:
+                complete = False
+        fresh: list[Event] = []
+        for event in events:
+            held = known.get(event["id"])
+            if held is None:
+                fresh.append(event)
+            elif event_line(held) != event_line(event):
+                # An event never changes: the edited line is an event of its own.
+                fresh.append({field: value for field, value in event.items() if field != "id"})
+        self._timeline.add_foreign(self._change, fresh)
+        for event in fresh:
+            made = {**event, "id": foreign_id(event)}
+            known[made["id"]] = made
+        return complete
+
+    def _known_events(self) -> dict[str, Event]:
+        if self._events is None:
+            self._events = {event["id"]: event for event in self._timeline.events()}
+        return self._events
+
+
+def read_before(text: bytes, newest: bytes, older: list[bytes]) -> bytes | None:
+    """Which of the `older` texts (newest first) the writer of `text` must have read, rather than `newest`.
+
+    One such that `text` has no line that came with the newest, nor one like it, and all that went with it. Of several
+    the one that `text` keeps most of.
+    """
+    now = set(text.split(b"\n"))
+    best: tuple[int, bytes] | None = None
+    for candidate in older:
+        before, after = set(candidate.split(b"\n")), set(newest.split(b"\n"))
+        came, went = after - before, before - after
+        if not (came or went) or came & now or not went <= now or _alike(came, now - before):
+            continue
+        missing = len(before - now)
+        if best is None or missing < best[0]:
+            best = missing, candidate
+    return None if best is None else best[1]
+
+
+def _alike(came: set[bytes], new: set[bytes]) -> bool:
+    """Whether a new line looks like an edit of one that came: then its writer has seen that one."""
+    if len(new) * sum(map(len, came)) + len(came) * sum(map(len, new)) > _MOST_COMPARED:
+        return False
+    words = {line: Counter(line.split()) for line in came | new}
+    return any(_likeness(a, b, words[a], words[b]) > 0.6 for a in came for b in new)
+
+
+def _likeness(a: bytes, b: bytes, words_a: Counter[bytes], words_b: Counter[bytes]) -> float:
+    """How much two lines share, 0 to 1: their beginning and end, or their words. Costs as much as reading them once."""
+    whole = len(a) + len(b)
+    if not whole:
+        return 0.0
+    least = min(len(a), len(b))
+    start = _shared(a, b, least)
+    end = _shared(a[::-1], b[::-1], least - start)
+    same = sum(min(count, words_b[word]) for word, count in words_a.items())
+    total = words_a.total() + words_b.total()
+    return max(2 * (start + end) / whole, 2 * same / total if total else 0.0)
+
+
+def _shared(a: bytes, b: bytes, most: int) -> int:
+    """How many of the first `most` bytes of two lines are the same."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def edited_index(data: bytes) -> str:
+    """The name under which a generated MEMORY.md that somebody edited is kept in the hidden folder."""
+    return f"MEMORY.edited-{sha256(data).hexdigest()[:8]}.md"
+
+
+def index_was_edited(kept: str) -> str:
+    """What is said of it."""
+    return f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{kept}"
+
+
+def longest(file: str) -> int:
+    """Bytes above which a file of this name is left alone."""
+    return MAX_TIMELINE if file == INDEX_FILE or file.startswith(TIMELINE + "/") else MAX_FILE
+
+
+def is_torn(tail: bytes, known: dict[str, Any]) -> bool:
+    """Whether a last line without LF is the beginning of a line of ours that a crash cut off."""
+    return any(event_line(event).startswith(tail) for event in known.values())
+
+
+def name_of(file: str) -> tuple[str, str | None]:
+    """Key of a file, and its foreign name when it has one. Raises FormatError for a name that is not Unicode."""
+    try:
+        file.encode()
+    except UnicodeEncodeError:
+        raise FormatError("its name is not Unicode text") from None
+    split = split_conflict_name(file)
+    return (split[0], None) if split is not None else key_of_foreign_name(file)
+
+
+def with_origin(data: bytes, origin: str) -> bytes:
+    """The text of a file with a foreign name: its bytes, and the name in a line of the header (format section 1.1)."""
+    file = parse_memory(data)
+    if file.origin_name == origin:
+        return data
+    wanted = file.with_fields({"origin_name": origin})
+    line = header.write_header({"origin_name": origin}).encode()
+    start, cut, rest = data.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
+    if start.rstrip() == b"---" and file.fields:
+        made = start + cut + (line[:-1] + b"\r\n" if start.endswith(b"\r") else line) + rest
+    else:
+        made = b"---\n" + line + b"---\n\n" + data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        again = parse_memory(made)
+    except FormatError:
+        return data
+    if again.fields == wanted.fields and again.body == wanted.body:
+        return made
+    return render_memory(wanted)
+
+
+def without_origin(text: bytes, origin: str) -> bytes:
+    """What a file with a foreign name shows of a text: all but the line that `with_origin` put in; the file has that name."""
+    line = header.write_header({"origin_name": origin}).encode()
+    if text.startswith(b"---\n" + line + b"---\n\n"):
+        bare = text[len(b"---\n" + line + b"---\n\n") :]
+    elif text.startswith(b"---\n" + line + b"---\n") and not text[len(b"---\n" + line + b"---\n") :]:
+        bare = b""
+    else:
+        start, found, rest = text.partition(b"\n" + line)
+        bare = start + b"\n" + rest if found and start.startswith(b"---\n") else text
+    return bare if with_origin(bare, origin) == text else text

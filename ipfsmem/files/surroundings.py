@@ -1,0 +1,122 @@
+"""Where a working copy lies: inside a git work tree, or in the reach of a program that syncs folders by itself.
+
+Looks at names and small files above the folder and runs nothing. What it says is advice; only a change of `.git/HEAD` decides
+something, and no more than that a folder is left alone until a person has looked.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+from hashlib import sha256
+from pathlib import Path
+
+from ipfsmem.device.atomic_files import read_file
+from ipfsmem.errors import StorageError
+
+_MAX_HEAD = 4096
+_MAX_IGNORE = 1024 * 1024
+#: What programs that sync folders leave in the top folder of what they sync, or call it.
+_SYNC_MARKS = {
+    ".dropbox": "Dropbox",
+    ".dropbox.cache": "Dropbox",
+    ".stfolder": "Syncthing",
+    ".nextcloudsync.log": "Nextcloud",
+    ".owncloudsync.log": "ownCloud",
+    ".tmp.driveupload": "Google Drive",
+    ".tmp.drivedownload": "Google Drive",
+}
+_SYNC_NAMES = {
+    "dropbox": "Dropbox",
+    "onedrive": "OneDrive",
+    "google drive": "Google Drive",
+    "googledrive": "Google Drive",
+    "my drive": "Google Drive",
+    "nextcloud": "Nextcloud",
+    "owncloud": "ownCloud",
+    "mobile documents": "iCloud Drive",
+    "icloud drive": "iCloud Drive",
+    "icloud~md~obsidian": "iCloud Drive",
+    "cloudstorage": "a cloud provider's folder",
+}
+
+
+def git_folder(path: Path) -> tuple[Path, Path] | None:
+    """The git work tree that a folder lies in, and the folder of its repository; None outside of one."""
+    for place in (path, *path.parents):
+        git = place / ".git"
+        if git.is_dir():
+            return place, git
+        try:
+            named = read_file(git, _MAX_HEAD)
+        except StorageError:
+            continue
+        if named is not None and named.startswith(b"gitdir:"):
+            # A second work tree or a submodule: the repository is elsewhere.
+            return place, place / named[len(b"gitdir:") :].decode("utf-8", "surrogateescape").strip()
+    return None
+
+
+def git_head(path: Path) -> bytes:
+    """What changes when another commit is checked out in the git work tree around a folder; empty outside of one."""
+    found = git_folder(path)
+    if found is None:
+        return b""
+    try:
+        head = read_file(found[1] / "HEAD", _MAX_HEAD)
+    except (StorageError, ValueError):
+        return b""
+    return b"" if head is None else sha256(head).digest()
+
+
+def remarks(path: Path) -> list[str]:
+    """What a person should know about the place of a working copy, a sentence each."""
+    found: list[str] = []
+    git = git_folder(path)
+    if git is not None and not _is_ignored(path, *git):
+        found.append(
+            f"{path} lies in the git work tree {git[0]} and no ignore rule that was found names it: what is remembered would "
+            "be committed with the rest, and a checkout puts old texts back (that is noticed, and asked about)"
+        )
+    for place in (path, *path.parents):
+        program = _SYNC_NAMES.get(place.name.lower()) or _SYNC_NAMES.get(place.name.lower().split(" - ")[0])
+        program = program or next(
+            (name for mark, name in _SYNC_MARKS.items() if (place / mark).exists()), None
+        )
+        if program:
+            found.append(
+                f"{path} lies in the reach of {program} ({place}): two programs would carry its files, and {program} may make "
+                "copies of them; choose a folder outside, or take this one out of it"
+            )
+            break
+    return found
+
+
+def _is_ignored(path: Path, tree: Path, git: Path) -> bool:
+    """Whether a plain ignore rule names the folder, one above it, or all that is in it."""
+    places = [tree, *(place for place in reversed(path.parents) if tree in place.parents), path]
+    files = [place / ".gitignore" for place in dict.fromkeys(places)] + [git / "info" / "exclude"]
+    for file in files:
+        base = tree if file.parent.name == "info" else file.parent
+        if base != path and base not in path.parents:
+            continue
+        try:
+            data = read_file(file, _MAX_IGNORE) or b""
+        except StorageError:
+            continue
+        below = path.relative_to(base).parts
+        names = ["/".join(below[: n + 1]) for n in range(len(below))]
+        for line in data.decode("utf-8", "replace").splitlines():
+            rule = line.strip().rstrip("/")
+            if not rule or rule[0] in "#!":
+                continue
+            if base == path and rule in ("*", "**", "*.md", "/*", "/*.md"):
+                return True
+            rule = rule.removesuffix("/**").removesuffix("/*")
+            anchored = rule.lstrip("/")
+            if any(fnmatch(name, anchored) for name in names) or (
+                "/" not in rule and any(fnmatch(part, rule) for part in below)
+            ):
+                return True
+            if rule.startswith("**/") and any(fnmatch(part, rule[3:]) for part in below):
+                return True
+    return False

@@ -1,0 +1,284 @@
+"""All working copies of one memory on this device: each a folder that belongs to one scope, a scope may have several.
+
+What was edited in one of them is a write like any other, and is rendered into the others. Attaching and detaching is
+decided in `attaching` and done here.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.bundle.keys import check_scope
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.replica import Replica
+from ipfsmem.errors import NotFoundError, StorageError
+from ipfsmem.files.attaching import Place, examine_place
+from ipfsmem.files.rows import Copies, Copy, Renders
+from ipfsmem.files.surroundings import remarks
+from ipfsmem.files.working_copy import BY_HAND, WorkingCopy
+from ipfsmem.memories.memories import Memories
+
+PLAIN_MODES = ("local", "ipfs")
+#: Seconds for which a full look is fresh enough for a list.
+FRESH = 1.0
+#: Set once the folder that a memory was made with has its row.
+_BEGUN = "working-copies"
+
+
+class FolderFacts(msgspec.Struct, frozen=True):
+    """One working copy, for people: `state` is "ok", "paused" or "not there", `note` says why; `remarks` are about the place
+    where it lies."""
+
+    path: str
+    scope: str
+    state: str
+    files: int
+    timeline: bool
+    note: str = ""
+    remarks: list[str] = []
+
+
+class WorkingCopies:
+    """The working copies of one memory."""
+
+    def __init__(self, replica: Replica, memories: Memories, timeline: Timeline) -> None:
+        self._replica = replica
+        self._memories = memories
+        self._timeline = timeline
+        self._rows = Copies(replica.db)
+        self._open: dict[tuple[str, str], WorkingCopy] = {}
+        self._looked = -FRESH
+        self._begun = False
+
+    def all(self) -> list[WorkingCopy]:
+        """Every one of them. Another process may have attached one, or detached it."""
+        found = {}
+        for row in self._rows.all():
+            name = row.id, row.path
+            known = self._open.get(name)
+            if known is not None:
+                known.copy = row
+            found[name] = known or self._made(row)
+        self._open = found
+        return list(found.values())
+
+    def _made(self, row: Copy) -> WorkingCopy:
+        memories = self._memories.in_scope(row.scope)
+        timeline = self._timeline if row.scope == self._timeline.scope else Timeline(self._replica, row.scope)
+        return WorkingCopy(self._replica, memories, timeline, row, self._place(row))
+
+    def _place(self, row: Copy) -> Path:
+        return Path(row.path) if row.path else self.own
+
+    @property
+    def own(self) -> Path:
+        """The folder that goes wherever the memory goes."""
+        assert self._replica.folder is not None
+        return self._replica.folder / "memory"
+
+    def _of(self, scope: str) -> list[WorkingCopy]:
+        return [copy for copy in self.all() if copy.copy.scope == scope]
+
+    def begin(self) -> None:
+        """Give the folder that this memory was made with its row; done once in its life."""
+        if self._begun:
+            return
+        with self._replica.transaction():
+            self._begun = True
+            if self._replica.db.get_meta(_BEGUN) is not None:
+                return
+            chosen = self._replica.config.memory_dir
+            place = Place(self.own, True) if chosen is None else examine_place(chosen)
+            row = self._row(place, "", place.new)
+            self._rows.put(row)
+            self._replica.db.set_meta(_BEGUN, b"1")
+        self._made(row).claim()
+
+    # -- attaching ---------------------------------------------------------------------------------------------
+
+    def attach(
+        self, folder: str | Path, *, scope: str = "", take_over: bool = False, timeline: bool = False
+    ) -> FolderFacts:
+        """Make a folder a working copy of a scope; what is in it is taken in, what it lacks is rendered.
+
+        `timeline`: write `timeline/` also into a folder that this program did not make. Raises UsageError, KeyNameError, StorageError; then nothing was changed.
+        """
+        self.begin()
+        if scope:
+            check_scope(scope)
+        copies = [(row, self._place(row)) for row in self._rows.all()]
+        place = examine_place(folder, copies, scope=scope, take_over=take_over)
+        row = self._row(place, scope, timeline or place.new or place.path == self.own)
+        with self._replica.transaction():
+            self._rows.put(row)
+        copy = self._made(row)
+        try:
+            copy.claim()
+        except BaseException:  # a row of a folder that never was would stop every look
+            if place.known is None:
+                with self._replica.transaction():
+                    self._rows.drop(row.id)
+            raise
+        self.scan()
+        self.render()
+        return self._facts(copy)
+
+    def _row(self, place: Place, scope: str, timeline: bool) -> Copy:
+        path = "" if place.path == self.own else str(place.path)
+        if place.known is not None:
+            return msgspec.structs.replace(place.known, path=path, timeline=place.known.timeline or timeline)
+        random = self._replica.world.random
+        return Copy(random(16).hex(), path, scope, -1, timeline, random(32))
+
+    def detach(self, folder: str | Path, *, gone: bool = False) -> list[str]:
+        """Let go of a working copy; every file in it stays. The names of files that came out of what was set aside.
+
+        Raises StorageError when texts set aside would be lost, or the folder is not there (unless `gone`: it never comes
+        back); NotFoundError when it is none.
+        """
+        copy = self._find(Path(folder))
+        brought: list[str] = []
+        if not gone:
+            if not copy.copy.paused:
+                copy.scan()
+            try:
+                brought = copy.bring_out()
+            except StorageError as error:
+                raise StorageError(
+                    f"{copy.folder.path} was not detached: {error}",
+                    hint=f"When the folder is gone for good: ipfsmem detach {shlex.quote(str(copy.folder.path))} --gone.",
+                ) from None
+            copy.let_go()
+        with self._replica.transaction():
+            self._rows.drop(copy.copy.id)
+        return brought
+
+    def _find(self, folder: Path) -> WorkingCopy:
+        path = Path(folder).expanduser().absolute()
+        for copy in self.all():
+            where = copy.folder.path
+            if where in (path, Path(folder)) or (where.exists() and path.exists() and where.samefile(path)):
+                return copy
+        known = ", ".join(str(copy.folder.path) for copy in self.all())
+        raise NotFoundError(
+            f"{path} is not a working copy of this memory", hint=f"There are: {known or 'none'}"
+        )
+
+    # -- what a person says ------------------------------------------------------------------------------------
+
+    def folders(self) -> list[FolderFacts]:
+        """Every working copy, as of now."""
+        self.begin()
+        return [self._facts(copy) for copy in self.all()]
+
+    def _facts(self, copy: WorkingCopy) -> FolderFacts:
+        there = copy.is_there()
+        paused = copy.copy.paused
+        files = Renders(self._replica.db, copy.copy.id).count()
+        state = "ok" if there else "paused" if paused else "not there"
+        note = paused or ("" if there else next(iter(copy.notices()), ""))
+        path = copy.folder.path
+        return FolderFacts(str(path), copy.copy.scope, state, files, copy.copy.timeline, note, remarks(path))
+
+    def pause(self, folder: str | Path) -> None:
+        """Leave a folder alone until a person says what counts there. Raises NotFoundError."""
+        self._find(Path(folder)).pause(BY_HAND)
+
+    def accept(self, folder: str | Path) -> None:
+        """What stands in a folder counts, earlier texts too. Raises NotFoundError, StorageError when it is not there."""
+        copy = self._find(Path(folder))
+        copy.scan(believe=True)
+        if not copy.is_there():
+            raise StorageError(next(iter(copy.notices()), f"{copy.folder.path} is not there"))
+        self.render()
+
+    def put_back(self, folder: str | Path) -> int:
+        """What is remembered counts: every file is written from it. How many were not so.
+
+        Texts that were never rendered there are kept beside. Raises NotFoundError, StorageError when it is not there or a
+        file in it could not be written.
+        """
+        copy = self._find(Path(folder))
+        count = copy.put_back()
+        self.render()
+        if copy.behind:
+            raise StorageError("; ".join(copy.notices()))
+        return count
+
+    def restore_files(self) -> int:
+        """Write files again that are missing, in all folders. How many."""
+        count = sum(copy.restore_files() for copy in self.all())
+        self.render()
+        return count
+
+    def notices(self) -> list[str]:
+        """What a person should know about the files of all folders."""
+        copies = self.all()
+        if len(copies) < 2:
+            return [text for copy in copies for text in copy.notices()]
+        return [
+            text if str(copy.folder.path) in text else f"{copy.folder.path}: {text}"
+            for copy in copies
+            for text in copy.notices()
+        ]
+
+    # -- looking and rendering ---------------------------------------------------------------------------------
+
+    def scan(self) -> bool:
+        """Take in all edits everywhere. True when something was written."""
+        self._looked = time.monotonic()
+        self.begin()
+        wrote = [copy.scan() for copy in self.all()]
+        return any(wrote)
+
+    def take(self, key: str, scope: str = "") -> tuple[str, ...] | None:
+        """Take in edits of one memory's files. When there was one: the dots that were shown under the key before."""
+        taken = [copy.take(key) for copy in self._of(scope)]
+        return next((dots for dots in taken if dots is not None), None)
+
+    def look(self) -> None:
+        """`scan`, unless one was done within a second: before lists and searches."""
+        if time.monotonic() - self._looked >= FRESH and self.scan():
+            self.render()
+
+    def render(self) -> None:
+        """Bring every file up to date. What was changed meanwhile is taken in first and never overwritten unseen."""
+        self.begin()
+        for _ in range(4):
+            untaken = [copy.render() for copy in self.all()]
+            if not any(untaken) or not self.scan():
+                break
+
+    def render_if_needed(self) -> None:
+        """`render`, unless nothing has changed since the last one."""
+        if not all(copy.is_in_step() for copy in self.all()):
+            self.render()
+
+    def show(self, key: str, scope: str = "") -> None:
+        """Bring the files of one memory up to date after a write."""
+        self._each(scope, lambda copy: copy.show(key))
+
+    def show_day(self, day: str, scope: str = "") -> None:
+        """Bring one day of the timeline up to date."""
+        self._each(scope, lambda copy: copy.show_day(day))
+
+    def forget(self, key: str, scope: str = "") -> None:
+        """`show` for a memory that is forgotten: what was set aside of it goes at once, too."""
+        self.show(key, scope)
+        for copy in self._of(scope):
+            copy.forget(key)
+
+    def _each(self, scope: str, work: Callable[[WorkingCopy], bool]) -> None:
+        wrote = [copy.scan() for copy in self._of(scope) if work(copy)]
+        if any(wrote):
+            self.render()
+
+    def close(self) -> None:
+        """Bring MEMORY.md up to date where a write left that for later."""
+        for copy in self.all():
+            copy.close()

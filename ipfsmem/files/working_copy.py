@@ -1,0 +1,505 @@
+"""One working copy of modes `local` and `ipfs`: a folder of plain files that people and other programs edit.
+
+`scan` turns what they did into writes, `render` brings the files up to date; format section 6. The state is the truth and
+durable first, so a crash between leaves files that the next look takes for what they are. Files stay where and as they
+were found: one with a foreign name keeps it, MEMORY.md keeps the lines of others, subfolders are not looked into.
+
+The folder carries a marker (`.ipfsmem/marker`) that counts with this device's own row. In another folder at its path nothing
+is deleted and nothing written. When the whole folder went back to earlier texts it is paused until a person has looked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from ipfsmem.bundle.index_block import INDEX_KEY
+from ipfsmem.bundle.keys import INDEX_FILE, is_key
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.writing import Writing, writing
+from ipfsmem.errors import StorageError
+from ipfsmem.files.folder import PlainFolder, Stat
+from ipfsmem.files.render import Rendering
+from ipfsmem.files.rows import Copies, Copy, Looks, Renders
+from ipfsmem.files.scan import MISSING_FOR, MOST_RETURNS, Scan
+from ipfsmem.files.surroundings import git_head
+from ipfsmem.memories.memories import Memories
+
+#: Entries up to which a write brings MEMORY.md up to date at once; above, the next `render` or `close` does.
+INDEX_AT_ONCE = 500
+#: Why a folder is paused when a person asked for it.
+BY_HAND = "you asked for it"
+
+
+class WorkingCopy:
+    """One folder of plain files."""
+
+    def __init__(
+        self, replica: Replica, memories: Memories, timeline: Timeline, copy: Copy, path: Path
+    ) -> None:
+        self._replica = replica
+        self._memories = memories
+        self._timeline = timeline
+        self._copies = Copies(replica.db)
+        self._renders = Renders(replica.db, copy.id)
+        #: Its row, as it was when the folder was last used.
+        self.copy = copy
+        self.folder = PlainFolder(path, copy.secret)
+        self._index_stale = False
+        #: Whether the last rendering could not bring a file up to date.
+        self.behind = False
+        self._problems: dict[str, str] = {}
+        #: What the last rendering of a file had to say: also of one that does not stand there, so no look drops it.
+        self._unrendered: dict[str, str] = {}
+        self._standing: dict[str, str] = {}
+
+    def notices(self) -> list[str]:
+        """What a person should know about the files: left alone, missing, not there. As of the last look."""
+        problems = self._problems | self._unrendered
+        return [*self._standing.values(), *(problems[file] for file in sorted(problems))]
+
+    def is_there(self) -> bool:
+        """Whether the folder is there, ours, and not paused."""
+        with self._using(), contextlib.suppress(StorageError):
+            return self._is_ready() and not self.copy.paused
+        return False
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[None]:
+        """The folder is held open for one operation, never longer: a disk must be free to go."""
+        try:
+            yield
+        finally:
+            self.folder.close()
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def scan(self, *, believe: bool = False) -> bool:
+        """Take in all edits. True when something was written. Files that cannot be taken are named in `notices`.
+
+        `believe`: a person has looked, so what stands there counts, whatever stood there before.
+        """
+        with self._using():
+            return self._scan(believe)
+
+    def _scan(self, believe: bool) -> bool:
+        try:
+            if not self._is_ready():
+                return False
+            found = self.folder.look()
+            head = git_head(self.folder.path)
+        except StorageError as error:
+            self._say("disk", f"the plain files could not be read: {error}")
+            return False
+        self._say("disk", None)
+        self._problems = {file: text for file, text in self._problems.items() if file in found}
+        self._leave_alone(found)
+        rows = self._renders.looks()
+        now = self._replica.world.now()
+        changed = sorted(
+            file
+            for file, stat in found.items()
+            if (row := rows.get(file)) is None
+            or stat is None
+            or not row.tells(stat)
+            or row.missed is not None
+        )
+        missing = [file for file in rows if file not in found and self._is_input(file)]
+        due = [file for file in missing if _is_due(rows[file], now)]
+        self._standing.pop("missing", None)
+        moved = head != self.copy.head
+        try:
+            asides = any(True for _ in self.folder.asides())
+        except StorageError as error:
+            self._say("disk", str(error))
+            return False
+        if not (changed or due or moved or asides or self.copy.paused or believe):
+            return False
+        before = self._state()
+        with writing(self._replica) as change:
+            scan = self._scanner(change, believe=believe)
+            plain = [file for file in changed if found[file] is not None]
+            if believe:
+                self._resume(head)
+            elif not self._may_take(scan, plain, [file for file in missing if rows[file].key], head):
+                return False
+            waiting = set() if believe else scan.returned(plain)[0]
+            for file in changed:
+                if found[file] is None:
+                    self._problems[file] = f"{file} was left alone: it is not a regular file"
+                elif file not in waiting:
+                    scan.take(file)
+            self._say("missing", scan.missing(due, len(rows)))
+            scan.replaced()
+        return self._state() != before
+
+    def _leave_alone(self, found: dict[str, Stat | None]) -> None:
+        """Take out what is no input, and say so."""
+        for file in [file for file in found if not self._is_input(file)]:
+            del found[file]
+            if file != INDEX_FILE:
+                self._problems[file] = f"{file} was left alone: {INDEX_FILE} stands for that memory here"
+        unread = ", ".join(self.folder.unread)
+        self._say("unread", f"subfolders are not read: {unread}" if unread else None)
+        self._say("timeline", "timeline is a link: it was left alone" if self.folder.linked else None)
+
+    def _is_input(self, file: str) -> bool:
+        """Whether a file of this name can be a memory here: MEMORY.md is generated in our own folder, and only there."""
+        return file != (f"{INDEX_KEY}.md" if self.copy.shared_index else INDEX_FILE)
+
+    def _may_take(self, scan: Scan, changed: list[str], missing: list[str], head: bytes) -> bool:
+        """Whether edits may be taken in; pauses the folder when it went back as a whole, and ends a pause when it is as it
+        was before (inside a transaction)."""
+        paused, moved = self.copy.paused, head != self.copy.head
+        differing = len(scan.differing(changed)) + len(missing) if paused or moved else 0
+        if paused:
+            if paused == BY_HAND or differing:
+                return False
+            self._resume(head)
+        elif moved and self.copy.head and differing:
+            self._pause(f"another commit was checked out around it, and {differing} of its files differ now")
+            return False
+        elif moved:
+            self._change(head=head)
+        if scan.returned(changed)[1] > MOST_RETURNS:
+            self._pause("several files hold earlier texts again, all at once")
+            return False
+        return True
+
+    def _pause(self, why: str) -> None:
+        self._change(paused=why)
+        self._say_paused()
+
+    def _resume(self, head: bytes) -> None:
+        for file in self._renders.returns():
+            self._renders.drop_return(file)
+        self._change(paused="", head=head)
+        self._standing.pop("paused", None)
+
+    def _change(self, **fields: object) -> None:
+        self._copies.change(self.copy.id, **fields)
+        self.copy = msgspec.structs.replace(self.copy, **fields)
+
+    def take(self, key: str) -> tuple[str, ...] | None:
+        """Take in edits of one memory's files. When there was one: the dots that were shown under the key before."""
+        with self._using():
+            try:
+                # The row is as of just now: a read asks for it once.
+                if not is_key(key) or not self._is_ready(row=self.copy) or self.copy.paused:
+                    return None
+                return self._take_key(key)
+            except StorageError:
+                return None  # said at the next look
+
+    def _take_key(self, key: str) -> tuple[str, ...] | None:
+        rows = self._renders.of_key(key)
+        changed = [
+            file
+            for file in sorted({f"{key}.md", *rows})
+            if self._is_input(file)
+            and (stat := self.folder.stat(file)) is not None
+            and ((row := rows.get(file)) is None or row.stat != stat)
+            # On a disk that folds case another file answers to this name.
+            and (row is not None or file in self.folder.names())
+        ]
+        if not changed:
+            return None
+        if self.copy.head and git_head(self.folder.path) != self.copy.head:
+            return None  # the next look decides
+        with self._replica.reading():
+            shown = self._memories.view(key).dots
+        before = self._state()
+        with writing(self._replica) as change:
+            scan = self._scanner(change)
+            waiting, recent = scan.returned(changed)
+            if recent > MOST_RETURNS:
+                return None
+            for file in changed:
+                if file not in waiting:
+                    scan.take(file)
+        return shown if self._state() != before else None
+
+    # -- rendering ---------------------------------------------------------------------------------------------
+
+    def render(self) -> bool:
+        """Bring every file up to date. True when something came in meanwhile that only a look can take."""
+        self._index_stale = False
+        return self._run(Rendering.everything)
+
+    def is_in_step(self) -> bool:
+        """Whether nothing has changed since everything was rendered."""
+        copy = self._copies.get(self.copy.id)
+        return copy is not None and copy.in_step == self._state()
+
+    def show(self, key: str) -> bool:
+        """Bring the files of one memory up to date after a write; answers as `render`."""
+
+        def one(rendering: Rendering) -> None:
+            rendering.one(key)
+            self._index_after_write(rendering)
+            rendering.finish()
+
+        return self._run(one)
+
+    def forget(self, key: str) -> None:
+        """After `show` for a memory that is forgotten: what was set aside of it goes at once, too."""
+        with self._using():
+            try:
+                if not self._is_ready():
+                    return
+                with writing(self._replica) as change:
+                    self._scanner(change).forgotten(key)
+            except StorageError as error:
+                self._say("disk", f"the plain files could not be brought up to date: {error}")
+
+    def show_day(self, day: str) -> bool:
+        """Bring one day of the timeline up to date; answers as `render`."""
+        if not self.copy.timeline:
+            return False
+
+        def one(rendering: Rendering) -> None:
+            rendering.days([day])
+            rendering.finish()
+
+        return self._run(one)
+
+    def close(self) -> None:
+        """Bring MEMORY.md up to date when a write left that for later."""
+        if self._index_stale:
+
+            def index(rendering: Rendering) -> None:
+                rendering.index()
+                rendering.finish()
+
+            self._run(index)
+            self._index_stale = False
+
+    def _index_after_write(self, rendering: Rendering) -> None:
+        entries = islice(self._replica.store.names(), INDEX_AT_ONCE + 1)
+        if sum(1 for _ in entries) <= INDEX_AT_ONCE:
+            rendering.index()
+        else:
+            self._index_stale = True
+
+    def _run(self, work: Callable[[Rendering], None]) -> bool:
+        """Run a rendering; True when something came in meanwhile."""
+        self._standing.pop("disk", None)
+        with self._using():
+            try:
+                with self._replica.transaction():
+                    if not self._is_ready() or self.copy.paused:
+                        return False
+                    rendering = Rendering(
+                        self._replica,
+                        self._memories,
+                        self._timeline,
+                        self.folder,
+                        self.copy,
+                        self._unrendered,
+                    )
+                    work(rendering)
+                    self.behind = rendering.behind
+                    # What was said of a file is said by the next process too.
+                    if work is Rendering.everything and not (rendering.untaken or self._unrendered):
+                        self._copies.change(self.copy.id, in_step=self._state())
+                    return rendering.untaken
+            except StorageError as error:
+                # The state is safe; files follow when the disk lets them.
+                self._say("disk", f"the plain files could not be brought up to date: {error}")
+                return False
+
+    def _scanner(self, change: Writing, *, believe: bool = False) -> Scan:
+        """What looks at files on behalf of one transaction."""
+        return Scan(
+            self._replica,
+            self._memories,
+            self._timeline,
+            self.folder,
+            self.copy,
+            change,
+            self._problems,
+            believe=believe,
+        )
+
+    def _state(self) -> bytes:
+        """Changes with every change of the state."""
+        run = self._replica.db.connection
+        row = run.execute("SELECT seq FROM sqlite_sequence WHERE name='journal'").fetchone()
+        stored = self._replica.db.get_meta("state") or b""
+        return sha256(stored).digest() + str(row[0] if row else 0).encode()
+
+    # -- what a person says ------------------------------------------------------------------------------------
+
+    def restore_files(self) -> int:
+        """Have the next rendering write again all files that are missing, instead of taking them for deletes. Returns how many."""
+        count = 0
+        with self._using(), self._replica.transaction():
+            if not self._is_ready(gone=True):
+                return 0
+            for row in self._renders.all().values():
+                if self.folder.stat(row.file) is None:
+                    self._renders.drop(row.file)
+                    count += 1
+        self._standing.pop("missing", None)
+        return count
+
+    def pause(self, why: str = BY_HAND) -> None:
+        """Take nothing in and write nothing until a person says what counts."""
+        with self._replica.transaction():
+            self._pause(why)
+
+    def put_back(self) -> int:
+        """What is remembered counts: the next rendering writes it into every file. Returns how many files were not so.
+
+        A text that was never rendered there is kept beside as a conflict copy. Raises StorageError when the folder is not there.
+        """
+        with self._using():
+            if not self._is_ready(gone=True):
+                raise StorageError(self._standing.get("folder", f"{self.folder.path} is not there"))
+            found = self.folder.look()
+            self._leave_alone(found)
+            head = git_head(self.folder.path)
+            with writing(self._replica) as change:
+                scan = self._scanner(change)
+                differing = scan.differing([file for file, stat in found.items() if stat is not None])
+                scan.put_back(differing)
+                self._resume(head)
+        return len(differing) + self.restore_files()
+
+    def bring_out(self) -> list[str]:
+        """Before the folder is let go of: texts set aside that the state lacks come out as files in it; their names.
+
+        Call it after `scan`. Raises StorageError when one can be neither taken in nor brought out, or the folder is not there.
+        """
+        with self._using():
+            if not self._is_ready():
+                raise StorageError(self._standing.get("folder", f"{self.folder.path} is not there"))
+            with writing(self._replica) as change:
+                scan = self._scanner(change)
+                return scan.bring_out()
+
+    def claim(self) -> None:
+        """The person wants this folder here, whatever its marker says: it gets ours. Raises StorageError.
+
+        When it is another folder than before, what it lacks was not deleted by anybody.
+        """
+        with self._using():
+            if not self.folder.exists():
+                self.folder.make()
+            inode = self.folder.root.inode
+            with self._replica.transaction():
+                self._forget_absent()
+                self._renders.forget_missed()
+                self._change(inode=inode, head=git_head(self.folder.path))
+            # The row is on the disk before the marker: a crash between leaves a folder that can be claimed again.
+            self.folder.put_marker(self.copy.id)
+
+    def let_go(self) -> None:
+        """Take the marker out of the folder; every other file stays as it is."""
+        with self._using(), contextlib.suppress(StorageError):
+            if self.folder.marker() == self.copy.id:
+                self.folder.drop_marker()
+
+    # -- is it there? ------------------------------------------------------------------------------------------
+
+    def _is_ready(self, *, gone: bool = False, row: Copy | None = None) -> bool:
+        """Whether the folder is there and ours; it is made and marked when it is new. Opens it.
+
+        `gone`: a person wants the files back that are missing, also when none is there any more.
+        """
+        self._standing.pop("folder", None)
+        copy = row or self._copies.get(self.copy.id)
+        if copy is None:
+            return False  # detached by another process
+        self.copy = copy
+        if copy.paused:
+            self._say_paused()
+        else:
+            self._standing.pop("paused", None)
+        with contextlib.suppress(StorageError):
+            if self.folder.root.inode == copy.inode and self.folder.marker() == copy.id:
+                return True
+        return self._is_ready_after_all(copy, gone)
+
+    def _is_ready_after_all(self, copy: Copy, gone: bool) -> bool:
+        """Another folder stands there, none, or one with another marker."""
+        path, own = self.folder.path, not copy.path
+        typed = shlex.quote(str(path))
+        if not self.folder.exists() and (own or copy.inode < 0):
+            with self._replica.transaction():
+                self._renders.drop_all()
+            self.folder.make()
+        elif not self.folder.exists():
+            self._say("folder", f"{path} is not there (is it mounted?); nothing was deleted")
+            return False
+        inode = self.folder.root.inode
+        here = self.folder.marker()
+        if here is not None and here != copy.id:
+            self._say(
+                "folder",
+                f"{path} is the working copy of another memory now; it was not read and not written. "
+                f"To have it back: ipfsmem attach {typed} --take-over",
+            )
+            return False
+        moved = copy.inode >= 0 and inode != copy.inode
+        if moved and not own:
+            self._say(
+                "folder",
+                f"{path} is another folder than the one that was attached (is it mounted?); nothing was deleted. "
+                f"When it took its place for good: ipfsmem attach {typed} --take-over",
+            )
+            return False
+        if here is None and not moved and not gone and self._renders.any() and not self._is_recognised():
+            if not own:
+                self._say(
+                    "folder",
+                    f"the files in {path} are gone (is it mounted?); nothing was deleted. To have them written again: "
+                    f"ipfsmem folders put-back {typed}",
+                )
+                return False
+            moved = True
+        with self._replica.transaction():
+            if moved:
+                self._forget_absent()
+            self._renders.forget_missed()
+            self._change(inode=inode)
+            self.folder.put_marker(copy.id)
+        return True
+
+    def _is_recognised(self) -> bool:
+        """Whether a file stands there as we know it: then only the marker was lost."""
+        rows = self._renders.all().values()
+        return any(row.stat.inode >= 0 and self.folder.stat(row.file) == row.stat for row in rows)
+
+    def _forget_absent(self) -> None:
+        """The folder is another one than it was, a restored backup for instance: what it lacks was not deleted by anybody."""
+        for row in self._renders.all().values():
+            if self.folder.stat(row.file) is None:
+                self._renders.drop(row.file)
+
+    def _say_paused(self) -> None:
+        path, typed = self.folder.path, shlex.quote(str(self.folder.path))
+        self._say(
+            "paused",
+            f"{path} is paused: {self.copy.paused}. Nothing is taken in there and nothing written. Look at the files, then "
+            f"either ipfsmem folders accept {typed} (what stands there counts) or ipfsmem folders put-back {typed} (what is "
+            "remembered counts)",
+        )
+
+    def _say(self, kind: str, text: str | None) -> None:
+        if text is None:
+            self._standing.pop(kind, None)
+        else:
+            self._standing[kind] = text
+
+
+def _is_due(row: Looks, now: int) -> bool:
+    """Whether a missing file needs a note or a decision."""
+    return not row.key or row.missed is None or row.missed > now or now - row.missed >= MISSING_FOR

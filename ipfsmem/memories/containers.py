@@ -1,0 +1,229 @@
+"""What holds a bundle's files: a folder, a zip, a CAR. Names and bounded reads of them; nothing is ever written to a disk.
+
+Links and what is no plain file are left out of a folder; a zip is read for stored and deflated entries only, each within its
+bound, whatever its directory says; a CAR is checked block by block against its one root.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from ipfsmem.bundle.memory_file import MAX_FILE
+from ipfsmem.content.car import read_car
+from ipfsmem.content.cid import CID
+from ipfsmem.content.limits import OWN
+from ipfsmem.content.reader import Reader, drive, from_mapping
+from ipfsmem.device.atomic_files import open_regular, read_file, reason, storage_errors
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError, NotFoundError
+from ipfsmem.memories.bundle_tree import (
+    MAX_BYTES,
+    MAX_NAMES,
+    MAX_SCOPE_FILE,
+    SCOPE_FILE,
+    Part,
+    ReadFile,
+    read_tree,
+)
+
+ZIP_MAGIC = b"PK\x03\x04"
+#: The directory of a zip without files.
+_EMPTY_ZIP = b"PK\x05\x06"
+_ENCRYPTED = 0x1
+#: What each file's line in the directory of a zip begins with.
+_DIRECTORY = b"PK\x01\x02"
+
+
+def is_zip(head: bytes) -> bool:
+    """Whether a file that begins so is a zip."""
+    return head.startswith((ZIP_MAGIC, _EMPTY_ZIP))
+
+
+def is_car(head: bytes) -> bool:
+    """Whether a file that begins so is a CAR: a short length, and a CBOR map that speaks of roots or version."""
+    return any(head[start : start + 1] in (b"\xa1", b"\xa2") for start in (1, 2)) and (
+        b"\x65roots" in head[:16] or b"\x67version" in head[:16]
+    )
+
+
+def opened(path: Path) -> BinaryIO:
+    """A regular file, open to be read. Raises StorageError for a link, a pipe and what is no file, OSError."""
+    return os.fdopen(open_regular(path, os.O_RDONLY), "rb")
+
+
+def read_folder(folder: Path) -> dict[str, Part]:
+    """The scopes of a folder of memory files. Where it is a tree of bases nothing beside them is looked at."""
+    base = str(folder)
+    found: dict[str, bytes | IpfsmemError | None] = {}
+    left = MAX_BYTES
+    inside = [_is_folder(folder / "memory"), any(map(_is_folder, (folder / "scopes").glob("*/memory")))]
+    tops = ("memory", "scopes") if any(inside) else ()
+    said: list[str] = []
+    for relative, path, within in _files(base, tops, said):
+        if len(found) > MAX_NAMES:
+            raise LimitError(f"there are more than {MAX_NAMES:,} files in {folder}")
+        try:
+            data = read_file(path, _most(relative), within=within)
+        except IpfsmemError as error:
+            found[relative] = error
+            continue
+        found[relative] = data
+        left -= len(data or b"")
+        if left < 0:
+            raise LimitError(f"there are more than {MAX_BYTES:,} bytes in {folder}")
+
+    def read(name: str, most: int) -> bytes | None:
+        data = found[name]
+        if isinstance(data, IpfsmemError):
+            raise data
+        return data
+
+    return _read(folder, found, read, said)
+
+
+def _read(place: Path, names: Collection[str], read: ReadFile, said: Sequence[str] = ()) -> dict[str, Part]:
+    """`read_tree` of a place that somebody named. Raises FormatError when no file there can be of a memory: most often it is
+    the wrong place, and what replaces by it would forget everything."""
+    if not said and not any(name.endswith((".md", ".jsonl", SCOPE_FILE)) for name in names):
+        raise FormatError(f"there are no memories in {place}")
+    return read_tree(names, read, said)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _most(name: str) -> int:
+    """Bytes that a file of this name has at most."""
+    return MAX_FILE if name.endswith(".md") else MAX_BYTES if name.endswith(".jsonl") else MAX_SCOPE_FILE
+
+
+def _files(base: str, tops: Sequence[str], said: list[str]) -> Iterator[tuple[str, str, int | None]]:
+    """The files below `base` that a bundle can have, in `tops` of it and at its top only where there are `tops`: the name of
+    each relative to it, with slashes; then its name in the open folder that the number stands for, so that a folder which is
+    swapped for a link meanwhile leads nowhere, or its path where the system has no such numbers. As text: ten thousand `Path`
+    objects take longer to make than their files to read. A folder that cannot be looked into is `said`, and left out."""
+
+    def unread(error: OSError) -> None:
+        called = ascii(Path(os.fsdecode(error.filename or base)).name)[1:-1]
+        said.append(f"a folder called {called} was left out with all that is in it: {reason(error)}")
+
+    for where, folders, names, within in _walk(base, unread):
+        top = where == base
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and (not tops or not top or name in tops)
+        )
+        inner = "" if top else Path(where).relative_to(base).as_posix() + "/"
+        for name in sorted(names):
+            wanted = name == SCOPE_FILE or (name.endswith((".md", ".jsonl")) and not (top and tops))
+            if wanted and not name.startswith("."):
+                path = name if within is not None else os.path.join(where, name)  # noqa: PTH118 - see above
+                yield inner + name, path, within
+
+
+def _walk(
+    base: str, unread: Callable[[OSError], None]
+) -> Iterator[tuple[str, list[str], list[str], int | None]]:
+    if hasattr(os, "fwalk"):
+        yield from os.fwalk(base, onerror=unread)
+    else:
+        yield from ((*found, None) for found in os.walk(base, onerror=unread))
+
+
+def read_zip(path: Path) -> dict[str, Part]:
+    """The scopes of a zip. Raises FormatError, LimitError."""
+    with storage_errors(path, "read"), opened(path) as file:
+        if _signatures(file) > MAX_NAMES:
+            raise LimitError(f"there are more than {MAX_NAMES:,} files in the zip")
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _from_zip(path, archive)
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            NotImplementedError,
+            UnicodeError,
+            ValueError,
+        ) as error:
+            raise FormatError(f"{path} is no zip that can be read: {error}") from None
+
+
+def _signatures(file: BinaryIO) -> int:
+    """How many files a zip may have at most: its directory is read whole, so they are counted before it is."""
+    count, tail = 0, b""
+    while piece := file.read(1 << 20):
+        count += (tail + piece).count(_DIRECTORY)
+        tail = piece[-len(_DIRECTORY) + 1 :]
+    file.seek(0)
+    return count
+
+
+def _from_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Part]:
+    infos: dict[str, zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        if info.filename.endswith("/"):  # not `is_dir`: older ones ask an empty name for its last letter
+            continue
+        if info.filename in infos:
+            raise FormatError(f"the name {ascii(info.filename)[:120]} stands twice in the zip")
+        infos[info.filename] = info
+
+    def read(name: str, most: int) -> bytes:
+        info = infos[name]
+        if stat.S_ISLNK(info.external_attr >> 16):
+            raise FormatError("it is a symbolic link")
+        if info.flag_bits & _ENCRYPTED:
+            raise FormatError("it is encrypted by the zip")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise FormatError("it is compressed in a way that is not read here")
+        with archive.open(info) as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise FormatError(f"it is longer than {most} bytes")
+        return data
+
+    names = _without_top(infos)
+    return _read(path, names, lambda name, most: read(names[name], most))
+
+
+def _without_top(names: dict[str, zipfile.ZipInfo]) -> dict[str, str]:
+    """The names without the one folder in which all of them lie: who zips a folder by hand has its name in front."""
+    tops = {name.split("/", 1)[0] for name in names}
+    (top,) = tops if len(tops) == 1 else ("",)
+    if top in ("", "memory", "scopes") or not all(name.startswith(top + "/") for name in names):
+        return {name: name for name in names}
+    return {name.removeprefix(top + "/"): name for name in names}
+
+
+def read_plain_car(path: Path) -> dict[str, Part]:
+    """The scopes of a CAR of plain files. Raises FormatError, also for an encrypted memory, LimitError."""
+    with storage_errors(path, "read"), opened(path) as file:
+        car = read_car(file)
+        blocks = dict(car)
+    if len(car.roots) != 1:
+        raise FormatError(f"{path} has {len(car.roots)} trees, so which one is meant is not known")
+    reader, get = Reader(OWN), from_mapping(blocks)
+    root = car.roots[0]
+    try:
+        paths = drive(reader.walk(root, enter=lambda path, cid: not _hidden(path)), get)
+    except NotFoundError as error:
+        raise FormatError(f"{path} does not hold the whole tree: {error}") from None
+    if "keyring.json" in paths and not any(name.startswith("memory/") for name in paths):
+        raise FormatError(
+            f"{path} is an encrypted memory: only its members can read it",
+            hint="With its wallet: ipfsmem init --wallet ... With its recovery words: ipfsmem recover.",
+        )
+    return _read(path, paths, lambda name, most: _file(reader, paths[name], most, blocks))
+
+
+def _file(reader: Reader, cid: CID, most: int, blocks: dict[CID, bytes]) -> bytes:
+    return drive(reader.read_file(cid, max_bytes=most), from_mapping(blocks))
+
+
+def _hidden(path: str) -> bool:
+    return path.rpartition("/")[2].startswith(".")

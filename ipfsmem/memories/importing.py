@@ -1,0 +1,267 @@
+"""Bringing a whole bundle in, of one scope or of all: a blob, a folder, a zip, a CAR, a single file. Importing twice changes
+nothing more.
+
+Format sections 1.5 and 1.6. With `merge` a text that is neither shown nor a live sibling is kept beside what is here; with
+`replace` it supersedes what was shown. Files are only read here, and never followed through links.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from ipfsmem.bundle.blob import Blob, read_blob
+from ipfsmem.causal.cards import Card, write_card
+from ipfsmem.causal.entries import card_entry
+from ipfsmem.causal.value import FOREIGN, FORGOTTEN, Entry
+from ipfsmem.device.atomic_files import read_file, storage_errors
+from ipfsmem.device.bulk import no_collection
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.last_change import note_for_good
+from ipfsmem.device.scopes import read_card
+from ipfsmem.device.state import Store
+from ipfsmem.device.writing import Writing, writing
+from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, UsageError
+from ipfsmem.memories.bundle_tree import MAX_BYTES, Part, collect_files
+from ipfsmem.memories.containers import is_car, is_zip, opened, read_folder, read_plain_car, read_zip
+from ipfsmem.memories.memories import Memories, check_body
+
+Strategy = Literal["merge", "replace"]
+MAX_BLOB = MAX_BYTES
+
+#: Texts that are sealed together before they are taken in, of which their places are known.
+_AHEAD: Final = 1_000
+_NO_PRUNING: Final = "Put it right, or import without pruning."
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """What an import did. `problems` name what was left out and why.
+
+    `still_forgotten`: texts of memories that were forgotten here, which a merge leaves so. `scopes`: of these the counts, where
+    several scopes came in, by the token here ("" is the nameless one). `key`: under which key the text is known, where one
+    came in and no more.
+    """
+
+    added: int = 0
+    replaced: int = 0
+    kept_beside: int = 0
+    unchanged: int = 0
+    still_forgotten: int = 0
+    forgotten: int = 0
+    events: int = 0
+    problems: tuple[str, ...] = ()
+    scopes: dict[str, dict[str, int]] = {}
+    key: str = ""
+
+
+def import_files(
+    memories: Memories,
+    parts: Mapping[str, Part],
+    *,
+    into: Mapping[str, str] | None = None,
+    strategy: Strategy = "merge",
+    prune: bool = False,
+    foreign: bool = False,
+) -> Imported:
+    """Import scopes in one transaction: all of it is there afterwards, or nothing.
+
+    `into`: the scope here of each (None: the one of its name), as `import_map.assign` answers it. `foreign`: the texts are
+    others' word, of another vault or a chat export (format section 5.2); those that are others' in the bundle are so in any
+    case. Raises UsageError, FormatError, NotFoundError.
+    """
+    if strategy not in ("merge", "replace"):
+        raise UsageError(f"there is no import strategy {strategy!r}", hint="merge or replace.")
+    if prune and strategy != "replace":
+        raise UsageError("prune goes with the strategy replace")
+    problems = [problem for part in parts.values() for problem in part.blob.problems]
+    if prune and problems:
+        raise FormatError(
+            f"what could not be read would be forgotten: {problems[0]}",
+            hint=_NO_PRUNING,
+        )
+    if prune and not any(
+        blob.files or blob.more or blob.others or blob.forgotten
+        for blob in (part.blob for part in parts.values())
+    ):
+        raise UsageError(
+            "there is no memory in what is imported, so every memory here would be forgotten",
+            hint=_NO_PRUNING,
+        )
+    into = {scope: scope for scope in parts} if into is None else into
+    done: dict[str, Counter[str]] = {}
+    with writing(memories.replica) as change, no_collection():
+        for scope, part in parts.items():
+            there = memories.in_scope(into[scope])
+            fresh = there.scope not in change.live_scopes if there.scope else False
+            if there.scope:
+                _take_card(
+                    change, memories.replica.store, there.scope, part, into, strategy, foreign, problems
+                )
+            taking = _Taking(there, change, strategy, foreign)
+            done[there.scope] = taking.take(part.blob, problems, prune=prune, fresh=fresh)
+        total = sum(done.values(), Counter[str]())
+        if any(total[what] for what in ("added", "replaced", "kept_beside", "forgotten")):
+            note_for_good(memories.replica, "an import")
+    scopes = {scope: dict(counts) for scope, counts in done.items()} if len(parts) > 1 else {}
+    taken = sum(total.values()) - total["events"] - total["forgotten"]
+    keys = {key for part in parts.values() for key in part.blob.files} if taken == 1 else set()
+    return Imported(
+        **total, problems=tuple(problems), scopes=scopes, key=keys.pop() if len(keys) == 1 else ""
+    )
+
+
+class _Taking:
+    """One scope on its way in."""
+
+    def __init__(self, memories: Memories, change: Writing, strategy: Strategy, foreign: bool) -> None:
+        self._memories = memories
+        self._change = change
+        self._replace = strategy == "replace"
+        self._foreign = foreign
+
+    def take(self, blob: Blob, problems: list[str], *, prune: bool, fresh: bool) -> Counter[str]:
+        """Take all of it in; what is left out is added to `problems`. `fresh`: nothing is in the scope yet."""
+        memories, change = self._memories, self._change
+        done: Counter[str] = Counter()
+        wrong: list[str] = []
+        where = f"{memories.scope}/" if memories.scope else ""
+        # Before the texts behind it: one text too many is left out, and none comes back. A key that is here keeps what it
+        # has, and of strangers no wish is taken: it would hide what other devices of ours have under that key.
+        texted = {*blob.files, *(key for key, _ in (*blob.more, *blob.others))}
+        for key in sorted(blob.forgotten & texted):
+            if self._foreign:
+                wrong.append(f"{where}{key} was left out: it is forgotten there")
+            elif not change.entry(memories.name(key)):
+                change.forget(memories.name(key), ())
+        left = blob.forgotten if self._foreign else frozenset()
+        of = FOREIGN if self._foreign else ""
+        # A second text for one key stands beside the first, whatever the strategy: nobody was shown the first.
+        texts = [
+            (key, data, self._replace and key not in blob.forgotten, of) for key, data in blob.files.items()
+        ]
+        texts += [(key, data, False, of) for key, data in blob.more]
+        # Own ones first: a text that is own and others' at once is own.
+        texts += [(key, data, False, FOREIGN) for key, data in blob.others]
+        for at, (key, data, replaces, whose) in enumerate(texts):
+            if not at % _AHEAD:
+                ahead = texts[at : at + _AHEAD]
+                change.seal_ahead((memories.name(text[0]), text[1]) for text in ahead if text[0] not in left)
+            if key in left:
+                continue
+            try:
+                check_body(key, data)
+                done[_take(memories, change, key, data, replaces, whose)] += 1
+            except IpfsmemError as error:
+                wrong.append(f"{where}{key} was left out: {error}")
+        if prune:
+            if wrong:
+                raise FormatError(
+                    f"what could not be taken in would be forgotten: {wrong[-1]}", hint=_NO_PRUNING
+                )
+            for entry, view in list(memories.views()):
+                if view.key not in texted and view.data is not None and entry:
+                    change.forget(memories.name(view.key), view.dots)
+                    done["forgotten"] += 1
+        problems += wrong
+        timeline = Timeline(memories.replica, memories.scope)
+        done["events"] = timeline.add_foreign(change, blob.events, by_content=True, fresh=fresh)
+        return done
+
+
+def _take_card(
+    change: Writing,
+    store: Store,
+    scope: str,
+    part: Part,
+    into: Mapping[str, str],
+    strategy: Strategy,
+    foreign: bool,
+    problems: list[str],
+) -> None:
+    """What a bundle says of a scope: all of a new one, and of one that is here nothing that a person said here.
+
+    Of a stranger's only title and kind are taken: an id or a remote would bind folders here, and `into` put its texts
+    below ours. Raises what `replica.scopes.open_scope` raises.
+    """
+    name = card_entry(scope)
+    entry = change.entry(name)
+    change.check_scope(scope)
+    if part.card is None:
+        return
+    into_here = into.get(part.card.into) if part.card.into is not None and not foreign else None
+    theirs = msgspec.structs.replace(
+        part.card, ids=() if foreign or change.public else part.card.ids, into=into_here or None
+    )
+    if change.public and part.card.ids and not foreign:
+        problems.append(
+            f"what the scope {scope} stands for was left out: in mode ipfs everything is published, so a card says "
+            "nothing of repositories"
+        )
+    ours = read_card(store, scope, entry) if entry else None
+    if ours is None:
+        card = theirs
+    elif foreign:
+        return
+    else:
+        said = strategy == "replace" or ours == Card(title=scope)
+        card = msgspec.structs.replace(theirs if said else ours, ids=(*ours.ids, *theirs.ids))
+    if card == ours:
+        return
+    try:
+        change.put(name, write_card(card), tuple(entry))
+    except FormatError as error:
+        problems.append(f"what is said of the scope {scope} was left out: {error}")
+
+
+def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: bool, of: str) -> str:
+    """Take one text in; which count of `Imported` it belongs to. Raises LimitError when the key is full."""
+    name = memories.name(key)
+    entry = change.entry(name)
+    if not entry:
+        change.put(name, data, (), of=of)
+        return "added"
+    if not replace and _known(entry, data):
+        change.keep_again(entry, data)
+        hidden = any(value.kind == FORGOTTEN for value in entry.values())
+        return "still_forgotten" if hidden else "unchanged"
+    view = memories.view(key, entry, change.body)
+    if view.data == data:
+        return "unchanged"
+    if replace and view.dots:
+        change.put(name, data, view.dots, of=of)
+        return "replaced"
+    change.keep_beside(name, data, of=of or None)
+    return "still_forgotten" if view.forgotten else "kept_beside"
+
+
+def _known(entry: Entry, data: bytes) -> bool:
+    digest = sha256(data).hexdigest()
+    return any(value.body == digest for value in entry.values())
+
+
+def read_path(path: Path) -> dict[str, Part]:
+    """The scopes of what is at a path, "" the nameless one: a blob, a folder, a zip or a CAR of memory files (of one scope, or
+    of all as `export` writes them), or one memory file.
+    """
+    with storage_errors(path, "read"):
+        if path.is_symlink():
+            raise UsageError(f"{path} is a symbolic link", hint="Give the place that it leads to.")
+        if path.is_dir():
+            return read_folder(path)
+        if not path.exists():
+            raise NotFoundError(f"there is nothing at {path}")
+        with opened(path) as file:
+            head = file.read(16)
+    if is_zip(head):
+        return read_zip(path)
+    if is_car(head):
+        return read_plain_car(path)
+    data = read_file(path, MAX_BLOB) or b""
+    if path.suffix == ".json" or data[:1] == b"{":
+        return {"": Part(read_blob(data))}
+    return {"": Part(collect_files([(path.name, data)], [], []))}

@@ -1,0 +1,761 @@
+"""Memories of one scope as people and agents see them: read, list, write, forget, delete, on one device.
+
+Everything is a view of the state (format section 5); every write goes through `writing` and replaces what its writer
+was shown. A text that is not at hand is said to be "not fetched", never absent. Nothing here touches a network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.bundle.index import SESSION, IndexItem, assemble_index, index_line
+from ipfsmem.bundle.keys import check_key, check_scope
+from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, parse_memory
+from ipfsmem.causal.authorship import is_own
+from ipfsmem.causal.entries import memory_entry, memory_name
+from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
+from ipfsmem.causal.view import (
+    BaseBodies,
+    Bodies,
+    Conflict,
+    KeyView,
+    copies_of,
+    own_view,
+    siblings,
+    view_entry,
+)
+from ipfsmem.device.bulk import blocks_here
+from ipfsmem.device.last_change import note_change
+from ipfsmem.device.others_texts import entries_of_others, with_kept
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.scopes import scope_forgotten
+from ipfsmem.device.writing import Writing, writing
+from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, NotFoundError, UsageError
+from ipfsmem.memories.readings import (
+    SEEN_LEAST,
+    Copy,
+    Reading,
+    Seen,
+    Token,
+    Unsettled,
+    place_of,
+    token_hash,
+)
+from ipfsmem.memories.rendered import Looked, Overview, head_of
+
+#: Bytes from which on a text is looked at before others have to wait: shorter ones take no millisecond.
+LONG = 64 * 1024
+
+
+class Before(msgspec.Struct, frozen=True):
+    """What a write stands on: the text that its caller was shown (None: there was none), and the dots it replaces."""
+
+    data: bytes | None
+    dots: Token
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """One line of a list: the header of a memory, and what a person should know about it."""
+
+    key: str
+    file: MemoryFile
+    body: str | None
+    merged: bool = False
+    conflicts: int = 0
+    fetched: bool = True
+    #: Whether it is the word of this device's person; else of others, and not promoted.
+    own: bool = True
+    #: Where it stands; "" is the nameless scope.
+    scope: str = ""
+
+
+class Memories:
+    """Reads and writes the memory files of one scope of a replica, the nameless one unless said otherwise."""
+
+    def __init__(self, replica: Replica, scope: str = "", overview: Overview | None = None) -> None:
+        """`overview`: that of another scope of the same replica, to share what it remembers."""
+        self.replica = replica
+        self.scope = check_scope(scope) if scope else ""
+        #: What the memories of all scopes show, remembered by what they are.
+        self.overview = overview or Overview(replica)
+        self._heads: dict[str, MemoryFile] = {}
+
+    def in_scope(self, scope: str) -> Memories:
+        """The memories of another scope of this replica. Raises KeyNameError."""
+        return self if scope == self.scope else Memories(self.replica, scope, self.overview)
+
+    def name(self, key: str) -> str:
+        """The name of a memory's entry; the key is not checked."""
+        return memory_entry(key, self.scope)
+
+    def checked_name(self, key: str) -> str:
+        """The same for a key that somebody gave. Raises KeyNameError."""
+        return self.name(check_key(key))
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def view(
+        self,
+        key: str,
+        entry: Entry | None = None,
+        body: Callable[[str, Value], bytes | None] | None = None,
+    ) -> KeyView:
+        """What this reader is shown under a key: the view of the own texts, or of all where none is own (section 5.2).
+
+        Then `own` is false, and every text is listed in `others`. `body` finds texts that a transaction in progress has
+        written, too.
+        """
+        entry = self.entry(key, entry)
+        if not entry:
+            return KeyView(key)
+        owned = [self.is_own(dot, value.of) for dot, value in entry.items()]
+        if all(owned):
+            return view_entry(key, entry, *self._bodies(key, entry, body))
+        if any(owned):
+            return own_view(key, entry, self.is_own, *self._bodies(key, entry, body))
+        whole = self.whole_view(key, entry, body)
+        if whole.forgotten:
+            return whole
+        return msgspec.structs.replace(
+            whole, own=False, conflicts=(), hidden=(), others=copies_of(key, entry)
+        )
+
+    def entry(self, key: str, entry: Entry | None = None) -> Entry:
+        """The siblings of a memory, with the last own text where others replaced all own ones (`with_kept`)."""
+        name = self.name(key)
+        return with_kept(self.replica, name, self.replica.store.entry(name) if entry is None else entry)
+
+    def whole_view(
+        self,
+        key: str,
+        entry: Entry | None = None,
+        body: Callable[[str, Value], bytes | None] | None = None,
+    ) -> KeyView:
+        """The view of one key, whoever wrote there: the same on every device, and what a published root shows."""
+        entry = self.replica.store.entry(self.name(key)) if entry is None else entry
+        if not entry:
+            return KeyView(key)
+        return view_entry(key, entry, *self._bodies(key, entry, body))
+
+    def forgotten(self) -> bool:
+        """Whether this scope is forgotten: then nothing of it is shown, and what is left is listed by `conflicts`."""
+        return scope_forgotten(self.replica.store, self.scope)
+
+    def is_own(self, dot: str, of: str) -> bool:
+        """Whether a value with this dot and this `of` is the word of the person whose device this is."""
+        if not of and dot[:16] == self.replica.device.id:
+            return True  # asked for each memory at each index
+        return is_own(dot, of, self.replica.is_mine)
+
+    def _bodies(
+        self, key: str, entry: Entry, body: Callable[[str, Value], bytes | None] | None
+    ) -> tuple[Bodies, BaseBodies]:
+        store, name = self.replica.store, self.name(key)
+        find = body or store.body
+
+        def bodies(wanted: str) -> bytes | None:
+            for value in entry.values():
+                if value.body == wanted and (data := find(name, value)) is not None:
+                    return data
+            return None
+
+        def bases(wanted: str) -> bytes | None:
+            for value in entry.values():
+                if value.b and value.b[0] == wanted and (data := store.base(name, value)) is not None:
+                    return data
+                if value.body is not None and hash32(value.body) == wanted:
+                    return bodies(value.body)
+            return None
+
+        return bodies, bases
+
+    def read(self, key: str) -> Reading | None:
+        """One memory, None when there is none (or it is forgotten). Raises NotFoundError when not fetched."""
+        with self.replica.reading():
+            entry = self.entry(check_key(key))
+            return None if self.forgotten() else self.reading_of(key, entry)
+
+    def _reading(self, view: KeyView, entry: Entry) -> Reading | None:
+        """What is shown, None when no text is."""
+        if view.data is None or view.dot is None:
+            return None
+        return Reading(
+            view.key,
+            view.data,
+            view.dots,
+            view.merged,
+            tuple(copy.file for copy in (*view.conflicts, *(view.others if view.own else ()))),
+            view.dot[:16],
+            entry[view.dot].h,
+            view.own,
+            self.scope,
+        )
+
+    def reading_of(self, key: str, entry: Entry) -> Reading | None:
+        """What an entry shows, of now or of the past (inside `reading`). Raises NotFoundError when not fetched."""
+        entry = self.entry(key, entry)
+        view = self.view(key, entry)
+        if view.data is None and view.not_fetched:
+            raise _not_fetched(self.replica, key, view.not_fetched)
+        return self._reading(view, entry)
+
+    def read_conflict(self, key: str, file: str) -> Reading:
+        """A conflict copy by its file name, `<key>.conflict-<8 hex>.md`. Raises NotFoundError."""
+        name = self.checked_name(key)
+        with self.replica.reading():
+            entry = self.entry(key)
+            view = self._behind_the_forget(key, entry) if self.forgotten() else self.view(key, entry)
+            for copy in (*view.conflicts, *view.hidden, *view.others):
+                if copy.file == file:
+                    data = self.replica.store.body(name, entry[copy.dot])
+                    if data is None:
+                        raise _not_fetched(self.replica, key, (copy.dot,))
+                    return self._copy_reading(key, copy, entry, data)
+        raise NotFoundError(f"{key} has no conflict copy {file}", hint="List them with: ipfsmem conflicts.")
+
+    def _copy_reading(self, key: str, copy: Conflict, entry: Entry, data: bytes) -> Reading:
+        own = any(self.is_own(dot, entry[dot].of) for dot in copy.dots)
+        first = copy.dot
+        return Reading(key, data, copy.dots, device=first[:16], hlc=entry[first].h, own=own, scope=self.scope)
+
+    def views(self) -> Iterator[tuple[Entry, KeyView]]:
+        """All entries of memories with their views (inside `reading`)."""
+        for key, entry in self._entries():
+            yield entry, self.view(key, entry)
+
+    def _here(self) -> Iterator[tuple[Memories, str, Entry]]:
+        return ((self, key, entry) for key, entry in self._entries())
+
+    def _everywhere(self) -> Iterator[tuple[Memories, str, Entry]]:
+        """The memories of all scopes that are not forgotten."""
+        scopes: dict[str, Memories | None] = {}
+        for name, entry in self.replica.store.entries():
+            parsed = memory_name(name)
+            if parsed is None:
+                continue
+            if parsed.scope not in scopes:
+                memories = self.in_scope(parsed.scope)
+                scopes[parsed.scope] = None if memories.forgotten() else memories
+            there = scopes[parsed.scope]
+            if there is not None:
+                yield there, parsed.key, entry
+
+    def _entries(self, held: Iterable[tuple[str, Entry]] | None = None) -> Iterator[tuple[str, Entry]]:
+        """The memories of this scope; none while it is forgotten."""
+        if self.forgotten():
+            return iter(())
+        return self.replica.store.memories(self.scope) if held is None else iter(held)
+
+    def counts(self) -> tuple[int, int]:
+        """How many memories there are in this scope, and how many of them are not fetched; opens no text to find out, except
+        where there are several. Parts of sessions count too.
+        """
+        with self.replica.reading():
+            return self._counted(self._here()).get(self.scope, (0, 0))
+
+    def counts_everywhere(self) -> dict[str, tuple[int, int]]:
+        """The same of every scope that is not forgotten and has a memory, by token."""
+        with self.replica.reading():
+            return self._counted(self._everywhere())
+
+    def _counted(self, found: Iterator[tuple[Memories, str, Entry]]) -> dict[str, tuple[int, int]]:
+        shown: Counter[str] = Counter()
+        not_fetched: Counter[str] = Counter()
+        single: list[tuple[str, bytes]] = []
+        for memories, key, entry in found:
+            scope = memories.scope
+            if len(entry) == 1:
+                (value,) = entry.values()
+                if value.body is not None:
+                    shown[scope] += 1
+                    if value.loc is not None:
+                        single.append((scope, bytes.fromhex(value.loc.sha)))
+                    else:
+                        not_fetched[scope] += 1
+            else:
+                view = memories.view(key, entry)
+                absent = view.data is None and bool(view.not_fetched)
+                shown[scope] += absent or view.data is not None
+                not_fetched[scope] += absent
+        here = blocks_here(self.replica.db, [digest for _, digest in single])
+        not_fetched.update(scope for scope, digest in single if digest not in here)
+        return {scope: (shown[scope], not_fetched[scope]) for scope in sorted(shown)}
+
+    def listing(
+        self, *, sessions: bool = False, held: Iterable[tuple[str, Entry]] | None = None
+    ) -> list[Listed]:
+        """All memories that are shown, ordered by key, headers only; parts of sessions only when asked for. `held`: the
+        entries of this scope, where somebody looked for them already.
+        """
+        heads: dict[str, MemoryFile] = {}
+        with self.replica.reading():
+            found = [self._listed(key, entry, heads) for key, entry in self._entries(held)]
+        self._heads = heads
+        listed = (item for item in found if item is not None and (sessions or item.file.type != SESSION))
+        return sorted(listed, key=lambda item: item.key)
+
+    def _listed(self, key: str, entry: Entry, heads: dict[str, MemoryFile]) -> Listed | None:
+        """The line of one entry. `heads` collects the headers met."""
+        if len(entry) == 1:
+            # The usual case: one text. Its header is kept by the hash of the body.
+            ((dot, value),) = entry.items()
+            if value.body is None:
+                return None
+            file = self._heads.get(value.body)
+            if file is None:
+                data = self.replica.store.body(self.name(key), value)
+                file = head_of(data) if data is not None else None
+            if file is not None and self.is_own(dot, value.of):
+                heads[value.body] = file
+                return Listed(key, file, value.body, scope=self.scope)
+        view = self.view(key, entry)
+        if view.data is not None:
+            file = head_of(view.data)
+            return Listed(
+                key, file, view.body, view.merged, len(view.conflicts), own=view.own, scope=self.scope
+            )
+        if view.not_fetched:
+            return Listed(key, _head(None), view.body, fetched=False, own=view.own, scope=self.scope)
+        return None
+
+    def conflicts(self) -> list[Unsettled]:
+        """Every key whose view hides or sets apart a sibling, or that has texts of others which nobody promoted; with all
+        texts that are at hand.
+        """
+        with self.replica.reading():
+            found = [self.unsettled(view, entry) for view, entry in self._contested()]
+        return sorted(found, key=lambda item: item.key)
+
+    def looked_at(self, key: str, entry: Entry, *, behind_a_forget: bool = False) -> tuple[KeyView, Entry]:
+        """The view of an entry, and the siblings that `unsettled` takes with it (inside `reading`). `behind_a_forget`: of a
+        scope that is forgotten.
+        """
+        if behind_a_forget:
+            return self._behind_the_forget(key, entry), entry
+        known = self.entry(key, entry)
+        return self.view(key, known), known
+
+    def _behind_the_forget(self, key: str, entry: Entry) -> KeyView:
+        """A memory of a forgotten scope: nothing is shown, every text is listed."""
+        return KeyView(key, forgotten=True, hidden=copies_of(key, entry))
+
+    def conflicts_everywhere(self) -> list[str]:
+        """In a person's words every memory of any scope that `conflicts` of its scope lists; of forgotten scopes those that
+        hold several texts.
+        """
+        with self.replica.reading():
+            return sorted(place_of(one.scope, key) for one, key, _ in self._contested_everywhere())
+
+    def all_conflicts(self) -> list[Unsettled]:
+        """Those memories as `conflicts` has them, the nameless scope first."""
+        with self.replica.reading():
+            found = [
+                one.unsettled(*one.looked_at(key, entry, behind_a_forget=one.forgotten()))
+                for one, key, entry in self._contested_everywhere()
+            ]
+        return sorted(found, key=lambda item: (item.scope, item.key))
+
+    def _contested_everywhere(self) -> Iterator[tuple[Memories, str, Entry]]:
+        known = dict([*self.replica.store.crowded(), *entries_of_others(self.replica)])
+        for name, entry in known.items():
+            parsed = memory_name(name)
+            if parsed is not None:
+                memories = self.in_scope(parsed.scope)
+                view = memories.view(parsed.key, entry)
+                if view.conflicts or view.hidden or view.others or view.unheeded:
+                    yield memories, parsed.key, entry
+
+    def _contested(self) -> Iterator[tuple[KeyView, Entry]]:
+        if self.forgotten():
+            for key, entry in self.replica.store.memories(self.scope):
+                view = self._behind_the_forget(key, entry)
+                if view.hidden:
+                    yield view, entry
+            return
+        found = dict([*self.replica.store.crowded(), *entries_of_others(self.replica)])
+        for name, known in found.items():
+            parsed = memory_name(name)
+            if parsed is not None and parsed.scope == self.scope:
+                entry = self.entry(parsed.key, known)
+                view = self.view(parsed.key, entry)
+                if view.conflicts or view.hidden or view.others or view.unheeded:
+                    yield view, entry
+
+    def unsettled(self, view: KeyView, entry: Entry) -> Unsettled:
+        """What `conflicts` says of a memory with this view and these siblings (inside `reading`)."""
+        copies = []
+        for copy in (*view.conflicts, *view.hidden, *view.others):
+            if not view.own and set(copy.dots) <= set(view.dots):
+                continue  # shown already
+            data = self.replica.store.body(self.name(view.key), entry[copy.dot])
+            reading = None if data is None else self._copy_reading(view.key, copy, entry, data)
+            copies.append(Copy(copy.file, copy.dots, reading))
+        dots = (*view.dots, *view.unheeded)
+        return Unsettled(
+            view.key, self._reading(view, entry), tuple(copies), dots, view.forgotten, self.scope
+        )
+
+    def index(self, *, keep: bool = False) -> str:
+        """The text of MEMORY.md for this reader's agents and folders: nothing that is others' word, not even a name.
+
+        `keep`: see `Overview.look`.
+        """
+        return assemble_index(*self.index_lines(keep=keep))
+
+    def index_lines(self, *, keep: bool = False) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:
+        """The lines of that text: (key, section, line) of each memory, and the conflict copies."""
+        with self.replica.reading():
+            if self.forgotten():
+                return [], []
+            return self._index(self.overview.look(self.scope, keep=keep), self.view, self.is_own)
+
+    def index_of(self, looked: Looked) -> str:
+        """`index` of what `Overview` found of this scope, which is not forgotten (inside `reading`)."""
+        return assemble_index(*self._index(looked, self.view, self.is_own))
+
+    def whole_index(self, seen: Looked) -> str:
+        """The text of MEMORY.md in a published root, whoever wrote there; `seen` is what `Overview.look` found."""
+        return assemble_index(*self._index(seen, self.whole_view, lambda dot, of: True))
+
+    def _index(
+        self,
+        seen: Looked,
+        view_of: Callable[[str, Entry], KeyView],
+        wanted: Callable[[str, str], bool],
+    ) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:
+        lines: list[tuple[str, str, str]] = []
+        attention: list[IndexItem] = []
+        entries = dict(seen[1])
+        for one in seen[0]:
+            if wanted(one.dot, one.of):
+                lines.append((one.key, one.section, one.line))
+            else:
+                entries[self.name(one.key)] = self.replica.store.entry(self.name(one.key))
+        for name, entry in entries.items():
+            parsed = memory_name(name)
+            if parsed is None:
+                continue
+            dot, value = next(iter(entry.items()))
+            if len(entry) == 1 and (value.body is None or wanted(dot, value.of)):
+                if value.body is None:
+                    continue
+                line = self.overview.line(name, value)
+            else:
+                view = view_of(parsed.key, entry)
+                for copy in view.conflicts:
+                    data = self.replica.store.body(name, entry[copy.dot])
+                    attention.append(_index_item(parsed.key, _head(data), copy.file))
+                if not view.own or (view.data is None and not view.not_fetched):
+                    continue
+                line = index_line(_index_item(parsed.key, _head(view.data)))
+            lines.append((parsed.key, *(line or index_line(_index_item(parsed.key, _head(None))))))
+        return [line for line in lines if line[1]], [item for item in attention if item.type != SESSION]
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def write(
+        self,
+        key: str,
+        data: bytes | Callable[[bytes | None], bytes],
+        *,
+        seen: Seen | None = None,
+        if_match: str | None = None,
+        long: bool = False,
+    ) -> Reading:
+        """Make `data` the text of a memory, durable when this returns; what is shown then. The same text is no news.
+
+        It replaces what `seen` was shown; without it, what is shown now and own: a new text comes beside one of others,
+        which nobody was given. A function is given the text that the caller was shown (None: there was none) and makes
+        the new one of it. `if_match` is the SHA-256 of the text that is shown now ("" for none). `long`: what a function
+        makes may be long, so it is looked at before others have to wait.
+
+        Raises ChangedError when it is another, when `seen` is a hash of something else than what is shown, when the
+        text behind a bare token is not here any more, and when the memory was forgotten meanwhile: a text would stand
+        hidden behind the forget. NotFoundError when a function needs a text that is not fetched.
+        """
+        if long or (isinstance(data, bytes) and len(data) > LONG):
+            self._look_ahead(key, data, seen)
+        with self._changing("write", key) as change:
+            return self.write_in(change, key, data, seen=seen, if_match=if_match)
+
+    def _look_ahead(
+        self, key: str, data: bytes | Callable[[bytes | None], bytes] | None, seen: Seen | None
+    ) -> None:
+        """Look at a long text while others may write. Somebody may write meanwhile, and it becomes another one: then that is
+        looked at again. What is refused is refused when it is written.
+        """
+        if not isinstance(data, bytes):
+            with contextlib.suppress(IpfsmemError), self.replica.reading():
+                shown = self.before(Writing(self.replica), key, seen).data
+                data = shown if data is None else data(shown)
+        if isinstance(data, bytes) and LONG < len(data) <= MAX_FILE:
+            self.replica.codec.look_ahead(data)
+
+    @contextlib.contextmanager
+    def _changing(self, operation: str, key: str) -> Iterator[Writing]:
+        """One transaction that changes one memory, and can be undone. Raises KeyNameError."""
+        name = self.checked_name(key)
+        with writing(self.replica) as change:
+            before = change.entry(name)
+            yield change
+            note_change(self.replica, operation, name, before, change.entry(name))
+
+    def shown_in(self, change: Writing, key: str) -> Reading | None:
+        """What is shown under a key, with what this transaction has written; None when no text is."""
+        return self._reading(self._now(change, key), self.entry(key, change.entry(self.name(key))))
+
+    def write_in(
+        self,
+        change: Writing,
+        key: str,
+        data: bytes | Callable[[bytes | None], bytes],
+        *,
+        seen: Seen | None = None,
+        if_match: str | None = None,
+    ) -> Reading:
+        """`write` inside a transaction that holds more."""
+        name = self.checked_name(key)
+        if if_match is not None:
+            _check_match(key, self._now(change, key), if_match)
+        if isinstance(data, bytes):
+            dots = self._dots(change, key, seen)
+        else:
+            before = self.before(change, key, seen)
+            data, dots = data(before.data), before.dots
+        check_body(key, data)
+        new = self._put(change, key, data, dots)
+        entry = self.entry(key, change.entry(name))
+        shown = self.shown_in(change, key)
+        if shown is not None or new is None:
+            return shown or Reading(key, data, tuple(entry), scope=self.scope)
+        # A text with a greater clock is known and not fetched: what was written is all that can be shown.
+        return Reading(key, data, (new,), device=new[:16], hlc=entry[new].h, scope=self.scope)
+
+    def before(self, change: Writing, key: str, seen: Seen | None) -> Before:
+        """The text behind `seen`, and the dots that a write replaces which has seen it."""
+        dots = self._dots(change, key, seen)
+        if isinstance(seen, Reading):
+            return Before(seen.data, dots)
+        if isinstance(seen, Unsettled):
+            if seen.shown is None and not seen.forgotten:
+                raise _not_fetched(self.replica, key)
+            return Before(seen.shown.data if seen.shown is not None else None, dots)
+        entry = self.entry(key, change.entry(self.name(key)))
+        if seen is None:
+            view = self._now(change, key)
+            if not view.own:
+                return Before(None, ())
+        else:
+            if not set(dots) <= entry.keys():
+                raise ChangedError(f"what was read of {key} was replaced meanwhile")
+            view = self.view(key, {dot: entry[dot] for dot in dots}, change.body)
+        if view.data is None and view.not_fetched:
+            raise _not_fetched(self.replica, key, view.not_fetched)
+        return Before(view.data, dots)
+
+    def _dots(self, change: Writing, key: str, seen: Seen | None) -> Token:
+        """The dots that a write replaces."""
+        if isinstance(seen, Reading | Unsettled):
+            if (seen.scope, seen.key) != (self.scope, key):
+                raise UsageError(
+                    f"what was seen is the memory {place_of(seen.scope, seen.key)}, not {place_of(self.scope, key)}"
+                )
+            return seen.token
+        if isinstance(seen, tuple):
+            return seen
+        view = self._now(change, key)
+        if seen is None:
+            return view.dots if view.own else ()
+        if len(seen) < SEEN_LEAST:
+            raise UsageError(f"the hash of what was seen has at least {SEEN_LEAST} digits")
+        entry = self.entry(key, change.entry(self.name(key)))
+        for token in (view.dots, self.unsettled(view, entry).token):
+            if token_hash(token).startswith(seen.lower()):
+                return token
+        raise ChangedError(f"{key} is not what was read", hint="Read it again.")
+
+    def _now(self, change: Writing, key: str) -> KeyView:
+        """What is shown under a key, with what this transaction has written."""
+        return self.view(key, change.entry(self.name(key)), change.body)
+
+    def _put(self, change: Writing, key: str, data: bytes, dots: Token) -> str | None:
+        """The new dot, None when the text is there already."""
+        name = self.name(key)
+        entry = change.entry(name)
+        if len(entry) == 1 and set(dots) >= entry.keys():
+            (value,) = entry.values()
+            if value.body == sha256(data).hexdigest():
+                return None
+        self._check_not_hidden(key, entry, dots)
+        return change.put(name, data, dots)
+
+    def _check_not_hidden(self, key: str, entry: Entry, dots: Token) -> None:
+        """Refuse a text that would stand behind a forget which its writer has not seen."""
+        if any(
+            value.kind == FORGOTTEN and self.is_own(dot, "")
+            for dot, value in entry.items()
+            if dot not in dots
+        ):
+            raise ChangedError(
+                f"{key} was forgotten meanwhile, so nothing was written",
+                hint="To have it again, write it without what was read before.",
+            )
+
+    def forget(self, key: str, *, seen: Seen | None = None, if_match: str | None = None) -> bool:
+        """Write the user's wish to forget. False when there was nothing to forget.
+
+        The wish is about the memory, not about one of its texts: what this device can see goes. With `seen` only that
+        does, and the rest stays behind the forget, listed under conflicts.
+        """
+        name = self.checked_name(key)
+        with self._changing("forget", key) as change:
+            entry = change.entry(name)
+            view = self.view(key, entry)
+            if if_match is not None:
+                _check_match(key, view, if_match)
+            if view.forgotten or not entry:
+                return False
+            known = tuple(dot for sibling in siblings(entry) for dot in sibling.dots)
+            change.forget(name, known if seen is None else self._dots(change, key, seen))
+            return True
+
+    def delete(self, key: str, *, seen: tuple[str, ...] | None = None) -> bool:
+        """Delete what is shown (or `seen`), leaving nothing; other siblings stay."""
+        name = self.checked_name(key)
+        with writing(self.replica) as change:
+            entry = change.entry(name)
+            view = self.view(key, entry)
+            replaces = view.dots if seen is None else seen
+            if not entry or not set(replaces) & entry.keys():
+                return False
+            change.remove(name, replaces)
+            return True
+
+    def resolve(self, key: str, data: bytes | None, seen: Seen) -> Reading | None:
+        """Settle a conflict: `data` replaces everything in `seen`, and nothing else; what is shown then.
+
+        `data` None keeps what was shown: the text, or the forget (then the answer is None). Raises NotFoundError,
+        ChangedError.
+        """
+        name = self.checked_name(key)
+        self._look_ahead(key, data, seen)
+        with self._changing("resolve", key) as change:
+            if not change.entry(name):
+                raise NotFoundError(f"there is no memory {key}")
+            dots = self._dots(change, key, seen)
+            if data is None:
+                entry = self.entry(key, change.entry(name))
+                if self.view(key, {dot: entry[dot] for dot in dots if dot in entry}, change.body).forgotten:
+                    change.forget(name, dots)
+                    return None
+                data = self.before(change, key, seen).data
+                if data is None:
+                    raise NotFoundError(f"{key} has no text to keep", hint=f"Look: ipfsmem conflicts {key}")
+            return self.write_in(change, key, data, seen=dots)
+
+    def promote(self, key: str, file: str | None = None) -> Reading:
+        """A person's word that a text of others is their own from now on: the copy `file`, or the only one there is.
+
+        It replaces what is shown and that text. What is own already stays as it is. Never to be called for a model, an
+        API token, an adapter or a folder (section 5.2). Raises NotFoundError, UsageError when there are several.
+        """
+        name = self.checked_name(key)
+        with self._changing("promote", key) as change:
+            entry = self.entry(key, change.entry(name))
+            view = self.view(key, entry)
+            if view.own and file is None and len(view.others) > 1:
+                raise UsageError(
+                    f"{key} has {len(view.others)} texts of others: say which one",
+                    hint=f"See them with: ipfsmem conflicts {key}",
+                )
+            if view.own and file is None and view.others:
+                file = view.others[0].file
+            copy = next((one for one in view.others if one.file == file), None)
+            if file is not None and copy is None:
+                raise NotFoundError(
+                    f"{key} has no text of others {file}", hint="List them with: ipfsmem conflicts."
+                )
+            data = self.replica.store.body(name, entry[copy.dot]) if copy is not None else view.data
+            if data is None:
+                if copy is None and not view.not_fetched:
+                    raise NotFoundError(f"there is no memory {key}")
+                raise _not_fetched(self.replica, key, copy.dots if copy is not None else view.not_fetched)
+            if copy is not None or not view.own:
+                dots = (*view.dots, *(copy.dots if copy is not None else ()))
+                change.put(name, data, tuple(dict.fromkeys(dots)), promoted=True)
+            return self.shown_in(change, key) or Reading(
+                key, data, tuple(change.entry(name)), scope=self.scope
+            )
+
+    def restore(self, key: str, data: bytes, of: str = "", *, seen: Seen | None = None) -> Reading:
+        """Write a text of the past, whose word it is as it was then: it replaces what `seen` was shown, else what is
+        shown now, or the forget. Raises ChangedError.
+        """
+        check_body(key, data)
+        with self._changing("restore", key) as change:
+            dots = self._dots(change, key, seen)
+            self._check_not_hidden(key, change.entry(self.name(key)), dots)
+            new = change.put(self.name(key), data, dots, of=of, promoted=not of)
+            return self.shown_in(change, key) or Reading(key, data, (new,), scope=self.scope)
+
+
+def check_body(key: str, data: bytes) -> None:
+    """Refuse what cannot be a memory: a bad key, not UTF-8, too long, a header over 4 KiB."""
+    check_key(key)
+    if len(data) > MAX_FILE:
+        raise LimitError(
+            f"{key} would have {len(data)} bytes, at most {MAX_FILE} are allowed",
+            hint="Split it into two memories.",
+        )
+    try:
+        parse_memory(data)
+    except FormatError as error:
+        raise type(error)(f"{key}: {error}") from None
+
+
+def _check_match(key: str, view: KeyView, if_match: str) -> None:
+    now = "" if view.data is None else sha256(view.data).hexdigest()
+    if if_match and len(if_match) < 8:
+        raise UsageError(
+            "if-match takes a SHA-256 of at least 8 hex digits, or nothing for a memory that must be new"
+        )
+    if (not if_match and now) or not now.startswith(if_match.lower()):
+        raise ChangedError(f"{key} is not what was read: it has SHA-256 {now or '(there is none)'}")
+
+
+class NotHereError(NotFoundError):
+    """A text that is known is not on this device."""
+
+
+_FILE_HINT = "Its plain file may still be there: ipfsmem import {folder}"
+
+
+def from_plain_files(replica: Replica) -> str:
+    """What to do about a text that is not on this device in mode `local`, where no other device has it; else empty."""
+    if replica.config.mode != "local" or replica.folder is None:
+        return ""
+    return _FILE_HINT.format(folder=shlex.quote(str(replica.folder / "memory")))
+
+
+def _not_fetched(replica: Replica, key: str, dots: tuple[str, ...] = ()) -> NotHereError:
+    by = f" (written by device {dots[0][:16]})" if dots else ""
+    if found := from_plain_files(replica):
+        return NotHereError(f"{key} is known but its text is not on this disk any more", hint=found)
+    return NotHereError(
+        f"{key} is known but its text is not fetched yet{by}",
+        hint="Try again after: ipfsmem sync.",
+    )
+
+
+def _head(data: bytes | None) -> MemoryFile:
+    return head_of(data) if data is not None else MemoryFile({"description": "not fetched"}, "")
+
+
+def _index_item(key: str, file: MemoryFile, name: str | None = None) -> IndexItem:
+    return IndexItem(key, file.name, file.description, file.type, name)

@@ -1,0 +1,301 @@
+"""The scopes of one memory: make, rename, find, forget and bring back (format section 5.1).
+
+A scope is made by its first write or by `make`. Nothing here moves a text from one scope to another; `into` only says where
+one is read and written from now on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ipfsmem.bundle.keys import check_scope
+from ipfsmem.bundle.timeline import segment_lines
+from ipfsmem.causal.authorship import carried
+from ipfsmem.causal.cards import (
+    Card,
+    Ident,
+    Kind,
+    find_project,
+    followed,
+    is_forgotten,
+    stack,
+    target,
+    write_card,
+)
+from ipfsmem.causal.entries import MemoryName, SegmentName, card_entry, memory_entry, parse_entry
+from ipfsmem.causal.value import FORGOTTEN, Entry, decode_entry
+from ipfsmem.causal.view import siblings
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.last_change import note_for_good
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.scopes import check_room, known_scopes, read_card
+from ipfsmem.device.writing import Writing, writing
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.purge import erase
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """One scope of a vault. `card` None: it is forgotten, or its card is not fetched or is none."""
+
+    token: str
+    card: Card | None
+    forgotten: bool = False
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.card.title if self.card is not None else self.token
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """What came back with a scope; `not_fetched` texts are not kept here, so they did not."""
+
+    texts: int = 0
+    events: int = 0
+    not_fetched: int = 0
+
+
+class Scopes:
+    """The scopes of one replica. The nameless one always exists and has no card."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.replica = replica
+        #: Cards that were read, beside the JSON of the entry that they were read of.
+        self._known: dict[str, tuple[bytes, Card | None]] = {}
+        #: Where scopes lead, by the version of the cards.
+        self._leads: tuple[int, dict[str, str]] | None = None
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def listing(self, *, forgotten: bool = False) -> list[Scope]:
+        """The scopes that are not forgotten, with `forgotten` those that are instead, by token."""
+        with self.replica.reading():
+            store = self.replica.store
+            found = [
+                Scope(token, read_card(store, token, entry), is_forgotten(entry))
+                for token, entry in known_scopes(store).items()
+            ]
+        return [scope for scope in found if scope.forgotten == forgotten]
+
+    def get(self, token: str) -> Scope | None:
+        """One scope, also a forgotten one; None when nothing was ever written there. Raises KeyNameError."""
+        with self.replica.reading():
+            store = self.replica.store
+            entry = store.entry(card_entry(token))
+            if entry or token in known_scopes(store):
+                return Scope(token, read_card(store, token, entry), is_forgotten(entry))
+        return None
+
+    def cards(self) -> dict[str, Card]:
+        """The cards of the scopes that are not forgotten, by token. Those that did not change are not read again."""
+        with self.replica.reading():
+            store = self.replica.store
+            known: dict[str, tuple[bytes, Card | None]] = {}
+            for token, text in store.cards().items():
+                held = self._known.get(token)
+                if held is None or held[0] != text or held[1] is None:
+                    held = text, read_card(store, token, decode_entry(card_entry(token), text))
+                known[token] = held
+        self._known = known
+        return {token: card for token, (_, card) in known.items() if card is not None}
+
+    def _onward(self) -> dict[str, str]:
+        """Where the scopes lead that turned out to be another one."""
+        with self.replica.reading():
+            version = self.replica.store.cards_version
+            if self._leads is not None and self._leads[0] == version:
+                return self._leads[1]
+            cards = self.cards()
+            leads = followed(cards)
+            absent = [held for token, held in self._known.items() if token not in cards]
+            # A card that is not fetched may come without any entry's changing.
+            waits = any(FORGOTTEN.encode() not in text for text, _ in absent)
+            self._leads = None if waits else (version, leads)
+        return leads
+
+    def stack(self, token: str) -> list[str]:
+        """The scopes that are read for this one, the first goes before the next."""
+        return stack(token, self._onward()) if token else [""]
+
+    def target(self, token: str) -> str:
+        """Where a new write meant for this scope goes."""
+        return target(token, self._onward()) if token else ""
+
+    def find(self, idents: Iterable[Ident]) -> list[str]:
+        """The scopes whose card has one of these ids or remotes."""
+        return find_project(self.cards(), idents)
+
+    # -- changing ----------------------------------------------------------------------------------------------
+
+    def make(
+        self, token: str, *, title: str | None = None, kind: Kind = "workspace", ids: Iterable[Ident] = ()
+    ) -> Scope:
+        """Make a scope. Raises KeyNameError, UsageError when it is there, NotFoundError when it is forgotten, LimitError."""
+        check_scope(token)
+        with writing(self.replica) as change:
+            entry = change.entry(card_entry(token))
+            if is_forgotten(entry):
+                raise _forgotten(token)
+            if entry:
+                raise UsageError(f"there is a scope {token} already")
+            check_room(change, token)
+            card = Card(title=token if title is None else title, kind=kind, ids=tuple(ids))
+            _put(change, token, card)
+        return Scope(token, card)
+
+    def change(
+        self,
+        token: str,
+        *,
+        title: str | None = None,
+        kind: Kind | None = None,
+        add: Iterable[Ident] = (),
+        drop: Iterable[Ident] = (),
+        into: str | None = None,
+        stay: bool = False,
+    ) -> Scope:
+        """Change what a card says. `into`: what the scope turned out to be; `stay` takes that back.
+
+        Raises NotFoundError when there is no such scope or it is forgotten, UsageError, FormatError, LimitError.
+        """
+        if into is not None:
+            check_scope(into)
+        if into is not None and (stay or into == token):
+            raise UsageError(
+                f"{token} cannot both go into another scope and stay"
+                if stay
+                else f"{token} is itself already"
+            )
+        with writing(self.replica) as change:
+            store = self.replica.store
+            entry = change.entry(card_entry(token))
+            if is_forgotten(entry):
+                raise _forgotten(token)
+            known = known_scopes(store)
+            if token not in known:
+                raise NotFoundError(f"there is no scope {token}", hint="List them with: ipfsmem scope list")
+            if into is not None and (not known.get(into) or is_forgotten(known[into])):
+                raise NotFoundError(f"there is no scope {into}", hint="List them with: ipfsmem scope list")
+            others = {scope: card for scope, card in self.cards().items() if scope != token}
+            if into is not None and target(into, followed({**others, token: Card(title=token)})) == token:
+                raise UsageError(
+                    f"{into} is {token} already, so {token} cannot be {into} too",
+                    hint=f"Take that back first: ipfsmem scope into {into} --stay",
+                )
+            card = read_card(store, token, entry) or Card(title=token)
+            card = msgspec.structs.replace(
+                card,
+                title=card.title if title is None else title,
+                kind=card.kind if kind is None else kind,
+                ids=tuple(sorted({*card.ids, *add} - set(drop))),
+                into=None if stay else card.into if into is None else into,
+            )
+            _put(change, token, card)
+        return Scope(token, card)
+
+    def forget(self, token: str, *, reason: str = "") -> int:
+        """Forget a scope on every device: its memories, its timeline, its card. How many memories went.
+
+        Raises NotFoundError when there is none, or it is forgotten already.
+        """
+        name = card_entry(token)
+        with writing(self.replica) as change:
+            store = self.replica.store
+            entry = change.entry(name)
+            if is_forgotten(entry):
+                raise _forgotten(token)
+            if not entry and token not in known_scopes(store):
+                raise NotFoundError(f"there is no scope {token}", hint="List them with: ipfsmem scope list")
+            gone = 0
+            for key, held in list(store.memories(token)):
+                live = tuple(dot for dot, value in held.items() if value.kind != FORGOTTEN)
+                if live:
+                    change.forget(memory_entry(key, token), live)
+                    gone += 1
+            for segment, held in list(store.segments(token)):
+                change.remove(segment.entry, tuple(held))
+            change.forget(name, tuple(entry))
+            said = {"scope": token, **({"reason": reason} if reason else {})}
+            Timeline(self.replica).note_in(change, "forgot", said)
+            note_for_good(self.replica, f"the scope {token} was forgotten (ipfsmem scope restore {token})")
+        if self.replica.config.mode == "local":
+            erase(self.replica, Memories(self.replica), "")
+        return gone
+
+    def restore(self, token: str, past: Iterable[tuple[str, Entry]] | None = None) -> Restored:
+        """Make a forgotten scope writable again, with its texts and events out of the entries of an older root, if one is
+        given; without one it starts empty. What comes back is this device's writing, and the word of whoever's it was.
+
+        Raises NotFoundError when it is not forgotten, and when that root has nothing of it.
+        """
+        name = card_entry(token)
+        with writing(self.replica) as change:
+            store = self.replica.store
+            entry = change.entry(name)
+            if not is_forgotten(entry):
+                raise NotFoundError(f"the scope {token} is not forgotten")
+            check_room(change, token)
+            then = [
+                (parsed, one, held) for one, held in past or () if (parsed := parse_entry(one)).scope == token
+            ]
+            card = next(
+                (c for _, one, held in then if one == name and (c := read_card(store, token, held))), None
+            )
+            change.put(name, write_card(card or Card(title=token)), tuple(entry))
+            texts = missing = 0
+            lines: list[bytes] = []
+            for parsed, one, held in then:
+                if isinstance(parsed, MemoryName):
+                    back, absent = self._write_back(change, one, held)
+                    texts, missing = texts + back, missing + absent
+                elif isinstance(parsed, SegmentName):
+                    for value in held.values():
+                        data = store.body(one, value)
+                        missing += data is None
+                        lines += segment_lines(data or b"")
+            events = Timeline(self.replica, token).add_back(change, lines)
+            if past is not None and card is None and not (texts or events or missing):
+                raise NotFoundError(
+                    f"that version has nothing of the scope {token}", hint="See: ipfsmem log."
+                )
+            note_for_good(self.replica, f"the scope {token} was brought back")
+        return Restored(texts, events, missing)
+
+    def _write_back(self, change: Writing, name: str, held: Entry) -> tuple[int, int]:
+        """The texts of one memory of the past that are not here: how many were written, and how many are not kept."""
+        now = change.entry(name)
+        replaces = tuple(dot for dot, value in now.items() if value.kind == FORGOTTEN)
+        here = {value.body for value in now.values()}
+        texts = missing = 0
+        for sibling in reversed(siblings(held)):
+            if sibling.body in here:
+                continue
+            words = {carried(dot, held[dot], self.replica.is_mine) for dot in sibling.dots}
+            data = self.replica.store.body(name, held[sibling.dots[0]])
+            if data is None:
+                missing += 1
+                continue
+            own = "" in words
+            change.put(name, data, replaces, of="" if own else min(words), promoted=own)
+            replaces, texts = (), texts + 1
+        return texts, missing
+
+
+def _put(change: Writing, token: str, card: Card) -> None:
+    if card.ids and change.public:
+        # Not the names: this error may be copied to somebody.
+        raise UsageError(
+            "in mode ipfs everything is published, so a card says nothing of repositories: which folder belongs to a scope is kept "
+            "on this device only"
+        )
+    name = card_entry(token)
+    change.put(name, write_card(card), tuple(change.entry(name)))
+
+
+def _forgotten(token: str) -> NotFoundError:
+    return NotFoundError(
+        f"the scope {token} is forgotten", hint=f"Bring it back with: ipfsmem scope restore {token}"
+    )

@@ -1,0 +1,195 @@
+"""A look for secrets at what this device is about to publish, once for each text.
+
+In plain mode a finding stops the publish; in encrypted mode it is only said. Entries are noted when they are written
+(`replica.writing`), so a publish looks at what is new and at nothing else, until the rules of the look change: then plain
+mode looks at everything again. Texts of other devices are public already.
+It never shows the secret, and finding nothing proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem import wordlist
+from ipfsmem.bundle import secrets
+from ipfsmem.canonical import read_json
+from ipfsmem.causal.entries import entry_place, segment_name
+from ipfsmem.causal.value import LIVE, Entry, Value
+from ipfsmem.device.derived import code_mark
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.writing import take_unscanned, unscanned
+from ipfsmem.errors import SecretsError
+
+#: Row with hashes of what was found and let pass, under the device's own key where the mode seals.
+_KNOWN = "known secrets"
+#: Row with the mark of the rules under which everything was looked at in plain mode.
+_RULES = "secret rules"
+#: Findings that are named in one message.
+_NAMED = 10
+
+
+class Suspect(msgspec.Struct, frozen=True):
+    """Something that looks like a secret. `place` is the entry in a person's words (`entry_place`); `where` a line or an event."""
+
+    place: str
+    where: str
+    kind: str
+
+    def __str__(self) -> str:
+        """Place, line and kind; never the secret."""
+        return f"{self.place} {self.where}: {self.kind}"
+
+
+#: In encrypted mode the look is a courtesy: so many texts a publish, the others at the next ones.
+WARN_ABOUT = 100
+
+
+#: A finding, and a hash of what was found.
+_Met = tuple[str, Suspect]
+#: Bytes of text that are taken out of the database at once, to be looked at.
+_AT_ONCE = 4 * 1024 * 1024
+
+
+class SecretCheck:
+    """One publish's look at what is new. `strict` stops at a finding outside of `allow` (places), else it is kept."""
+
+    def __init__(self, *, strict: bool, allow: Collection[str] = ()) -> None:
+        self._strict = strict
+        self._allow = frozenset(allow)
+        #: What was found and not allowed.
+        self.found: list[Suspect] = []
+        #: What was met in texts that were looked at ahead, by entry and hash of the text.
+        self._ahead: dict[tuple[str, str], list[_Met]] = {}
+
+    def ahead(self, replica: Replica) -> None:
+        """Look at what `look` will look at, while others may write: for the texts of strangers that takes seconds.
+
+        What is written meanwhile is left to `look`.
+        """
+        while texts := self._next(replica):
+            for name, body, data in texts:
+                self._ahead[name, body] = _in_text(name, data.decode("utf-8", "replace"))
+
+    def _next(self, replica: Replica) -> list[tuple[str, str, bytes]]:
+        """Some texts that nobody has looked at; in a short transaction of its own."""
+        found: list[tuple[str, str, bytes]] = []
+        size = 0
+        with replica.transaction():
+            names = self._all(replica) if self._is_new(replica) else unscanned(replica, self._most)
+            for name in names:
+                for body, value in _bodies(replica, name).items():
+                    if (name, body) in self._ahead:
+                        continue
+                    data = replica.store.body(name, value)
+                    if data is None:
+                        self._ahead[name, body] = []
+                    else:
+                        found.append((name, body, data))
+                        size += len(data)
+                if size > _AT_ONCE:
+                    break
+        return found
+
+    @property
+    def _most(self) -> int | None:
+        return None if self._strict else WARN_ABOUT
+
+    def _is_new(self, replica: Replica) -> bool:
+        """Whether everything is to be looked at, under other rules than the last time."""
+        return self._strict and replica.db.get_meta(_RULES) != _rules()
+
+    @staticmethod
+    def _all(replica: Replica) -> list[str]:
+        return sorted(name for name, entry in replica.store.entries() if _has_own(replica, entry))
+
+    def look(self, replica: Replica) -> None:
+        """Look at every text that this device wrote since the last publish (inside the transaction that publishes).
+
+        What was allowed, or said once in encrypted mode, is not brought up again where it stands in a later text.
+        Raises SecretsError in plain mode; then the texts stay unseen, and the next publish looks again.
+        """
+        names = take_unscanned(replica, self._most)
+        if self._is_new(replica):
+            names = self._all(replica)
+            replica.db.set_meta(_RULES, _rules())
+        met = [suspect for name in names for suspect in self._suspects(replica, name)]
+        if not met:
+            self.found = []
+            return
+        stored = replica.db.get_meta(_KNOWN)
+        known = set(msgspec.json.decode(replica.codec.open_row(stored), type=list[str])) if stored else set()
+        self.found = [
+            suspect for mark, suspect in met if mark not in known and suspect.place not in self._allow
+        ]
+        if self.found and self._strict:
+            raise SecretsError(_message(self.found), hint=_hint(self.found))
+        known.update(mark for mark, _ in met)
+        replica.db.set_meta(_KNOWN, replica.codec.seal_row(msgspec.json.encode(sorted(known))))
+
+    def _suspects(self, replica: Replica, name: str) -> list[_Met]:
+        found: list[_Met] = []
+        for body, value in _bodies(replica, name).items():
+            known = self._ahead.get((name, body))
+            if known is None:
+                data = replica.store.body(name, value)
+                known = _in_text(name, data.decode("utf-8", "replace")) if data is not None else []
+            found += known
+        return found
+
+
+def _rules() -> bytes:
+    return code_mark(secrets, wordlist)
+
+
+def _has_own(replica: Replica, entry: Entry) -> bool:
+    return any(dot[:16] == replica.device.id for dot in entry)
+
+
+def _bodies(replica: Replica, name: str) -> dict[str, Value]:
+    """The texts that this device wrote under an entry, by hash."""
+    return {
+        value.body: value
+        for dot, value in reversed(replica.store.entry(name).items())
+        if value.kind == LIVE and value.body is not None and dot[:16] == replica.device.id
+    }
+
+
+def _in_text(name: str, text: str) -> list[_Met]:
+    place, segment = entry_place(name), segment_name(name)
+    lines = text.split("\n") if segment is not None else []
+    found: list[_Met] = []
+    for finding in secrets.scan(text):
+        where = f"line {finding.line}" if segment is None else _event(lines[finding.line - 1], segment.dev)
+        suspect = Suspect(place, where, finding.kind)
+        mark = sha256(text[finding.start : finding.end].encode("utf-8", "replace")).hexdigest()[:32]
+        found.append((mark, suspect))
+    return found
+
+
+class _Event(msgspec.Struct):
+    id: str
+    type: str
+
+
+def _event(line: str, device: str) -> str:
+    """An event in words: a file of the timeline has the lines of all devices, so a line number would mislead."""
+    try:
+        event = read_json(line, _Event)
+    except msgspec.DecodeError:
+        return f"an event of device {device}"
+    return f"event {event.id} ({event.type})"
+
+
+def _message(found: list[Suspect]) -> str:
+    named = "; ".join(map(str, found[:_NAMED]))
+    more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return f"nothing was published, because everyone could read what looks like a secret: {named}{more}"
+
+
+def _hint(found: list[Suspect]) -> str:
+    places = list(dict.fromkeys(suspect.place for suspect in found))
+    flags = " ".join(f"--allow {place}" for place in places[:_NAMED])
+    return f"Take it out. Or, when it may be public for good: ipfsmem sync {flags}"

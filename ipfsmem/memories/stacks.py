@@ -1,0 +1,69 @@
+"""Several scopes read as one: the first that has a memory shows it, and each answer says where it came from.
+
+A stack only reads. What is written goes to exactly one scope, which whoever writes names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ipfsmem.bundle.timeline import event_line, stacked
+from ipfsmem.device.events import Timeline
+from ipfsmem.memories.memories import Listed, Memories
+from ipfsmem.memories.readings import Reading
+
+list_ = list  # `Stack.list` hides the builtin inside the class
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """An event and the scope in whose timeline it stands; "" is the nameless one."""
+
+    scope: str
+    event: dict[str, Any]
+
+
+class Stack:
+    """Some scopes of one memory, the first goes before the next. Scopes that are forgotten show nothing."""
+
+    def __init__(self, parts: Sequence[Memories]) -> None:
+        self._parts = list({part.scope: part for part in parts}.values())
+
+    @property
+    def scopes(self) -> list[str]:
+        """What is read, in this order."""
+        return [part.scope for part in self._parts]
+
+    def read(self, key: str) -> Reading | None:
+        """The memory of the first scope that shows one; its `scope` says which. Raises NotFoundError when it is not fetched."""
+        return next((found for part in self._parts if (found := part.read(key)) is not None), None)
+
+    def list(self, *, sessions: bool = False) -> list[Listed]:
+        """All memories that `read` would show, ordered by key, headers only."""
+        found: dict[str, Listed] = {}
+        first = self._parts[0]
+        with first.replica.reading():
+            held = first.replica.store.memories_of(self.scopes) if len(self._parts) > 1 else None
+            for part in self._parts:
+                if held is not None and part.scope not in held:
+                    continue
+                for item in part.listing(sessions=sessions, held=None if held is None else held[part.scope]):
+                    found.setdefault(item.key, item)
+        return sorted(found.values(), key=lambda item: item.key)
+
+    def timeline(self, days: tuple[str, str] | None = None) -> list_[Noted]:
+        """The events of all of them in order; one that stands in several with the same id and line comes once."""
+        sources: dict[bytes, str] = {}
+        found = []
+        first = self._parts[0]
+        with first.replica.reading():
+            held = first.replica.store.segments_of(self.scopes)
+            for part in self._parts:
+                if part.scope not in held:
+                    continue
+                found.append(Timeline(part.replica, part.scope).events(days, held=held[part.scope]))
+                for event in found[-1]:
+                    sources.setdefault(event_line(event), part.scope)
+        return [Noted(sources[event_line(event)], event) for event in stacked(*found)]

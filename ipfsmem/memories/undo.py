@@ -1,0 +1,84 @@
+"""Undoing the last write or forget of this device: what it took away stands there again, what it put there goes.
+
+Only while everything that it put there still stands: what was written since is nobody's to undo. The texts come back as
+writes of their own, so other devices take the undoing in like any other change. Nothing that was published is unsaid.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipfsmem.causal.authorship import carried
+from ipfsmem.causal.entries import memory_name
+from ipfsmem.causal.value import FORGOTTEN, Value
+from ipfsmem.device.last_change import last_change, note_change
+from ipfsmem.device.writing import Writing, writing
+from ipfsmem.errors import ChangedError, NotFoundError
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.readings import Reading
+
+
+class Undone(msgspec.Struct, frozen=True):
+    """What was undone (`write`, `forget`, `resolve`, ...), in which memory, when that was done (ms since 1970 UTC), and
+    what is shown now; None when no text is."""
+
+    operation: str
+    key: str
+    scope: str
+    at: int
+    shown: Reading | None
+
+
+def undo(memories: Memories) -> Undone:
+    """Undo the last change that was made through this program, in whatever scope it was.
+
+    Raises NotFoundError when there is none or its texts are not kept any more, ChangedError when the memory was changed
+    since.
+    """
+    replica = memories.replica
+    with writing(replica) as change:
+        last = last_change(replica)
+        name = memory_name(last.name) if last is not None else None
+        if last is None or name is None:
+            raise NotFoundError(
+                f"nothing was undone: what was done last on this device cannot be: {last.operation}"
+                if last is not None
+                else "there is nothing to undo on this device",
+                hint="Older texts of a memory: ipfsmem history KEY.",
+            )
+        here = memories.in_scope(name.scope)
+        before = change.entry(last.name)
+        if not set(last.came) <= before.keys():
+            raise ChangedError(
+                f"{name.key} was changed since, so nothing was undone",
+                hint=f"Its older texts: ipfsmem history {name.key}",
+            )
+        _put_back(change, here, last.name, last.gone, last.came)
+        note_change(replica, "undo", last.name, before, change.entry(last.name))
+        return Undone(last.operation, name.key, name.scope, last.at, here.shown_in(change, name.key))
+
+
+def _put_back(
+    change: Writing, memories: Memories, name: str, gone: dict[str, Value], came: tuple[str, ...]
+) -> None:
+    mine = memories.replica.is_mine
+    texts = {dot: value for dot, value in gone.items() if value.body is not None}
+    forgotten = any(value.kind == FORGOTTEN for value in gone.values())
+    bodies = {dot: memories.replica.store.body(name, value) for dot, value in texts.items()}
+    lost = [dot for dot, body in bodies.items() if body is None]
+    if lost:
+        raise NotFoundError(
+            f"{len(lost)} of {len(texts)} texts that were there before are not kept on this device any more"
+        )
+    if len(texts) == 1 and not forgotten:
+        ((dot, value),) = texts.items()
+        of = carried(dot, value, mine)
+        change.put(name, bodies[dot] or b"", came, of=of, promoted=not of)
+        return
+    # Several texts stand beside each other as before, with what they were made from: what was merged is merged again.
+    for dot, value in texts.items():
+        change.again(name, msgspec.structs.replace(value, of=carried(dot, value, mine)))
+    if forgotten:
+        change.forget(name, came)
+    else:
+        change.remove(name, came)

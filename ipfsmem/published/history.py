@@ -1,0 +1,157 @@
+"""The past of a memory: the roots that this device knows, and what changed from one to another.
+
+A root is a whole state, so time travel is opening an older one. Everything here reads blocks that this device kept;
+nothing is fetched, joined or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from ipfsmem.causal.tree import Difference, Tree, diff, open_tree
+from ipfsmem.causal.value import Entry, decode_entry
+from ipfsmem.content.car import Writable, write_car
+from ipfsmem.content.cid import CID, DAG_PB, parse_cid
+from ipfsmem.content.dagpb import decode_node
+from ipfsmem.content.fetch import drive
+from ipfsmem.content.reader import Reader
+from ipfsmem.device.replica import Replica
+from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
+from ipfsmem.published.commit import Commit
+from ipfsmem.published.opening import open_root
+from ipfsmem.published.reader import node_reader, read_root
+
+
+class LogEntry(msgspec.Struct, frozen=True):
+    """One published state that this device made, joined or took over, newest first."""
+
+    root: str
+    device: str
+    c: int
+    at_ms: int
+    commit: str
+    own: bool
+
+
+def log(replica: Replica) -> list[LogEntry]:
+    """Every root this device knows; `at_ms` is when it was first seen here (milliseconds since 1970 UTC)."""
+    rows = replica.db.connection.execute(
+        "SELECT root, device, c, seen, digest FROM heads ORDER BY seen DESC, c DESC"
+    ).fetchall()
+    return [
+        LogEntry(root, device, c, seen, digest, device == replica.device.id)
+        for root, device, c, seen, digest in rows
+    ]
+
+
+class Past(msgspec.Struct, frozen=True):
+    """An older state: its commit and its tree."""
+
+    root: CID
+    commit: Commit
+    tree: Tree
+
+
+def open_past(replica: Replica, cid: CID) -> Past:
+    """A published root out of this device's own blocks.
+
+    Raises NotFoundError when it, or a part of it, is not kept here.
+    """
+    vault = replica.vault_tag
+    if vault is None:
+        raise UsageError(f"a memory in mode {replica.config.mode} has no published versions")
+
+    def blocks(cids: list[CID]) -> dict[CID, bytes]:
+        found = {c: replica.db.block(c.digest) for c in cids}
+        return {c: data for c, data in found.items() if data is not None}
+
+    try:
+        files = drive(read_root(Reader(), cid), blocks)
+    except NotFoundError as error:
+        raise NotFoundError(f"version {cid} is not kept on this device: {error}") from None
+    opened = open_root(files, vault, replica.ring, [replica.device.box_secret])
+    if opened.head is None:
+        raise NotFoundError(f"{cid} holds a list of members and no memory")
+    if opened.head.state is None:
+        raise NotFoundError(f"version {cid} is not kept on this device: it holds no state")
+    commit, codec = opened.head.commit.commit, replica.codec
+    read = node_reader(Reader(), opened.head.state, codec.extension)
+
+    def load(prefix: str, digest: bytes) -> bytes:
+        return codec.open_node(prefix, commit.ek, drive(read(prefix), blocks))
+
+    return Past(cid, commit, open_tree(bytes.fromhex(commit.state), load))
+
+
+def find_root(replica: Replica, text: str) -> CID:
+    """A root by its CID, or by the beginning of one in the log. Raises UsageError, NotFoundError."""
+    if not text:
+        raise UsageError("no version is named", hint="See: ipfsmem log.")
+    roots = [entry.root for entry in log(replica) if entry.root.startswith(text)]
+    if len(roots) == 1:
+        return parse_cid(roots[0])
+    if len(roots) > 1:
+        raise UsageError(f"{text} is the beginning of {len(roots)} known versions", hint="Give more of it.")
+    try:
+        return parse_cid(text)
+    except IpfsmemError:
+        raise NotFoundError(f"no version {text} is known on this device", hint="See: ipfsmem log.") from None
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """One entry that differs between two states."""
+
+    name: str
+    before: Entry
+    after: Entry
+
+
+def changes(before: Tree, after: Tree) -> list[Changed]:
+    """What lies between two states."""
+
+    def entry(difference: Difference, text: bytes | None) -> Entry:
+        return {} if text is None else decode_entry(difference.name, text)
+
+    return sorted(
+        (Changed(d.name, entry(d, d.mine), entry(d, d.theirs)) for d in diff(before, after)),
+        key=lambda c: c.name,
+    )
+
+
+Change = Literal["added", "changed", "removed"]
+
+
+class DiffLine(msgspec.Struct, frozen=True):
+    """One memory that differs between two states, as it is shown in each."""
+
+    key: str
+    change: Change
+    before: bytes | None
+    after: bytes | None
+
+
+def export_car(replica: Replica, root: CID, out: Writable) -> int:
+    """Write every block below a published root as a CAR v1; the number of bytes written.
+
+    Raises NotFoundError when a block of it is not on this device: such a CAR would not bring the memory back.
+    """
+
+    def blocks() -> Iterator[tuple[CID, bytes]]:
+        stack, seen = [root], {root}
+        while stack:
+            cid = stack.pop()
+            data = replica.db.block(cid.digest)
+            if data is None:
+                raise NotFoundError(
+                    f"part {cid} of version {root} is not on this device", hint="Run: ipfsmem sync."
+                )
+            yield cid, data
+            if cid.codec == DAG_PB:
+                fresh = [link.cid for link in decode_node(data).links if link.cid not in seen]
+                seen.update(fresh)
+                stack += reversed(fresh)
+
+    return write_car(out, [root], blocks())

@@ -1,0 +1,142 @@
+"""What a published root holds in each publishing mode (format section 6): the sealed layout and the plain one.
+
+A layout puts the blocks of a root among the replica's blocks and answers its CID. It decides no content: commit and
+ring come in as they are. Must run inside a transaction, right after a checkpoint with folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ipfsmem.causal.tree import DIGITS, is_leaf
+from ipfsmem.content.cid import CID, RAW_PREFIX, decode_cid
+from ipfsmem.content.dagpb import RawLink
+from ipfsmem.content.hamt import name_hash
+from ipfsmem.device.bulk import no_collection
+from ipfsmem.device.database import Database
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.root_folders import (
+    Folder,
+    add_file,
+    add_folder,
+    objects_folder,
+    objects_held,
+    objects_not_here,
+    state_folder,
+)
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.secret_check import SecretCheck
+from ipfsmem.published.plain_hamt import flat_folder
+from ipfsmem.published.plain_layout import Bases, base_links
+
+#: Rows of `folders` that remember the timeline files of the plain layout, by day and by what went into them.
+_DAY_ROW = "p"
+
+
+class SealedLayout:
+    """`keyring.json`, `head.ipm`, `s/`, `o/`: nothing that can be read without a key but the ring's public part."""
+
+    def __init__(self, check: SecretCheck | None = None) -> None:
+        """`check` is told of every new text just before the root is made."""
+        self._check = check
+
+    def ahead(self, replica: Replica) -> None:
+        """What can be done before, while others may write."""
+        if self._check is not None:
+            self._check.ahead(replica)
+
+    def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
+        """The root for a sealed commit and the ring beside it."""
+        if self._check is not None:
+            self._check.look(replica)
+        db = replica.db
+        links: list[RawLink] = [
+            (b"keyring.json", *add_file(db, keyring)),
+            (b"head.ipm", *add_file(db, head)),
+            (b"s", *state_folder(db, replica.codec.extension, ())),
+        ]
+        objects = objects_folder(db)
+        if objects:
+            links.append((b"o", *objects))
+        return decode_cid(add_folder(db, links)[0])
+
+
+class PlainLayout:
+    """`memory/` as people read it, a base like it for each scope, and under `memory/.ipfsmem/` what a device needs to join.
+
+    `memories` are those of the nameless scope of the replica that is published; their caches make a publish cheap.
+    `check` may stop it: it sees every new text in the transaction that decides what is published.
+    """
+
+    def __init__(self, memories: Memories, check: SecretCheck | None = None) -> None:
+        self._memories = memories
+        self._check = check
+
+    def ahead(self, replica: Replica) -> None:
+        """What can be done before, while others may write."""
+        if self._check is not None:
+            self._check.ahead(replica)
+
+    def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
+        """The root for a plain commit and the ring beside it. Raises SecretsError."""
+        if self._check is not None:
+            self._check.look(replica)
+        with no_collection():
+            return self._root(replica, head, keyring)
+
+    def _root(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
+        db = replica.db
+        scopes = self._memories.overview.scopes(keep=True)
+        nameless = scopes.pop("", ([], {}))
+        lost = objects_not_here(db)
+        shown = {RAW_PREFIX + one.sha for one in nameless[0]}
+        folders: list[RawLink] = []
+        bases = Bases(replica, self._memories, lost)
+        for scope, looked in scopes.items():
+            base = bases.base(scope, looked)
+            if base is not None:
+                folders.append((scope.encode(), base.cid, base.size))
+                shown.update([RAW_PREFIX + one.sha for one in looked[0]])
+                shown.update(base.files)
+        bases.forget_all_but({name.decode(): None for name, _, _ in folders})
+        links = base_links(replica, self._memories, nameless, lost)
+        shown.update(links.files)
+        inner: list[RawLink] = [
+            (b"commit.json", *add_file(db, head)),
+            (b"keyring.json", *add_file(db, keyring)),
+            (b"s", *state_folder(db, replica.codec.extension, ())),
+        ]
+        objects = _hidden_objects(db, shown)
+        if objects:
+            inner.append((b"o", *objects))
+        own = (b".ipfsmem", *add_folder(db, inner))
+        hashed = [*links.hashed, (name_hash(own[0]), own)]
+        top: list[RawLink] = [(b"memory", *flat_folder(db, hashed))]
+        if folders:
+            top.append((b"scopes", *add_folder(db, folders)))
+        return decode_cid(add_folder(db, top)[0])
+
+
+def _hidden_objects(db: Database, shown: Iterable[bytes]) -> Folder | None:
+    """The folder `o/` of all objects that no file above equals (by CID: of one block each); None when all stand above."""
+    above = set(shown)
+    held = ((name, RAW_PREFIX + digest, size) for name, digest, size in objects_held(db))
+    rows = [row for row in held if row[1] not in above]
+    return _prefix_folder(db, rows, 0) if rows else None
+
+
+def _prefix_folder(db: Database, rows: Sequence[tuple[str, bytes, int]], depth: int) -> Folder:
+    """A folder by the prefix rule of format section 6.1, where each object has a size of 1."""
+    if is_leaf(len(rows), len(rows), depth):
+        return add_folder(db, [(name.encode(), cid, size) for name, cid, size in rows])
+    below: dict[str, list[tuple[str, bytes, int]]] = {}
+    for row in rows:
+        below.setdefault(row[0][depth], []).append(row)
+    return add_folder(
+        db,
+        [
+            (digit.encode(), *_prefix_folder(db, below[digit], depth + 1))
+            for digit in DIGITS
+            if digit in below
+        ],
+    )

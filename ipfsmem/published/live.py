@@ -1,0 +1,70 @@
+"""The live set: every block that a restore of the newest root would read, and the rings that anchors lead to (format
+section 7). Structure is what the rest is found by: ring, head, state nodes, folders; objects are texts and segments.
+
+It walks trees that are on this device, and asks nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ipfsmem.content.cid import CID, DAG_PB
+from ipfsmem.content.dagpb import decode_node
+from ipfsmem.device.database import Database
+
+_TOP, _STRUCTURE, _OBJECTS, _PLAIN, _INNER = range(5)
+#: What a name at the top, in the plain folder, and beside the plain commit leads to.
+_BELOW = {
+    _TOP: {"o": _OBJECTS, "memory": _PLAIN},
+    _PLAIN: {".ipfsmem": _INNER},
+    _INNER: {"o": _OBJECTS},
+}
+_ELSE = {_TOP: _STRUCTURE, _STRUCTURE: _STRUCTURE, _OBJECTS: _OBJECTS, _PLAIN: _PLAIN, _INNER: _STRUCTURE}
+
+
+class Live(msgspec.Struct, frozen=True):
+    """The blocks of one root and its rings, each once; `unknown` are folders that are not here, so what they hold is not known."""
+
+    structure: list[CID]
+    objects: list[CID]
+    unknown: list[CID]
+
+    @property
+    def total(self) -> int:
+        """How many blocks live."""
+        return len(self.structure) + len(self.objects)
+
+
+def live_set(db: Database, root: CID, rings: Iterable[CID] = ()) -> Live:
+    """Walk a published root and the roots of rings, as far as they are here."""
+    structure: dict[CID, None] = {}
+    objects: dict[CID, None] = {}
+    unknown: list[CID] = []
+    stack = [(ring, _STRUCTURE) for ring in rings]
+    stack.append((root, _TOP))
+    while stack:
+        cid, region = stack.pop()
+        if cid in structure or cid in objects:
+            continue
+        if cid.codec != DAG_PB:
+            (objects if region in (_OBJECTS, _PLAIN) else structure)[cid] = None
+            continue
+        structure[cid] = None
+        block = db.block(cid.digest)
+        if block is None:
+            unknown.append(cid)
+            continue
+        names = _BELOW.get(region, {})
+        for link in decode_node(block).links:
+            # In a sharded folder two digits of the slot stand before a name.
+            below = names.get(link.name) or names.get(link.name[2:]) if names else None
+            stack.append((link.cid, _ELSE[region] if below is None else below))
+    return Live(list(structure), [cid for cid in objects if cid not in structure], unknown)
+
+
+def tree_bytes(db: Database, root: CID) -> int:
+    """The bytes of all blocks under a root, by what its links say; 0 when it is not here."""
+    block = db.block(root.digest)
+    return len(block) + sum(link.tsize for link in decode_node(block).links) if block is not None else 0

@@ -1,0 +1,155 @@
+"""Opening a published root: is its ring ours, its commit signed by a member who may write, its counters honest?
+
+Format section 7. A ring is joined in a scratch copy and kept only when the commit (or the anchor) that names its bytes
+holds. What a commit says of ids whose keys nobody knows (any more) is left out: the head is joined in part. Nothing is
+joined into the state here, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.causal.value import Seen, verify_seen
+from ipfsmem.content.cid import CID
+from ipfsmem.errors import FormatError, MembershipError, OpenError, SignatureError
+from ipfsmem.published.commit import SignedCommit, open_commit, open_plain_commit
+from ipfsmem.published.reader import RootFiles
+from ipfsmem.ring.keyring import Ring, Shown, parse_keyring
+from ipfsmem.seal.objects import EpochKey, Sealer
+
+
+class Head(msgspec.Struct, frozen=True):
+    """A verified head: its root, its commit, where its state stands, and what of its `ctx` could be verified.
+
+    `state` is None where the folder that nobody signed does not show it: such a head is damaged.
+    `lacking`: ids that the joined ring gives no key to. What the head says of them is left out, here and in its state.
+    """
+
+    root: CID
+    commit: SignedCommit
+    state: CID | None
+    ctx: dict[str, Seen]
+    lacking: frozenset[str] = frozenset()
+
+
+def tops(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
+    """Those of `heads` that no other one holds, by clock, each with some of those that it holds: every head comes once.
+
+    One whose counters another one covers comes last: it brings nothing, but where its maker wrote something else under the
+    numbers that others know, it would be joined first by a new device, and all others held back.
+
+    A head holds another when joining that one after it brings nothing, as it was made with it joined: its commit, or that
+    of one that it holds, names the other, and knows of every write that the other knows of, as the same write.
+    """
+    by_digest = {head.commit.digest: head for head in heads}
+    below: dict[str, list[str]] = {digest: [] for digest in by_digest}
+    held: set[str] = set()
+    for digest, head in by_digest.items():
+        # What was left out of a head may have come from those that it names.
+        for before in () if head.lacking else head.commit.commit.prev:
+            if before in by_digest and before not in held and _covers(head, by_digest[before]):
+                held.add(before)
+                below[digest].append(before)
+    found = []
+    left = by_digest.keys() - held
+    covered = {
+        one: any(_covers(by_digest[other], by_digest[one]) and other != one for other in left) for one in left
+    }
+    for digest in sorted(left, key=lambda one: (covered[one], by_digest[one].commit.commit.h, one)):
+        reached = list(below[digest])
+        for one in reached:  # it grows
+            reached += below[one]
+        found.append((by_digest[digest], [by_digest[one] for one in reached]))
+    return found
+
+
+def _covers(head: Head, other: Head) -> bool:
+    mine = head.ctx
+    return all(
+        device in mine and (mine[device].n > seen.n or (mine[device].n, mine[device].r) == (seen.n, seen.r))
+        for device, seen in other.ctx.items()
+    )
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """What a root came to: the ring with its statements, and the head when it has one."""
+
+    #: What we knew and what this root adds.
+    ring: Ring
+    head: Head | None
+    #: What this root shows.
+    shown: Shown
+    #: The keys that its commit is sealed under and that the joined ring does not carry: to read this root.
+    spare: tuple[EpochKey, ...] = ()
+
+
+def open_root(
+    files: RootFiles, vault: bytes, ring: Ring | None, box_secrets: list[bytes], *, held: bool = False
+) -> Opened:
+    """Verify everything about a root but its state. `held`: it was verified before its device was revoked, and held.
+
+    Raises FormatError, LimitError, SignatureError, OpenError, MembershipError: the head is then dropped and reported.
+    """
+    if ring is not None and ring.is_file(files.keyring):
+        shown, joined = Shown.same(ring), ring
+    else:
+        keyring = parse_keyring(files.keyring, vault)
+        shown = keyring.unlock(box_secrets, (*ring.keys, *ring.spare) if ring is not None else ())
+        joined = shown.ring() if ring is None else ring.join(shown)
+    if files.head is None:
+        return Opened(joined, None, shown)
+    others: list[EpochKey] = []
+    if files.plain:
+        commit = open_plain_commit(files.head)
+    else:
+        try:
+            commit = open_commit(files.head, _sealers(joined.keys, vault))
+        except OpenError:
+            # It may be sealed under a key that the joined ring does not name any more.
+            slots = parse_keyring(files.keyring, vault).slot_keys(box_secrets)
+            others = [*joined.spare, *slots]
+            commit = open_commit(files.head, _sealers(others, vault))
+    needed = tuple({key for key in others if key.id == commit.commit.ek})
+    known, lacking = check_commit(commit, joined, vault, files.keyring, needed, held=held)
+    return Opened(joined, Head(files.root, commit, files.state, known, lacking), shown, needed)
+
+
+def _sealers(keys: Iterable[EpochKey], vault: bytes) -> list[Sealer]:
+    return [Sealer(key, vault) for key in sorted(keys, key=lambda key: -key.epoch)]
+
+
+def check_commit(
+    signed: SignedCommit,
+    ring: Ring,
+    vault: bytes,
+    keyring: bytes,
+    spare: Collection[EpochKey] = (),
+    *,
+    held: bool = False,
+) -> tuple[dict[str, Seen], frozenset[str]]:
+    """Refuse a commit of another vault or ring, of somebody who may not write, or with a pair that its device did not sign.
+
+    `held`: it was verified while its device might write, so a revoke since then takes nothing from it.
+    Returns the pairs that hold, and the ids of which the ring has no key.
+    """
+    commit = signed.commit
+    if commit.vault != vault.hex():
+        raise FormatError(f"the commit is of vault {commit.vault}, not of {vault.hex()}")
+    if commit.ring != sha256(keyring).hexdigest():
+        raise FormatError("the commit names another keyring.json than the one beside it")
+    view = ring.view
+    if not view.may_write(commit.dev) and not (held and commit.dev in view.revoked):
+        why = "was revoked" if commit.dev in view.revoked else "is not a member that may write"
+        raise MembershipError(f"the commit is by device {commit.dev}, which {why}")
+    if not any(signed.verify(key) for key in view.keys_of.get(commit.dev, ())):
+        raise SignatureError(f"the commit is not signed by device {commit.dev}")
+    if not ring.plain and commit.ek not in view.eks and all(key.id != commit.ek for key in spare):
+        raise OpenError(f"the commit is sealed under key {commit.ek}, which this device does not hold")
+    known = {device: seen for device, seen in commit.ctx.items() if device in view.keys_of}
+    for device, seen in known.items():
+        if not any(verify_seen(key, vault, device, seen) for key in view.keys_of[device]):
+            raise SignatureError(f"the commit claims a counter that device {device} did not sign")
+    return known, frozenset(commit.ctx.keys() - known.keys())

@@ -1,0 +1,95 @@
+"""The folder of all memories in the plain layout: a HAMT when it is large, of which one change makes few shards anew.
+
+The shards below each slot of the top are remembered under a hash of all links in it, names and CIDs, and used again
+only while every block of theirs is here. The folder is the same, byte for byte, as one that is built at once.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.content import dagpb, hamt
+from ipfsmem.content.dagpb import RawLink
+from ipfsmem.content.hamt import Hashed
+from ipfsmem.content.unixfs import SHARD_ABOVE
+from ipfsmem.device.database import Database
+from ipfsmem.device.derived import code_mark
+from ipfsmem.device.root_folders import Folder, add_folder
+from ipfsmem.errors import IpfsmemError
+
+_ROW = "flat/"
+
+
+class _Slot(msgspec.Struct, frozen=True, array_like=True):
+    """What stands below one slot of the top shard: a hash of it, the root of its shards, the digests of them all."""
+
+    code: bytes
+    links: bytes
+    cid: bytes
+    size: int
+    blocks: list[bytes]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(_Slot)
+
+
+def flat_folder(db: Database, hashed: list[Hashed], scope: str = "") -> Folder:
+    """The folder of these links, each with the hash of its name, among the blocks (inside a transaction).
+
+    `scope` tells its shards from those of other scopes.
+    """
+    # As in `raw_directory`: above this no folder fits into one block.
+    if sum([len(link[0]) + len(link[1]) + 6 for _, link in hashed]) <= SHARD_ABOVE:
+        return add_folder(db, [link for _, link in hashed])
+    slots: dict[int, list[Hashed]] = {}
+    for item in hashed:
+        slots.setdefault(item[0][0], []).append(item)
+    below: dict[int, RawLink] = {}
+    for index, items in slots.items():
+        below[index] = items[0][1] if len(items) == 1 else (b"", *_shards(db, scope, index, items))
+    cid, size, block = hamt.node(below)
+    db.add_blocks([(cid[4:], block)])
+    return cid, size
+
+
+def _shards(db: Database, scope: str, index: int, items: list[Hashed]) -> Folder:
+    items.sort()
+    links = sha256(
+        b"".join([b"%d,%b,%b,%d;" % (len(n), n, cid, size) for _, (n, cid, size) in items])
+    ).digest()
+    row, code = f"{_ROW}{scope}/{index:02x}", _code()
+    known = _slot(db, row)
+    if (
+        known is not None
+        and known.links == links
+        and known.code == code
+        and all(db.has_block(digest) for digest in known.blocks)
+    ):
+        return known.cid, known.size
+    blocks: list[tuple[bytes, bytes]] = []
+    cid, size = hamt.shard(items, 1, blocks)
+    made = [(cid[4:], data) for cid, data in blocks]
+    db.add_blocks(made)
+    slot = _Slot(code, links, cid, size, [digest for digest, _ in made])
+    db.set_meta(row, _encode(slot))
+    return cid, size
+
+
+def forget_flat(db: Database, scope: str) -> None:
+    """What is remembered of the shards of a scope that is gone, goes (inside a transaction)."""
+    db.drop_metas(f"{_ROW}{scope}/")
+
+
+def _slot(db: Database, row: str) -> _Slot | None:
+    try:
+        stored = db.get_meta(row)
+        return None if stored is None else _decoder.decode(stored)
+    except (IpfsmemError, msgspec.DecodeError, UnicodeDecodeError):
+        return None  # derived: made again
+
+
+def _code() -> bytes:
+    return code_mark(hamt, dagpb)

@@ -1,0 +1,248 @@
+"""One base of the plain layout (format section 6): the folder `memory/` of a scope as people and the original's loader read
+it, with its MEMORY.md, its files and its timeline.
+
+A base that fits into one block is remembered under a hash of everything that it was made from, so that a change in one scope
+costs nothing in the others. Must run inside a transaction, right after a checkpoint with folders.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Mapping
+from hashlib import sha256
+
+import msgspec
+
+from ipfsmem.bundle import header, index, memory_file, timeline
+from ipfsmem.bundle.timeline import event_line
+from ipfsmem.causal import merge3, view
+from ipfsmem.causal.cards import is_forgotten
+from ipfsmem.causal.entries import card_entry, memory_name, segment_name
+from ipfsmem.causal.value import Entry, Loc, encode_entry
+from ipfsmem.content.cid import RAW_PREFIX
+from ipfsmem.content.dagpb import RawLink
+from ipfsmem.content.hamt import Hashed, name_hash
+from ipfsmem.content.unixfs import SHARD_ABOVE, file_bytes
+from ipfsmem.device.bulk import blocks_here
+from ipfsmem.device.database import Database
+from ipfsmem.device.derived import code_mark
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.root_folders import Folder, add_file, add_folder
+from ipfsmem.device.state import located
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.rendered import Looked, file_name
+from ipfsmem.published.plain_hamt import flat_folder, forget_flat
+
+#: Rows of `folders` that remember the timeline files of a scope, by day and by what went into them.
+_DAY_ROW = "p/"
+#: Rows of `meta` that remember a whole base, by scope.
+_ROW = "base/"
+
+
+class Base(msgspec.Struct, frozen=True, array_like=True):
+    """The folder `scopes/<scope>`. `files`: CIDs of what stands in it beside the memories with one text; they may equal an
+    object. `blocks`: digests of the blocks that were made for it.
+    """
+
+    code: bytes
+    made_from: bytes
+    cid: bytes
+    size: int
+    files: list[bytes]
+    blocks: list[bytes]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(Base)
+
+
+class Bases:
+    """The bases of all scopes of one replica but the nameless one, as they were made last and as they are now."""
+
+    def __init__(self, replica: Replica, memories: Memories, lost: Collection[bytes]) -> None:
+        """`lost`: digests of the objects that are not here, and so stand in no root."""
+        self._replica = replica
+        self._lost = lost
+        self._memories = memories
+        self._known: dict[str, Base] = {}
+        for name, stored in replica.db.metas(_ROW):
+            with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):  # derived: made again
+                self._known[name[len(_ROW) :]] = _decoder.decode(stored)
+        wanted = [digest for base in self._known.values() for digest in base.blocks]
+        here = blocks_here(replica.db, wanted)
+        self._known = {
+            scope: base
+            for scope, base in self._known.items()
+            if base.code == _code() and here.issuperset(base.blocks)
+        }
+
+    def base(self, scope: str, looked: Looked) -> Base | None:
+        """The folder of a scope; None when it is forgotten."""
+        card = looked[1].get(card_entry(scope))
+        if card is not None and is_forgotten(card):
+            return None
+        made_from = _made_from(self._replica, looked, self._lost)
+        known = self._known.get(scope)
+        if known is not None and known.made_from == made_from:
+            return known
+        db = self._replica.db
+        links = base_links(self._replica, self._memories.in_scope(scope), looked, self._lost)
+        inner = flat_folder(db, links.hashed, scope)
+        cid, size = add_folder(db, [(b"memory", *inner)])
+        blocks = [found[4:] for found in (cid, inner[0], *links.made)]
+        made = Base(_code(), made_from, cid, size, links.files, blocks)
+        if links.small:
+            db.set_meta(_ROW + scope, _encode(made))
+        else:
+            # A folder of many blocks remembers its own shards; this row only says that there is one.
+            db.set_meta(_ROW + scope, b"")
+        return made
+
+    def forget_all_but(self, scopes: Mapping[str, object]) -> None:
+        """Rows of scopes that have no folder any more go."""
+        db = self._replica.db
+        for name, _ in list(db.metas(_ROW)):
+            scope = name[len(_ROW) :]
+            if scope not in scopes:
+                db.drop_meta(name)
+                forget_flat(db, scope)
+                db.connection.execute("DELETE FROM folders WHERE path >= ? AND path < ?", _day_range(scope))
+
+
+class Links(msgspec.Struct, frozen=True):
+    """Everything in a base. `files`: CIDs of what is not simply a memory's one text; `made`: of what was made for it;
+    `small`: each of these and the folder itself are one block.
+    """
+
+    hashed: list[Hashed]
+    files: list[bytes]
+    made: list[bytes]
+    small: bool
+
+
+def base_links(replica: Replica, memories: Memories, looked: Looked, lost: Collection[bytes]) -> Links:
+    """What stands in the folder `memory/` of a scope."""
+    seen, others = looked
+    # The usual case: the body is the file, so its CID follows from the value.
+    hashed: list[Hashed] = [
+        (one.slot, (file_name(one.key), RAW_PREFIX + one.sha, one.size))
+        for one in seen
+        if one.sha not in lost
+    ]
+    texts, merges = _texts(replica, memories, others)
+    index = (b"MEMORY.md", *_any_file(replica.db, memories.whole_index(looked).encode()))
+    days = _days(replica, memories.scope, others)
+    made = [*merges, index[1], *(cid for _, cid, _ in days)]
+    small = all(cid[:4] == RAW_PREFIX for cid in made)
+    links = [*texts, index]
+    if days:
+        links.append((b"timeline", *add_folder(replica.db, days)))
+        made.append(links[-1][1])
+    hashed += [(name_hash(link[0]), link) for link in links]
+    size = sum([len(link[0]) + len(link[1]) + 6 for _, link in hashed])
+    files = [cid for _, cid, _ in (*texts, index, *days)]
+    return Links(hashed, files, made, small and size <= SHARD_ABOVE)
+
+
+def _texts(
+    replica: Replica, memories: Memories, others: Mapping[str, Entry]
+) -> tuple[list[RawLink], list[bytes]]:
+    """The shown text of the other memories, and their conflict copies; and the CIDs of those texts that are merges."""
+    links: list[RawLink] = []
+    merges: list[bytes] = []
+    for name, entry in others.items():
+        parsed = memory_name(name)
+        if parsed is None:
+            continue
+        key = parsed.key
+        if len(entry) == 1:
+            # Its CID is known without reading it; what is not here stands in no root.
+            (value,) = entry.values()
+            if value.loc is not None and _stands(replica.db, value.loc):
+                links.append((file_name(key), *_located(value.loc.sha, value.loc.size)))
+            continue
+        view = memories.whole_view(key, entry)
+        if view.data is not None:
+            links.append((file_name(key), *add_file(replica.db, view.data)))
+            merges.append(links[-1][1])
+        for copy in view.conflicts:
+            loc = entry[copy.dot].loc
+            if loc is not None and _stands(replica.db, loc):
+                links.append((copy.file.encode(), *_located(loc.sha, loc.size)))
+    return links, merges
+
+
+def _days(replica: Replica, scope: str, others: Mapping[str, Entry]) -> list[RawLink]:
+    """One file for each UTC day; a day whose segments did not change keeps its file."""
+    segments: dict[str, list[str]] = {}
+    for name, entry in others.items():
+        segment = segment_name(name)
+        if segment is not None and entry:
+            # What is not fetched is not in the file yet, so it is part of what the file was made from.
+            segments.setdefault(segment.day, []).extend(
+                f"{name} {value.body} {value.loc is not None and replica.db.has_block(bytes.fromhex(value.loc.sha))}"
+                for value in entry.values()
+            )
+    run = replica.db.connection
+    known = {
+        row[0]: (bytes(row[1]), row[2])
+        for row in run.execute(
+            "SELECT path, cid, size FROM folders WHERE path >= ? AND path < ?", _day_range(scope)
+        )
+    }
+    links: list[RawLink] = []
+    kept: set[str] = set()
+    timeline = Timeline(replica, scope)
+    for day, made_from in segments.items():
+        row = f"{_DAY_ROW}{scope}/{day}/{sha256(' '.join(sorted(made_from)).encode()).hexdigest()}"
+        kept.add(row)
+        file = known.get(row)
+        if file is None or not replica.db.has_block(file[0][4:]):
+            lines = [event_line(event) + b"\n" for event in timeline.events((day, day))]
+            file = _any_file(replica.db, b"".join(lines))
+            run.execute("INSERT OR REPLACE INTO folders VALUES (?,?,?)", (row, *file))
+        links.append((f"{day}.jsonl".encode(), *file))
+    run.executemany("DELETE FROM folders WHERE path=?", [(row,) for row in known.keys() - kept])
+    return links
+
+
+def _day_range(scope: str) -> tuple[str, str]:
+    return f"{_DAY_ROW}{scope}/", f"{_DAY_ROW}{scope}0"
+
+
+def _made_from(replica: Replica, looked: Looked, lost: Collection[bytes]) -> bytes:
+    """A hash of all that a base depends on: texts, entries, and which of their objects are here."""
+    seen, others = looked
+    parts = sorted(
+        [
+            f"{one.key} {one.sha.hex()} {one.size} {one.sha in lost} {one.section} {one.line}".encode()
+            for one in seen
+        ]
+    )
+    places = {name: [bytes.fromhex(loc.sha) for loc in located(entry)] for name, entry in others.items()}
+    here = blocks_here(replica.db, {digest for digests in places.values() for digest in digests})
+    for name, entry in sorted(others.items()):
+        absent = [str(i) for i, digest in enumerate(places[name]) if digest not in here]
+        parts.append(b"%b %b %b" % (name.encode(), encode_entry(entry), " ".join(absent).encode()))
+    return sha256(b"\n".join(parts)).digest()
+
+
+def _stands(db: Database, loc: Loc) -> bool:
+    """Whether a plain object is here, so that a root may name it."""
+    return not loc.ek and db.has_block(bytes.fromhex(loc.sha))
+
+
+def _located(sha: str, size: int) -> Folder:
+    return RAW_PREFIX + bytes.fromhex(sha), size
+
+
+def _any_file(db: Database, data: bytes) -> Folder:
+    """Keep a file of any length."""
+    root, blocks = file_bytes(data)
+    db.add_blocks((cid.digest, block) for cid, block in blocks)
+    return root.cid.encode(), root.tsize
+
+
+def _code() -> bytes:
+    return code_mark(header, index, memory_file, merge3, timeline, view)

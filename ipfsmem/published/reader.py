@@ -1,0 +1,146 @@
+"""Reading a published root that somebody else made: its files, its state nodes where they differ from ours.
+
+Generators over `content.reader`: they ask for blocks and are sent them, so one code serves a folder, a gateway and a
+test. Every block is checked against its CID on the way in; what the blocks say is judged by the caller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ipfsmem.causal.tree import Difference, Tree, diff_steps
+from ipfsmem.content.cid import CID
+from ipfsmem.content.reader import Reader
+from ipfsmem.errors import BlockError, DamagedError, FormatError
+from ipfsmem.ring.keyring import MAX_RING
+
+if TYPE_CHECKING:
+    from ipfsmem.content.fetch import Fetch
+
+#: Longest state node file (format section 8).
+MAX_NODE = 1024 * 1024
+#: State nodes that are read together, within the limits of one reader.
+AT_ONCE = 1_024
+PLAIN_FOLDER = ("memory", ".ipfsmem")
+
+
+class RootFiles(msgspec.Struct, frozen=True):
+    """What stands at the top of a published root: the ring, the head (None at an anchor), the state's folder."""
+
+    root: CID
+    plain: bool
+    keyring: bytes
+    head: bytes | None
+    state: CID | None
+    objects: CID | None = None
+
+
+def read_root(reader: Reader, root: CID) -> Fetch[RootFiles]:
+    """Read the ring and the head of a root, sealed or plain. Raises FormatError when it is neither."""
+    names = {link.name: link.cid for link in (yield from reader.list_directory(root))}
+    plain = "memory" in names and "keyring.json" not in names
+    if plain:
+        folder = yield from reader.resolve(root, PLAIN_FOLDER)
+        names = {link.name: link.cid for link in (yield from reader.list_directory(folder.cid))}
+    ring, head = names.get("keyring.json"), names.get("commit.json" if plain else "head.ipm")
+    if ring is None:
+        raise FormatError(f"root {root} holds no keyring.json: it is not a memory of ipfsmem")
+    files = yield from reader.read_files([cid for cid in (ring, head) if cid is not None], max_bytes=MAX_RING)
+    return RootFiles(
+        root, plain, files[ring], files[head] if head is not None else None, names.get("s"), names.get("o")
+    )
+
+
+def differences(
+    state: CID | None,
+    extension: str,
+    mine: Tree,
+    digest: bytes,
+    open_node: Callable[[str, bytes], bytes],
+) -> Fetch[list[Difference]]:
+    """Every entry in which the state under the folder `state` differs from `mine`; only nodes on differing paths are
+    read. `digest` is the hash of its top node as the commit names it, `open_node(prefix, stored)` unseals a node.
+
+    A signed hash leads to every node, so only a portion of them has limits: in all there may be as many as members wrote.
+    Raises FormatError for a node that has the right hash and is none, DamagedError, OpenError, BlockError or NotFoundError
+    for what anybody may have put in its place: nobody signs folders (format section 7.1).
+    """
+    if state is None:
+        raise DamagedError("the root holds no state")
+    folders: dict[str, dict[str, CID]] = {}
+    steps = diff_steps(mine, digest)
+    try:
+        wanted = next(steps)
+        while True:
+            texts: list[bytes] = []
+            for start in range(0, len(wanted), AT_ONCE):
+                part = [prefix for prefix, _ in wanted[start : start + AT_ONCE]]
+                with _unsigned():
+                    texts += yield from _read_nodes(Reader(), folders, part, state, extension, open_node)
+            wanted = steps.send(texts)
+    except StopIteration as end:
+        found: list[Difference] = end.value
+        return found
+
+
+def _read_nodes(
+    reader: Reader,
+    folders: dict[str, dict[str, CID]],
+    prefixes: Sequence[str],
+    state: CID,
+    extension: str,
+    open_node: Callable[[str, bytes], bytes],
+) -> Fetch[list[bytes]]:
+    """The opened nodes with these prefixes; the folders on the way are put into `folders`."""
+    parents = {prefix[:-1] for prefix in prefixes}
+    missing = {p: _folder_cid(folders, p, state) for p in parents if p not in folders}
+    listed = yield from reader.list_directories(missing.values())
+    for parent, cid in missing.items():
+        folders[parent] = {link.name: link.cid for link in listed[cid]}
+    cids = [_file_cid(folders, prefix, extension) for prefix in prefixes]
+    stored = yield from reader.read_files(cids, max_bytes=MAX_NODE)
+    return [open_node(prefix, stored[cid]) for prefix, cid in zip(prefixes, cids, strict=True)]
+
+
+@contextlib.contextmanager
+def _unsigned() -> Iterator[None]:
+    """What does not fit in folders, files and seals, before a signed hash was compared, is damage: whoever serves them
+    may have put it there."""
+    try:
+        yield
+    except (BlockError, DamagedError):
+        raise
+    except FormatError as error:
+        raise DamagedError(str(error)) from None
+
+
+def node_reader(reader: Reader, state: CID, extension: str) -> Callable[[str], Fetch[bytes]]:
+    """A function that reads the stored bytes of one state node by its prefix."""
+
+    def read(prefix: str) -> Fetch[bytes]:
+        path = [*prefix[:-1], (prefix[-1] if prefix else "top") + extension]
+        found = yield from reader.resolve(state, path)
+        return (yield from reader.read_file(found.cid, max_bytes=MAX_NODE))
+
+    return read
+
+
+def _folder_cid(folders: dict[str, dict[str, CID]], prefix: str, state: CID) -> CID:
+    if not prefix:
+        return state
+    cid = folders[prefix[:-1]].get(prefix[-1])
+    if cid is None:
+        raise DamagedError(f"the state has no folder for prefix {prefix}")
+    return cid
+
+
+def _file_cid(folders: dict[str, dict[str, CID]], prefix: str, extension: str) -> CID:
+    name = prefix[-1] if prefix else "top"
+    cid = folders[prefix[:-1]].get(name + extension)
+    if cid is None:
+        raise DamagedError(f"the state has no node for prefix {prefix or 'top'}")
+    return cid

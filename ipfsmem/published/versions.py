@@ -1,0 +1,172 @@
+"""The texts that one memory has had: found in the state and in the published roots that this device keeps, and read there.
+
+A root is a whole state, so an older text is there as long as a root that holds it is kept. Nothing is fetched and nothing
+is written here; bringing a text back is a write like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from ipfsmem.causal.authorship import carried
+from ipfsmem.causal.clock import ZERO
+from ipfsmem.causal.value import Entry, Value, decode_entry
+from ipfsmem.device.replica import Replica
+from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.readings import Reading
+from ipfsmem.published.history import find_root, log, open_past
+
+#: Digits of a text's SHA-256 that at least name it.
+LEAST = 8
+
+
+class Version(msgspec.Struct, frozen=True):
+    """One text of a memory, or a wish to forget it (`sha256` None)."""
+
+    sha256: str | None
+    #: When it was written, by its writer's clock, in ms since 1970 UTC; None for imported texts.
+    written: int | None
+    #: The device that wrote it.
+    device: str
+    #: The newest root kept here that holds it; None when it was not published from here.
+    root: str | None
+    #: Where it stands now: shown, beside what is shown (or behind a forget), or nowhere.
+    now: Literal["shown", "beside", ""]
+    #: Bytes of the text; None when it is not on this device.
+    size: int | None
+    #: Whether it is the word of this device's person.
+    own: bool
+
+
+class History(msgspec.Struct, frozen=True):
+    """The texts of one memory, the one written last first; `gone` known roots are not kept here and were not looked at."""
+
+    key: str
+    versions: list[Version]
+    gone: int = 0
+
+
+def history(memories: Memories, key: str) -> History:
+    """Every text that this device can find under a key, each once. Raises KeyNameError, NotFoundError when there is none."""
+    replica, name = memories.replica, memories.checked_name(key)
+    with replica.reading():
+        here = memories.entry(key)
+        shown = memories.view(key, here).dots
+        found: dict[str, Version] = {}
+        gone = 0
+        for root, entry in _states(replica, name, here):
+            if entry is None:
+                gone += 1
+                continue
+            for dot, value in entry.items():
+                mark = value.body or dot
+                known = found.get(mark)
+                if known is not None and (known.root is not None or root is None):
+                    continue
+                if known is not None:
+                    found[mark] = msgspec.structs.replace(known, root=root)
+                else:
+                    found[mark] = _version(memories, name, dot, value, root, here, shown)
+    if not found:
+        raise NotFoundError(f"no text of {key} is known on this device", hint="See: ipfsmem list.")
+    order = sorted(found.values(), key=lambda v: (v.written or 0, v.device), reverse=True)
+    return History(key, order, gone)
+
+
+def read_past(memories: Memories, key: str, root: str) -> Reading:
+    """What a published root shows under a key. Raises NotFoundError, also when it is forgotten there."""
+    replica, name = memories.replica, memories.checked_name(key)
+    with replica.reading():
+        cid = find_root(replica, root)
+        text = open_past(replica, cid).tree.get(name)
+        entry = decode_entry(name, text) if text is not None else {}
+        found = memories.reading_of(key, entry)
+    if found is None:
+        state = "is forgotten in" if entry else "is not in"
+        raise NotFoundError(f"{key} {state} version {cid}", hint=f"Its texts: ipfsmem history {key}")
+    return found
+
+
+def find_text(memories: Memories, key: str, root: str | None, text: str | None) -> tuple[bytes, str]:
+    """A text of the past and its `of` (format section 5.2): what `root` shows, or the text with the SHA-256 `text`.
+
+    Raises UsageError when neither is given or several texts begin so, NotFoundError.
+    """
+    replica, name = memories.replica, memories.checked_name(key)
+    if text is None:
+        if root is None:
+            raise UsageError(
+                "say which text: that of a published version (its address), or its SHA-256",
+                hint=f"See: ipfsmem history {key}",
+            )
+        reading = read_past(memories, key, root)
+        return reading.data, "" if reading.own else _of_shown(memories, key, root)
+    if len(text) < LEAST:
+        raise UsageError(f"a text is named by at least {LEAST} digits of its SHA-256")
+    with replica.reading():
+        found: dict[str, tuple[bytes, str]] = {}
+        wanted = str(find_root(replica, root)) if root is not None else None
+        for at, entry in _states(replica, name, memories.entry(key)):
+            if entry is None or (wanted is not None and at != wanted):
+                continue
+            for dot, value in entry.items():
+                if value.body is not None and value.body.startswith(text.lower()) and value.body not in found:
+                    data = replica.store.body(name, value)
+                    if data is not None:
+                        found[value.body] = data, carried(dot, value, replica.is_mine)
+    if len(found) > 1:
+        raise UsageError(f"{len(found)} texts of {key} begin with {text}", hint="Give more of the SHA-256.")
+    for one in found.values():
+        return one
+    raise NotFoundError(f"{key} has no text {text} on this device", hint=f"See: ipfsmem history {key}")
+
+
+def _of_shown(memories: Memories, key: str, root: str) -> str:
+    replica, name = memories.replica, memories.name(key)
+    with replica.reading():
+        text = open_past(replica, find_root(replica, root)).tree.get(name)
+        entry = decode_entry(name, text) if text is not None else {}
+        dot = memories.view(key, entry).dot
+        return carried(dot, entry[dot], replica.is_mine) if dot in entry and dot is not None else ""
+
+
+def _states(replica: Replica, name: str, here: Entry) -> Iterator[tuple[str | None, Entry | None]]:
+    """The entry now, then in each known root, newest first; None where the root is not kept here."""
+    yield None, here
+    if replica.vault_tag is None:
+        return
+    for line in log(replica):
+        try:
+            text = open_past(replica, find_root(replica, line.root)).tree.get(name)
+        except IpfsmemError:
+            yield line.root, None
+        else:
+            yield line.root, decode_entry(name, text) if text is not None else {}
+
+
+def _version(
+    memories: Memories,
+    name: str,
+    dot: str,
+    value: Value,
+    root: str | None,
+    here: Entry,
+    shown: tuple[str, ...],
+) -> Version:
+    data = memories.replica.store.body(name, value)
+    bodies = {here[one].body for one in shown if one in here}
+    stands = value.body is not None and any(value.body == other.body for other in here.values())
+    now: Literal["shown", "beside", ""] = "beside" if stands or dot in here else ""
+    return Version(
+        value.body,
+        int(value.h[:12], 16) if value.h != ZERO else None,
+        dot[:16],
+        root,
+        "shown" if now and (value.body in bodies) else now,
+        None if data is None else len(data),
+        memories.is_own(dot, value.of),
+    )

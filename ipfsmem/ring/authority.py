@@ -1,0 +1,504 @@
+"""Who may do what in a vault: the pure evaluation of a set of ring statements.
+
+Format section 4. Roots first, then the admins whom a root ever enrolled, then everybody else; so every set of
+statements has one reading, whatever the order in which it came. Signatures were verified before (`statements`), and
+what can never count was left out (`ring_keep`); nothing here opens a box, knows a secret other than the epoch keys
+that it is handed, or changes a statement.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from ipfsmem.ring.retained import Facts, as_member, facts_of
+from ipfsmem.ring.statements import Epoch, Kind, Member, Revoke, Role, Statement, id_of_hex
+from ipfsmem.seal.objects import EpochKey
+
+#: Why no key seals in a plain memory.
+PLAIN_REASON: Final = "this memory is not encrypted"
+RANK_ROOT: Final = 0
+RANK_ADMIN: Final = 1
+RANK_SUCCESSOR: Final = 2
+
+#: How far an admin's epoch may be numbered beyond all of the roots'; a ring has no room for so many of theirs.
+MAX_LEAP: Final = 1 << 16
+
+_ROLES: Final[dict[Role, int]] = {"reader": 0, "writer": 1, "admin": 2}
+
+
+class Person(msgspec.Struct, frozen=True):
+    """One id of the ring as the statements that count describe it: keys as 32 bytes, rank 0 root, 1 admin, 2 successor.
+
+    `family` is the enrolled id that signed it as its successor, its own id where it is enrolled itself. `owner` says whose
+    it is, None when that is claimed by somebody who may not say so. `hash` names the member statement.
+    """
+
+    id: str
+    sign: bytes
+    box: bytes
+    anchor: bytes | None
+    role: Role
+    kind: Kind
+    label: str
+    owner: str | None
+    by: str
+    rank: int
+    since: str
+    hash: str
+    family: str
+
+
+class Authority(msgspec.Struct, frozen=True):
+    """The reading of a ring. `members` are those in force."""
+
+    facts: Facts
+    members: Mapping[str, Person]
+    #: enrolled ids whose families are out, by a revoke that counts.
+    out: frozenset[str]
+    #: `out` with all the ids of their families.
+    revoked: frozenset[str]
+    #: enrolled ids that an epoch must list: `out`, and whoever an epoch in force lists though its revoke is not here.
+    asked: frozenset[str]
+    #: of `asked` those whom no root put out -> the admins by whose word they are, and only as long as it counts.
+    put_out_by: Mapping[str, frozenset[str]]
+    #: revoked id -> greatest counter whose values were accepted when it was revoked; more of its values need approval.
+    cutoffs: Mapping[str, int]
+    #: id -> every signing key that a statement of the ring gives it; the one in force first.
+    keys_of: Mapping[str, tuple[bytes, ...]]
+    #: id -> the enrolled id of its family, of members and of those who are out.
+    families: Mapping[str, str]
+    #: id -> whose it is, also of those who are out; nothing where nobody said so who may.
+    owners: Mapping[str, str]
+    #: family -> see `rank_of`, of those whom somebody let in or a root revoked.
+    ranks: Mapping[str, int]
+    #: family -> the ids of the admins who let it in, in one text, of those whom only admins let in.
+    let_in_by: Mapping[str, str]
+    #: anchors of admins who are out, by enrolled id.
+    old_anchors: Mapping[str, bytes]
+    #: ids that their own device gave up: a successor in the same family names them.
+    left: frozenset[str]
+    #: the EK that seals, as (epoch, EK id), or None.
+    seals: tuple[int, str] | None
+    #: families that statements in force gave the sealing EK to.
+    holders: frozenset[str]
+    #: ids of all epoch keys that an epoch statement names; a ring has no others.
+    names: frozenset[str]
+    next_epoch: int
+    sealing: EpochKey | None
+    #: why `sealing` is None; empty when it is not.
+    reason: str
+    #: EK id -> the keys under it; more than one takes 2^64 work, then both are tried.
+    eks: Mapping[str, tuple[EpochKey, ...]]
+
+    @property
+    def roots(self) -> tuple[bytes, ...]:
+        """The roots' admin keys; the first one made the vault."""
+        return tuple(bytes.fromhex(root) for root in self.facts.roots)
+
+    def may_write(self, member: str) -> bool:
+        """Whether a commit of this id is to be joined: a member, not a reader."""
+        person = self.members.get(member)
+        return person.role != "reader" if person else member in self.facts.root_ids
+
+    def may_administer(self, member: str) -> bool:
+        """Whether this id may enrol and revoke others now: a root, or an admin that nobody revoked."""
+        person = self.members.get(member)
+        return member in self.facts.root_ids or (person is not None and person.role == "admin")
+
+    def rank_of(self, member: str) -> int:
+        """How near to a root somebody's family stands: 0 where a root let it in, 1 where an admin did, else 2. Who is out counts as
+        before: what it wrote while it was a member is as good as then, and no better for being revoked by a root."""
+        return self.ranks.get(self.family_of(member), 2)
+
+    def let_in(self, member: str) -> tuple[int, str]:
+        """The rank of somebody's family, and which admins let it in where no root did: whoever else is let in by one of them
+        does not share its room (format section 5). What stands for somebody new is no admin's to say, so nobody is drawn
+        into a crowd by one who enrols again whom another admin let in.
+        """
+        rank = self.rank_of(member)
+        return rank, self.let_in_by.get(self.family_of(member), "") if rank == RANK_ADMIN else ""
+
+    def sign_key(self, member: str) -> bytes | None:
+        """The signing key of an id, also of a revoked one: values joined long ago must still verify."""
+        keys = self.keys_of.get(member)
+        return keys[0] if keys else None
+
+    def family_of(self, member: str) -> str:
+        """The enrolled id of the family of an id; the id itself when nothing is known of it."""
+        return self.families.get(member, member)
+
+    def ids_of(self, family: str) -> tuple[str, ...]:
+        """All ids of a family, the enrolled one among them, sorted."""
+        return tuple(sorted({family, *(one for one, its in self.families.items() if its == family)}))
+
+    def is_out(self, member: str) -> bool:
+        """Whether this id was revoked, as far as the ring says: also one that has only the public part of it learns that."""
+        return member in self.revoked or self.family_of(member) in self.asked
+
+    def given_up(self, member: str) -> bool:
+        """Whether nobody will write under this id any more: it has a successor, is out, or has no key in the ring."""
+        return member in self.left or member not in self.keys_of or self.is_out(member)
+
+    def anchors(self) -> tuple[bytes, ...]:
+        """The anchor keys of roots and of whom they let in, sorted: where a new device looks for newer rings (format
+        section 7). Nobody whom an admin lets in needs one."""
+        people = self.members.values()
+        return tuple(
+            sorted({person.anchor for person in people if person.anchor and person.rank == RANK_ROOT})
+        )
+
+
+def names_of(statements: Iterable[Statement]) -> frozenset[str]:
+    """The ids of the epoch keys that kept epoch statements name."""
+    found: set[str] = set()
+    for st in statements:
+        if isinstance(st.body, Epoch):
+            found.add(st.body.ek)
+            found.update(st.body.old)
+    return frozenset(found)
+
+
+def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain: bool = False) -> Authority:
+    """Read statements that `keep` returned, with the epoch keys of theirs that this device has."""
+    facts = facts_of(statements)
+    revokes = _counting_revokes(statements, facts)
+    out = frozenset(revokes)
+    enrolled = [st for st in statements if isinstance(st.body, Member) and st.body.heir_of is None]
+    claims = [st for st in statements if isinstance(st.body, Member) and st.body.heir_of is not None]
+    heads = _enrolled(enrolled, out, facts)
+    members = _with_successors(heads, enrolled, claims, out)
+    families = _families(members, enrolled, claims, revokes, facts)
+    epochs = [st.body for st in statements if isinstance(st.body, Epoch)]
+    # An epoch is public and may come without the revoke that it knew of: what it says of others' absence is believed,
+    # or a key learned from its slot could be passed on to those whom it was made against.
+    # Not about roots: an admin would lock out the only ones that can end what it does. Nor from an admin about admins, whom
+    # it cannot revoke: every later epoch repeats what is believed, also a root's, and then it would last. A root's
+    # revoke of an admin brings a root's epoch that says the same.
+    for_good, put_out_by = _asked(revokes, epochs, facts)
+    asked = for_good | put_out_by.keys()
+    # Else an admin could use up the numbers, and a root that gives on its key would make that last.
+    reach = MAX_LEAP + max((body.epoch for body in epochs if body.by in facts.roots), default=0)
+    seals, holders = _sealing(epochs, asked, facts, reach)
+    by_id = _by_id(eks)
+    sealing = next((ek for ek in by_id.get(seals[1], ()) if ek.epoch == seals[0]), None) if seals else None
+    revoked = out | {one for one, family in families.items() if family in out}
+    return Authority(
+        facts=facts,
+        members=members,
+        out=out,
+        revoked=frozenset(revoked - members.keys()),
+        asked=asked,
+        put_out_by=put_out_by,
+        cutoffs=_cutoffs(revokes, families, members),
+        keys_of=_keys_of(statements, facts, members),
+        families=families,
+        owners=_owners(members, enrolled, revokes, families, facts),
+        ranks=_ranks(statements, facts),
+        let_in_by=_let_in_by(enrolled),
+        old_anchors=_old_anchors(enrolled, revokes, facts),
+        left=_left(claims, families),
+        seals=seals,
+        holders=holders,
+        names=names_of(statements),
+        next_epoch=1 + max((body.epoch for body in epochs if body.epoch <= reach), default=0),
+        sealing=sealing,
+        reason=_reason(sealing, seals, plain),
+        eks=by_id,
+    )
+
+
+def _counting_revokes(statements: Iterable[Statement], facts: Facts) -> dict[str, list[Revoke]]:
+    """Enrolled id -> the revokes of it that count: a root's of anybody but a root, an admin's of who is no admin."""
+    found: defaultdict[str, list[Revoke]] = defaultdict(list)
+    for st in statements:
+        body = st.body
+        if not isinstance(body, Revoke) or body.id in facts.root_ids:
+            continue
+        if body.by in facts.roots or body.id not in facts.admin_ids:
+            found[body.id].append(body)
+    return dict(found)
+
+
+def _enrolled(enrolled: Sequence[Statement], out: frozenset[str], facts: Facts) -> dict[str, Person]:
+    """Those who are members by the enrolment of theirs that counts, by id."""
+    claimed = _claimed(enrolled, facts)
+    return {
+        member: _person(
+            st,
+            RANK_ROOT if st.body.by in facts.roots else RANK_ADMIN,
+            "admin" if member in facts.admin_ids | facts.root_ids else as_member(st).role,
+            member,
+            owner=claimed.get(st.hash),
+        )
+        for member, st in sorted(_counting_enrolments(enrolled, facts).items())
+        if member not in out
+    }
+
+
+def _counting_enrolments(enrolled: Iterable[Statement], facts: Facts) -> dict[str, Statement]:
+    """Of the enrolments of one id a root's wins, then the greatest (since, hash)."""
+    best: dict[str, tuple[tuple[bool, str, str], Statement]] = {}
+    for st in enrolled:
+        body = as_member(st)
+        order = (body.by in facts.roots, body.since, st.hash)
+        if body.id not in best or order > best[body.id][0]:
+            best[body.id] = (order, st)
+    return {member: st for member, (_, st) in best.items()}
+
+
+def _claimed(enrolled: Iterable[Statement], facts: Facts) -> dict[str, str]:
+    """Enrolment -> whose the member is, where its signer may say so: roots of everybody, an admin of what is its own,
+    and of those whom no root knows. Or an admin could make its texts pass for those of somebody else."""
+    said: defaultdict[str, set[str]] = defaultdict(set)
+    for st in enrolled:
+        if st.body.by in facts.roots:
+            said[as_member(st).person].add(as_member(st).id)
+    found: dict[str, str] = {}
+    for st in enrolled:
+        body = as_member(st)
+        taken = said.get(body.person, set()) - {body.id}
+        if st.body.by in facts.roots or not taken or id_of_hex(body.by) in taken:
+            found[st.hash] = body.person
+    return found
+
+
+def _with_successors(
+    heads: Mapping[str, Person],
+    enrolled: Iterable[Statement],
+    claims: Iterable[Statement],
+    out: frozenset[str],
+) -> dict[str, Person]:
+    """The members with the successors of each: same box key, no more than the family may.
+
+    An id that several claim as their successor is that of the least (signer, hash).
+    """
+    base = {st.hash: as_member(st) for st in enrolled}
+    taken = {body.id for body in base.values()} | out
+    members = dict(heads)
+    for st in sorted(claims, key=lambda st: (st.body.by, st.hash)):
+        body = as_member(st)
+        head = heads.get(id_of_hex(body.by))
+        under = base.get(body.under or "")
+        if head is None or under is None or body.id in taken or body.box != under.box or body.id in members:
+            continue
+        role = min("writer", body.role, head.role, key=lambda name: _ROLES[name])
+        members[body.id] = _person(st, RANK_SUCCESSOR, role, head.id, owner=head.owner)
+    return dict(sorted(members.items()))
+
+
+def _person(st: Statement, rank: int, role: Role, family: str, *, owner: str | None) -> Person:
+    body = as_member(st)
+    return Person(
+        id=body.id,
+        sign=bytes.fromhex(body.sign),
+        box=bytes.fromhex(body.box),
+        anchor=bytes.fromhex(body.anchor) if body.anchor else None,
+        role=role,
+        kind=body.kind,
+        label=body.label,
+        owner=owner,
+        by=id_of_hex(body.by),
+        rank=rank,
+        since=body.since,
+        hash=st.hash,
+        family=family,
+    )
+
+
+def _families(
+    members: Mapping[str, Person],
+    enrolled: Iterable[Statement],
+    claims: Iterable[Statement],
+    revokes: Mapping[str, Sequence[Revoke]],
+    facts: Facts,
+) -> dict[str, str]:
+    families: dict[str, str] = {}
+    # In an order of their own, so that every implementation sees one family in what several say.
+    for target, said in sorted(revokes.items(), reverse=True):
+        families |= {id_of_hex(key): target for body in said if body.by in facts.roots for key in body.heirs}
+    for st in sorted(claims, key=lambda st: (st.body.by, st.hash)):
+        families.setdefault(as_member(st).id, id_of_hex(st.body.by))
+    # An id that is enrolled is nobody's successor, whatever others say of it.
+    families |= {as_member(st).id: as_member(st).id for st in enrolled}
+    families |= {target: target for target in revokes}
+    families |= {member: person.family for member, person in members.items()}
+    return dict(sorted(families.items()))
+
+
+def _cutoffs(
+    revokes: Mapping[str, Sequence[Revoke]], families: Mapping[str, str], members: Mapping[str, Person]
+) -> dict[str, int]:
+    cutoffs: dict[str, int] = {}
+    for member, family in families.items():
+        if family in revokes and member not in members:
+            cutoffs[member] = min(body.n.get(member, 0) for body in revokes[family])
+    return cutoffs
+
+
+def _keys_of(
+    statements: Iterable[Statement], facts: Facts, members: Mapping[str, Person]
+) -> dict[str, tuple[bytes, ...]]:
+    # Two keys can share an id of 64 bits when somebody wants them to; a value may be signed by either.
+    keys: defaultdict[str, set[str]] = defaultdict(set)
+    for root in facts.roots:
+        keys[id_of_hex(root)].add(root)
+    for st in statements:
+        body = st.body
+        if isinstance(body, Member):
+            keys[body.id].add(body.sign)
+        elif isinstance(body, Revoke):
+            # What a root revokes loses its own statements; of whom an admin does they stay, and an admin could give keys to
+            # thousands that nobody ever let in.
+            for key in (body.sign, *body.heirs) if body.by in facts.roots else ():
+                keys[id_of_hex(key)].add(key)
+    found: dict[str, tuple[bytes, ...]] = {}
+    for member, texts in keys.items():
+        person = members.get(member)
+        first = person.sign.hex() if person else min(texts)
+        found[member] = tuple(bytes.fromhex(text) for text in (first, *sorted(texts - {first})))
+    return found
+
+
+def _owners(
+    members: Mapping[str, Person],
+    enrolled: Iterable[Statement],
+    revokes: Mapping[str, Sequence[Revoke]],
+    families: Mapping[str, str],
+    facts: Facts,
+) -> dict[str, str]:
+    """Whose each id is: of those who are out a root's revoke says it, for their enrolments may be gone."""
+    claimed = _claimed(enrolled, facts)
+    counting = _counting_enrolments(enrolled, facts)
+    heads = {one: claimed[st.hash] for one, st in counting.items() if st.hash in claimed}
+    for target, said in revokes.items():
+        by_roots = [body.person for body in said if body.by in facts.roots]
+        if by_roots:
+            heads[target] = min(by_roots)
+    owners = {one: heads[family] for one, family in families.items() if family in heads}
+    for member, person in members.items():
+        if person.owner is None:
+            owners.pop(member, None)
+        else:
+            owners[member] = person.owner
+    return owners
+
+
+def _ranks(statements: Iterable[Statement], facts: Facts) -> dict[str, int]:
+    ranks = dict.fromkeys(facts.root_ids, 0)
+    for st in statements:
+        body = st.body
+        if isinstance(body, Member) and body.heir_of is None:
+            rank = 0 if body.by in facts.roots else 1
+        elif isinstance(body, Revoke) and body.by in facts.roots:
+            rank = body.rank  # the enrolments that said it are gone
+        else:
+            continue
+        ranks[body.id] = min(rank, ranks.get(body.id, rank))
+    return ranks
+
+
+def _let_in_by(enrolled: Iterable[Statement]) -> dict[str, str]:
+    admins: defaultdict[str, set[str]] = defaultdict(set)
+    for st in enrolled:
+        admins[as_member(st).id].add(id_of_hex(st.body.by))
+    return {member: " ".join(sorted(by)) for member, by in admins.items()}
+
+
+def _old_anchors(
+    enrolled: Iterable[Statement], revokes: Mapping[str, Sequence[Revoke]], facts: Facts
+) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for st in enrolled:
+        body = as_member(st)
+        if body.id in revokes and body.role == "admin" and body.anchor:
+            found[body.id] = bytes.fromhex(body.anchor)
+    for target, said in revokes.items():
+        for revoke in said:
+            if revoke.by in facts.roots and revoke.anchor:
+                found[target] = bytes.fromhex(revoke.anchor)
+    return found
+
+
+def _left(claims: Iterable[Statement], families: Mapping[str, str]) -> frozenset[str]:
+    """Ids that a successor in the same family names as given up: nobody gives up the id of somebody else."""
+    return frozenset(
+        was
+        for st in claims
+        if (was := as_member(st).was) is not None and families.get(was) == id_of_hex(st.body.by)
+    )
+
+
+def _sealing(
+    epochs: Iterable[Epoch], asked: frozenset[str], facts: Facts, reach: int
+) -> tuple[tuple[int, str] | None, frozenset[str]]:
+    """The greatest (epoch, EK id) up to the number `reach` of which every epoch that names it serves all roots and knows
+    every revocation, and who was given it."""
+    naming: defaultdict[str, list[Epoch]] = defaultdict(list)
+    for body in epochs:
+        naming[body.ek].append(body)
+    fit = [
+        (body.epoch, body.ek)
+        for bodies in naming.values()
+        if all(asked <= body.gone and facts.root_ids.issubset(body.for_) for body in bodies)
+        for body in bodies
+        if body.epoch <= reach
+    ]
+    if not fit:
+        return None, frozenset()
+    seals = max(fit)
+    given = (body.for_ for body in naming[seals[1]] if body.epoch == seals[0])
+    return seals, frozenset(one for ids in given for one in ids)
+
+
+def _asked(
+    revokes: Mapping[str, Sequence[Revoke]], epochs: Iterable[Epoch], facts: Facts
+) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
+    """Whom an epoch must list: for good, by a root's word, and those who are out by admins' words alone, with the admins.
+
+    A root's epoch that must serve without whom an admin put out says so, and says by whom: or the root's own word would
+    keep that device out when what the admin said is ended. Of who is the target of revokes that count, these say it; else
+    roots' epochs and what an admin's epoch says as its own word; else what an admin's epoch says of others' words, and that
+    is in its signer's name: it could name anybody, and passes on what others are known to have said mostly.
+    """
+    good = {target for target, said in revokes.items() if any(body.by in facts.roots for body in said)}
+    own: defaultdict[str, set[str]] = defaultdict(set)
+    passed_on: defaultdict[str, set[str]] = defaultdict(set)
+    for body in epochs:
+        signer, is_root = id_of_hex(body.by), body.by in facts.roots
+        if is_root:
+            good |= set(body.not_) - facts.root_ids
+        else:
+            for one in body.not_:
+                own[one].add(signer)
+        for admin, ids in body.while_.items():
+            # Of whom a root revoked no more stands than its revokes that are here.
+            for one in ids if admin not in facts.stands else ():
+                if is_root:
+                    own[one].add(admin)
+                else:
+                    passed_on[one].add(signer)
+    by = {**passed_on, **own}
+    by |= {target: {id_of_hex(body.by) for body in said} for target, said in revokes.items()}
+    barred = good | facts.root_ids | facts.admin_ids
+    return frozenset(good), {one: frozenset(by[one]) for one in sorted(by) if one not in barred}
+
+
+def _by_id(eks: Iterable[EpochKey]) -> dict[str, tuple[EpochKey, ...]]:
+    found: defaultdict[str, list[EpochKey]] = defaultdict(list)
+    for ek in sorted(eks, key=lambda ek: (ek.epoch, ek.key)):
+        found[ek.id].append(ek)
+    return {name: tuple(keys) for name, keys in found.items()}
+
+
+def _reason(sealing: EpochKey | None, seals: tuple[int, str] | None, plain: bool) -> str:
+    if sealing is not None:
+        return ""
+    if plain:
+        return PLAIN_REASON
+    if seals is None:
+        return "a member was removed, and since then there is no encryption key: an admin must unlock and make a new one"
+    return "this device was not given the current encryption key: an admin must unlock and give it"

@@ -1,0 +1,522 @@
+"""The key ring as a value: keyring.json in and out, opening it, and joining two of them.
+
+Format section 4. A ring is a set of verified statements and the epoch keys that they name; two rings of one vault
+join by union, so nothing that was verified is forgotten and an older ring adds nothing. What others show is never reduced
+by itself, always together with what we have. This module never decides what a statement means (`authority`), never makes
+one (`ring_ops`), and never writes or fetches a byte.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
+from typing import Final, Literal
+
+import msgspec
+
+from ipfsmem import canonical
+from ipfsmem.errors import FormatError, LimitError, MembershipError, OpenError
+from ipfsmem.ring.authority import PLAIN_REASON, Authority, evaluate, names_of
+from ipfsmem.ring.retained import facts_of
+from ipfsmem.ring.retained import keep as kept_of
+from ipfsmem.ring.statements import (
+    Envelope,
+    Epoch,
+    Genesis,
+    Statement,
+    envelope,
+    open_envelope,
+    restore_envelope,
+)
+from ipfsmem.seal.objects import EK_BYTES, OVERHEAD, RING_BODY, EpochKey, Sealer, epoch_key, pad
+from ipfsmem.seal.primitives import box_open, x25519_public
+from ipfsmem.wallet.root_keys import vault_tag
+
+MAX_RING: Final = 1024 * 1024
+#: Bytes of keyring.json for what no root signed, so that roots always find room for their own word.
+MAX_OTHERS: Final = 512 * 1024
+#: Slots that are tried at most, in the open part of one ring, of what no root signed. A key that seals needs one a family.
+MAX_OTHER_SLOTS: Final = 512
+#: Ids to which a ring gives keys: a commit has a counter for each, and room for no more (format section 8).
+MAX_IDS: Final = 1536
+#: Share of a ring's room from which people are warned.
+WARN_FROM: Final = 0.5
+SLOT_MAGIC: Final = b"IPMK"
+
+
+class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    eks: list[tuple[int, str]]
+    st: list[Envelope]
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    body: str | _Body
+    open: list[Envelope]
+    v: Literal[1]
+    vault: str
+
+
+class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    eks: list[tuple[int, str]]
+    plain: bool
+    spare: list[tuple[int, str]]
+    st: list[Envelope]
+    v: Literal[1]
+    vault: str
+
+
+_file_decoder: Final = msgspec.json.Decoder(_File)
+_body_decoder: Final = msgspec.json.Decoder(_Body)
+_kept_decoder: Final = msgspec.json.Decoder(_Kept)
+
+
+class Ring:
+    """An immutable key ring of one vault. Equal when vault, statements and epoch keys are equal.
+
+    `statements` are sorted by hash, `keys` by (epoch, id): those that its statements name. `view` is what they mean.
+    `spare` are keys that they do not name (any more), for this device to read with; they are no part of what the ring says.
+    In plain `ipfs` mode (`plain`) there are no epoch keys. The repr shows no key.
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_hashes",
+        "_nothing",
+        "keys",
+        "plain",
+        "spare",
+        "statements",
+        "used",
+        "vault",
+        "view",
+    )
+
+    def __init__(
+        self,
+        vault: bytes,
+        statements: Iterable[Statement],
+        keys: Iterable[EpochKey],
+        *,
+        plain: bool = False,
+        spare: Iterable[EpochKey] = (),
+        bounded: bool = True,
+    ) -> None:
+        """Reduce to what a ring keeps and evaluate it. Of `keys` those stay that it names, of `spare` all; `bounded` False
+        for what is only looked at.
+
+        Raises LimitError beyond the limits of format section 8, FormatError when the genesis is of another vault.
+        """
+        self.vault = vault
+        self.plain = plain
+        self.statements = kept_of(statements)
+        names = names_of(self.statements)
+        spare = set(spare)
+        self.keys = _sorted(ek for ek in {*keys, *spare} if ek.id in names)
+        self.spare = _sorted(ek for ek in spare if ek.id not in names)
+        self._hashes = frozenset((st.hash, st.signature) for st in self.statements)
+        #: Statements of others that add nothing to this very ring.
+        self._nothing: set[tuple[str, bytes]] = set()
+        self._bytes: bytes | None = None
+        _check_vault(vault, self.statements, plain)
+        self.view: Authority = evaluate(self.statements, self.keys, plain=plain)
+        #: What share of its room is taken, the fullest of its limits: 1.0 is full.
+        self.used = self._used()
+        if bounded and self.used > 1:
+            raise LimitError(
+                f"the key ring would pass its limits: 1 MiB in all, 512 KiB of what admins and devices said, {MAX_IDS} ids",
+                hint="Revoke whoever fills it, with all that it said (ipfsmem keys revoke ID --nothing-stands), or move to a new "
+                "vault.",
+            )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ring):
+            return NotImplemented
+        return (self.vault, self.plain, self.keys, self._hashes) == (
+            other.vault,
+            other.plain,
+            other.keys,
+            other._hashes,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.vault, self._hashes))
+
+    def __repr__(self) -> str:
+        return f"Ring(vault={self.vault.hex()}, statements={len(self.statements)}, keys={len(self.keys)})"
+
+    def join(self, other: Ring | Shown) -> Ring:
+        """Both rings' statements and keys. A ring that adds nothing gives back this very object.
+
+        Raises MembershipError for another vault's ring, LimitError when the union passes a limit; the caller then
+        keeps its own ring and drops the head that brought the other.
+        """
+        self._same_vault(other)
+        if other is self:
+            return self
+        # Keys that were named once stay with whoever had them: a text may lie under one, and it may be named again.
+        spare = {*self.spare, *(() if isinstance(other, Shown) else (*other.keys, *other.spare))}
+        known = {*self.keys, *self.spare}
+        new = any(ek not in known and ek.id in self.view.names for ek in other.keys) or not spare <= known
+        theirs = {(st.hash, st.signature) for st in other.statements} - self._hashes
+        if not new and theirs <= self._nothing:
+            return self
+        both = self._with(_union(self.statements, other.statements), other.keys, spare)
+        if both != self or both.spare != self.spare:
+            return both
+        # An older ring may still hold statements that this one has dropped.
+        self._nothing |= theirs
+        return self
+
+    def add(self, statements: Iterable[Statement], keys: Iterable[EpochKey] = ()) -> Ring:
+        """This ring with more verified statements and epoch keys."""
+        return self._with(_union(self.statements, statements), keys, self.spare)
+
+    def _with(
+        self, statements: Iterable[Statement], keys: Iterable[EpochKey], spare: Iterable[EpochKey]
+    ) -> Ring:
+        return Ring(self.vault, statements, keys, plain=self.plain, spare={*self.keys, *spare})
+
+    def with_spare(self, keys: Iterable[EpochKey]) -> Ring:
+        """This ring, with keys beside it that open something which this device wants to read."""
+        new = set(keys) - {*self.keys, *self.spare}
+        return self._with(self.statements, (), {*self.spare, *new}) if new else self
+
+    def without_spare(self, needed: Collection[str]) -> Ring:
+        """This ring, with no other spare keys than those of these ids."""
+        kept = [ek for ek in self.spare if ek.id in needed]
+        if len(kept) == len(self.spare):
+            return self
+        return Ring(self.vault, self.statements, self.keys, plain=self.plain, spare=kept)
+
+    def open_slots(self, box_secrets: Iterable[bytes]) -> Ring:
+        """This ring with every epoch key that a slot gives to one of these box keys (after a join)."""
+        known = {(ek.epoch, ek.id) for ek in self.keys}
+        wanted = [body for body in _newest_first(self.statements) if (body.epoch, body.ek) not in known]
+        found = list(_try_slots(wanted, _pairs(box_secrets), self.vault))
+        return self.add((), found) if found else self
+
+    def learn(self, keyring: Keyring) -> Ring:
+        """This ring with the open part of one that this device cannot open: it stops this device from sealing under a
+        key that was replaced (format section 4)."""
+        return self.join(Shown(keyring.vault, keyring.open, (), keyring.plain))
+
+    def serialise(self) -> bytes:
+        """keyring.json: the same bytes on every device that holds the same set.
+
+        Raises MembershipError when no key may seal or this device does not have the one that does: then it must not
+        publish (`view.reason` says why).
+        """
+        if self._bytes is None:
+            self._bytes = self._serialise()
+        return self._bytes
+
+    def is_file(self, data: bytes) -> bool:
+        """Whether these are the bytes of this ring's keyring.json: then there is nothing to read in them."""
+        return self.view.reason in ("", PLAIN_REASON) and data == self.serialise()
+
+    def dump(self) -> bytes:
+        """Everything, keys in the clear, for this device's own protected state. Never to be published."""
+        said = [envelope(st) for st in self.statements]
+        kept = _Kept(_pack(self.keys), self.plain, _pack(self.spare), said, 1, self.vault.hex())
+        return canonical.encode(kept)
+
+    @classmethod
+    def restore(cls, data: bytes) -> Ring:
+        """The ring that `dump` wrote, and that its device kept under its own key. Raises FormatError."""
+        what = "the stored key ring"
+        try:
+            kept = _kept_decoder.decode(data)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise FormatError(f"{what} is not readable: {error}") from None
+        canonical.check_canonical(data, kept, what)
+        vault = canonical.unhex(kept.vault, "the vault tag of a key ring", 16)
+        statements = [restore_envelope(item.k, item.s, vault) for item in kept.st]
+        spare = _unpack(kept.spare, vault, what)
+        return cls(vault, statements, _unpack(kept.eks, vault, what), plain=kept.plain, spare=spare)
+
+    def _serialise(self) -> bytes:
+        view = self.view
+        hidden = [envelope(st) for st in self.statements if not st.public]
+        if self.plain:
+            body: str | _Body = _Body([], hidden)
+        elif view.sealing is None:
+            raise MembershipError(view.reason)
+        else:
+            others = [ek for ek in self.keys if ek != view.sealing]
+            payload = canonical.encode(_Body(_pack(others), hidden))
+            body = canonical.b64(Sealer(view.sealing, self.vault).seal(RING_BODY, b"", payload))
+        shown = [envelope(st) for st in self.statements if st.public]
+        data = canonical.encode(_File(body, shown, 1, self.vault.hex()))
+        if len(data) > MAX_RING:
+            raise LimitError(f"keyring.json would have {len(data)} bytes, {MAX_RING} are allowed")
+        return data
+
+    def _size(self) -> int:
+        """Bytes of keyring.json, as if any of the keys sealed it."""
+        shown = sum(_envelope_size(st) for st in self.statements if st.public)
+        hidden = sum(_envelope_size(st) for st in self.statements if not st.public)
+        if not self.plain:
+            text = hidden + sum(50 + len(str(ek.epoch)) for ek in self.keys) + 20
+            hidden = _b64_size(pad(4 + text) + OVERHEAD)
+        return shown + hidden + 90
+
+    def _used(self) -> float:
+        facts = self.view.facts
+        others = sum(
+            _envelope_size(st) if st.public or self.plain else _b64_size(_envelope_size(st))
+            for st in self.statements
+            if st.body.by not in facts.roots
+        )
+        return max(self._size() / MAX_RING, others / MAX_OTHERS, len(self.view.keys_of) / MAX_IDS)
+
+    def _same_vault(self, other: Ring | Shown) -> None:
+        if other.vault != self.vault:
+            raise MembershipError(f"the key ring is of vault {other.vault.hex()}, not of {self.vault.hex()}")
+        if other.plain != self.plain:
+            raise MembershipError(
+                "a plain key ring and a sealed one cannot be joined: they are different memories"
+            )
+
+
+class Shown:
+    """What somebody else's keyring.json holds, verified and not reduced: to be joined to a ring of ours."""
+
+    def __init__(
+        self, vault: bytes, statements: tuple[Statement, ...], keys: tuple[EpochKey, ...], plain: bool
+    ) -> None:
+        """Made by `Keyring.unlock`."""
+        self.vault = vault
+        self.statements = statements
+        self.keys = keys
+        self.plain = plain
+
+    @classmethod
+    def same(cls, ring: Ring) -> Shown:
+        """What a file shows that holds just this ring."""
+        shown = cls(ring.vault, ring.statements, ring.keys, ring.plain)
+        shown.alone = ring
+        return shown
+
+    def ring(self) -> Ring:
+        """The ring for a device that has none yet. Raises LimitError."""
+        return Ring(self.vault, self.statements, self.keys, plain=self.plain)
+
+    @cached_property
+    def alone(self) -> Ring:
+        """What it says by itself, whatever its size: to look at, never to keep."""
+        return Ring(self.vault, self.statements, self.keys, plain=self.plain, bounded=False)
+
+
+class Keyring:
+    """keyring.json as read: its public statements verified, its body still closed."""
+
+    __slots__ = ("_body", "open", "vault")
+
+    def __init__(self, vault: bytes, shown: tuple[Statement, ...], body: str | _Body) -> None:
+        """Made by `parse_keyring`."""
+        self.vault = vault
+        self.open = shown
+        self._body = body
+
+    @property
+    def plain(self) -> bool:
+        """Whether the body is not sealed (plain `ipfs` mode)."""
+        return isinstance(self._body, _Body)
+
+    @property
+    def roots(self) -> tuple[bytes, ...]:
+        """The roots' admin keys; the first one made the vault."""
+        return tuple(bytes.fromhex(root) for root in facts_of(self.open).roots)
+
+    @property
+    def epochs(self) -> tuple[Epoch, ...]:
+        """What the open part says of epoch keys, newest first; all signed, not all by somebody who may."""
+        return tuple(_newest_first(self.open))
+
+    def slot_keys(self, box_secrets: Iterable[bytes]) -> list[EpochKey]:
+        """Every epoch key that a slot of the open part gives to one of these X25519 secrets: to read this very root."""
+        return list(self._from_slots(self.epochs, _pairs(box_secrets)))
+
+    def unlock(self, box_secrets: bytes | Iterable[bytes] = (), known: Iterable[EpochKey] = ()) -> Shown:
+        """Open the body with a known epoch key, or with one from a slot of these X25519 secrets, newest first.
+
+        Raises OpenError when no key opens it, FormatError, LimitError or SignatureError for a bad body.
+        """
+        if isinstance(self._body, _Body):
+            return self._shown(self._body, [])
+        sealed = canonical.unb64(self._body, "the body of the key ring")
+        secrets = [box_secrets] if isinstance(box_secrets, bytes) else box_secrets
+        tried: list[EpochKey] = []
+        for key in self._candidates(_pairs(secrets), list(known)):
+            try:
+                payload = Sealer(key, self.vault).open(RING_BODY, b"", sealed)
+            except OpenError:
+                tried.append(key)
+                continue
+            return self._shown(_read_body(payload), [key, *tried])
+        raise OpenError("no key of this device opens the key ring: it is not a member, or not yet")
+
+    def _candidates(self, pairs: list[tuple[bytes, bytes]], known: list[EpochKey]) -> Iterator[EpochKey]:
+        by_name = {(ek.epoch, ek.id): ek for ek in known}
+        seen: set[tuple[int, str]] = set()
+        closed: list[Epoch] = []
+        for body in self.epochs:
+            name = (body.epoch, body.ek)
+            if name in by_name and name not in seen:
+                seen.add(name)
+                yield by_name[name]
+            elif name not in by_name:
+                closed.append(body)
+        yield from self._from_slots(closed, pairs)
+
+    def _from_slots(self, epochs: Iterable[Epoch], pairs: list[tuple[bytes, bytes]]) -> Iterator[EpochKey]:
+        """The keys in slots of a root's statements, then in those of others, newest first: who of these is an admin stands in
+        the closed part, so of what anybody may have signed only so many slots are tried."""
+        roots = facts_of(self.open).roots
+        epochs = list(epochs)
+        others: list[Epoch] = []
+        left = MAX_OTHER_SLOTS
+        for body in epochs:
+            if body.by not in roots:
+                others.append(
+                    body
+                    if len(body.slots) <= left
+                    else msgspec.structs.replace(body, slots=body.slots[:left])
+                )
+                left -= len(others[-1].slots)
+        yield from _try_slots([*(body for body in epochs if body.by in roots), *others], pairs, self.vault)
+
+    def _shown(self, body: _Body, keys: list[EpochKey]) -> Shown:
+        hidden = _statements(body.st, self.vault, "the body of the key ring")
+        if any(st.public for st in hidden):
+            raise FormatError("the body of the key ring holds a statement of the open part")
+        more = _unpack(body.eks, self.vault, "the body of the key ring")
+        return Shown(self.vault, (*self.open, *hidden), (*keys, *more), self.plain)
+
+
+def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
+    """Read keyring.json: size, form, the vault (when the 16-byte tag is given), signatures of the open part.
+
+    Raises LimitError beyond 1 MiB, FormatError for anything not canonical or of another vault, SignatureError.
+    """
+    what = "keyring.json"
+    if len(data) > MAX_RING:
+        raise LimitError(f"{what} has {len(data)} bytes, {MAX_RING} are allowed")
+    try:
+        file = _file_decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise FormatError(f"{what} is not readable: {error}") from None
+    canonical.check_canonical(data, file, what)
+    tag = canonical.unhex(file.vault, "the vault tag of a key ring", 16)
+    if vault is not None and tag != vault:
+        raise FormatError(f"{what} is of vault {file.vault}, not of {vault.hex()}")
+    shown = _statements(file.open, tag, "the open part of the key ring")
+    if not all(st.public for st in shown):
+        raise FormatError(f"the open part of {what} holds a statement of the sealed part")
+    if isinstance(file.body, _Body) and (file.body.eks or any(isinstance(st.body, Epoch) for st in shown)):
+        raise FormatError(f"a plain {what} has no epoch keys")
+    _check_vault(tag, shown, isinstance(file.body, _Body))
+    return Keyring(tag, shown, file.body)
+
+
+def slot_text(ek: EpochKey, vault: bytes) -> bytes:
+    """What is inside a slot: magic, vault tag, epoch number, key."""
+    return SLOT_MAGIC + vault + ek.epoch.to_bytes(4, "big") + ek.key
+
+
+def _check_vault(vault: bytes, statements: Iterable[Statement], plain: bool) -> None:
+    genesis = [st.body for st in statements if isinstance(st.body, Genesis)]
+    if not genesis:
+        raise FormatError("a key ring has no genesis statement")
+    if any(vault_tag(bytes.fromhex(body.roots[0]), plain=plain) != vault for body in genesis):
+        kind = "plain" if plain else "sealed"
+        raise FormatError(f"the genesis statement of the key ring is not of the {kind} vault {vault.hex()}")
+
+
+def _union(mine: Iterable[Statement], theirs: Iterable[Statement]) -> Iterable[Statement]:
+    both = {st.hash: st for st in mine}
+    for st in theirs:
+        other = both.get(st.hash)
+        # One payload can carry several valid signatures when its signer wants that; the least one stays.
+        if other is None or st.signature < other.signature:
+            both[st.hash] = st
+    return both.values()
+
+
+def _statements(items: Iterable[Envelope], vault: bytes, what: str) -> tuple[Statement, ...]:
+    found = tuple(open_envelope(item.k, item.s, vault) for item in items)
+    if any(a.hash >= b.hash for a, b in itertools.pairwise(found)):
+        raise FormatError(f"{what} is not sorted, or holds a statement twice")
+    return found
+
+
+def _read_body(payload: bytes) -> _Body:
+    what = "the body of the key ring"
+    try:
+        body = _body_decoder.decode(payload)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise FormatError(f"{what} is not readable: {error}") from None
+    canonical.check_canonical(payload, body, what)
+    return body
+
+
+def _sorted(keys: Iterable[EpochKey]) -> tuple[EpochKey, ...]:
+    return tuple(sorted(keys, key=lambda ek: (ek.epoch, ek.id, ek.key)))
+
+
+def _pack(keys: Iterable[EpochKey]) -> list[tuple[int, str]]:
+    return [(ek.epoch, canonical.b64(ek.key)) for ek in keys]
+
+
+def _unpack(items: Iterable[tuple[int, str]], vault: bytes, what: str) -> list[EpochKey]:
+    keys: list[EpochKey] = []
+    for epoch, text in items:
+        if not 1 <= epoch < 1 << 32:
+            raise FormatError(f"{what} holds a key of epoch {epoch}")
+        keys.append(epoch_key(epoch, canonical.unb64(text, "an epoch key", EK_BYTES), vault))
+    order = [(ek.epoch, ek.id, ek.key) for ek in keys]
+    if any(a >= b for a, b in itertools.pairwise(order)):
+        raise FormatError(f"the epoch keys in {what} are not sorted, or one stands twice")
+    return keys
+
+
+def _newest_first(statements: Iterable[Statement]) -> list[Epoch]:
+    bodies = [st.body for st in statements if isinstance(st.body, Epoch)]
+    return sorted(bodies, key=lambda body: (body.epoch, body.ek), reverse=True)
+
+
+def _pairs(box_secrets: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
+    return [(x25519_public(secret), secret) for secret in box_secrets]
+
+
+def _try_slots(epochs: Iterable[Epoch], pairs: list[tuple[bytes, bytes]], vault: bytes) -> Iterator[EpochKey]:
+    found: set[tuple[int, str]] = set()
+    for body in epochs:
+        if (body.epoch, body.ek) in found:
+            continue
+        key = _slot_key(body, pairs, vault)
+        if key is not None:
+            found.add((body.epoch, body.ek))
+            yield key
+
+
+def _slot_key(body: Epoch, pairs: list[tuple[bytes, bytes]], vault: bytes) -> EpochKey | None:
+    head = SLOT_MAGIC + vault + body.epoch.to_bytes(4, "big")
+    for slot in body.slots:
+        for public, secret in pairs:
+            text = box_open(canonical.unb64(slot, "a key slot"), public, secret)
+            if text is None or not text.startswith(head) or len(text) != len(head) + EK_BYTES:
+                continue
+            key = epoch_key(body.epoch, text[len(head) :], vault)
+            if key.id == body.ek:
+                return key
+    return None
+
+
+def _envelope_size(st: Statement) -> int:
+    return _b64_size(len(st.payload)) + 86 + 18
+
+
+def _b64_size(n: int) -> int:
+    return (n * 4 + 2) // 3

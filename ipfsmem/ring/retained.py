@@ -1,0 +1,234 @@
+"""What a key ring holds on to: the statements that count or may count one day, and who may say what.
+
+Format section 4. A ring forgets nothing that was verified, but a stranger's noise, what a root's revoke ended and what a
+later epoch replaces for everybody must not fill it. Whatever is dropped here stays dropped whatever is learned later, and
+nothing is dropped to make room, so that rings may be joined in any order. What the kept statements mean is decided in
+`authority`, whether they fit in `ring`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from ipfsmem.errors import FormatError
+from ipfsmem.ring.statements import Epoch, Genesis, Member, Revoke, Statement, id_of_hex
+
+#: Successors under one enrolment; all of them are members beside the enrolled id.
+MAX_HEIRS: Final = 8
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """Who may say what, from a set of statements: the root keys, the keys that a root enrolled as admin (hex), and of
+    the ids that roots revoked what all of those revokes let stand (statement hashes)."""
+
+    roots: tuple[str, ...]
+    root_ids: frozenset[str]
+    admins: frozenset[str]
+    admin_ids: frozenset[str]
+    stands: Mapping[str, frozenset[str]]
+
+    def allows(self, st: Statement) -> bool:
+        """Whether its signer may enrol, revoke and make epochs as far as this statement goes."""
+        by = st.body.by
+        if by in self.roots:
+            return True
+        listed = self.stands.get(id_of_hex(by))
+        return by in self.admins if listed is None else st.hash in listed
+
+    def ended(self, admins: Iterable[str]) -> bool:
+        """Whether of one of these ids the roots' revokes let nothing stand: that stays so whatever is learned later."""
+        return any(one in self.stands and not self.stands[one] for one in admins)
+
+
+def facts_of(statements: Iterable[Statement]) -> Facts:
+    """The rights in a set. Raises FormatError without a genesis; several of one vault unite their roots."""
+    pool = list(statements)
+    genesis = [st.body for st in pool if isinstance(st.body, Genesis)]
+    if not genesis:
+        raise FormatError("a key ring has no genesis statement")
+    first = genesis[0].roots[0]
+    if any(body.roots[0] != first for body in genesis):
+        raise FormatError("a key ring has genesis statements of two vaults")
+    roots = (first, *sorted({root for body in genesis for root in body.roots} - {first}))
+    root_ids = frozenset(map(id_of_hex, roots))
+    admins = frozenset(
+        st.body.sign
+        for st in pool
+        if isinstance(st.body, Member) and st.body.role == "admin" and st.body.by in roots
+    ) - frozenset(roots)
+    stands: dict[str, frozenset[str]] = {}
+    for st in pool:
+        body = st.body
+        if isinstance(body, Revoke) and body.by in roots and body.id not in root_ids:
+            stands[body.id] = stands.get(body.id, frozenset(body.keep)) & frozenset(body.keep)
+    return Facts(roots, root_ids, admins, frozenset(map(id_of_hex, admins)), stands)
+
+
+def keep(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The statements that a ring keeps, sorted by hash; the rest can never count again, whatever is learned later.
+
+    Dropped are: what its signer had no right to say; of whom a root revoked its enrolments, its successors, and what it
+    said but for what every root's revoke of it lets stand; a root's revoke beside another one that lets less stand and says
+    the rest as well; all but the least successors under one enrolment; an epoch for somebody whom it calls revoked, one for
+    those whom an admin let in of whom nothing stands, and one that a root's outdoes. What merely does not count now is kept.
+    """
+    pool = {st.hash: st for st in statements}
+    facts = facts_of(pool.values())
+    kept: dict[str, Statement] = {}
+    claims: list[Statement] = []
+    epochs: list[Statement] = []
+    last_words: defaultdict[str, list[Statement]] = defaultdict(list)
+    for st in pool.values():
+        body = st.body
+        match body:
+            case Genesis():
+                kept[st.hash] = st
+            case Epoch():
+                if facts.allows(st) and _is_fair(body) and not facts.ended(body.of):
+                    epochs.append(st)
+            case Revoke():
+                if body.by in facts.roots:
+                    last_words[body.sign].append(st)
+                elif body.id not in facts.root_ids and facts.allows(st):
+                    kept[st.hash] = st
+            case Member(heir_of=None):
+                if _may_enrol(st, body, facts):
+                    kept[st.hash] = st
+            case Member():
+                claims.append(st)
+    successors = _successors(claims, kept, facts)
+    revokes = (st for said in last_words.values() for st in _not_repeated(said))
+    for st in (*successors, *revokes, *_not_outdone(epochs, facts)):
+        kept[st.hash] = st
+    return tuple(kept[one] for one in sorted(kept))
+
+
+def _may_enrol(st: Statement, body: Member, facts: Facts) -> bool:
+    if body.sign in facts.roots or body.id in facts.root_ids:
+        return body.by == body.sign and body.role == "admin"
+    if body.id in facts.stands:
+        return False
+    return body.by in facts.roots if body.role == "admin" else facts.allows(st)
+
+
+def _successors(claims: Iterable[Statement], kept: Mapping[str, Statement], facts: Facts) -> list[Statement]:
+    """Those that an enrolled key signed under an enrolment of it which stays, the least hashes of each."""
+    under: defaultdict[str, list[Statement]] = defaultdict(list)
+    for st in claims:
+        body = as_member(st)
+        base = kept.get(body.under or "")
+        if base is None or body.by in facts.roots or not isinstance(base.body, Member):
+            continue
+        # They go with their enrolment, all together: if one could go by itself, its place would be free again, and the
+        # order of joins would decide who has it.
+        if base.body.sign == body.by:
+            under[base.hash].append(st)
+    return [st for each in under.values() for st in sorted(each, key=lambda st: st.hash)[:MAX_HEIRS]]
+
+
+def _not_repeated(said: list[Statement]) -> list[Statement]:
+    """Of roots' revokes of one key those without which something would be missing."""
+    bodies = [as_revoke(st) for st in said]
+    return [
+        st
+        for st, body in zip(said, bodies, strict=True)
+        if not any(_repeats(other, body) for other in bodies)
+    ]
+
+
+def _repeats(body: Revoke, other: Revoke) -> bool:
+    """Whether a revoke lets less stand than another one and says all else that it says: the other adds nothing then."""
+    return (
+        set(body.keep) < set(other.keep)
+        and all(count <= other.n.get(one, 0) for one, count in body.n.items())
+        and set(other.heirs) <= set(body.heirs)
+        and other.anchor in (None, body.anchor)
+        and other.person == body.person
+        and body.rank <= other.rank
+    )
+
+
+def _is_fair(body: Epoch) -> bool:
+    gone = body.gone
+    return gone.isdisjoint(body.for_) and id_of_hex(body.by) not in gone
+
+
+class _Reach(msgspec.Struct, frozen=True):
+    """How far an epoch statement goes: its key, whom it knew to be out and by whom, whom it serves, which keys it names, and the
+    admins with whose word it ends."""
+
+    key: tuple[int, str]
+    out: frozenset[str]
+    while_: frozenset[tuple[str, str]]
+    given: frozenset[str]
+    settled: frozenset[str]
+    old: frozenset[str]
+    named: frozenset[str]
+    rests_on: frozenset[str]
+
+    @classmethod
+    def of(cls, body: Epoch, facts: Facts) -> _Reach:
+        given, old = frozenset(body.for_), frozenset(body.old)
+        said = frozenset((by, one) for by, ids in body.while_.items() for one in ids)
+        signer = () if body.by in facts.roots else (id_of_hex(body.by),)
+        return cls(
+            (body.epoch, body.ek),
+            frozenset(body.not_),
+            said,
+            given,
+            body.gone | given,
+            old,
+            old | {body.ek},
+            frozenset((*body.of, *signer)),
+        )
+
+    def outdoes(self, other: _Reach) -> bool:
+        """Whether this gives the same or a greater key to all whom `other` serves, knows every revocation that it knew, as
+        lasting as it knew it, or that the admin who said it is out for good, names every key that it named, and ends with
+        nobody's word with which the other does not end: else it could be gone one day, and what it stood for with it."""
+        return (
+            self.key >= other.key
+            and self.rests_on <= other.rests_on
+            and other.out <= self.out
+            and all(one in self.out or admin in self.out for admin, one in other.while_ - self.while_)
+            and other.given <= self.settled
+            and other.old <= self.old
+            and other.key[1] in self.named
+        )
+
+
+def _not_outdone(epochs: Iterable[Statement], facts: Facts) -> list[Statement]:
+    reach = {st.hash: _Reach.of(as_epoch(st), facts) for st in epochs}
+    by_roots = [st for st in epochs if st.body.by in facts.roots]
+
+    def stays(st: Statement) -> bool:
+        mine = reach[st.hash]
+        for other in by_roots:
+            theirs = reach[other.hash]
+            if other is st or not theirs.outdoes(mine):
+                continue
+            # Of two that outdo each other the least hash stays.
+            if other.hash < st.hash or st.body.by not in facts.roots or not mine.outdoes(theirs):
+                return False
+        return True
+
+    return [st for st in epochs if stays(st)]
+
+
+def as_member(st: Statement) -> Member:
+    assert isinstance(st.body, Member)
+    return st.body
+
+
+def as_epoch(st: Statement) -> Epoch:
+    assert isinstance(st.body, Epoch)
+    return st.body
+
+
+def as_revoke(st: Statement) -> Revoke:
+    assert isinstance(st.body, Revoke)
+    return st.body

@@ -1,0 +1,470 @@
+"""The four kinds of signed statements that a key ring is made of: their exact form, their hash, their signature.
+
+Format section 4. A statement that this module hands out is well formed and signed by the key it names; whether that
+key had any right to say it is decided in `authority`, and nowhere here. Nothing in this module reads a clock, draws
+randomness or remembers a secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import threading
+from collections import OrderedDict
+from functools import lru_cache
+from typing import Final, Literal, NoReturn, TypeAlias
+
+import msgspec
+
+from ipfsmem import canonical
+from ipfsmem.errors import FormatError, LimitError, SignatureError
+from ipfsmem.invisible import BREAKS, UNSEEN
+from ipfsmem.seal.objects import MAX_EPOCH
+from ipfsmem.seal.primitives import Signer25519, box_key_ok, public_key_ok, verify
+
+Role: TypeAlias = Literal["admin", "writer", "reader"]
+#: What a member is: a meaning that programs may rely on, unlike its label.
+Kind: TypeAlias = Literal["device", "agent", "wallet", "words"]
+
+VERSION: Final = 1
+SLOT_BYTES: Final = 104
+MAX_ROOTS: Final = 2
+#: A label is text for people: at most this many bytes of UTF-8, no control characters.
+MAX_LABEL_BYTES: Final = 128
+#: A statement cannot be longer than the ring that holds it (format section 8).
+MAX_PAYLOAD: Final = 1024 * 1024
+#: Statements of an admin that one revoke of it lets stand.
+MAX_KEEP: Final = 256
+
+_SIGNED: Final = b"ipfsmem/v1/statement\x00"
+_POSSESSION: Final = b"ipfsmem/v1/possession\x00"
+#: Verified statements are remembered within this many characters: a few of the largest rings.
+_MOST: Final = 8 * 1024 * 1024
+_ID: Final = 16
+_HLC: Final = 16
+_KEY: Final = 64
+_HASH: Final = 64
+_PERSON: Final = 16
+
+
+class Genesis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names the root keys of a vault; signed by the first. The vault tag is a hash of that first key."""
+
+    roots: tuple[str, ...]
+    t: Literal["genesis"] = "genesis"
+    v: Literal[1] = 1
+
+    @property
+    def by(self) -> str:
+        """The signer: the first root's admin key, hex."""
+        return self.roots[0]
+
+
+class Epoch(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename={"for_": "for", "not_": "not", "while_": "while"},
+):
+    """Gives an epoch key to the families in `for_`, says whom its maker knew to be out: by a root's word (`not_`, for good),
+    or by that of admins, as long as it counts (`while_`: admin's id -> ids); and names the older epoch keys that its maker
+    holds (`old`). Whom only admins let in it serves in the name of these (`of`): it ends with what they said."""
+
+    by: str
+    ek: str
+    epoch: int
+    for_: tuple[str, ...]
+    not_: tuple[str, ...]
+    of: tuple[str, ...]
+    old: tuple[str, ...]
+    slots: tuple[str, ...]
+    t: Literal["epoch"] = "epoch"
+    v: Literal[1] = 1
+    while_: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def gone(self) -> frozenset[str]:
+        """All whom its maker knew to be out, by whosever word."""
+        return frozenset(self.not_).union(*self.while_.values())
+
+
+class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Makes a key pair a member. Without `heir_of` an enrolment, by a root or an admin. With `heir_of` (which is `by`)
+    a successor: the enrolled key names another id for its own device, given up is `was`, and `under` is the hash of
+    the enrolment that it rests on.
+
+    `own` is the new key's word that it belongs to whoever states it; `person` says whose the member is.
+    """
+
+    anchor: str | None
+    box: str
+    by: str
+    heir_of: str | None
+    id: str
+    kind: Kind
+    label: str
+    own: str
+    person: str
+    role: Role
+    sign: str
+    since: str
+    t: Literal["member"] = "member"
+    under: str | None
+    v: Literal[1] = 1
+    was: str | None
+
+
+class Revoke(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Ends the membership of the family of the enrolled key `sign`.
+
+    `n` says up to which counter the values of each of its ids were accepted (none where it is silent), `keep` which of
+    its statements stand. `anchor`, `heirs` (the keys of its successors) and `person` are those of the family: the
+    statements that said so may go. So is `rank`: 0 where a root let it in, 1 where an admin did.
+    """
+
+    anchor: str | None
+    at: str
+    by: str
+    heirs: tuple[str, ...]
+    keep: tuple[str, ...]
+    n: dict[str, int]
+    person: str
+    rank: int
+    sign: str
+    t: Literal["revoke"] = "revoke"
+    v: Literal[1] = 1
+
+    @property
+    def id(self) -> str:
+        """The enrolled id whose family is out."""
+        return id_of_hex(self.sign)
+
+
+Body: TypeAlias = Genesis | Epoch | Member | Revoke
+_KINDS: Final[dict[str, type[Genesis] | type[Epoch] | type[Member] | type[Revoke]]] = {
+    "genesis": Genesis,
+    "epoch": Epoch,
+    "member": Member,
+    "revoke": Revoke,
+}
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """A verified statement: payload bytes, signature, the payload's SHA-256 in hex, and what it says."""
+
+    payload: bytes
+    signature: bytes
+    hash: str
+    body: Body
+
+    @property
+    def public(self) -> bool:
+        """Whether it stands in the open part of the ring (genesis, epochs, enrolments of admins) or in its sealed body."""
+        return isinstance(self.body, Genesis | Epoch) or (
+            isinstance(self.body, Member) and self.body.role == "admin"
+        )
+
+
+class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A statement as it stands in keyring.json: base64url of payload and signature."""
+
+    k: str
+    s: str
+
+
+def member_id(sign_public: bytes) -> str:
+    """The id of a device or root: the first 16 hex digits of SHA-256 of its Ed25519 public key."""
+    return hashlib.sha256(sign_public).hexdigest()[:_ID]
+
+
+@lru_cache(maxsize=4096)
+def id_of_hex(sign_public: str) -> str:
+    """`member_id` of a public key in hex."""
+    return member_id(bytes.fromhex(sign_public))
+
+
+def possession(
+    signer: Signer25519,
+    vault: bytes,
+    *,
+    box: bytes,
+    anchor: bytes | None = None,
+    heir_of: bytes | None = None,
+) -> str:
+    """The proof `own` of a key that is to be enrolled, or to succeed `heir_of`: it binds what goes with the key, and
+    neither role, label nor enroller. Without it anybody could claim the key of another."""
+    text = _possession(box.hex(), signer.public.hex(), _hex_of(anchor), _hex_of(heir_of))
+    return canonical.b64(signer.sign(_POSSESSION + vault + text))
+
+
+def check_possession(
+    own: str, vault: bytes, *, box: str, sign: str, anchor: str | None, heir_of: str | None
+) -> None:
+    """Raise SignatureError unless `own` is the proof of these keys (hex) for this vault."""
+    signature = canonical.unb64(own, "the proof of a member's key", 64)
+    text = _possession(box, sign, anchor, heir_of)
+    if not verify(bytes.fromhex(sign), _POSSESSION + vault + text, signature):
+        raise SignatureError(f"nothing shows that the key {sign[:16]}… is its member's own")
+
+
+def _possession(box: str, sign: str, anchor: str | None, heir_of: str | None) -> bytes:
+    return canonical.encode({"anchor": anchor, "box": box, "heir_of": heir_of, "sign": sign})
+
+
+def _hex_of(key: bytes | None) -> str | None:
+    return None if key is None else key.hex()
+
+
+def make(signer: Signer25519, body: Body, vault: bytes) -> Statement:
+    """Sign `body` for the vault with this tag. Raises FormatError when it is not well formed, SignatureError when it names another signer."""
+    payload = encode(body)
+    if body.by != signer.public.hex():
+        raise SignatureError(
+            f"a statement of {body.by[:16]}… cannot be signed by {signer.public.hex()[:16]}…"
+        )
+    return _checked(payload, signer.sign(_SIGNED + vault + payload), vault)
+
+
+def encode(body: Body) -> bytes:
+    """The canonical payload of a statement."""
+    return canonical.encode(body)
+
+
+def envelope(statement: Statement) -> Envelope:
+    """The statement as keyring.json carries it."""
+    return Envelope(canonical.b64(statement.payload), canonical.b64(statement.signature))
+
+
+def open_envelope(k: str, s: str, vault: bytes) -> Statement:
+    """Parse and verify a statement of the vault with this tag; remembered, so that a ring seen before costs little to
+    read again.
+
+    Raises FormatError for what is not a well-formed statement, LimitError for one that is too long, SignatureError
+    when the signature is not the signer's or the signer's key is not a proper one (format section 2.4).
+    """
+    if len(k) > MAX_PAYLOAD:
+        raise LimitError(f"a ring statement has at most {MAX_PAYLOAD} bytes")
+    known = _verified.get((vault, k, s))
+    if known is not None:
+        return known
+    payload = canonical.unb64(k, "the payload of a ring statement")
+    signature = canonical.unb64(s, "the signature of a ring statement", 64)
+    found = _checked(payload, signature, vault)
+    _verified.put((vault, k, s), found)
+    return found
+
+
+def restore_envelope(k: str, s: str, vault: bytes) -> Statement:
+    """A statement that this device verified and kept under its own key: read again without another look at signatures.
+
+    Raises FormatError when it is none.
+    """
+    known = _verified.get((vault, k, s))
+    if known is not None:
+        return known
+    payload, signature = canonical.unb64(k, "a kept statement"), canonical.unb64(s, "its signature", 64)
+    found = Statement(payload, signature, hashlib.sha256(payload).hexdigest(), _read(payload))
+    _verified.put((vault, k, s), found)
+    return found
+
+
+class _Verified:
+    """Statements whose signatures were looked at, the latest ones, within a number of characters: whoever can publish
+    rings could fill the memory of everybody else."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._size = 0
+        self._items: OrderedDict[tuple[bytes, str, str], Statement] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[bytes, str, str]) -> Statement | None:
+        with self._lock:
+            if key in self._items:
+                self._items.move_to_end(key)
+            return self._items.get(key)
+
+    def put(self, key: tuple[bytes, str, str], statement: Statement) -> None:
+        with self._lock:
+            if key not in self._items:
+                self._size += len(key[1]) * 2
+            self._items[key] = statement
+            while self._size > self._most:
+                (_, old, _), _ = self._items.popitem(last=False)
+                self._size -= len(old) * 2
+
+
+_verified: Final = _Verified(_MOST)
+
+
+def _checked(payload: bytes, signature: bytes, vault: bytes) -> Statement:
+    body = decode(payload)
+    by = bytes.fromhex(body.by)
+    if not verify(by, _SIGNED + vault + payload, signature) or not _sign_key_ok(body.by):
+        raise SignatureError(f"a {body.t} statement is not signed by {body.by}")
+    if isinstance(body, Member):
+        check_possession(
+            body.own, vault, box=body.box, sign=body.sign, anchor=body.anchor, heir_of=body.heir_of
+        )
+    return Statement(payload, signature, hashlib.sha256(payload).hexdigest(), body)
+
+
+def decode(payload: bytes) -> Body:
+    """Read a payload strictly: one of the four kinds, no unknown field, canonical, every part of the right form."""
+    body = _read(payload)
+    _check(body)
+    return body
+
+
+def _read(payload: bytes) -> Body:
+    raw = canonical.decode(payload, "a ring statement")
+    kind = raw.get("t") if isinstance(raw, dict) else None
+    cls = _KINDS.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        raise FormatError("a ring statement is of no known kind")
+    try:
+        body = msgspec.convert(raw, cls)
+    except msgspec.ValidationError as error:
+        raise FormatError(f"a {kind} statement is malformed: {error}") from None
+    # Defaults are filled in by convert: a payload without them reads the same and must not pass.
+    if len(raw) != len(cls.__struct_fields__):
+        raise FormatError(f"a {kind} statement lacks a field")
+    return body
+
+
+def _check(body: Body) -> None:
+    match body:
+        case Genesis():
+            _check_genesis(body)
+        case Epoch():
+            _check_epoch(body)
+        case Member():
+            _check_member(body)
+        case Revoke():
+            _check_revoke(body)
+
+
+def _check_genesis(body: Genesis) -> None:
+    if not 1 <= len(body.roots) <= MAX_ROOTS or len(set(body.roots)) != len(body.roots):
+        _bad("genesis", f"has {len(body.roots)} roots; one or two different ones are allowed")
+    for root in body.roots:
+        _check_sign_key(root, "genesis", "roots")
+
+
+def _check_epoch(body: Epoch) -> None:
+    _hex(body.by, _KEY, "epoch", "by")
+    _hex(body.ek, _ID, "epoch", "ek")
+    if not 1 <= body.epoch <= MAX_EPOCH:
+        _bad("epoch", f"has number {body.epoch}, which is not in 1 to {MAX_EPOCH}")
+    for name, items in (("for", body.for_), ("not", body.not_), ("of", body.of), ("old", body.old)):
+        _ordered(items, "epoch", name)
+        for item in items:
+            _hex(item, _ID, "epoch", name)
+    for one, items in body.while_.items():
+        _hex(one, _ID, "epoch", "while")
+        _ordered(items, "epoch", "while")
+        if not items:
+            _bad("epoch", f"has an empty list for {one} in while")
+        for item in items:
+            _hex(item, _ID, "epoch", "while")
+    _ordered(body.slots, "epoch", "slots")
+    for slot in body.slots:
+        canonical.unb64(slot, "a key slot", SLOT_BYTES)
+
+
+def _check_member(body: Member) -> None:
+    _hex(body.by, _KEY, "member", "by")
+    _check_sign_key(body.sign, "member", "sign")
+    _hex(body.box, _KEY, "member", "box")
+    if not _box_key_ok(body.box):
+        _bad("member", f"has the box key {body.box}, a point of small order")
+    if body.anchor is not None:
+        _check_sign_key(body.anchor, "member", "anchor")
+    if body.id != id_of_hex(body.sign):
+        _bad("member", f"names {body.id}, which is not the id of its key")
+    _hex(body.since, _HLC, "member", "since")
+    _hex(body.person, _PERSON, "member", "person")
+    check_label(body.label)
+    if body.heir_of is None:
+        if body.was is not None or body.under is not None:
+            _bad("member", "is an enrolment and names what only a successor has")
+    else:
+        _check_successor(body)
+
+
+def _check_successor(body: Member) -> None:
+    if body.heir_of != body.by or body.sign == body.by:
+        _bad("member", "claims a successor for another key than the one that signs it")
+    if body.was is None or body.under is None:
+        _bad("member", "is a successor and does not say of what")
+    _hex(body.was, _ID, "member", "was")
+    _hex(body.under, _HASH, "member", "under")
+    if body.anchor is not None or body.role == "admin" or body.kind not in ("device", "agent"):
+        _bad("member", "is a successor and has an anchor, or is more than a device or agent that writes")
+
+
+def _check_revoke(body: Revoke) -> None:
+    _hex(body.by, _KEY, "revoke", "by")
+    _check_sign_key(body.sign, "revoke", "sign")
+    _hex(body.at, _HLC, "revoke", "at")
+    if body.anchor is not None:
+        _check_sign_key(body.anchor, "revoke", "anchor")
+    _hex(body.person, _PERSON, "revoke", "person")
+    _ordered(body.heirs, "revoke", "heirs")
+    for key in body.heirs:
+        _check_sign_key(key, "revoke", "heirs")
+    if len(body.keep) > MAX_KEEP:
+        _bad("revoke", f"lets {len(body.keep)} statements stand; at most {MAX_KEEP} are allowed")
+    _ordered(body.keep, "revoke", "keep")
+    for item in body.keep:
+        _hex(item, _HASH, "revoke", "keep")
+    if body.rank not in (0, 1):
+        _bad("revoke", f"has the rank {body.rank}")
+    for one, count in body.n.items():
+        _hex(one, _ID, "revoke", "n")
+        if not 0 <= count <= canonical.MAX_INT:
+            _bad("revoke", f"has the counter {count}")
+
+
+def check_label(label: str, what: str = "a member's label") -> None:
+    """Refuse a label that is empty, longer than 128 bytes of UTF-8, or holds a control character, a line break of any sort
+    or a character that nobody sees: two labels that look alike, or one that reads backwards, name the wrong device."""
+    try:
+        size = len(label.encode())
+    except UnicodeEncodeError:
+        raise FormatError(f"{what} is not text") from None
+    if not 1 <= size <= MAX_LABEL_BYTES:
+        raise FormatError(f"{what} has 1 to {MAX_LABEL_BYTES} bytes of UTF-8, this has {size}")
+    found = BREAKS.search(label) or UNSEEN.search(label)
+    if found is not None:
+        raise FormatError(f"{what} holds a character that nobody sees, U+{ord(found[0][0]):04X}")
+
+
+def _check_sign_key(text: str, kind: str, name: str) -> None:
+    _hex(text, _KEY, kind, name)
+    if not _sign_key_ok(text):
+        raise SignatureError(f"the field {name} of a {kind} statement is not a proper Ed25519 key: {text}")
+
+
+@lru_cache(maxsize=4096)
+def _sign_key_ok(text: str) -> bool:
+    return public_key_ok(bytes.fromhex(text))
+
+
+@lru_cache(maxsize=4096)
+def _box_key_ok(text: str) -> bool:
+    return box_key_ok(bytes.fromhex(text))
+
+
+def _hex(text: str, digits: int, kind: str, name: str) -> None:
+    if len(text) != digits or text.strip("0123456789abcdef"):
+        _bad(kind, f"has a field {name} that is not {digits} lower-case hex digits")
+
+
+def _ordered(items: tuple[str, ...], kind: str, name: str) -> None:
+    if any(a >= b for a, b in itertools.pairwise(items)):
+        _bad(kind, f"has a list {name} that is not sorted, or holds something twice")
+
+
+def _bad(kind: str, what: str) -> NoReturn:
+    raise FormatError(f"a {kind} statement {what}")

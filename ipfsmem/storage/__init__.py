@@ -1,1 +1,0 @@
-"""The four modes: what each keeps on this disk, what it seals, what it publishes."""

@@ -1,0 +1,37 @@
+"""Sending a provider again what it found damaged: most devices never look at what they placed long ago.
+
+Only blocks that this device keeps and that are whole here. It walks no tree and judges no provider.
+"""
+
+from __future__ import annotations
+
+from ipfsmem.content.cid import CID
+from ipfsmem.device.bulk import read_blocks
+from ipfsmem.provider.contract import MAX_BATCH, Block, Mending, Provider
+from ipfsmem.sync.names import pin_name
+from ipfsmem.sync.run import Run
+
+#: Blocks sent together.
+_AT_ONCE = 1_000
+
+
+async def mend(run: Run, provider: Provider, root: CID) -> None:
+    """Send what `provider` lacks of all that it once had, as far as it is here. `root` heads the CAR.
+
+    Nothing is asked of providers that do not notice. Raises ProviderError.
+    """
+    if not isinstance(provider, Mending) or not provider.capabilities.partial_car:
+        return
+    lacking = (await provider.lacking())[:MAX_BATCH]
+    sent = 0
+    for start in range(0, len(lacking), _AT_ONCE):
+        part = lacking[start : start + _AT_ONCE]
+        here = read_blocks(run.replica.db, [cid.digest for cid in part])
+        blocks: list[Block] = [(cid, here[cid.digest]) for cid in part if cid.digest in here]
+        if blocks:
+            await provider.put_car(root, blocks, name=pin_name(run.anchor))
+            sent += len(blocks)
+            run.report.blocks_sent += len(blocks)
+            run.report.bytes_sent += sum(len(data) for _, data in blocks)
+    if sent:
+        run.report.say("mended", f"{sent} parts that were damaged at {provider.name} were sent again")

@@ -1,0 +1,92 @@
+"""What people are told of a revoke: on the device that was revoked, and where somebody revoked one.
+
+Words only, from what is on this device. Nothing here revokes, publishes or takes anything away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ipfsmem.causal.entries import entry_place
+from ipfsmem.causal.value import split_dot
+from ipfsmem.device.replica import Replica
+from ipfsmem.ring.authority import RANK_ROOT, Person
+from ipfsmem.sync.removals import called, whose_word
+
+
+def never_published(replica: Replica) -> list[str]:
+    """Where this device wrote something that no published root of its own holds, sorted."""
+    device = replica.device.id
+    with replica.reading():
+        mine = replica.store.frame.seen.get(device)
+        known = mine.n if mine else 0
+        return sorted(
+            {
+                entry_place(name)
+                for name, entry in replica.store.entries()
+                if any(dot[:16] == device and split_dot(dot)[1] > known for dot in entry)
+            }
+        )
+
+
+def way_back(replica: Replica) -> str:
+    """What a person does on a device that was revoked, step by step; each command works as it stands."""
+    return (
+        "To take along what is here: ipfsmem export --dir DIR. To belong to the memory again, with the wallet or the recovery words: "
+        f"move {replica.folder} away, bring the memory back (ipfsmem init --wallet FILE, or ipfsmem recover), and take "
+        "in what you exported: ipfsmem import DIR"
+    )
+
+
+def words_of_revoked(replica: Replica) -> str:
+    """What is said on a device that was revoked."""
+    never = never_published(replica)
+    waits = f" Never published from here: {', '.join(never)}." if never else ""
+    ring = replica.ring
+    admins = ring.view.put_out_by.get(ring.view.family_of(replica.device.id)) if ring is not None else None
+    if admins:
+        undo = "; ".join(f"ipfsmem keys revoke {one} --nothing-stands" for one in sorted(admins))
+        return (
+            f"this device ({replica.device.id}) was removed by {' and '.join(whose_word(ring, one) for one in sorted(admins))}: "
+            f"no other device takes what it writes, and it cannot read what they write since.{waits} If that is not right, bring it "
+            f"back with the wallet, here or on any device: {undo}. If it is: {way_back(replica)}"
+        )
+    return (
+        f"this device ({replica.device.id}) was revoked: no other device takes what it writes, and it cannot read what "
+        f"they write since.{waits} {way_back(replica)}"
+    )
+
+
+def words_of_revoke(labels: Iterable[str], ids: Iterable[str], *, plain: bool) -> str:
+    """What a revoke did: since when who is out, what they can still read, and what is left to do."""
+    who = f"{', '.join(dict.fromkeys(labels)) or 'it'} ({', '.join(ids)})"
+    out = f"{who} is out: no device takes what it writes from now on; what it had published stays."
+    if plain:
+        return f"{out} What is published here is public, so it can read that as everybody can."
+    return (
+        f"{out} It keeps all that it could read until now, and what others write before their next sync it may still read. From "
+        "then on it cannot read what is written. Its access to the provider stays: change tokens and passwords that it knows."
+    )
+
+
+def words_of_label(was: Person, now: Person, let_in: str) -> str:
+    """What another label did. One that words or another wallet had let in is let in by a root from then on."""
+    if was.label == now.label:
+        return f"{now.label} ({now.id}) is called that already: nothing changed"
+    said = f"{was.label} ({now.id}) is called {now.label} now, on every device from its next sync on"
+    if was.by == now.by or now.rank != RANK_ROOT or was.rank == RANK_ROOT:
+        return said
+    return f"{said}. It was let in by {let_in}; with this it stays a member also when that is revoked"
+
+
+def words_of_what_stands(let_in: Mapping[str, str], removed: Mapping[str, str], revoked: str) -> str:
+    """What recovery words or a wallet had said of others when they were revoked, and what stands: honest devices let in and
+    lost ones removed mostly, but whoever found those words could do either."""
+    said = []
+    if let_in:
+        said.append(
+            f"let in by it, and still members: {called(let_in)}. One that is not yours you revoke like any other"
+        )
+    if removed:
+        said.append(f"removed by it, and still out: {called(removed)}")
+    return f"{'. '.join(said)}. To end all that it said: ipfsmem keys revoke {revoked} --nothing-stands"

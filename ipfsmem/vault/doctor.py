@@ -1,0 +1,279 @@
+"""`doctor`: everything on this device looked at, each finding with what it means and what to do.
+
+Reads only. A finding has a code that programs can rely on; `error` means that something is lost or cannot be used,
+`warn` that something should be done.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ipfsmem.causal.clock import FAR_AHEAD_MS, ZERO, hlc_ms
+from ipfsmem.causal.value import check_entry, verify_value
+from ipfsmem.device.atomic_files import read_file
+from ipfsmem.device.database import DAMAGED_HINT
+from ipfsmem.device.identity import KEY_FILE
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.state import DamagedStateError, located
+from ipfsmem.errors import IpfsmemError, StorageError
+from ipfsmem.memories.memories import Memories, from_plain_files
+from ipfsmem.seal.secret_file import is_protected
+from ipfsmem.sync.report import MOST_NAMED, UNLOCK
+from ipfsmem.sync.revoke_notices import way_back
+
+#: The code of a finding after which the next sync looks for parts of the state.
+STATE_DAMAGED = "state-damaged"
+Level = Literal["ok", "warn", "error"]
+#: A clock that is this far behind what this device has written already dates its writes wrongly, milliseconds.
+CLOCK_BEHIND = 10 * 60 * 1000
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that was looked at."""
+
+    level: Level
+    code: str
+    text: str
+    hint: str = ""
+
+
+def passphrase_protected(folder: Path | None) -> bool:
+    """Whether this device's key file is under a passphrase."""
+    data = read_file(folder / KEY_FILE, 64 * 1024) if folder is not None else None
+    return data is not None and is_protected(data)
+
+
+def examine(replica: Replica, memories: Memories, protected: bool) -> list[Finding]:
+    """Run every check; one that cannot run is itself a finding."""
+    found: list[Finding] = []
+    with replica.reading():
+        clocks: dict[str, str] = {}
+        for check in (
+            _files(replica, protected),
+            _database(replica),
+            _blocks(replica),
+            _state(replica, clocks),
+            _clock(replica, clocks),
+            _ring(replica),
+            _shown(memories),
+            _past(replica),
+        ):
+            try:
+                found += check
+            except IpfsmemError as error:
+                found.append(Finding("error", "unreadable", str(error), error.hint))
+    return list(dict.fromkeys(found))
+
+
+def _files(replica: Replica, protected: bool) -> Iterator[Finding]:
+    folder = replica.folder
+    if folder is None:
+        yield Finding("ok", "nothing-on-disk", "mode none keeps nothing on disk")
+        return
+    if os.name == "posix":
+        for path in (folder / KEY_FILE, folder / "state.db"):
+            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
+            if mode & 0o077:
+                yield Finding(
+                    "warn",
+                    "permissions",
+                    f"{path} can be read by others",
+                    f"Run: chmod 600 {shlex.quote(str(path))}",
+                )
+    if replica.config.mode == "encrypted-ipfs" and not protected:
+        yield Finding(
+            "warn",
+            "unprotected-keys",
+            "this device's keys lie on the disk without a passphrase: whoever copies this folder can read the memory",
+            "Put them under one: ipfsmem keys passphrase",
+        )
+    if replica.moved():
+        yield Finding(
+            "warn",
+            "moved",
+            "these files were copied or restored",
+            "Run: ipfsmem sync. It gives this device a new id.",
+        )
+    yield Finding("ok", "files", f"{folder}")
+
+
+def _clock(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
+    """The clock values of this device and of the others beside this machine's clock. `clocks`: the last one of each device."""
+    now, own = replica.world.now(), replica.device.id
+    last = hlc_ms(replica.store.frame.hlc)
+    others = {device: hlc_ms(h) for device, h in clocks.items() if device != own and h > ZERO}
+    ahead = {device: ms for device, ms in others.items() if ms > now + FAR_AHEAD_MS}
+    if last > now + CLOCK_BEHIND:
+        here = f"what this device wrote last is dated {_day(last)}, and this machine's clock says {_day(now)}"
+        if last <= now + FAR_AHEAD_MS:
+            yield Finding(
+                "warn",
+                "clock",
+                f"{here}: one of both is wrong",
+                "Set the clock, or wait until it has caught up.",
+            )
+        elif ahead and len(ahead) == len(others):
+            yield Finding(
+                "warn",
+                "clock",
+                f"{here}; what other devices wrote is dated so too ({_day(max(ahead.values()))}): this machine's clock is behind",
+                "Set it.",
+            )
+        else:
+            fits = max((ms for ms in others.values() if ms <= now + FAR_AHEAD_MS), default=None)
+            why = (
+                f"; what others wrote last ({_day(fits)}) fits the clock, so it was wrong before"
+                if fits
+                else ""
+            )
+            yield Finding(
+                "warn",
+                "clock",
+                f"{here}{why}: where two texts stand against each other, those of this device go before those of others",
+                "When this machine's clock is right now: ipfsmem doctor --clock-is-right. Else set it.",
+            )
+        return
+    for device, ms in sorted(ahead.items()):
+        person = replica.ring.view.members.get(device) if replica.ring is not None else None
+        name = f"{person.label} ({device})" if person is not None else device
+        yield Finding(
+            "warn",
+            "clock-of",
+            f"what {name} wrote is dated up to {_day(ms)}, and this machine's clock says {_day(now)}: its clock was wrong, or "
+            "this one is. Where such a text stands against another it goes before it, until somebody writes over it",
+            "If this machine's clock is right, on that device: ipfsmem doctor.",
+        )
+
+
+def _day(ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, ValueError, OSError):
+        return "a time beyond the year 9999"
+
+
+def _database(replica: Replica) -> Iterator[Finding]:
+    try:
+        (verdict,) = replica.db.connection.execute("PRAGMA quick_check(1)").fetchone()
+    except StorageError as error:
+        verdict = str(error)
+    if verdict != "ok":
+        yield Finding(
+            "error",
+            "database",
+            f"{replica.db.path} is damaged: {verdict}",
+            DAMAGED_HINT,
+        )
+    else:
+        yield Finding("ok", "database", f"{replica.db.path} is sound")
+
+
+def _blocks(replica: Replica) -> Iterator[Finding]:
+    bad = count = 0
+    for digest, data in replica.db.connection.execute("SELECT digest, data FROM blocks"):
+        count += 1
+        bad += not replica.db.is_sound(digest, data)
+    if bad:
+        yield Finding(
+            "error",
+            "blocks",
+            f"{bad} of {count} parts are damaged",
+            from_plain_files(replica) or "Run: ipfsmem sync, then doctor again.",
+        )
+    else:
+        yield Finding("ok", "blocks", f"{count} parts are as they were written")
+
+
+def _state(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
+    """`clocks` gets the last clock value of each device."""
+    store, ring, vault = replica.store, replica.ring, replica.vault_tag
+    entries = missing = unsigned = 0
+    damaged = store.damaged_nodes()
+    if damaged:
+        yield Finding(
+            "error",
+            STATE_DAMAGED,
+            f"{len(damaged)} {'part' if len(damaged) == 1 else 'parts'} of the state cannot be read, so memories are missing: "
+            + ", ".join(prefix or "top" for prefix, _ in damaged[:MOST_NAMED]),
+            DAMAGED_HINT if replica.config.mode == "local" else DamagedStateError.hint,
+        )
+    for name, entry in store.readable_entries():
+        entries += 1
+        check_entry(name, entry, published=False)
+        for dot, value in entry.items():
+            clocks[dot[:16]] = max(clocks.get(dot[:16], ""), value.h)
+        missing += sum(not replica.db.has_block(bytes.fromhex(loc.sha)) for loc in located(entry))
+        if ring is not None and vault is not None:
+            for dot, value in entry.items():
+                keys = ring.view.keys_of.get(dot[:16], ())
+                unsigned += bool(value.s) and not any(verify_value(k, name, dot, value, vault) for k in keys)
+    if missing:
+        yield Finding(
+            "warn",
+            "not-fetched",
+            f"{missing} texts are known and not here",
+            from_plain_files(replica) or "Run: ipfsmem sync.",
+        )
+    if unsigned:
+        yield Finding(
+            "error",
+            "signatures",
+            f"{unsigned} texts are not signed by the device that is said to have written them",
+        )
+    yield Finding("ok", "state", f"{entries} memories and pieces of the timeline can be read")
+
+
+def _ring(replica: Replica) -> Iterator[Finding]:
+    ring = replica.ring
+    if replica.config.vault is None:
+        return
+    if ring is None:
+        yield Finding("error", "members", "this memory has no list of members", f"Run: {UNLOCK}")
+        return
+    if ring.view.is_out(replica.device.id):
+        yield Finding("error", "revoked", f"this device ({replica.device.id}) was revoked", way_back(replica))
+        return
+    if replica.device.id not in ring.view.members:
+        yield Finding(
+            "error",
+            "not-a-member",
+            f"this device ({replica.device.id}) is not a member",
+            f"Run: {UNLOCK}",
+        )
+    if not ring.plain and ring.view.sealing is None:
+        yield Finding("error", "no-key", ring.view.reason, f"Run: {UNLOCK}")
+    if len(ring.view.roots) < 2:
+        yield Finding(
+            "warn", "no-recovery", "this memory has no recovery words: a lost wallet is a lost memory"
+        )
+    yield Finding(
+        "ok",
+        "members",
+        f"{len(ring.view.members)} members, {len(ring.keys)} encryption {'key' if len(ring.keys) == 1 else 'keys'}",
+    )
+
+
+def _shown(memories: Memories) -> Iterator[Finding]:
+    conflicts = memories.conflicts_everywhere()
+    if conflicts:
+        keys = ", ".join(conflicts[:5])
+        yield Finding(
+            "warn",
+            "conflicts",
+            f"{len(conflicts)} {'memory has' if len(conflicts) == 1 else 'memories have'} conflicts: {keys}",
+            "See: ipfsmem conflicts.",
+        )
+
+
+def _past(replica: Replica) -> Iterator[Finding]:
+    rows = replica.db.connection.execute("SELECT kind, text FROM reports ORDER BY id DESC LIMIT 5").fetchall()
+    for kind, text in rows:
+        yield Finding("warn", kind, text)

@@ -1,0 +1,295 @@
+"""Finding the vault that a root key leads to, where a device has nothing but that key: by names, by pin lists, by a root on paper.
+
+Format sections 2.3 and 7. Who asks says which kind of vault is meant, sealed or plain; what stands there of the other kind
+is told and never taken. Nothing here makes, joins or signs anything, and "there is none" is said only with what speaks
+against being certain of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ipfsmem.config import VaultConfig
+from ipfsmem.content.cid import CID, ipns_name, public_of_ipns_name
+from ipfsmem.content.fetch import drive_async
+from ipfsmem.content.reader import Reader
+from ipfsmem.device.replica import Replica
+from ipfsmem.errors import (
+    FormatError,
+    IpfsmemError,
+    NotFoundError,
+    NoVaultError,
+    OpenError,
+    OtherKindError,
+    ProviderError,
+    WrongWalletError,
+)
+from ipfsmem.provider.contract import Provider
+from ipfsmem.published.reader import RootFiles, read_root
+from ipfsmem.ring.keyring import Keyring, parse_keyring
+from ipfsmem.ring.statements import member_id
+from ipfsmem.sync.anchor_pins import MAX_HOPS, PINS_AT_ONCE, learn
+from ipfsmem.sync.fetch import Fetcher
+from ipfsmem.sync.names import Names, pin_name, target
+from ipfsmem.sync.report import SyncReport
+from ipfsmem.wallet.root_keys import RootKeys
+
+#: What each kind of vault is called where a person chooses one.
+KINDS: Final = {True: "encrypted-ipfs", False: "ipfs"}
+
+
+async def find_vault(
+    root: RootKeys, providers: Sequence[Provider], replica: Replica, *, sealed: bool
+) -> VaultConfig:
+    """What to pin of the vault that a root key leads to: its own, or for recovery words and second wallets the one it
+    was enrolled in. `sealed`: the kind that is asked for.
+
+    Raises NoVaultError when nobody knows the key, OtherKindError when only a vault of the other kind stands there,
+    ProviderError when its ring cannot be had, WrongWalletError.
+    """
+    return await _Search(root, providers, replica, sealed).find()
+
+
+async def vault_of_root(
+    root: RootKeys, newest: CID, providers: Sequence[Provider], replica: Replica, *, sealed: bool
+) -> VaultConfig:
+    """The same by a root that a person wrote down, where no name or list leads there.
+
+    Whoever gives it says which vault it is: a ring that has a key in it proves nothing by itself. Raises NotFoundError,
+    ProviderError, FormatError when there is no such root, OtherKindError, WrongWalletError when its ring does not have
+    this key.
+    """
+    fetcher = Fetcher(replica.db, providers)
+    files = await drive_async(read_root(Reader(), newest), fetcher.get)
+    keyring = parse_keyring(files.keyring)
+    if keyring.plain is sealed:
+        raise other_kind(keyring, sealed, f"in version {newest}")
+    main = _main_anchor(root, keyring)
+    if main is None:
+        raise FormatError(f"version {newest} does not say where this memory begins")
+    return _pinned(keyring, main)
+
+
+async def reach(providers: Sequence[Provider]) -> None:
+    """Ask each provider for something that nobody keeps, as cheaply as it can be asked: a mistyped address or a service
+    that is down shows before anything is made. Raises ProviderError. What takes uploads only is not tried out."""
+    nobody = bytes(32)
+    for provider in providers:
+        can = provider.capabilities
+        if can.list:
+            await provider.pins(pin_name(nobody))
+        elif can.names:
+            await provider.get_name(ipns_name(_NOBODY))
+        elif can.has:
+            await provider.has([CID(1, 0x55, b"\x12\x20" + nobody)])
+
+
+def other_kind(keyring: Keyring, sealed: bool, where: str) -> OtherKindError:
+    """The refusal of a vault of the other kind; it shows both kinds."""
+    return OtherKindError(
+        f"the memory {where} is of mode {KINDS[not keyring.plain]} (vault {keyring.vault.hex()}), "
+        f"and one of mode {KINDS[sealed]} was asked for",
+        hint=_WHICH[sealed],
+    )
+
+
+_WHICH: Final = {
+    True: "Nothing was made or signed. If you published this memory in the clear yourself, say so: --mode ipfs (in Python: mode=). "
+    "If yours was encrypted, somebody put another one in its place: do not write into that one.",
+    False: "Nothing was made or signed. To bring the encrypted one back: --mode encrypted-ipfs (in Python: mode=).",
+}
+#: A public key whose seed is 32 zero bytes: nothing of anybody's stands under its name.
+_NOBODY: Final = bytes.fromhex("3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29")
+
+
+class _Search:
+    """One search: what was found of the other kind, and why "there is none" would not be certain."""
+
+    def __init__(self, root: RootKeys, providers: Sequence[Provider], replica: Replica, sealed: bool) -> None:
+        self._root = root
+        self._providers = providers
+        self._sealed = sealed
+        self._where = " or ".join(provider.name for provider in providers)
+        self._report = SyncReport()
+        self._names = Names(replica, providers, self._report)
+        self._fetcher = Fetcher(replica.db, providers)
+        self._anchor = ipns_name(root.head_public)
+        self._other: Keyring | None = None
+        self._doubts: list[str] = []
+
+    async def find(self) -> VaultConfig:
+        record = await self._names.read(self._anchor)
+        found = await self._follow() if record is not None else None
+        if found is None:
+            found = await self._listed()
+        if found is None and record is None:
+            found = await self._follow()
+        if found is not None:
+            return found
+        if self._other is not None:
+            raise other_kind(self._other, self._sealed, f"at {self._where}")
+        self._doubts += [notice.text for notice in self._report.notices]
+        self._doubts += _cannot_tell(self._providers)
+        doubt = "; ".join(self._doubts)
+        raise NoVaultError(
+            f"no memory of this wallet, or of these words, in mode {KINDS[self._sealed]} was found at {self._where}"
+            + (f", but that is not certain: {doubt}" if doubt else ""),
+            doubt=doubt,
+        )
+
+    async def _follow(self) -> VaultConfig | None:
+        """By the record of the key's own anchor, as far as it is known, and those that it leads on to."""
+        name, record = self._anchor, self._names.known(self._anchor)
+        for _ in range(MAX_HOPS):
+            if record is None:
+                break
+            leads = target(record)
+            if isinstance(leads, CID):
+                keyring = await self._read(leads)
+                if self._is_other(keyring):
+                    return None
+                main = _main_anchor(self._root, keyring) or public_of_ipns_name(name)
+                return _pinned(keyring, main)
+            name, record = leads, await self._names.read(leads)
+        if name != self._anchor:
+            self._doubts.append(f"the name of this wallet leads on to {name}, which nobody knows")
+        return None
+
+    async def _read(self, root: CID) -> Keyring:
+        try:
+            files = await drive_async(read_root(Reader(), root), self._fetcher.get)
+        except (NotFoundError, FormatError) as error:
+            wrong = "; ".join(self._fetcher.refused.values())
+            # There is one: whoever makes an empty memory now would move the anchor away from it.
+            raise ProviderError(
+                f"{self._where} knows a memory of this wallet, but what it begins with cannot be read there: {error}"
+                + (f" ({wrong})" if wrong else ""),
+                hint="Ask another provider that holds this memory, or a device that has it, to sync first.",
+            ) from None
+        return parse_keyring(files.keyring)
+
+    def _is_other(self, keyring: Keyring) -> bool:
+        if keyring.plain is not self._sealed:
+            return False
+        self._other = self._other or keyring
+        return True
+
+    async def _listed(self) -> VaultConfig | None:
+        """By pin lists, where no name is kept (Pinata, Filebase): by what is pinned under this key's own pin name.
+
+        A root of the vault whose first root this key is, which says all: its tag is the hash of this key. For other keys
+        the records that they signed, which go to `names`; a ring that merely names this key says nothing, anybody can
+        make one. What is found is verified like any head when it is joined. Raises ProviderError when nothing was found
+        and a list could not be read.
+        """
+        failures: list[ProviderError] = []
+        for provider in self._providers:
+            if not provider.capabilities.list:
+                continue
+            try:
+                pins = await provider.pins(pin_name(self._root.head_public))
+            except ProviderError as error:
+                failures.append(error)
+                continue
+            roots = list(dict.fromkeys(pin.cid for pin in pins))
+            refused: dict[CID, IpfsmemError] = {}
+            start, end = 0, 1  # the newest is most often all that is needed
+            while start < len(roots):
+                keyrings, failed = await self._rings(roots[start:end])
+                for keyring in keyrings.values():
+                    if keyring.roots[0] == self._root.admin_public and not self._is_other(keyring):
+                        return _pinned(keyring, self._root.head_public)
+                down = next((error for error in failed.values() if isinstance(error, ProviderError)), None)
+                if down is not None:
+                    failures.append(
+                        down
+                    )  # another provider may have an older root, which names the vault as well
+                    break
+                refused |= failed
+                shown = [pin for pin in pins if pin.cid in keyrings]
+                await learn(self._names, self._fetcher, shown, self._root.head_public)
+                start, end = end, end + PINS_AT_ONCE
+            if roots:
+                why = next(iter(refused.values()), "they are of others")
+                self._doubts.append(
+                    f"{provider.name} lists {len(roots)} under the name of this wallet that could not be read as a memory "
+                    f"of it: {why}"
+                )
+        if failures and self._names.known(self._anchor) is None:
+            raise failures[0]  # the memory may be there: nobody is to make an empty one now
+        return None
+
+    async def _rings(self, roots: list[CID]) -> tuple[dict[CID, Keyring], dict[CID, IpfsmemError]]:
+        """The rings of those of `roots` that hold one, and why others could not be read."""
+        found: dict[CID, Keyring] = {}
+
+        def use(root: CID, files: RootFiles) -> IpfsmemError | None:
+            try:
+                found[root] = parse_keyring(files.keyring)
+            except IpfsmemError as error:
+                return error
+            return None
+
+        failed = await self._fetcher.side_by_side({root: read_root(Reader(), root) for root in roots}, use)
+        return found, failed
+
+
+def _cannot_tell(providers: Sequence[Provider]) -> list[str]:
+    """Why silence of these providers is no proof that nothing stands there."""
+    telling = [p for p in providers if _tells(p)]
+    said = [
+        f"{provider.name} keeps what is published without telling what is there"
+        for provider in providers
+        if (provider.capabilities.put or provider.capabilities.pin) and provider not in telling
+    ]
+    if not telling and not said:
+        said.append("none of these providers can say for certain what was published")
+    return said
+
+
+def _tells(provider: Provider) -> bool:
+    can = provider.capabilities
+    return (can.names or can.list) and can.durable
+
+
+def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
+    """The anchor of the vault's first root, whatever anchor of another key led here: its pin name is that of all roots.
+
+    Raises WrongWalletError when the ring does not have this key as a root or an admin.
+    """
+    me = member_id(root.admin_public)
+    try:
+        view = keyring.unlock(root.box_secret).alone.view
+    except OpenError:
+        # Revokes are sealed; what every epoch says of those who are out is not.
+        if any(me in epoch.not_ for epoch in keyring.epochs):
+            raise no_longer(root) from None
+        raise WrongWalletError("the memory that this wallet leads to does not open with it") from None
+    if me in view.revoked:
+        raise no_longer(root)
+    if not view.may_administer(me) or view.sign_key(me) != root.admin_public:
+        raise WrongWalletError("the memory that this wallet leads to does not know it as its owner")
+    first = view.members.get(member_id(keyring.roots[0]))
+    return first.anchor if first is not None else None
+
+
+def no_longer(root: RootKeys) -> WrongWalletError:
+    """The refusal of a key that was an owner's once."""
+    if root.kind == "recovery":
+        return WrongWalletError(
+            "these recovery words were revoked: they do not open this memory any more",
+            hint="Use the words that were made after them, or the wallet.",
+        )
+    return WrongWalletError("this wallet was revoked: it does not open this memory any more")
+
+
+def _pinned(keyring: Keyring, anchor: bytes) -> VaultConfig:
+    return VaultConfig(
+        tag=keyring.vault.hex(),
+        name="",
+        key_number=0,
+        address=None,
+        admin=keyring.roots[0].hex(),
+        anchor=anchor.hex(),
+    )

@@ -1,0 +1,126 @@
+"""Recovery words after `init`: who may make new ones, their place in the ring, and the proof that they lead back.
+
+The words of `init` are a root of the vault. Later ones are an admin that a root enrolled, with an anchor of its own,
+as a second wallet is (format section 4): they bring the memory back in the same ways, and unlike a root they can be
+revoked. Nothing here keeps a word or shows one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from ipfsmem.config import NamespaceConfig
+from ipfsmem.content.cid import ipns_name
+from ipfsmem.device.replica import Replica, World
+from ipfsmem.errors import IpfsmemError, MembershipError
+from ipfsmem.provider.contract import Provider
+from ipfsmem.ring import operations
+from ipfsmem.ring.keyring import Ring
+from ipfsmem.ring.statements import member_id
+from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names
+from ipfsmem.sync.report import Notice, SyncReport
+from ipfsmem.vault.finding import find_vault, no_longer
+from ipfsmem.vault.opening import create_replica
+from ipfsmem.wallet.root_keys import RootKeys
+
+#: How the label of later words begins; it goes on with a date. What they are says the field `kind`.
+LABEL: Final = "recovery words"
+#: Notices of a sync after which it is not certain that all providers show what it published.
+_NOT_EVERYWHERE: Final = {"provider-down", "channel-down", "cannot-publish", "not-a-writer"}
+
+
+class Words(msgspec.Struct, frozen=True):
+    """Recovery words that work, by what the ring says of them. `root`: those of `init`, which nobody can revoke."""
+
+    id: str
+    label: str
+    root: bool
+
+
+class NewWords(msgspec.Struct, frozen=True):
+    """24 new words, shown once and kept nowhere; `id` and `label` are their member's.
+
+    `older`: all that worked before them and still do. `problem`: why it is not certain that the new ones are published
+    everywhere; empty when they are, and then a look with nothing but these words found the memory.
+    """
+
+    id: str
+    label: str
+    words: list[str]
+    older: list[Words]
+    problem: str
+    report: SyncReport | None
+
+
+def words_of(ring: Ring | None) -> list[Words]:
+    """The recovery words that this ring lets in, those of `init` first, then by date."""
+    if ring is None:
+        return []
+    view = ring.view
+    people = [p for p in view.members.values() if p.kind == "words" and p.role == "admin"]
+    people.sort(key=lambda person: (person.id not in view.facts.root_ids, person.since, person.id))
+    return [Words(p.id, p.label, p.id in view.facts.root_ids) for p in people]
+
+
+def may_make_words(ring: Ring | None, root: RootKeys) -> None:
+    """Refuse keys that cannot enrol an admin, before anything is made. Raises MembershipError, WrongWalletError."""
+    if ring is None or root.admin_public in ring.view.roots:
+        return
+    me = member_id(root.admin_public)
+    if me in ring.view.revoked | ring.view.asked:
+        raise no_longer(root)
+    who = "these recovery words" if root.kind == "recovery" else "this wallet"
+    if not ring.view.may_administer(me):
+        raise MembershipError(f"{who} do not belong to this memory", hint="Check them: every word counts.")
+    raise MembershipError(
+        f"new words can only be made with a first key of this memory, and {who} came later",
+        hint="Use the wallet that made it, the words shown at init, or the device of a memory without a wallet.",
+    )
+
+
+def enrol_words(replica: Replica, root: RootKeys, words: RootKeys) -> str:
+    """Enrol a recovery key, and sign the anchor that leads from it to the one that `root` moves (one transaction).
+
+    Returns its label."""
+    with replica.transaction():
+        ring = replica.ring
+        assert ring is not None
+        made = datetime.fromtimestamp(replica.world.now() / 1000, UTC)
+        label = f"{LABEL} of {made:%Y-%m-%d %H:%M} UTC"
+        public = operations.device_of(
+            words.admin, words.box_public, label, ring.vault, kind="words", anchor=words.head_public
+        )
+        since = replica.store.frame.hlc
+        replica.set_ring(operations.enrol(ring, root.admin, public, "admin", since=since))
+        names = Names(replica, (), SyncReport())
+        leads = f"/ipns/{ipns_name(root.head_public)}"
+        names.sign(words.head_seed, words.head_public, leads, ANCHOR_LIFE_MS)
+        names.keep()
+    return label
+
+
+async def why_not_everywhere(
+    words: RootKeys,
+    vault: str,
+    providers: Sequence[Provider],
+    notices: Iterable[Notice],
+    world: World,
+    *,
+    sealed: bool,
+) -> str:
+    """Look as a new device would, with nothing but these words. Why that may fail somewhere; empty when it cannot."""
+    for notice in notices:
+        if notice.kind in _NOT_EVERYWHERE:
+            return notice.text
+    scratch = create_replica(None, NamespaceConfig("none", "scratch"), world, passphrase=None)
+    try:
+        found = await find_vault(words, providers, scratch, sealed=sealed)
+    except IpfsmemError as error:
+        return f"a look with the new words alone did not find the memory: {error}"
+    finally:
+        scratch.close()
+    return "" if found.tag == vault else f"the new words lead to vault {found.tag}"

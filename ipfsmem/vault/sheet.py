@@ -1,0 +1,208 @@
+"""What a person needs on paper to get a memory back: names, the newest root, where it is kept, what to type.
+
+Format section 7. It holds no secret: settings of providers by name only, no words, and of a provider's address nothing
+that may be a password. Nothing here asks a provider.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.config import DEFAULT_NAMESPACE, VaultConfig
+from ipfsmem.content.cid import ipns_name
+from ipfsmem.device.replica import Replica
+from ipfsmem.ring.statements import member_id
+from ipfsmem.sync.names import pin_name
+from ipfsmem.vault.recovery import Words, words_of
+from ipfsmem.vault.vaults import further_vaults
+
+#: What each kind of provider needs, as docs/PROVIDERS.md has it. What else of a kind is set here is added.
+NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "filebase": ("FILEBASE_KEY", "FILEBASE_SECRET"),
+    "kubo": ("KUBO_RPC_AUTH",),
+    "peer": ("PEER_TOKEN",),
+    "pinata": ("PINATA_GATEWAY", "PINATA_JWT"),
+    "pinning_service": ("PINNING_SERVICE_GATEWAY", "PINNING_SERVICE_TOKEN"),
+    "web3storage": ("W3UP_PRINCIPAL", "W3UP_PROOF", "W3UP_SERVICE_DID", "W3UP_SPACE"),
+}
+_PREFIX: Final[Mapping[str, str]] = {"web3storage": "W3UP_"}
+_SECRET: Final = re.compile(r"TOKEN|KEY|SECRET|JWT|AUTH|PROOF|PRINCIPAL|PASS")
+_USER: Final = re.compile(r"(?<=//)[^/?#\s]*@")
+_QUERY: Final = re.compile(r"[?#][^,\s]*")
+#: Stands where something was left out of a provider's address.
+HIDDEN: Final = "..."
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A provider: its spec without secrets (`hidden` when a part was left out), and the names of the settings it needs.
+
+    `root` is what it answered for the newest root, where that is another one; `at` when something was placed there last.
+    """
+
+    provider: str
+    settings: list[str]
+    hidden: bool
+    root: str | None
+    at: int | None
+
+
+class RecoverySheet(msgspec.Struct, frozen=True):
+    """The facts of a recovery sheet; times in milliseconds. `wallet`: whether a wallet made this vault.
+
+    `address` is known where the wallet was used. `root` and `published_at` are this device's: None before its first
+    sync. `words`: the recovery words that work, by label; never the words.
+    """
+
+    namespace: str
+    mode: str
+    vault_tag: str
+    vault_name: str
+    key_number: int
+    wallet: bool
+    address: str | None
+    signature_passphrase: bool
+    anchor: str
+    pin_name: str
+    root: str | None
+    published_at: int | None
+    made_at: int
+    device: str
+    providers: list[Place]
+    words: list[Words]
+    with_words: str
+    with_wallet: str
+    vaults: list[Further]
+
+
+class Further(msgspec.Struct, frozen=True):
+    """Another vault of the same wallet, whose name this memory keeps, and the command that brings it back."""
+
+    name: str
+    key_number: int
+    with_wallet: str
+
+
+def make_sheet(
+    namespace: str,
+    replica: Replica,
+    vault: VaultConfig,
+    places: Iterable[tuple[str, str | None, int | None]],
+    settings_of: Mapping[str, Mapping[str, Any]],
+) -> RecoverySheet:
+    """The sheet of a memory. `places`: spec, root placed last, when; `settings_of`: the settings file's, by kind."""
+    ring = replica.ring
+    anchor = bytes.fromhex(vault.anchor)
+    stored = replica.db.get_meta("root")
+    root = stored.decode() if stored else None
+    row = (
+        replica.db.connection.execute("SELECT seen FROM heads WHERE root=?", (root,)).fetchone()
+        if root
+        else None
+    )
+    shown = [_place(*place, root, settings_of) for place in places]
+    words = words_of(ring)
+    first = ring.view.members.get(member_id(ring.view.roots[0])) if ring is not None else None
+    wallet = vault.address is not None or (first is not None and first.kind == "wallet")
+    where = "".join(f" --provider {shlex.quote(place.provider)}" for place in shown) or " --provider WHERE"
+    name = "" if namespace == DEFAULT_NAMESPACE else f" -n {namespace}"
+    return RecoverySheet(
+        namespace=namespace,
+        mode=replica.config.mode,
+        vault_tag=vault.tag,
+        vault_name=vault.name,
+        key_number=vault.key_number,
+        wallet=wallet,
+        address=vault.address,
+        signature_passphrase=vault.passphrase,
+        anchor=ipns_name(anchor),
+        pin_name=pin_name(anchor),
+        root=root,
+        published_at=row[0] if row else None,
+        made_at=replica.world.now(),
+        device=replica.config.label,
+        providers=shown,
+        words=words,
+        with_words=f"ipfsmem recover{name}{_mode(replica)}{where}" if words else "",
+        with_wallet=f"ipfsmem recover{name}{_mode(replica)} --wallet FILE{_which(vault, namespace)}{where}"
+        if wallet
+        else "",
+        vaults=[
+            Further(
+                one.name,
+                one.key_number,
+                f"ipfsmem recover -n {one.name} --wallet FILE --vault {one.name}"
+                + (f" --key-number {one.key_number}" if one.key_number > 1 else "")
+                + " --provider WHERE",
+            )
+            for one in further_vaults(replica)
+            if one.address == vault.address
+        ],
+    )
+
+
+def _mode(replica: Replica) -> str:
+    return "" if replica.config.mode == "encrypted-ipfs" else f" --mode {replica.config.mode}"
+
+
+def _which(vault: VaultConfig, namespace: str) -> str:
+    """The options that name one vault of many of a wallet, whatever else is on the device by then."""
+    known = vault.name == "" or vault.name == namespace == DEFAULT_NAMESPACE
+    name = "" if known else f" --vault {vault.name}"
+    number = f" --key-number {vault.key_number}" if vault.key_number > 1 else ""
+    return name + number + (" --signature-passphrase" if vault.passphrase else "")
+
+
+def _place(
+    spec: str,
+    placed: str | None,
+    at: int | None,
+    root: str | None,
+    settings_of: Mapping[str, Mapping[str, Any]],
+) -> Place:
+    given = _given(spec, settings_of)
+    names = {*NEEDS.get(spec.partition(":")[0], ()), *given}
+    shown = shown_spec(spec, settings_of)
+    other = placed if root is not None and placed != root else None
+    return Place(shown, sorted(names), shown != spec, other, at)
+
+
+def _given(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The settings of a provider's kind, from the settings file and the environment."""
+    kind = spec.partition(":")[0]
+    prefix = _PREFIX.get(kind, kind.upper() + "_")
+    ours = kind in NEEDS or kind in settings_of
+    given = {name.upper(): _text(value) for name, value in settings_of.get(kind, {}).items()}
+    return given | {n: v for n, v in os.environ.items() if ours and n.startswith(prefix) and v}
+
+
+def _text(value: object) -> str:
+    """A setting as the environment has it: a table of tokens by address as pairs."""
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={each}" for key, each in value.items())
+    return str(value)
+
+
+def shown_spec(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> str:
+    """A provider's spec as others may see it: without its secrets."""
+    given = _given(spec, settings_of)
+    secrets = [value for name, value in given.items() if _SECRET.search(name)]
+    # One setting may hold the tokens of several addresses, each behind its own (docs/PROVIDERS.md).
+    parts = [pair.partition("=")[2] for value in secrets for pair in value.split()]
+    return without_secrets(spec, [*secrets, *parts])
+
+
+def without_secrets(spec: str, secrets: Iterable[str]) -> str:
+    """A spec without these secrets, and without what in a URL may be one: user, password, query, fragment."""
+    shown = spec
+    if "://" in spec:
+        shown = _QUERY.sub(HIDDEN, _USER.sub(HIDDEN + "@", spec))
+    for secret in secrets:
+        if len(secret) >= 6:
+            shown = shown.replace(secret, HIDDEN)
+    return shown

@@ -1,0 +1,173 @@
+"""The key tree: from a wallet signature, 64 random bytes or the recovery words to the root keys of a vault.
+
+Format section 2.3. Takes what the gates of `wallet` let through and derives; it never asks a wallet, never checks a
+signature, and never keeps the secret that it was given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from functools import cached_property
+from typing import Final, Literal
+
+import msgspec
+
+from ipfsmem.errors import UsageError, WrongWalletError
+from ipfsmem.seal.primitives import (
+    Signer25519,
+    argon2id,
+    hkdf_expand,
+    hkdf_extract,
+    normalised_passphrase,
+    x25519_public,
+)
+from ipfsmem.wallet.message import check_address, check_key_number, check_vault
+
+NO_ADDRESS: Final = bytes(20)
+_PREFIX: Final = b"ipfsmem/v1/"
+
+
+class RootKeys(msgspec.Struct, frozen=True, dict=True):
+    """The three secrets of a root of a vault, and the 8 bytes that tell whether they are the right ones.
+
+    `admin_seed` and `head_seed` are Ed25519 seeds (signing the ring; the anchor's IPNS name), `box_secret` is an
+    X25519 secret. `check` is None for recovery keys. Nothing secret is in the repr.
+    """
+
+    kind: Literal["wallet", "random", "recovery"]
+    admin_seed: bytes
+    head_seed: bytes
+    box_secret: bytes
+    check: bytes | None = None
+
+    @classmethod
+    def from_signature(
+        cls, rs64: bytes, address20: bytes, vault: str, key_number: int, passphrase: str | None = None
+    ) -> RootKeys:
+        """Keys of a wallet from `r | s` as `wallet.normalise_signature` returns it.
+
+        `passphrase` None means none; it costs about 0.2 s. Raises UsageError for a bad label, number or size,
+        PassphraseError for an empty passphrase or one that is not text.
+        """
+        check_address(address20)
+        check_vault(vault)
+        extra = b"" if passphrase is None else _stretch(passphrase, address20, vault)
+        return cls._from_root("wallet", rs64, address20, vault, key_number, extra)
+
+    @classmethod
+    def from_random(cls, secret64: bytes, vault: str, key_number: int) -> RootKeys:
+        """Keys of a vault without a wallet: 64 random bytes stand for the signature, zeros for the address."""
+        return cls._from_root("random", secret64, NO_ADDRESS, vault, key_number, b"")
+
+    @classmethod
+    def from_recovery(cls, secret32: bytes) -> RootKeys:
+        """The second root of a vault, from the 32 bytes that the 24 recovery words stand for."""
+        if len(secret32) != 32:
+            raise UsageError(f"a recovery secret has 32 bytes, this has {len(secret32)}")
+        prk = hkdf_extract(_PREFIX + b"recovery", secret32)
+        admin, head, box = (hkdf_expand(prk, _PREFIX + label, 32) for label in (b"admin", b"head", b"box"))
+        return cls("recovery", admin, head, box)
+
+    @classmethod
+    def _from_root(
+        cls,
+        kind: Literal["wallet", "random"],
+        root: bytes,
+        address20: bytes,
+        vault: str,
+        key_number: int,
+        extra: bytes,
+    ) -> RootKeys:
+        check_vault(vault)
+        check_key_number(key_number)
+        if len(root) != 64:
+            raise UsageError(f"the root secret of a vault has 64 bytes, this has {len(root)}")
+        prk = hkdf_extract(_PREFIX + b"wallet-root", root + extra)
+        label = vault.encode("ascii")
+        scope = b"\x00" + address20 + len(label).to_bytes(2, "big") + label + key_number.to_bytes(4, "big")
+        admin, head, box, check = (
+            hkdf_expand(prk, _PREFIX + name + scope, 32) for name in (b"admin", b"head", b"box", b"check")
+        )
+        return cls(kind, admin, head, box, check[:8])
+
+    @cached_property
+    def admin(self) -> Signer25519:
+        """The key that signs statements of the ring."""
+        return Signer25519(self.admin_seed)
+
+    @cached_property
+    def head(self) -> Signer25519:
+        """The key that signs the anchor's IPNS record."""
+        return Signer25519(self.head_seed)
+
+    @property
+    def admin_public(self) -> bytes:
+        """Ed25519 public key, 32 bytes."""
+        return self.admin.public
+
+    @property
+    def head_public(self) -> bytes:
+        """Ed25519 public key of the anchor, 32 bytes."""
+        return self.head.public
+
+    @cached_property
+    def box_public(self) -> bytes:
+        """X25519 public key, 32 bytes."""
+        return x25519_public(self.box_secret)
+
+    @cached_property
+    def vault_tag(self) -> bytes:
+        """The 16-byte tag of the sealed vault whose *first* root this is.
+
+        A second wallet also computes one, of a vault that was never made; a recovery key is never a first root and
+        raises UsageError.
+        """
+        return self.tag(plain=False)
+
+    def tag(self, *, plain: bool) -> bytes:
+        """The tag of the sealed or of the plain vault whose first root this is: two vaults that share nothing."""
+        if self.kind == "recovery":
+            raise UsageError("a recovery key is not the first root of a vault, so it names none")
+        return vault_tag(self.admin_public, plain=plain)
+
+    def __repr__(self) -> str:
+        return f"RootKeys(kind={self.kind!r}, admin_public={self.admin_public.hex()})"
+
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        return [("kind", self.kind), ("admin_public", self.admin_public.hex())]
+
+
+def vault_tag(admin_public: bytes, *, plain: bool) -> bytes:
+    """The 16-byte tag of the vault whose first root has this admin key (format section 2.3).
+
+    The tag says whether a vault is sealed or plain, and nothing else does: every signature is bound to it.
+    """
+    if len(admin_public) != 32:
+        raise UsageError(f"an admin key has 32 bytes, this has {len(admin_public)}")
+    domain = b"ipfsmem/v1/plain-vault\x00" if plain else b"ipfsmem/v1/vault\x00"
+    return hashlib.sha256(domain + admin_public).digest()[:16]
+
+
+def require_admin(
+    keys: RootKeys, pinned: bytes, address: str | None = None, owner: str | None = None
+) -> None:
+    """Raise WrongWalletError unless `keys` derive the admin key that this device has pinned (format section 2.2).
+
+    A mismatch never means an empty vault: the caller stops here and offers the recovery words. The addresses of the wallet
+    that was unlocked and of the one that made the memory are for the message, where they are known.
+    """
+    if hmac.compare_digest(keys.admin_public, pinned):
+        return
+    who = f"wallet {address}" if address else "this wallet"
+    if address and owner and address != owner:
+        raise WrongWalletError(f"{who} did not make this memory ({owner} did)")
+    raise WrongWalletError(
+        f"{who} gives other keys than those of this memory: another vault name, key number or passphrase, or it began to "
+        "sign differently"
+    )
+
+
+def _stretch(passphrase: str, address20: bytes, vault: str) -> bytes:
+    salt = hashlib.sha256(_PREFIX + b"pp" + address20 + vault.encode("ascii")).digest()[:16]
+    return argon2id(normalised_passphrase(passphrase), salt)

@@ -1,0 +1,61 @@
+"""Damage to what a device published: one byte of a state node, in the folder that keeps it. Nothing here is a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.fetch import drive
+from ipfsmem.content.reader import Reader
+from ipfsmem.memory import Memory
+from tests.support.cli_lab import Cli
+
+
+def node_blocks(device: Cli) -> dict[str, bytes]:
+    """The stored bytes of the state nodes of the root that a device published last, by path."""
+    with Memory.load(home=device.home) as memory:
+        root = memory.status().root
+        assert root is not None
+        db = memory.replica.db
+
+        def get(cids: list[CID]) -> dict[CID, bytes]:
+            return {cid: data for cid in cids if (data := db.block(cid.digest)) is not None}
+
+        files = drive(Reader().walk(parse_cid(root)), get)
+        return {path: get([cid])[cid] for path, cid in files.items() if path.startswith("s/")}
+
+
+def damage(stick: Path, block: bytes) -> None:
+    """One byte of a block is wrong wherever the folder keeps it."""
+    hits = 0
+    for pack in (stick / "packs").glob("*.car"):
+        data = bytearray(pack.read_bytes())
+        at = data.find(block)
+        if at >= 0:
+            data[at + len(block) // 2] ^= 1
+            pack.write_bytes(data)
+            hits += 1
+    assert hits
+
+
+def damage_state(device: Cli, stick: Path) -> None:
+    """The top of the state of the root that a device published last cannot be read any more."""
+    damage(stick, node_blocks(device)["s/top.ipm"])
+
+
+def damage_text(device: Cli, stick: Path, key: str) -> None:
+    """The stored text of one memory cannot be read any more at the folder that keeps it."""
+    with Memory.load(home=device.home) as memory, memory.replica.reading():
+        (value,) = memory.replica.store.entry(f"m/{key}").values()
+        stored = memory.replica.db.block(bytes.fromhex(value.loc.sha)) if value.loc is not None else None
+    assert stored is not None
+    damage(stick, stored)
+
+
+def damage_root(device: Cli, stick: Path) -> None:
+    """The folder of the root that a device published last cannot be read any more."""
+    with Memory.load(home=device.home) as memory:
+        root = memory.status().root
+        stored = memory.replica.db.block(parse_cid(root).digest) if root is not None else None
+    assert stored is not None
+    damage(stick, stored)

@@ -1,0 +1,535 @@
+"""A world of devices on one simulated provider, for the traces and the state machine: real memories, no chance.
+
+Time is a MockClock, randomness a seed for each device. A home can be saved, put back in place (a virtual machine that
+goes back to a snapshot, which nothing on the disk shows) or copied. `Forger` publishes what an honest program never
+would, with the real keys of a member. Nothing here is a test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b, sha256
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+import msgspec
+from ipfsmem_providers.directory import DirectoryProvider
+from nacl import bindings
+
+from ipfsmem.causal.entries import memory_entry, segment_entry
+from ipfsmem.causal.value import LIVE, Entry, Loc, Seen, Value, dot, sign_seen, sign_value
+from ipfsmem.content.cid import CID, ipns_name, parse_cid
+from ipfsmem.device.replica import World
+from ipfsmem.device.scopes import known_scopes
+from ipfsmem.device.state import Frame
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memory import Memory, Mode
+from ipfsmem.provider.contract import Provider
+from ipfsmem.published.ipns_record import parse_record
+from ipfsmem.published.layout import SealedLayout
+from ipfsmem.ring import operations
+from ipfsmem.sync.names import DEVICE_LIFE_MS, Names, pin_name
+from ipfsmem.sync.publish import new_blocks, prepare, send
+from ipfsmem.sync.report import SyncReport
+from ipfsmem.testing.clock import MockClock, SeededRandom
+from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
+from ipfsmem.wallet.root_keys import RootKeys
+
+NAMESPACE = "alex"
+ROOT = RootKeys.from_random(b"\x03" * 64, "default", 1)
+#: SQLite keeps these files of a memory; a snapshot holds all of them.
+_FILES = ("ipfsmem.json", "device.key", "state.db", "state.db-wal", "state.db-shm")
+
+
+#: A line of the timeline that is too long for an event, and one that is not.
+TOO_LONG = '{"ts":"2026-01-01","type":"t","x":"' + "y" * 70_000 + '"}'
+SHORT = '{"id":"1","ts":"2026-01-01","type":"s"}'
+#: Each device's connection, for what is published behind its back.
+_CONNECTIONS: WeakKeyDictionary[Memory, SimProvider] = WeakKeyDictionary()
+
+
+@contextlib.contextmanager
+def no_chance_in_boxes():  # type: ignore[no-untyped-def]
+    """libsodium draws a key for each box that it seals, so that no CID, and no order of CIDs, is the same in two runs. Here
+    those keys come from a seed."""
+    random, drawn = SeededRandom("boxes"), bindings.crypto_box_seal
+
+    def seal(data: bytes, public: bytes) -> bytes:
+        secret = random(32)
+        mine = bindings.crypto_scalarmult_base(secret)
+        nonce = blake2b(mine + public, digest_size=24).digest()
+        return mine + bindings.crypto_box(data, nonce, public, secret)
+
+    bindings.crypto_box_seal = seal
+    try:
+        yield
+    finally:
+        bindings.crypto_box_seal = drawn
+
+
+class Lab:
+    """Some devices, one cloud, one clock."""
+
+    #: The mode of the memory; `ipfs` is agreed to be public.
+    mode: Mode = "encrypted-ipfs"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = MockClock()
+        self.cloud = SimCloud()
+        self.providers: dict[str, SimProvider] = {}
+        self.devices: dict[str, Memory] = {}
+        self._runs: dict[str, int] = {}
+        #: Seconds that a device's clock is ahead of the others'.
+        self.skew: dict[str, float] = {}
+
+    # -- devices ---------------------------------------------------------------------------------------------------
+
+    def provider(self, name: str) -> SimProvider:
+        """This device's connection."""
+        if name not in self.providers:
+            self.providers[name] = SimProvider(
+                self.cloud, clock=self.clock, random=SeededRandom(f"provider {name}"), capabilities=FULL
+            )
+        return self.providers[name]
+
+    def channels(self, name: str) -> Provider | list[Provider]:
+        """What a memory of this device is given: its connection, or several."""
+        return self.provider(name)
+
+    def world(self, name: str) -> World:
+        """The clock, and randomness that no other opening of a memory draws again."""
+        self._runs[name] = self._runs.get(name, 0) + 1
+        return World(
+            lambda: self.clock.ms + round(self.skew.get(name, 0) * 1000),
+            SeededRandom(f"{name} {self._runs[name]}"),
+        )
+
+    def home(self, name: str) -> Path:
+        """Where a device keeps its files."""
+        return self.folder / name
+
+    def create(self, name: str, *, unlock: RootKeys | None = ROOT, recovery: bool = False) -> Memory:
+        """Make the vault on this device."""
+        memory = Memory.create(
+            NAMESPACE,
+            self.mode,
+            provider=self.channels(name),
+            unlock=unlock,
+            recovery=recovery,
+            unprotected_keys=True,
+            home=self.home(name),
+            label=name,
+            memory_dir=self.memory_dir(name),
+            public_ok=self.mode == "ipfs",
+            world=self.world(name),
+        )
+        return self._keep(name, memory)
+
+    def memory_dir(self, name: str) -> Path | None:
+        """Where a device keeps its plain files, in a mode that has some; None: beside its state."""
+        return None
+
+    def restore(
+        self, name: str, *, unlock: RootKeys = ROOT, hold: bool = False, damaged_ok: bool = False
+    ) -> Memory:
+        """Bring the memory to a device that has nothing but the root key; `hold`: the device stays unlocked."""
+        return self._restored(name, asyncio.run(self._recover(name, unlock, damaged_ok)), hold)
+
+    def restore_at_once(self, *names: str) -> list[Memory]:
+        """The same on several devices at the same moment, each call of one between two of another."""
+
+        async def all_of_them() -> list[Memory]:
+            return await asyncio.gather(*(self._recover(name, ROOT, False) for name in names))
+
+        found = asyncio.run(all_of_them())
+        return [self._restored(name, memory, False) for name, memory in zip(names, found, strict=True)]
+
+    async def _recover(self, name: str, unlock: RootKeys, damaged_ok: bool) -> Memory:
+        return await Memory.recover(
+            NAMESPACE,
+            provider=self.channels(name),
+            unlock=unlock,
+            mode=self.mode,
+            unprotected_keys=True,
+            home=self.home(name),
+            label=name,
+            memory_dir=self.memory_dir(name),
+            public_ok=self.mode == "ipfs",
+            damaged_ok=damaged_ok,
+            world=self.world(name),
+        )
+
+    def _restored(self, name: str, memory: Memory, hold: bool) -> Memory:
+        if not hold:
+            memory._root = None
+        return self._keep(name, memory)
+
+    def open(self, name: str, *, unlock: RootKeys | None = None) -> Memory:
+        """Open what lies in a device's home."""
+        memory = Memory.load(
+            NAMESPACE,
+            provider=self.channels(name),
+            unlock=unlock,
+            home=self.home(name),
+            world=self.world(name),
+        )
+        return self._keep(name, memory)
+
+    def _keep(self, name: str, memory: Memory) -> Memory:
+        self.devices[name] = memory
+        _CONNECTIONS[memory] = self.provider(name)
+        return memory
+
+    def three(self) -> tuple[Memory, Memory, Memory]:
+        """A, B and C of one vault, in step; only A holds the root key."""
+        a = self.create("a")
+        self.sync(a)
+        b, c = self.restore("b"), self.restore("c")
+        self.settle(a, b, c)
+        return a, b, c
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for memory in self.devices.values():
+            memory.close()
+
+    # -- snapshots -------------------------------------------------------------------------------------------------
+
+    def save(self, name: str, to: str) -> None:
+        """A copy of a device's files as they are now."""
+        memory = self.devices.get(name)
+        if memory is not None:
+            memory.replica.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        target = self.folder / f"saved-{to}"
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(self.home(name) / NAMESPACE, target)
+
+    def put_back(self, name: str, saved: str, *, unlock: RootKeys | None = None) -> Memory:
+        """The files of a device are again what was saved, in the same place: nothing on the disk shows it."""
+        self.devices[name].close()
+        here, source = self.home(name) / NAMESPACE, self.folder / f"saved-{saved}"
+        for file in _FILES:
+            if (source / file).exists():
+                with (here / file).open("r+b" if (here / file).exists() else "wb") as out:
+                    out.write((source / file).read_bytes())
+                    out.truncate()
+            else:
+                (here / file).unlink(missing_ok=True)
+        return self.open(name, unlock=unlock)
+
+    def copy_to(
+        self, saved: str, name: str, *, hidden: bool = False, unlock: RootKeys | None = None
+    ) -> Memory:
+        """Another machine with the saved files. `hidden`: it takes itself for the first one, like a cloned machine."""
+        shutil.copytree(self.folder / f"saved-{saved}", self.home(name) / NAMESPACE)
+        memory = self.open(name, unlock=unlock)
+        if hidden:
+            with memory.replica.transaction():
+                memory.replica.note_place()
+        return memory
+
+    # -- syncing ---------------------------------------------------------------------------------------------------
+
+    def sync(self, memory: Memory) -> SyncReport:
+        """One sync, a second later than the last."""
+        self.clock.advance(1)
+        return asyncio.run(memory.sync())
+
+    def settle(self, *memories: Memory, rounds: int = 12) -> int:
+        """Everybody syncs until nothing changes any more; how many rounds it took."""
+        for n in range(rounds):
+            before = self._shown(memories)
+            reports = [self.sync(memory) for memory in memories]
+            after = self._shown(memories)
+            if before == after and not any(r.published or (r.adopted and r.entries_changed) for r in reports):
+                return n
+        raise AssertionError(f"no rest after {rounds} rounds: {[m.log()[:2] for m in memories]}")
+
+    def _shown(self, memories: Sequence[Memory]) -> object:
+        """What others can see of a round: roots, counters, and records (an unlock may move an anchor and nothing else)."""
+        roots = [(m.replica.db.get_meta("root"), m.replica.store.frame.ctx) for m in memories]
+        return roots, self.greatest()
+
+    def rest(self, *memories: Memory, rounds: int = 2, whole: bool = True) -> None:
+        """Devices that have settled and write nothing send nothing: no block, no root, no record, no pin, however often they
+        sync. Half a day later they put again what networks forget, and that is the same; where something is missing (not
+        `whole`) they may by then have found it."""
+        for _ in range(rounds):
+            for memory in memories:
+                before, root = self.there(), memory.status().root
+                report = self.sync(memory)
+                assert (report.root or root, report.published, report.bytes_sent) == (root, False, 0), report
+                assert self.there() == before, report
+        if not whole:
+            return
+        before = self.greatest()
+        self.clock.advance(13 * 3600)
+        for memory in memories:
+            root = memory.status().root
+            report = self.sync(memory)
+            assert (report.root or root, report.published) == (root, False), report
+        assert self.greatest() == before
+
+    def there(self) -> object:
+        """All that the provider keeps."""
+        cloud = self.cloud
+        return len(cloud.blocks), list(cloud.pins), {name: list(kept) for name, kept in cloud.names.items()}
+
+    def greatest(self) -> dict[str, bytes]:
+        """The last record of each name."""
+        return {name: records[-1] for name, records in self.cloud.names.items()}
+
+    def record_root(self, key: bytes) -> CID:
+        """The root that the name of an Ed25519 key points at now."""
+        value = parse_record(self.cloud.names[ipns_name(key)][-1]).value
+        return parse_cid(value.removeprefix("/ipfs/"))
+
+
+class FolderLab(Lab):
+    """Devices over folders, each with its own; what one device sees may be another folder than what the others see."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.use: dict[str, str] = {}
+
+    def at(self, name: str) -> Path:
+        folder = self.folder / self.use.get(name, "p")
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def provider(self, name: str) -> Provider:  # type: ignore[override]
+        return DirectoryProvider(self.at(name), clock=lambda: self.clock.ms * 1_000_000)
+
+    def there(self) -> object:
+        files = [file for file in self.folder.glob("p*/**/*") if file.is_file()]
+        return {file: sha256(file.read_bytes()).digest() for file in files}
+
+    def greatest(self) -> dict[str, bytes]:
+        return {str(file): file.read_bytes() for file in self.folder.glob("p*/names/*")}
+
+    def meet(self, *names: str) -> None:
+        """What a program that keeps folders in step does: files that are lacking are copied, none is changed."""
+        for source in names:
+            for target in names:
+                for file in (self.folder / source).rglob("*"):
+                    there = self.folder / target / file.relative_to(self.folder / source)
+                    if file.is_file() and not there.exists():
+                        there.parent.mkdir(parents=True, exist_ok=True)
+                        shutil.copy2(file, there)
+
+
+def same(*memories: Memory) -> None:
+    """All show the same and stand on one root."""
+    first = memories[0]
+    for other in memories[1:]:
+        assert other.files() == first.files()
+        assert other.timeline() == first.timeline()
+        assert other.conflicts() == first.conflicts()
+        assert other.status().root == first.status().root
+
+
+def body(memory: Memory, key: str) -> str | None:
+    """The text of a memory without its header, as shown."""
+    reading = memory.read(key)
+    return None if reading is None else reading.file.body.rstrip("\n")
+
+
+def text_of(data: bytes) -> str:
+    """The text of a memory file without its header."""
+    return data.decode().partition("\n---\n\n")[2].rstrip("\n")
+
+
+def texts(memory: Memory, scope: str = "") -> dict[str, set[str]]:
+    """Every text that a device holds in a scope, siblings and hidden ones included: key -> bodies without header."""
+    found: dict[str, set[str]] = {}
+    for key, data in _bodies(memory, scope):
+        found.setdefault(key, set()).add(text_of(data))
+    return found
+
+
+def _bodies(memory: Memory, scope: str) -> list[tuple[str, bytes]]:
+    """Keys and the files under them, whole, siblings and hidden ones included."""
+    with memory.replica.reading():
+        store = memory.replica.store
+        found = [
+            (key, store.body(memory_entry(key, scope), value))
+            for key, entry in store.memories(scope)
+            for value in entry.values()
+        ]
+    return [(key, data) for key, data in found if data is not None]
+
+
+def all_texts(memory: Memory) -> set[str]:
+    """The same without keys, of all scopes."""
+    return set().union(*(found for scope in _scopes(memory) for found in texts(memory, scope).values()))
+
+
+def whole_texts(memory: Memory) -> set[bytes]:
+    """The same as whole files, headers and all."""
+    return {data for scope in _scopes(memory) for _, data in _bodies(memory, scope)}
+
+
+def _scopes(memory: Memory) -> list[str]:
+    with memory.replica.reading():
+        return ["", *known_scopes(memory.replica.store)]
+
+
+def events(memory: Memory) -> list[str]:
+    """The types of all events, sorted."""
+    return sorted(event["type"] for event in memory.timeline())
+
+
+def delete(memory: Memory, key: str, scope: str = "") -> bool:
+    """Delete what is shown, leaving nothing."""
+    return Memories(memory.replica, scope).delete(key)
+
+
+def of_another(a: Memory, b: Memory) -> None:
+    """The wallet says on a's device that b's is another person's."""
+    with a.replica.transaction():
+        ring, device = a.replica.ring, b.replica.device
+        assert ring is not None
+        stated = operations.device_of(device.signer, device.box_public, "b", ring.vault)
+        person = operations.new_person(ring.vault, device.sign_public)
+        since = f"{int(a.replica.store.frame.hlc, 16) + 1:016x}"
+        a.replica.set_ring(operations.enrol(ring, ROOT.admin, stated, "writer", since=since, person=person))
+
+
+def kinds(report: SyncReport) -> set[str]:
+    """What kinds of things a sync had to say."""
+    return {notice.kind for notice in report.notices}
+
+
+def says(report: SyncReport, kind: str) -> str:
+    """The text of all notices of one kind."""
+    return "\n".join(
+        f"{notice.text} {notice.detail}".strip() for notice in report.notices if notice.kind == kind
+    )
+
+
+def pair(memory: Memory, device: str) -> Seen:
+    """The pair of a device that this one knows."""
+    return memory.replica.store.frame.seen[device]
+
+
+class Forger:
+    """A member that lies: it has a real replica and real keys, and puts into its state whatever it likes."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.replica = memory.replica
+        assert self.replica.vault_tag is not None
+        self.vault = self.replica.vault_tag
+
+    def value(
+        self,
+        name: str,
+        under: str,
+        text: str,
+        *,
+        h: str = "0" * 16,
+        loc: Loc | None = None,
+        n_b: tuple[str, ...] = (),
+    ) -> tuple[Value, tuple[bytes, bytes]]:
+        """A value for the dot `under`, signed with this member's key, and its sealed block."""
+        data = text.encode()
+        ek, stored = self.replica.codec.seal_body(name, data)
+        digest = sha256(stored)
+        made = Value(
+            b=n_b,
+            body=sha256(data).hexdigest(),
+            h=h,
+            kind=LIVE,
+            loc=loc or Loc(ek, digest.hexdigest(), len(stored)),
+        )
+        signed = sign_value(self.replica.device.signer, name, under, made, self.vault)
+        return signed, (digest.digest(), stored)
+
+    def next_dot(self) -> str:
+        """A dot of its own that it has not used."""
+        return dot(self.replica.device.id, self.replica.store.frame.ctx.get(self.replica.device.id, 0) + 1)
+
+    def seen(self, device: str, n: int) -> Seen:
+        """A pair that claims how far `device` has counted, signed by this member."""
+        return sign_seen(self.replica.device.signer, self.vault, device, n, "ab" * 8)
+
+    def put(
+        self,
+        changes: Mapping[str, Entry],
+        *,
+        ctx: Mapping[str, int] | None = None,
+        seen: Mapping[str, Seen] | None = None,
+        blocks: Iterable[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """Make this the state, without any check."""
+        with self.replica.transaction():
+            frame = self.replica.store.frame
+            self.replica.store.apply(
+                changes,
+                Frame({**frame.ctx, **(ctx or {})}, {**frame.seen, **(seen or {})}, frame.hlc),
+                blocks,
+            )
+
+    def put_segment(self, day: str, text: str, scope: str = "") -> None:
+        """Put a piece of the timeline into the state, whatever stands in it."""
+        under = self.next_dot()
+        segment = segment_entry(day, self.replica.device.id, 0, scope)
+        value, block = self.value(segment, under, text)
+        self.put({segment: {under: value}}, ctx={self.replica.device.id: int(under[17:])}, blocks=[block])
+
+    def change(self, name: str, change: Callable[[Entry], Entry]) -> None:
+        """Change one entry without any check."""
+        with self.replica.reading():
+            entry = self.replica.store.entry(name)
+        self.put({name: change(entry)})
+
+    def publish(self, provider: Provider | None = None) -> CID:
+        """Publish the state as it is, joining nothing; the root. None: at the provider of its lab."""
+        asyncio.run(self._publish(provider or _CONNECTIONS[self.memory]))
+        status = self.memory.status().root
+        assert status is not None
+        return parse_cid(status)
+
+    async def _publish(self, provider: Provider) -> None:
+        replica = self.replica
+        names, device = Names(replica, [provider], SyncReport()), self.replica.device
+        name = ipns_name(device.sign_public)
+        await names.read(name)
+        with replica.transaction():
+            ready = prepare(replica, SealedLayout(), [], [])
+        await send(
+            replica,
+            provider,
+            ready.root,
+            list(new_blocks(replica.db, ready.root, ())),
+            pin_name(ROOT.head_public),
+        )
+        names.sign(device.sign_seed, device.sign_public, f"/ipfs/{ready.root}", DEVICE_LIFE_MS)
+        await names.put([name])
+        commit = ready.commit.commit
+        with replica.transaction():
+            names.keep()
+            replica.db.set_meta("root", str(ready.root).encode())
+            replica.db.connection.execute(
+                "INSERT OR REPLACE INTO heads VALUES (?,?,?,?,?,?)",
+                (str(ready.root), commit.dev, commit.c, ready.commit.digest, replica.world.now(), b""),
+            )
+
+
+def replaced(value: Value, **fields: object) -> Value:
+    """A value with other fields and the old signature."""
+    return msgspec.structs.replace(value, **fields)
+
+
+@contextlib.contextmanager
+def lab_in(folder: Path):  # type: ignore[no-untyped-def]
+    """A lab that closes its files."""
+    lab = Lab(folder)
+    try:
+        yield lab
+    finally:
+        lab.close()

@@ -1,0 +1,105 @@
+"""A memory with plain files, its folder and its clock, for the tests of the working copy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ipfsmem.device.replica import World
+from ipfsmem.files.working_copy import WorkingCopy
+from ipfsmem.memory import Memory
+from ipfsmem.testing import SeededRandom
+
+START_MS = 1_776_000_000_000
+
+
+class Clock:
+    """Milliseconds since 1970, moved by hand."""
+
+    def __init__(self) -> None:
+        self.ms = START_MS
+
+    def __call__(self) -> int:
+        return self.ms
+
+    def advance(self, seconds: float) -> None:
+        self.ms += round(seconds * 1000)
+
+
+class Lab:
+    """One memory in mode `local`."""
+
+    def __init__(self, base: Path, *, adopt: bool = False, seed: int = 0) -> None:
+        self.clock = Clock()
+        self.world = World(self.clock, SeededRandom(seed))
+        self.home = base / "home"
+        self.dir = base / "agent" if adopt else self.home / "x" / "memory"
+        self.adopt = adopt
+        self._other: Any = None
+        self.memory: Memory = None  # type: ignore[assignment]
+
+    def start(self) -> Memory:
+        chosen = self.dir if self.adopt else None
+        self.memory = Memory.create("x", "local", home=self.home, memory_dir=chosen, world=self.world)
+        return self.memory
+
+    def again(self) -> Memory:
+        """Close and open, as the next process would."""
+        self.memory.close()
+        return self.reopen()
+
+    def reopen(self) -> Memory:
+        self.memory = Memory.load("x", home=self.home, world=self.world)
+        return self.memory
+
+    @property
+    def copy(self) -> WorkingCopy:
+        """The working copy in `dir`."""
+        files = self.memory._files
+        assert files is not None
+        return next(copy for copy in files.all() if copy.folder.path == self.dir)
+
+    def look(self) -> None:
+        self.memory.scan()
+        self.memory.render()
+
+    def files(self) -> dict[str, bytes]:
+        """Everything in the folder but what is hidden."""
+        return {
+            path.relative_to(self.dir).as_posix(): path.read_bytes()
+            for path in self.dir.rglob("*")
+            if path.is_file() and not path.relative_to(self.dir).parts[0].startswith(".")
+        }
+
+    def texts(self) -> set[bytes]:
+        """Every text that the state holds, shown or not."""
+        store = self.memory.replica.store
+        with self.memory.replica.reading():
+            return {
+                body
+                for key, entry in store.memories()
+                for value in entry.values()
+                if (body := store.body(f"m/{key}", value)) is not None
+            }
+
+    def sibling(self, key: str, data: bytes) -> None:
+        """A text of another device, concurrent with what is here."""
+        from ipfsmem.device.writing import writing
+
+        with writing(self.memory.replica) as change:
+            change.put(f"m/{key}", data, ())
+        self.memory.render()
+
+    def remote(self, key: str, data: bytes, replaces: tuple[str, ...]) -> None:
+        """A text of another device that has seen `replaces`, joined here."""
+        from ipfsmem.device.identity import new_device
+        from ipfsmem.device.writing import writing
+
+        replica = self.memory.replica
+        mine, replica.device = replica.device, self._other or new_device(self.world.random)
+        self._other = replica.device
+        try:
+            with writing(replica) as change:
+                change.put(f"m/{key}", data, replaces)
+        finally:
+            replica.device = mine

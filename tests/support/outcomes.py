@@ -1,0 +1,470 @@
+"""Every outcome of every command: what is asked for in which situation, and the exit code of that.
+
+`docs/make_errors.py` writes the table in docs/ERRORS.md from these rows, and tests/cli/test_outcomes.py plays each. An outcome
+in which what was asked did not happen never ends with 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
+
+#: 24 words that are valid and belong to no memory.
+WORDS = "abandon " * 23 + "art"
+
+
+class Place:
+    """One device with a memory, a stick as its provider, and a folder to work in."""
+
+    def __init__(self, base: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+        self.base, self.patch = base, monkeypatch
+        self.stick, self.usb, self.folder = base / "stick", base / "usb", base / "plain"
+        for folder in (self.stick, self.usb, self.folder):
+            folder.mkdir()
+        (base / "note.md").write_text("A note.\n")
+        (self.folder / "role.md").write_text("Works on firmware.\n")
+        monkeypatch.setenv("IPFSMEM_PROVIDER", str(self.stick))
+        self.cli = Cli(base / "home", monkeypatch)
+        if mode in ("local", "ipfs"):
+            wallet = {} if mode == "local" else {"key": KEY}
+            self.cli.ok("init", "--mode", mode, *(["--unprotected-keys"] if wallet else []), **wallet)
+        elif mode == "sealed":
+            self.cli.ok("init", "--unprotected-keys", "--label", "first", key=KEY)
+        self._other: Cli | None = None
+
+    @property
+    def other(self) -> Cli:
+        """A second device of the same wallet, made when it is first asked for."""
+        if self._other is None:
+            self._other = Cli(self.base / "other", self.patch)
+            self._other.ok("init", "--unprotected-keys", "--label", "second", key=KEY)
+        return self._other
+
+    def root(self) -> str:
+        found = self.cli.ok("log", "--json").json
+        return str(found[0]["root"]) if found else "bafynone"
+
+    def run(self, command: str, device: Cli | None = None) -> Result:
+        """Run a command as it stands in a row. `KEY` and `OTHER` come through a pipe, names in capitals are filled in."""
+        device = device or self.cli
+        words = [self._filled(word) for word in _split(command)]
+        key = {"KEY": KEY, "OTHER": OTHER_KEY}.get(words[-1], "")
+        stdin = b""
+        if "<" in words:
+            at = words.index("<")
+            words, stdin = words[:at], " ".join(words[at + 1 :]).encode()
+        return device(*(words[:-1] if key else words), key=key, stdin=stdin)
+
+    def ok(self, *commands: str, device: Cli | None = None) -> None:
+        for command in commands:
+            done = self.run(command, device)
+            assert done.code == 0, (command, done)
+
+    def _filled(self, word: str) -> str:
+        if word == "ROOT":
+            return self.root()
+        if word == "SEEN":
+            return str(self.cli.ok("conflicts", "--json").json[0]["seen"])
+        if word == "COPY":
+            return str(self.cli.ok("conflicts", "--json").json[0]["copies"][0]["file"])
+        if word == "NEWFD":
+            return str(pipe("open sesame"))
+        if word == "WEAKFD":
+            return str(pipe("x"))
+        for name, path in (
+            ("STICK", self.stick),
+            ("USB", self.usb),
+            ("PLAIN", self.folder),
+            ("BASE", self.base),
+        ):
+            word = word.replace(name, str(path))
+        return word
+
+
+def _split(command: str) -> list[str]:
+    import shlex
+
+    return shlex.split(command)
+
+
+Prepare = Callable[[Place], object]
+
+
+class Row(NamedTuple):
+    """`run` in `mode` after `before`, prepared by `prepare`, ends with `code`: `outcome` says what that is."""
+
+    command: str
+    outcome: str
+    code: int
+    run: str
+    mode: str = "local"
+    before: tuple[str, ...] = ()
+    prepare: Prepare | None = None
+
+
+# -- what happens to a place --------------------------------------------------------------------------------------------
+
+
+def unplug(place: Place) -> None:
+    place.stick.rename(place.base / "gone")
+
+
+def lose_packs(place: Place) -> None:
+    for pack in (place.stick / "packs").iterdir():
+        pack.unlink()
+
+
+def second_provider_gone(place: Place) -> None:
+    place.ok("providers add USB", "write tone --body x")
+    place.usb.rename(place.base / "gone usb")
+
+
+def clash(place: Place) -> None:
+    """A conflict in `tone`, seen by both devices."""
+    place.ok("write tone --body old", "sync")
+    place.ok("sync", device=place.other)
+    place.ok("write tone --body first")
+    place.ok("write tone --body second", device=place.other)
+    place.ok("sync")
+    place.ok("sync", device=place.other)
+    place.ok("sync")
+
+
+def no_room(place: Place) -> None:
+    """Two texts under one key, where there is room for one; this device has not seen the other's."""
+    from ipfsmem.sync import join
+
+    place.ok("sync", device=place.other)
+    place.ok("write tone --body first")
+    place.ok("write tone --body second", "sync", device=place.other)
+    place.patch.setattr(join, "MAX_VALUES", 1)
+
+
+def revoked(place: Place) -> None:
+    place.ok("sync", device=place.other)
+    place.ok("keys revoke first KEY", device=place.other)
+
+
+def unfetched(place: Place) -> None:
+    """`tone` is known here and its text is not."""
+    from ipfsmem.memory import Memory
+
+    place.ok("write tone --body x", "sync")
+    with Memory.load("default", home=place.cli.home) as memory:
+        ((_, value),) = memory.replica.store.entry("m/tone").items()
+        assert value.loc is not None
+        with memory.replica.transaction():
+            memory.replica.db.connection.execute(
+                "DELETE FROM blocks WHERE digest=?", (bytes.fromhex(value.loc.sha),)
+            )
+
+
+def lost_text(place: Place) -> None:
+    unfetched(place)
+    lose_packs(place)
+
+
+def damaged_head(place: Place) -> None:
+    """The newest root of another device lacks its state, and nobody else has it."""
+    place.ok("write tone --body x", "sync")
+    place.ok("sync", device=place.other)
+    place.ok("write more --body y", device=place.other)
+    place.ok("sync", device=place.other)
+    from tests.support.damage_lab import damage_state
+
+    damage_state(place.other, place.stick)
+
+
+def damaged_text(place: Place) -> None:
+    """One text cannot be read at the provider, and no other device is asked."""
+    place.ok("write tone --body x", "sync")
+    from tests.support.damage_lab import damage_text
+
+    damage_text(place.cli, place.stick, "tone")
+
+
+def moved_away(place: Place) -> None:
+    place.ok("sync", device=place.other)
+    place.patch.delenv("IPFSMEM_PROVIDER")
+    place.ok("providers move USB", device=place.other)
+    place.ok("sync")
+
+
+def old_place_gone(place: Place) -> None:
+    place.ok("write tone --body x", "sync")
+    unplug(place)
+
+
+def not_here(place: Place) -> None:
+    (place.base / "note.md").unlink()
+
+
+def full_stick(place: Place) -> None:
+    from ipfsmem_providers.directory import DirectoryProvider
+
+    from ipfsmem.errors import ProviderUnavailable
+
+    async def full(self: DirectoryProvider, *given: object, **more: object) -> object:
+        raise ProviderUnavailable("no space left in folder", hint="Free space there.")
+
+    place.patch.setattr(DirectoryProvider, "put_car", full)
+
+
+def no_collecting(place: Place) -> None:
+    from ipfsmem_providers.directory import DirectoryProvider
+
+    from ipfsmem.errors import ProviderUnavailable
+
+    async def fails(self: DirectoryProvider, *given: object, **more: object) -> object:
+        raise ProviderUnavailable("the folder cannot be written")
+
+    place.patch.setattr(DirectoryProvider, "collect", fails)
+
+
+def paused(place: Place) -> None:
+    place.ok("attach PLAIN", "folders pause PLAIN")
+
+
+def served(place: Place) -> None:
+    """A server that ends as soon as it runs."""
+    from ipfsmem.cli import serve_cmd
+
+    async def soon(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    place.patch.setattr(serve_cmd, "_serve", soon)
+
+
+def unmade_files(place: Place) -> None:
+    (place.cli.home / "default" / "memory" / "tone.md").unlink()
+
+
+def no_wallet_can_be_made(place: Place) -> None:
+    from ipfsmem import demo
+    from ipfsmem.errors import StorageError
+
+    def fails(*given: object) -> bytes:
+        raise StorageError("the disk is full")
+
+    place.patch.setattr(demo, "create_keystore", fails)
+
+
+# -- the rows -----------------------------------------------------------------------------------------------------------
+
+HAS = ("write tone --body x",)
+SAID = ("write tone --body x", "sync")
+PUBLIC = ("write tone --body x", "sync --yes-public")
+
+ROWS: tuple[Row, ...] = (
+    Row("demo", "a claim did not hold", 1, "demo", "none", prepare=no_wallet_can_be_made),
+    Row("demo", "its folder is not empty", 2, "demo --keep --dir PLAIN", "none"),
+    Row("init", "made", 0, "init --mode local", "none"),
+    Row("init", "made and published", 0, "init --unprotected-keys KEY", "none"),
+    Row("init", "the wallet's memory is brought back", 0, "init --home BASE/new --unprotected-keys KEY", "sealed"),
+    Row("init", "there is one here already", 3, "init --mode local"),
+    Row("init", "the passphrase is too easy", 22, "init --passphrase-fd WEAKFD KEY", "none"),
+    Row("init", "the provider cannot be reached: nothing is made", 41, "init --unprotected-keys KEY", "none", prepare=unplug),
+    Row("init", "made here, and nothing could be published", 41, "init --unprotected-keys KEY", "none", prepare=full_stick),
+    Row("init", "a memory of the other kind is there", 3, "init --home BASE/new --mode ipfs --unprotected-keys KEY", "sealed"),
+    Row("init", "it is not said whose it is", 2, "init --unprotected-keys", "none"),
+    Row("recover", "it is back", 0, "recover --home BASE/new --unprotected-keys KEY", "sealed", SAID),
+    Row("recover", "it is back, and a text of it could not be had", 44, "recover --home BASE/new --unprotected-keys KEY", "sealed", prepare=damaged_text),
+    Row("recover", "these words belong to no memory there", 43, f"recover --unprotected-keys < {WORDS}", "none"),
+    Row("recover", "what was typed are no recovery words", 10, "recover --unprotected-keys < one two three", "none"),
+    Row("recover", "the provider cannot be reached: nothing is made", 41, "recover --unprotected-keys KEY", "none", prepare=unplug),
+    Row("recover", "nothing of it can be read whole: nothing is made", 14, "recover --home BASE/new --unprotected-keys KEY", "sealed", prepare=damaged_head),
+    Row("recover", "made with what can be read, as --damaged asked", 0, "recover --home BASE/new --damaged --unprotected-keys KEY", "sealed", prepare=damaged_head),
+    Row("write", "written", 0, "write tone --body x"),
+    Row("write", "the text stands there already", 0, "write tone --body x", before=HAS),
+    Row("write", "not what was seen, or there is one already", 6, "write tone --body y --new", before=HAS),
+    Row("write", "an empty text, and nobody said that it is meant", 2, "write tone -"),
+    Row("write", "too long", 11, "write tone --file BASE/long", prepare=lambda p: (p.base / "long").write_bytes(b"x" * 983_041)),
+    Row("write", "the file is not there", 4, "write tone --file BASE/none"),
+    Row("write", "not a valid key or scope", 12, "write 'Not a key' --body x"),
+    Row("write", "the scope is forgotten", 4, "write tone --body x --scope work", before=("write tone --body x --scope work", "scope forget work --yes")),
+    Row("read", "printed", 0, "read tone", before=HAS),
+    Row("read", "there is no such memory, copy, root or scope", 4, "read tone"),
+    Row("read", "its text is not fetched yet", 4, "read tone", "sealed", prepare=unfetched),
+    Row("list", "listed, also when there is none", 0, "list"),
+    Row("list", "there is no such scope", 4, "list --scope work"),
+    Row("list", "a scope to be read with others is none, or forgotten", 4, "list --stack work"),
+    Row("timeline", "there is no such scope", 4, "timeline --scope work"),
+    Row("conflicts", "there is no such scope", 4, "conflicts --scope work"),
+    Row("export", "there is no such scope", 4, "export --scope work"),
+    Row("diff", "there is no such scope", 4, "diff --scope work", "sealed", SAID),
+    Row("forget", "forgotten here", 0, "forget tone", before=HAS),
+    Row("forget", "there is no such memory", 4, "forget tone"),
+    Row("forget", "not what was seen", 6, "forget tone --if-match 00000000", before=HAS),
+    Row("history", "listed", 0, "history tone", before=HAS),
+    Row("history", "no text of it is known", 4, "history tone"),
+    Row("restore", "brought back", 0, "restore tone --root ROOT", "sealed", (*SAID, "write tone --body y")),
+    Row("restore", "no such text or root", 4, "restore tone --text 0123456789", before=HAS),
+    Row("restore", "it is not said which", 2, "restore tone", before=HAS),
+    Row("restore", "not what was seen", 6, "restore tone --root ROOT --seen 00000000", "sealed", (*SAID, "write tone --body y")),
+    Row("scope list", "listed, also when there is none", 0, "scope list"),
+    Row("scope show", "shown", 0, "scope show work", before=("write tone --body x --scope work",)),
+    Row("scope show", "there is no such scope", 4, "scope show work"),
+    Row("scope make", "made", 0, "scope make work"),
+    Row("scope make", "there is one already", 2, "scope make work", before=("scope make work",)),
+    Row("scope make", "it is forgotten", 4, "scope make work", before=("scope make work", "scope forget work --yes")),
+    Row("scope make", "not a valid title", 10, "scope make work --title ''"),
+    Row("scope make", "not a valid scope", 12, "scope make 'Not a scope'"),
+    Row("scope into", "it is the other one now", 0, "scope into work job", before=("scope make work", "scope make job")),
+    Row("scope into", "neither another scope nor --stay", 2, "scope into work", before=("scope make work",)),
+    Row("scope into", "there is no such scope", 4, "scope into work job", before=("scope make work",)),
+    Row("scope title", "titled", 0, "scope title work Work", before=("write tone --body x --scope work",)),
+    Row("scope title", "there is no such scope", 4, "scope title work Work"),
+    Row("scope forget", "forgotten here", 0, "scope forget work --yes", before=("write tone --body x --scope work",)),
+    Row("scope forget", "there is no such scope, or it is forgotten already", 4, "scope forget work --yes"),
+    Row("scope forget", "nobody was there to say yes", 2, "scope forget work", before=("write tone --body x --scope work",)),
+    Row("scope restore", "writable again", 0, "scope restore work", before=("write tone --body x --scope work", "scope forget work --yes")),
+    Row("scope restore", "it is not forgotten, or there is none", 4, "scope restore work"),
+    Row("promote", "it is your word now", 0, "promote note", before=("import --foreign BASE/note.md",)),
+    Row("promote", "there is no such memory or copy", 4, "promote note"),
+    Row("undo", "undone", 0, "undo", before=HAS),
+    Row("undo", "nothing was changed here, or somebody has written there since", 4, "undo"),
+    Row("note", "noted", 0, "note waved"),
+    Row("note", "what was given is no event", 2, "note waved count:=x"),
+    Row("timeline", "shown, also when there is nothing", 0, "timeline"),
+    Row("timeline", "no such day", 2, "timeline --since yesterday"),
+    Row("sync", "pulled and published, or nothing waited", 0, "sync", "sealed", HAS),
+    Row("sync", "one provider of several took no part; the others have everything", 7, "sync", "sealed", prepare=second_provider_gone),
+    Row("sync", "very many texts stand under one name: what had no room was left out", 7, "sync", "sealed", prepare=no_room),
+    Row("sync", "a published state cannot be read whole; the rest is joined", 14, "sync", "sealed", prepare=damaged_head),
+    Row("sync", "this device was revoked, may not write, or has no key to seal with", 27, "sync", "sealed", prepare=revoked),
+    Row("sync", "mode ipfs, and nobody has agreed that it becomes public", 31, "sync", "ipfs", HAS),
+    Row("sync", "something that looks like a secret would become public", 32, "sync --yes-public", "ipfs", ("write tone --body 'AKIAIOSFODNN7EXAMPLE password: hunter2hunter2'",)),
+    Row("sync", "no provider could be reached", 41, "sync", "sealed", prepare=unplug),
+    Row("sync", "something that lives is at no provider and not here", 44, "sync", "sealed", prepare=lost_text),
+    Row("sync", "a memory in mode local is not published", 2, "sync"),
+    Row("sync", "no provider is chosen", 3, "sync", "sealed", ("providers remove STICK",), lambda p: p.patch.delenv("IPFSMEM_PROVIDER")),
+    Row("export", "written", 0, "export --out BASE/out.json", before=HAS),
+    Row("export", "written, and what is named was left out", 7, "export --out BASE/out.json", "sealed", prepare=clash),
+    Row("export", "the place cannot be written, or is not empty", 30, "export --dir PLAIN", before=HAS),
+    Row("export", "written, and other scopes were left out of a blob", 7, "export --out BASE/out.json", before=("write tone --body x --scope work",)),
+    Row("export", "there is no such root", 4, "export --car BASE/o.car --root bafynothing", before=HAS),
+    Row("import", "taken in", 0, "import BASE/note.md"),
+    Row("import", "taken in, and what is named was left out", 7, "import PLAIN", prepare=lambda p: (p.folder / "bad.md").write_bytes(b"\xff\xfe")),
+    Row("import", "a scope of its name is here, and nobody said what it is", 2, "import BASE/out.zip", before=("write tone --body x --scope work", "export --zip BASE/out.zip")),
+    Row("import", "the scope that it would go to is forgotten", 4, "import BASE/out.zip --from-backup", before=("write tone --body x --scope work", "export --zip BASE/out.zip", "scope forget work --yes")),
+    Row("import", "there is nothing", 4, "import BASE/nothing"),
+    Row("import", "there is no memory in it, and --prune would forget all that is here", 2, "import - --strategy replace --prune < {}", before=HAS),
+    Row("import", "not an export", 10, "import - < {}x"),
+    Row("import", "a folder, zip or CAR without memories", 10, "import BASE/empty", prepare=lambda p: (p.base / "empty").mkdir()),
+    Row("open", "listed or printed", 0, "open ROOT", "ipfs", PUBLIC),
+    Row("open", "an encrypted memory, or damaged", 10, "open ROOT", "sealed", SAID),
+    Row("open", "there is no such memory, or nobody has it", 4, "open ROOT nothing", "ipfs", PUBLIC),
+    Row("open", "the provider cannot be reached", 41, "open ROOT", "sealed", SAID, unplug),
+    Row("attach", "attached; a folder that is not there is made", 0, "attach BASE/none"),
+    Row("attach", "marked as another memory's, or no place for one", 2, "attach PLAIN", before=("attach PLAIN", "init -n b --mode local", "attach PLAIN -n b --take-over")),
+    Row("attach", "a sealed memory keeps no plain files", 2, "attach PLAIN", "sealed"),
+    Row("detach", "detached", 0, "detach PLAIN", before=("attach PLAIN",)),
+    Row("detach", "it is no working copy of this memory", 4, "detach PLAIN"),
+    Row("folders list", "listed", 0, "folders list"),
+    Row("folders pause", "paused", 0, "folders pause PLAIN", before=("attach PLAIN",)),
+    Row("folders pause", "it is no working copy of this memory", 4, "folders pause PLAIN"),
+    Row("folders accept", "what stands there counts", 0, "folders accept PLAIN", prepare=paused),
+    Row("folders accept", "it is no working copy of this memory", 4, "folders accept PLAIN"),
+    Row("folders put-back", "what is remembered stands there again", 0, "folders put-back PLAIN", prepare=paused),
+    Row("folders put-back", "it is no working copy of this memory", 4, "folders put-back PLAIN"),
+    Row("status", "shown, whatever the state is", 0, "status"),
+    Row("log", "shown, also when nothing was published", 0, "log"),
+    Row("diff", "shown, also when nothing changed", 0, "diff", "sealed", SAID),
+    Row("diff", "nothing was published, or no such root is known", 4, "diff"),
+    Row("conflicts", "listed, also when there is none", 0, "conflicts"),
+    Row("conflicts", "this memory has none", 4, "conflicts tone", before=HAS),
+    Row("resolve", "settled", 0, "resolve tone --keep --seen SEEN", "sealed", prepare=clash),
+    Row("resolve", "it has no conflict, or no such copy", 4, "resolve tone --keep --seen 00000000", before=HAS),
+    Row("resolve", "not what was looked at", 6, "resolve tone --keep --seen 00000000", "sealed", prepare=clash),
+    Row("resolve", "it is not said what was looked at, or what shall stand", 2, "resolve tone", before=HAS),
+    Row("keys list", "listed", 0, "keys list"),
+    Row("keys unlock", "done", 0, "keys unlock KEY", "sealed"),
+    Row("keys unlock", "another wallet", 24, "keys unlock OTHER", "sealed"),
+    Row("keys unlock", "this device was revoked", 26, "keys unlock KEY", "sealed", prepare=revoked),
+    Row("keys unlock", "the provider cannot be reached", 41, "keys unlock KEY", "sealed", prepare=unplug),
+    Row("keys unlock", "nobody was named", 2, "keys unlock", "sealed"),
+    Row("keys words", "made, published and shown", 0, "keys words KEY", "sealed"),
+    Row("keys words", "made and shown; they may not work everywhere yet", 7, "keys words KEY", "sealed", prepare=second_provider_gone),
+    Row("keys words", "the provider cannot be reached: nothing is made", 41, "keys words KEY", "sealed", prepare=unplug),
+    Row("keys sheet", "printed", 0, "keys sheet", "sealed"),
+    Row("keys sheet", "nothing brings a memory in mode local back", 2, "keys sheet"),
+    Row("keys revoke", "out, and a new key seals", 0, "keys revoke second KEY", "sealed", prepare=lambda p: p.ok("sync", device=p.other)),
+    Row("keys revoke", "no such member, several, or this device itself", 2, "keys revoke first KEY", "sealed"),
+    Row("keys revoke", "a root cannot be revoked", 26, "keys revoke wallet KEY", "sealed"),
+    Row("keys revoke", "the provider cannot be reached", 41, "keys revoke second KEY", "sealed", prepare=lambda p: (p.ok("sync", device=p.other), unplug(p))),
+    Row("keys rotate", "a new key seals", 0, "keys rotate KEY", "sealed"),
+    Row("keys rotate", "the provider cannot be reached", 41, "keys rotate KEY", "sealed", prepare=unplug),
+    Row("keys label", "called something else", 0, "keys label first laptop KEY", "sealed"),
+    Row("keys label", "no such member", 2, "keys label nobody laptop KEY", "sealed"),
+    Row("keys label", "not what can be a label", 2, "keys label first '' KEY", "sealed"),
+    Row("keys label", "not allowed to", 26, "keys label 'recovery words' paper KEY", "sealed"),
+    Row("keys passphrase", "changed", 0, "keys passphrase --new-passphrase-fd NEWFD", "sealed"),
+    Row("keys passphrase", "the old one is wrong, or the new one too easy", 22, "keys passphrase --new-passphrase-fd WEAKFD", "sealed"),
+    Row("keys passphrase", "mode local has no keys to protect", 2, "keys passphrase --new-passphrase-fd NEWFD"),
+    Row("keys vaults", "listed, or noted", 0, "keys vaults --add work", "sealed"),
+    Row("keys vaults", "no name of a vault, or this memory keeps none", 2, "keys vaults --add 'Not A Vault'", "sealed"),
+    Row("keys derive", "printed", 0, f"keys derive < {KEY}", "none"),
+    Row("keys derive", "this is no key", 10, "keys derive < 12", "none"),
+    Row("providers list", "listed", 0, "providers list", "sealed"),
+    Row("providers add", "noted; it is asked at the next sync", 0, "providers add USB", "sealed"),
+    Row("providers add", "there is no such provider, or a setting is missing", 3, "providers add nonsense", "sealed"),
+    Row("providers remove", "not used any more", 0, "providers remove STICK", "sealed"),
+    Row("providers remove", "it is none of this memory", 3, "providers remove USB", "sealed"),
+    Row("providers test", "it keeps what it promises", 0, "providers test USB", "none"),
+    Row("providers test", "a promise was not kept, or it is not there", 40, "providers test USB", "none", prepare=full_stick),
+    Row("providers check", "everything is there", 0, "providers check", "sealed", SAID),
+    Row("providers check", "a provider could not be checked, or does not serve everything yet", 7, "providers check", "sealed", SAID, unplug),
+    Row("providers check", "something is missing there", 44, "providers check", "sealed", SAID, lose_packs),
+    Row("providers check", "what was missing is there again", 0, "providers check --repair", "sealed", SAID, lose_packs),
+    Row("providers move", "everything is there and checked, and the old place was told", 0, "providers move USB", "sealed", SAID),
+    Row("providers move", "it publishes there; a root was not brought whole, or the old place was not told", 7, "providers move USB", "sealed", prepare=old_place_gone),
+    Row("providers move", "the new place cannot be reached: nothing changed", 41, "providers move BASE/none", "sealed", SAID),
+    Row("providers follow", "it publishes there now", 0, "providers follow", "sealed", prepare=moved_away),
+    Row("providers follow", "nobody moved it, or nothing of it is there", 4, "providers follow", "sealed"),
+    Row("providers follow", "the new place cannot be reached: nothing changed", 41, "providers follow BASE/none", "sealed", prepare=moved_away),
+    Row("serve", "it ended with Ctrl-C", 0, "serve USB", "none", prepare=served),
+    Row("serve", "there is no such folder", 4, "serve BASE/none", "none"),
+    Row("serve", "the token is too short", 2, "serve USB --token-fd 0", "none"),
+    Row("serve", "others could reach it, and nobody said that they may", 3, "serve USB --host 0.0.0.0", "none"),
+    Row("doctor", "nothing is lost", 0, "doctor"),
+    Row("doctor", "something is lost or cannot be used", 1, "doctor", "sealed", prepare=lambda p: (revoked(p), p.run("sync"))),
+    Row("doctor", "the missing files are written again", 0, "doctor --restore-files", before=HAS, prepare=unmade_files),
+    Row("doctor", "--clock-is-right, and nothing has to be put right", 2, "doctor --clock-is-right"),
+    Row("salvage", "nothing is damaged", 0, "salvage", "sealed", SAID),
+    Row("salvage", "parts still cannot be read", 14, "salvage", "sealed", prepare=damaged_head),
+    Row("salvage", "nothing of that name can be picked", 4, "salvage --pick nothing", "sealed", SAID),
+    Row("salvage", "the provider cannot be reached", 41, "salvage", "sealed", prepare=unplug),
+    Row("gc", "what is superseded went, or nothing was", 0, "gc", "sealed", SAID),
+    Row("gc", "a provider did not do its part", 7, "gc", "sealed", SAID, no_collecting),
+    Row("gc", "no provider could be reached; --daily is not noted", 41, "gc --daily", "sealed", prepare=unplug),
+    Row("cid", "printed", 0, "cid PLAIN", "none"),
+    Row("cid", "it is not there", 4, "cid BASE/none", "none"),
+    Row("inspect", "shown", 0, "inspect STICK", "sealed", SAID),
+    Row("inspect", "it is none of these", 10, "inspect BASE/note.md", "none"),
+    Row("inspect", "it is not there", 4, "inspect BASE/none", "none"),
+)  # fmt: skip
+
+#: What any command on a memory may end with, told once.
+ANY: tuple[tuple[str, int], ...] = (
+    ("the call is wrong", 2),
+    ("there is no memory of that name", 4),
+    ("another process holds it for more than ten seconds", 5),
+    ("the passphrase is missing or wrong", 22),
+    ("the disk is full, its folder cannot be used, or its database is damaged", 30),
+)
+
+
+def table() -> str:
+    """The rows as they stand in docs/ERRORS.md."""
+    lines = ["| command | outcome | exit code |", "| --- | --- | --- |"]
+    lines += [f"| any, on a memory | {outcome} | {code} |" for outcome, code in ANY]
+    lines += [f"| `{row.command}` | {row.outcome} | {row.code} |" for row in ROWS]
+    return "\n".join(lines) + "\n"
+
+
+__all__ = ["ANY", "ROWS", "Place", "Row", "table"]

@@ -1,0 +1,34 @@
+"""Replicas for the tests of this room: made cheaply, in a folder or in this process, plain or sealed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ipfsmem.config import NamespaceConfig, VaultConfig
+from ipfsmem.device.replica import Replica, World
+from ipfsmem.testing.clock import MockClock, SeededRandom
+from ipfsmem.vault.opening import create_replica, open_replica
+from ipfsmem.wallet.root_keys import RootKeys
+
+ROOT = RootKeys.from_random(b"\x07" * 64, "default", 1)
+VAULT = VaultConfig(ROOT.vault_tag.hex(), "default", 1, None, ROOT.admin_public.hex(), ROOT.head_public.hex())
+
+
+def world(seed: str = "replica", clock: MockClock | None = None) -> World:
+    """A world without chance."""
+    mock = clock or MockClock()
+    return World(lambda: mock.ms, SeededRandom(seed))
+
+
+def make(folder: Path | None, mode: str = "local", where: World | None = None) -> Replica:
+    """A new memory."""
+    sealed = mode == "encrypted-ipfs"
+    config = NamespaceConfig(mode, "lab", vault=VAULT if sealed else None)
+    return create_replica(folder, config, where or world(), passphrase=None, root=ROOT if sealed else None)
+
+
+def reopen(replica: Replica, where: World | None = None) -> Replica:
+    """The same memory opened again, as another process would."""
+    assert replica.folder is not None
+    replica.close()
+    return open_replica(replica.folder, None, where or replica.world)

@@ -1,0 +1,392 @@
+"""Atomic files, the lock, the database file: what they promise when something is in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from ipfsmem import systems
+from ipfsmem.device import atomic_files
+from ipfsmem.device.database import Database
+from ipfsmem.device.held_folder import open_directory
+from ipfsmem.device.lock import directory_lock, directory_lock_async
+from ipfsmem.errors import ConfigError, LockedError, StorageError
+
+
+def test_write_replaces_whole_and_keeps_to_itself(tmp_path: Path) -> None:
+    """New bytes, mode 0600, nothing beside them."""
+    path = tmp_path / "file"
+    atomic_files.write_atomic(path, b"one")
+    atomic_files.write_atomic(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_s15_a_temporary_file_is_never_one_that_somebody_put_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding S15: the name could be foretold, and a hard link that lay under it was written through."""
+    victim, path = tmp_path / "victim", tmp_path / "file"
+    victim.write_bytes(b"somebody else's")
+    os.link(victim, tmp_path / f".file.{os.getpid()}.tmp")
+    atomic_files.write_atomic(path, b"new")
+    assert victim.read_bytes() == b"somebody else's" and path.read_bytes() == b"new"
+    assert atomic_files.new_name(path) != atomic_files.new_name(path)
+    # Even a name that is guessed is not written through.
+    monkeypatch.setattr(atomic_files, "new_name", lambda where: str(tmp_path / "guessed"))
+    os.link(victim, tmp_path / "guessed")
+    with pytest.raises(StorageError, match="file"):
+        atomic_files.write_atomic(path, b"newer")
+    assert victim.read_bytes() == b"somebody else's" and path.read_bytes() == b"new"
+
+
+def test_u17_macos_flushes_to_the_disk_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding U17: `fsync` on macOS leaves the bytes in the drive; F_FULLFSYNC does not. Where a disk does not know it, fsync."""
+
+    class MacOs:
+        F_FULLFSYNC = 51
+
+        def __init__(self) -> None:
+            self.refuses = False
+            self.asked: list[int] = []
+
+        def fcntl(self, fd: int, what: int) -> None:
+            if self.refuses:
+                raise OSError(errno.ENOTSUP, "not here")
+            self.asked.append(what)
+
+    mac, synced = MacOs(), []
+    monkeypatch.setattr(systems, "_fcntl", mac)
+    monkeypatch.setattr(os, "fsync", synced.append)
+    atomic_files.write_atomic(tmp_path / "a", b"a")
+    assert mac.asked == [51, 51] and synced == []  # the file, then its folder
+    mac.refuses = True
+    atomic_files.write_atomic(tmp_path / "a", b"b")
+    assert len(synced) == 2
+
+
+@pytest.mark.parametrize("call", ["replace", "unlink"])
+def test_u17_windows_waits_for_who_has_a_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Finding U17: there a file that a reader, a sync program or a scanner has open is neither replaced nor removed."""
+    real, refused = getattr(os, call), []
+
+    def windows(*given: object, **more: object) -> None:
+        if len(refused) < 3:
+            refused.append(given)
+            raise PermissionError(errno.EACCES, "The process cannot access the file", str(given[0]))
+        real(*given, **more)
+
+    def act() -> None:
+        for name in ("new", "old"):
+            (tmp_path / name).write_text(name)
+        folder = open_directory(str(tmp_path))
+        folder.replace("new", folder, "old") if call == "replace" else folder.unlink("old")
+
+    monkeypatch.setattr(os, call, windows)
+    monkeypatch.setattr(systems, "_HELD_OPEN", False)
+    with pytest.raises(PermissionError):  # elsewhere that is no question of time
+        act()
+    assert len(refused) == 1
+    refused.clear()
+    monkeypatch.setattr(systems, "_HELD_OPEN", True)
+    act()
+    assert len(refused) == 3
+    assert not (tmp_path / "old").exists() or (tmp_path / "old").read_text() == "new"
+
+
+def test_u17_windows_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def held(*given: object) -> None:
+        raise PermissionError(errno.EACCES, "The process cannot access the file")
+
+    monkeypatch.setattr(systems, "_HELD_OPEN", True)
+    monkeypatch.setattr(systems, "PATIENCE", 0.05)
+    monkeypatch.setattr(Path, "replace", held)
+    with pytest.raises(StorageError, match="permission denied"):
+        atomic_files.write_atomic(tmp_path / "a", b"a")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_u17_the_database_is_flushed_to_the_disk_itself_on_macos(tmp_path: Path) -> None:
+    """Finding U17: SQLite asks for F_FULLFSYNC only when told to."""
+    db = Database(tmp_path)
+    assert [
+        db.connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("fullfsync", "checkpoint_fullfsync")
+    ] == [1, 1]
+    db.close()
+
+
+def test_u17_a_lock_on_windows_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding U17: the byte that Windows locks lies at 2 GiB, and the process id was written behind it."""
+    import importlib.util
+    import sys
+    import types
+
+    from ipfsmem.device import lock
+
+    asked: list[tuple[int, int, int]] = []
+    fake = types.ModuleType("msvcrt")
+    fake.LK_NBLCK = 2  # type: ignore[attr-defined]
+    fake.locking = lambda fd, how, size: asked.append((os.lseek(fd, 0, os.SEEK_CUR), how, size))  # type: ignore[attr-defined]
+    spec = importlib.util.spec_from_file_location("lock_on_windows", lock.__file__)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "msvcrt", fake)
+        patch.setattr(sys, "platform", "win32")
+        spec.loader.exec_module(module)
+    path = tmp_path / "lock"
+    for _ in range(2):
+        with module.directory_lock(path):
+            assert path.read_text() == f"{os.getpid()}\n"
+    assert asked == [(0x7FFF0000, 2, 1)] * 2
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace", "open"])
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (errno.ENOSPC, "the disk is full"),
+        (errno.EROFS, "the disk is read-only"),
+        (errno.EACCES, "permission denied"),
+        (errno.EDQUOT, "the disk quota is used up"),
+    ],
+)
+def test_failed_write_leaves_the_old_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int, words: str
+) -> None:
+    """The old file stays, no temporary file stays, the error says what happened to which file."""
+    path = tmp_path / "file"
+    atomic_files.write_atomic(path, b"old")
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        with pytest.raises(StorageError, match=f"cannot write .*file: {words}"):
+            atomic_files.write_atomic(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_read_file(tmp_path: Path) -> None:
+    """None for nothing; links, folders and what is too long are refused by name."""
+    path = tmp_path / "file"
+    assert atomic_files.read_file(path, 10) is None
+    path.write_bytes(b"0123456789")
+    assert atomic_files.read_file(path, 10) == b"0123456789"
+    with pytest.raises(StorageError, match="longer than 9 bytes"):
+        atomic_files.read_file(path, 9)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    with pytest.raises(StorageError, match="symbolic link"):
+        atomic_files.read_file(link, 10)
+    with pytest.raises(StorageError, match=tmp_path.name):
+        atomic_files.read_file(tmp_path, 10)
+    if hasattr(os, "mkfifo"):
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        with pytest.raises(StorageError, match="not a file"):  # at once: nobody will ever write into it
+            atomic_files.read_file(pipe, 10)
+
+
+def test_lock_is_of_one_and_goes_with_the_block(tmp_path: Path) -> None:
+    """The second waits, then is told who holds it; after the first there is nothing left to wait for."""
+    path = tmp_path / "lock"
+    with directory_lock(path):
+        began = time.monotonic()
+        with (
+            pytest.raises(LockedError, match=f"in use by process {os.getpid()}"),
+            directory_lock(path, wait=0.1),
+        ):
+            pass
+        assert 0.1 <= time.monotonic() - began < 5
+    with directory_lock(path, wait=0):
+        assert path.read_text() == f"{os.getpid()}\n"
+
+
+def test_lock_goes_when_the_block_raises(tmp_path: Path) -> None:
+    """An error inside lets go as well."""
+    with pytest.raises(ZeroDivisionError), directory_lock(tmp_path / "lock"):
+        raise ZeroDivisionError
+    with directory_lock(tmp_path / "lock", wait=0):
+        pass
+
+
+def test_waiting_task_lets_the_loop_run(tmp_path: Path) -> None:
+    """Two tasks that want one lock get it one after the other."""
+    order: list[str] = []
+
+    async def work(name: str) -> None:
+        async with directory_lock_async(tmp_path / "lock", wait=5):
+            order.append(f"{name} in")
+            await asyncio.sleep(0.02)
+            order.append(f"{name} out")
+
+    async def both() -> None:
+        await asyncio.gather(work("a"), work("b"))
+
+    asyncio.run(both())
+    assert order == ["a in", "a out", "b in", "b out"]
+
+
+def test_lock_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    """A StorageError that names the file."""
+    with pytest.raises(StorageError, match="gone"), directory_lock(tmp_path / "gone" / "lock"):
+        pass
+
+
+def test_database_files_are_private(tmp_path: Path) -> None:
+    """state.db and what SQLite puts beside it are readable by their owner only, from the start."""
+    old = os.umask(0)
+    try:
+        db = Database(tmp_path)
+        with db.transaction():
+            db.set_meta("a", b"1")
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.glob("state.db*")}
+        db.close()
+    finally:
+        os.umask(old)
+    assert modes == {"state.db": 0o600, "state.db-wal": 0o600, "state.db-shm": 0o600}
+
+
+def test_transactions_nest_and_roll_back(tmp_path: Path) -> None:
+    """An inner block belongs to the outer one; an error takes everything back, also for later blocks."""
+    db = Database(tmp_path)
+    with db.transaction():
+        db.set_meta("a", b"1")
+        with db.transaction():
+            db.set_meta("b", b"2")
+    with pytest.raises(ZeroDivisionError), db.transaction():
+        db.set_meta("a", b"9")
+        with db.transaction():
+            db.set_meta("c", b"3")
+        raise ZeroDivisionError
+    assert (db.get_meta("a"), db.get_meta("b"), db.get_meta("c")) == (b"1", b"2", None)
+    with db.transaction():
+        db.set_meta("c", b"4")
+    db.close()
+    db = Database(tmp_path)
+    assert db.get_meta("c") == b"4"
+    db.close()
+
+
+def test_snapshot_does_not_move(tmp_path: Path) -> None:
+    """Reads in one snapshot see one state while another connection commits; `version` tells that it did."""
+    one, two = Database(tmp_path), Database(tmp_path)
+    version = one.version()
+    with one.snapshot():
+        assert one.get_meta("a") is None
+        with two.transaction():
+            two.set_meta("a", b"1")
+        assert one.get_meta("a") is None
+    assert one.get_meta("a") == b"1"
+    assert one.version() != version
+    one.close()
+    two.close()
+
+
+def test_meta_and_blocks_are_checked(tmp_path: Path) -> None:
+    """A value that lost a bit is an error; a block that did is absent, and comes back when it is given again."""
+    from hashlib import sha256
+
+    db = Database(tmp_path)
+    digest = sha256(b"body").digest()
+    with db.transaction():
+        db.set_meta("a", b"1")
+        db.add_blocks([(digest, b"body")])
+        db.connection.execute("UPDATE meta SET value=CAST(substr(value,1,8)||x'39' AS BLOB)")
+        db.connection.execute("UPDATE blocks SET data=x'00'")
+    with pytest.raises(StorageError, match="damaged"):
+        db.get_meta("a")
+    assert db.block(digest) is None
+    assert not db.has_block(digest)
+    with db.transaction():
+        db.add_blocks([(digest, b"body")])
+    assert db.block(digest) == b"body"
+    assert db.has_block(digest)
+    db.close()
+
+
+def test_what_another_process_put_right_is_not_taken_away(tmp_path: Path) -> None:
+    """A process that had met a damaged block believed it damaged for good: it took the good row away, and published without it."""
+    from hashlib import sha256
+
+    one, two = Database(tmp_path), Database(tmp_path)
+    digest = sha256(b"body").digest()
+    with one.transaction():
+        one.connection.execute("INSERT INTO objects VALUES (?,4,1,1)", (digest,))
+        one.add_blocks([(digest, b"body")])
+        one.connection.execute("UPDATE blocks SET data=x'00'")
+    assert one.block(digest) is None and two.block(digest) is None
+    with two.transaction():
+        two.add_blocks([(digest, b"body")])
+    assert one.has_block(digest) and not one.is_damaged(digest)
+    with one.transaction():
+        one.connection.execute("UPDATE blocks SET data=x'00'")
+    assert one.block(digest) is None
+    with two.transaction():
+        two.add_blocks([(digest, b"body")])
+    with one.transaction():
+        assert one.drop_damaged() == [] and one.block(digest) == b"body"
+        one.connection.execute("UPDATE blocks SET data=x'00'")
+        assert one.block(digest) is None and one.drop_damaged() == [digest]
+    one.close()
+    two.close()
+
+
+@pytest.mark.parametrize("junk", ["17", "'text'", "x''"])
+def test_rows_of_another_type(tmp_path: Path, junk: str) -> None:
+    """What a damaged row may hold instead of bytes is never used as bytes."""
+    from hashlib import sha256
+
+    db = Database(tmp_path)
+    digest = sha256(b"body").digest()
+    with db.transaction():
+        db.set_meta("a", b"1")
+        db.add_blocks([(digest, b"body")])
+        for table, column in (("meta", "value"), ("blocks", "data")):
+            db.connection.execute(f"UPDATE {table} SET {column}={junk}")
+    with pytest.raises(StorageError, match="damaged"):
+        db.get_meta("a")
+    assert db.block(digest) is None
+    db.close()
+
+
+def test_reports_are_bounded(tmp_path: Path) -> None:
+    """The newest 1,000 stay."""
+    db = Database(None)
+    with db.transaction():
+        for i in range(1100):
+            db.report(i, "kind", str(i))
+    rows = db.connection.execute("SELECT text FROM reports ORDER BY id").fetchall()
+    assert [int(text) for (text,) in rows] == list(range(100, 1100))
+
+
+def test_missing_folder_and_closed_database(tmp_path: Path) -> None:
+    """One line each."""
+    with pytest.raises(StorageError, match="gone"):
+        Database(tmp_path / "gone")
+    db = Database(tmp_path)
+    db.close()
+    with pytest.raises(StorageError, match="closed"):
+        db.get_meta("a")
+
+
+def test_other_schema(tmp_path: Path) -> None:
+    """Refused by its number, and left as it is."""
+    db = Database(tmp_path)
+    db.connection.execute("PRAGMA user_version=7")
+    db.close()
+    with pytest.raises(ConfigError, match="schema 7"):
+        Database(tmp_path)

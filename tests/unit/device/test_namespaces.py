@@ -1,0 +1,175 @@
+"""Namespaces on one device: which vault each gets, and that no two share one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.config import VaultConfig
+from ipfsmem.device.namespaces import namespaces, vault_label
+from ipfsmem.errors import ConfigError, NoVaultError, UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
+from ipfsmem.wallet.signers import RawKeySigner
+
+WALLET = Unlock(RawKeySigner(bytes(31) + b"\x41"))
+
+
+def make(home: Path, namespace: str, provider: Path | None = None, unlock: Unlock | None = WALLET) -> Memory:
+    return Memory.create(
+        namespace,
+        "encrypted-ipfs",
+        provider=str(provider) if provider else None,
+        unlock=unlock,
+        unprotected_keys=True,
+        home=home,
+    )
+
+
+def vault(memory: Memory) -> VaultConfig:
+    found = memory.replica.config.vault
+    assert found is not None
+    return found
+
+
+def test_u4_a_namespace_separates(tmp_path: Path) -> None:
+    """Finding U4, format-next A.14: the first one is `default`, a further one the vault of its name."""
+    stick = tmp_path / "stick"
+    stick.mkdir()
+    given = {"provider": str(stick), "unlock": WALLET, "unprotected_keys": True, "create": True}
+    alex = Memory.load("alex", "encrypted-ipfs", home=tmp_path / "a", **given)  # type: ignore[arg-type]
+    bob = Memory.load("bob", "encrypted-ipfs", home=tmp_path / "a", **given)  # type: ignore[arg-type]
+    assert (vault(alex).name, vault(bob).name) == ("default", "bob")
+    assert vault(alex).tag != vault(bob).tag
+    alex.write("tone", "of alex")
+    asyncio.run(alex.sync())
+    asyncio.run(bob.sync())
+    assert bob.read("tone") is None
+    # On another device each comes back under its own label, whatever it is called there.
+    again = Memory.load("home", "encrypted-ipfs", home=tmp_path / "b", **given)  # type: ignore[arg-type]
+    assert again.read("tone") is not None and vault(again).tag == vault(alex).tag
+    other = Memory.load("bob", "encrypted-ipfs", home=tmp_path / "b", **given)  # type: ignore[arg-type]
+    assert vault(other).tag == vault(bob).tag and other.restored is not None
+
+
+def test_u4_a_name_that_is_no_label_needs_one(tmp_path: Path) -> None:
+    """Format-next A.14."""
+    make(tmp_path, "my_first")
+    with pytest.raises(UsageError, match="my_second") as caught:
+        make(tmp_path, "my_second")
+    assert "--vault NAME" in caught.value.hint
+    assert [*namespaces(tmp_path)] == ["my_first"]
+    named = Unlock(WALLET.signer, "second")
+    assert vault(make(tmp_path, "my_second", unlock=named)).name == "second"
+    assert vault_label(tmp_path, "third", None) == "third"
+
+
+def test_u4_two_namespaces_never_share_a_vault(tmp_path: Path) -> None:
+    """Finding U4: refused when it is made, brought back by the wallet, or by the words, and nothing is left behind."""
+    stick = tmp_path / "stick"
+    stick.mkdir()
+    first = make(tmp_path / "a", "alex", stick)
+    asyncio.run(first.sync())
+    words = RootKeys.from_recovery(from_words(" ".join(first.recovery_words or ())))
+    label = Unlock(WALLET.signer, "default")
+    with pytest.raises(ConfigError, match="alex on this device is that vault already"):
+        make(tmp_path / "a", "bob", stick, unlock=label)
+    for key in (label, words):
+        with pytest.raises(ConfigError, match="alex on this device is that vault already"):
+            asyncio.run(
+                Memory.recover(
+                    "bob", provider=str(stick), unlock=key, unprotected_keys=True, home=tmp_path / "a"
+                )
+            )
+    # The other kind of the same label has the same anchor, and would move it.
+    with pytest.raises(ConfigError, match="that vault already"):
+        Memory.create("bob", "ipfs", unlock=label, unprotected_keys=True, home=tmp_path / "a")
+    assert [*namespaces(tmp_path / "a")] == ["alex"] and not (tmp_path / "a" / "bob" / "device.key").exists()
+
+
+def test_local_memories_and_other_folders_hold_no_vault(tmp_path: Path) -> None:
+    Memory.create("notes", "local", home=tmp_path).close()
+    (tmp_path / "wallet.json").write_text("{}")
+    (tmp_path / "not.a.namespace").mkdir()
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "ipfsmem.json").write_text("{")
+    assert vault(make(tmp_path, "alex")).name == "default"
+    assert [*namespaces(tmp_path)] == ["alex", "notes"]
+    assert vault(make(tmp_path, "lone", unlock=None)).tag != vault(make(tmp_path, "alone", unlock=None)).tag
+
+
+def test_a_memory_knows_its_own_label(tmp_path: Path) -> None:
+    """Whoever unlocks a further memory need not repeat which vault it is."""
+    make(tmp_path, "alex")
+    bob = make(tmp_path, "bob", unlock=Unlock(WALLET.signer, None, 7))
+    bob.close()
+    bob = Memory.load("bob", home=tmp_path, unlock=WALLET)
+    assert bob.unlocked and (vault(bob).name, vault(bob).key_number) == ("bob", 7)
+
+
+def test_a_further_one_is_looked_for_under_its_own_name(tmp_path: Path) -> None:
+    stick = tmp_path / "stick"
+    stick.mkdir()
+    asyncio.run(make(tmp_path / "a", "alex", stick).sync())
+    make(tmp_path / "b", "other")
+    with pytest.raises(NoVaultError):
+        asyncio.run(
+            Memory.recover(
+                "alex", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b"
+            )
+        )
+
+
+def test_u4_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
+    """Format-next A.14: their names stand sealed in `default` and on its sheet."""
+    stick = tmp_path / "stick"
+    stick.mkdir()
+    alex = make(tmp_path / "a", "alex", stick)
+    bob = make(tmp_path / "a", "bob", stick)
+    make(tmp_path / "a", "carl", stick, unlock=Unlock(WALLET.signer, "carls", 3))
+    make(tmp_path / "a", "lone", unlock=None)
+    make(tmp_path / "a", "other", unlock=Unlock(RawKeySigner(bytes(31) + b"\x42")))
+    assert not bob.unlisted
+    assert [(one.name, one.key_number) for one in alex.vaults()] == [("bob", 1), ("carls", 3)]
+    for memory in (alex, bob):
+        asyncio.run(memory.sync())
+    for path in stick.rglob("*"):
+        assert not path.is_file() or b"carls" not in path.read_bytes()
+    # Another device has nothing but the wallet.
+    there = asyncio.run(
+        Memory.recover("x", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b")
+    )
+    sheet = there.recovery_sheet()
+    assert [one.name for one in there.vaults()] == ["bob", "carls"] == [one.name for one in sheet.vaults]
+    assert "-n carls --wallet FILE --vault carls --key-number 3" in sheet.vaults[1].with_wallet
+    again = asyncio.run(
+        Memory.recover("bob", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b")
+    )
+    assert vault(again).tag == vault(bob).tag
+    assert len(there.timeline()) == 2, "what is listed is not listed again"
+
+
+def test_u4_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
+    Memory.create("alex", "encrypted-ipfs", unlock=WALLET, passphrase="the first one", home=tmp_path).close()
+    bob = Memory.create("bob", "encrypted-ipfs", unlock=WALLET, passphrase="another one", home=tmp_path)
+    assert "ipfsmem keys vaults --add bob --key-number 1 -n alex" in bob.unlisted
+    alex = Memory.load("alex", passphrase="the first one", home=tmp_path)
+    assert alex.vaults() == []
+    alex.list_vault("bob")
+    alex.list_vault("bob")
+    assert [one.name for one in alex.vaults()] == ["bob"] and len(alex.timeline()) == 1
+    with pytest.raises(UsageError):
+        alex.list_vault("no label")
+    lone = Memory.create("lone", "encrypted-ipfs", unprotected_keys=True, home=tmp_path / "other")
+    with pytest.raises(UsageError):
+        lone.list_vault("bob")
+
+
+def test_u4_a_public_memory_keeps_no_names(tmp_path: Path) -> None:
+    first = Memory.create("page", "ipfs", unlock=WALLET, home=tmp_path)
+    second = make(tmp_path, "work")
+    assert first.vaults() == [] and first.timeline() == [] and not second.unlisted

@@ -1,0 +1,742 @@
+"""Plain files that people and other programs edit: what becomes a write, what does not, what is left alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.errors import ChangedError, UsageError
+from ipfsmem.memory import Memory
+from tests.support.files_lab import Lab
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    made = Lab(tmp_path)
+    made.start()
+    return made
+
+
+def dots(lab: Lab, key: str) -> set[str]:
+    with lab.memory.replica.reading():
+        return set(lab.memory.replica.store.entry(f"m/{key}"))
+
+
+def test_a_write_through_the_api_is_a_file_at_once(lab: Lab) -> None:
+    lab.memory.write("tone", "direct", name="Tone", description="likes it direct", type="feedback")
+    assert lab.files()["tone.md"] == lab.memory.read("tone").data
+    assert b"- [Tone](tone.md) \xe2\x80\x94 likes it direct\n" in lab.files()["MEMORY.md"]
+
+
+def test_an_edit_becomes_a_write_with_exactly_the_bytes_of_the_file(lab: Lab) -> None:
+    lab.memory.write("tone", "direct")
+    odd = b"\xef\xbb\xbf---\r\nname: 'Tone'\r\n---\r\nvery direct\r\n\r\n\r\nno end"
+    (lab.dir / "tone.md").write_bytes(odd)
+    lab.look()
+    assert lab.memory.read("tone").data == odd
+    assert lab.files()["tone.md"] == odd
+    assert len(dots(lab, "tone")) == 1
+
+
+def test_a_file_equal_to_what_was_rendered_is_no_edit(lab: Lab) -> None:
+    lab.memory.write("tone", "direct")
+    before = dots(lab, "tone")
+    data = (lab.dir / "tone.md").read_bytes()
+    (lab.dir / "tone.md").write_bytes(data)
+    os.utime(lab.dir / "tone.md", (1, 1))
+    lab.look()
+    assert dots(lab, "tone") == before
+    lab.again()
+    assert dots(lab, "tone") == before
+
+
+def test_an_edit_of_the_same_size_within_the_same_instant_is_seen(lab: Lab) -> None:
+    lab.memory.write("tone", "aaaa")
+    lab.look()
+    path = lab.dir / "tone.md"
+    stat = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"aaaa", b"bbbb"))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    lab.look()
+    assert b"bbbb" in lab.memory.read("tone").data
+
+
+def test_a_new_file_becomes_a_memory_and_is_not_touched(lab: Lab) -> None:
+    path = lab.dir / "role.md"
+    path.write_bytes(b"engineer")
+    inode = path.stat().st_ino
+    lab.look()
+    assert lab.memory.read("role").data == b"engineer"
+    assert path.stat().st_ino == inode
+
+
+def test_reading_a_memory_takes_its_file_in_first(lab: Lab) -> None:
+    lab.memory.write("tone", "direct")
+    (lab.dir / "tone.md").write_bytes(b"edited")
+    assert lab.memory.read("tone").data == b"edited"
+    (lab.dir / "new.md").write_bytes(b"new")
+    assert lab.memory.read("new").data == b"new"
+
+
+def test_lists_see_edits_that_are_older_than_a_second(lab: Lab) -> None:
+    (lab.dir / "new.md").write_bytes(b"new")
+    lab.memory._files._looked -= 5  # type: ignore[union-attr]
+    assert [item.key for item in lab.memory.list()] == ["new"]
+
+
+def test_a_write_without_reading_does_not_replace_an_edit_that_nobody_was_shown(lab: Lab) -> None:
+    lab.memory.write_text("tone", b"one\n")
+    (lab.dir / "tone.md").write_bytes(b"by hand\n")
+    lab.memory.write_text("tone", b"by program\n")
+    assert lab.texts() == {b"by hand\n", b"by program\n"}
+    assert lab.memory.conflicts()
+    copies = [data for file, data in lab.files().items() if ".conflict-" in file]
+    assert {*copies, lab.files()["tone.md"]} == {b"by hand\n", b"by program\n"}
+
+
+def test_if_match_refuses_when_the_file_was_edited(lab: Lab) -> None:
+    reading = lab.memory.write_text("tone", b"one\n")
+    (lab.dir / "tone.md").write_bytes(b"by hand\n")
+    with pytest.raises(ChangedError):
+        lab.memory.write_text("tone", b"two\n", if_match=reading.sha256)
+
+
+# -- conflict copies ---------------------------------------------------------------------------------------------------
+
+
+def conflicted(lab: Lab) -> tuple[bytes, str]:
+    """Two texts of `tone` that do not merge: the shown one, and the file of the other."""
+    lab.memory.write_text("tone", b"mine\n")
+    lab.sibling("tone", b"theirs\n")
+    copy = next(file for file in lab.files() if ".conflict-" in file)
+    return lab.files()["tone.md"], copy
+
+
+def test_trace_06_fixing_a_typo_leaves_the_conflict_copy(lab: Lab) -> None:
+    """Plain mode: fixing a typo in tone.md kills tone.conflict-*.md."""
+    shown, copy = conflicted(lab)
+    other = lab.files()[copy]
+    (lab.dir / "tone.md").write_bytes(shown + b"fixed\n")
+    lab.look()
+    assert lab.files()["tone.md"] == shown + b"fixed\n"
+    assert lab.files()[copy] == other
+    assert lab.texts() == {shown + b"fixed\n", other}
+
+
+def test_editing_a_conflict_copy_replaces_that_sibling_only(lab: Lab) -> None:
+    shown, copy = conflicted(lab)
+    (lab.dir / copy).write_bytes(b"copy edited\n")
+    lab.look()
+    assert lab.texts() == {shown, b"copy edited\n"}
+    assert copy not in lab.files()
+    assert set(lab.files().values()) >= {shown, b"copy edited\n"}
+
+
+def test_deleting_a_conflict_copy_deletes_that_sibling(lab: Lab) -> None:
+    shown, copy = conflicted(lab)
+    (lab.dir / copy).unlink()
+    lab.look()
+    assert len(lab.texts()) == 2
+    lab.clock.advance(61)
+    lab.look()
+    assert lab.texts() == {shown}
+    assert not lab.memory.conflicts()
+
+
+def test_copying_the_conflict_copy_over_the_memory_settles_it(lab: Lab) -> None:
+    _, copy = conflicted(lab)
+    data = lab.files()[copy]
+    lab.clock.advance(61)
+    shutil.copyfile(lab.dir / copy, lab.dir / "tone.md")
+    lab.look()
+    assert lab.texts() == {data}
+    assert set(lab.files()) == {"tone.md", "MEMORY.md"}
+
+
+def test_conflict_copies_left_by_another_replica_are_kept_beside(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, adopt=True)
+    lab.dir.mkdir(parents=True)
+    (lab.dir / "tone.md").write_bytes(b"a\n")
+    (lab.dir / "tone.conflict-00000000.md").write_bytes(b"b\n")
+    lab.start()
+    assert lab.texts() == {b"a\n", b"b\n"}
+    assert lab.memory.read("tone").data == b"a\n"
+
+
+# -- deletes -----------------------------------------------------------------------------------------------------------
+
+
+def many(lab: Lab, count: int) -> None:
+    for n in range(count):
+        (lab.dir / f"m{n}.md").write_bytes(b"text %d\n" % n)
+    lab.look()
+
+
+def test_a_missing_file_is_deleted_after_two_looks_a_minute_apart(lab: Lab) -> None:
+    many(lab, 4)
+    (lab.dir / "m1.md").unlink()
+    for _ in range(5):
+        lab.look()
+        lab.clock.advance(11)
+    assert lab.memory.read("m1") is not None
+    assert "m1.md" not in lab.files()
+    lab.clock.advance(10)
+    lab.look()
+    assert lab.memory.read("m1") is None
+    assert len(lab.texts()) == 3
+
+
+def test_a_file_that_comes_back_within_the_minute_was_never_missing(lab: Lab) -> None:
+    many(lab, 4)
+    (lab.dir / "m1.md").rename(lab.dir / ".m1.tmp")
+    lab.look()
+    (lab.dir / ".m1.tmp").rename(lab.dir / "m1.md")
+    lab.look()
+    lab.clock.advance(100)
+    (lab.dir / "m1.md").unlink()
+    lab.look()
+    assert lab.memory.read("m1") is not None
+
+
+def test_a_new_text_from_elsewhere_brings_a_missing_file_back(lab: Lab) -> None:
+    many(lab, 4)
+    (lab.dir / "m1.md").unlink()
+    lab.look()
+    lab.memory.write_text("m1", b"newer\n")
+    assert lab.files()["m1.md"] == b"newer\n"
+    lab.clock.advance(100)
+    lab.look()
+    assert lab.memory.read("m1").data == b"newer\n"
+
+
+def test_trace_17_a_folder_that_is_removed_slowly(lab: Lab) -> None:
+    """A folder is unmounted, or removed slowly under a watcher (a quarter of the rest in each scan)."""
+    many(lab, 100)
+    left = 100
+    while left:
+        for n in range(left - max(1, left // 4), left):
+            (lab.dir / f"m{n}.md").unlink()
+        left -= max(1, left // 4)
+        for _ in range(2):
+            lab.look()
+            lab.clock.advance(61)
+    lab.look()
+    assert len(lab.texts()) == 75
+    assert any("missing" in notice for notice in lab.memory.status().notices)
+    assert lab.memory.restore_files() == 75
+    assert len([file for file in lab.files() if file.startswith("m")]) == 75
+    assert not lab.memory.status().notices
+
+
+def test_three_files_may_vanish_in_a_small_folder_and_more_another_day(lab: Lab) -> None:
+    many(lab, 6)
+    for n in range(3):
+        (lab.dir / f"m{n}.md").unlink()
+    lab.look()
+    lab.clock.advance(61)
+    lab.look()
+    assert len(lab.texts()) == 3
+    (lab.dir / "m3.md").unlink()
+    lab.look()
+    lab.clock.advance(61)
+    lab.look()
+    assert len(lab.texts()) == 3
+    lab.clock.advance(86400)
+    lab.look()
+    assert len(lab.texts()) == 2
+
+
+def test_a_removed_folder_of_our_own_is_written_again(lab: Lab) -> None:
+    many(lab, 6)
+    shutil.rmtree(lab.dir)
+    lab.look()
+    assert len(lab.texts()) == 6
+    assert len(lab.files()) == 7
+
+
+def test_an_adopted_folder_that_is_not_mounted_is_left_alone(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, adopt=True)
+    lab.start()
+    many(lab, 6)
+    away = tmp_path / "away"
+    lab.dir.rename(away)
+    lab.dir.mkdir()
+    for _ in range(3):
+        lab.look()
+        lab.clock.advance(100)
+    lab.memory.write_text("m1", b"while it was away\n")
+    assert list(lab.dir.iterdir()) == []
+    assert len(lab.texts()) == 6
+    assert "mounted" in lab.memory.status().notices[0]
+    lab.dir.rmdir()
+    away.rename(lab.dir)
+    lab.look()
+    assert lab.files()["m1.md"] == b"while it was away\n"
+    assert not lab.memory.status().notices
+    assert len(lab.texts()) == 6
+
+
+def test_a_lost_marker_is_put_back_where_files_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipfsmem.files.folder.RACY", 0)
+    lab = Lab(tmp_path, adopt=True)
+    lab.start()
+    many(lab, 6)
+    lab.look()
+    shutil.rmtree(lab.dir / ".ipfsmem")
+    (lab.dir / "m2.md").write_bytes(b"edited\n")
+    lab.look()
+    assert lab.memory.read("m2").data == b"edited\n"
+    assert (lab.dir / ".ipfsmem" / "marker").exists()
+
+
+def test_a_folder_of_another_memory_is_refused(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, adopt=True)
+    lab.start()
+    many(lab, 2)
+    before = lab.files()
+    with pytest.raises(UsageError, match="another memory"):
+        Memory.create("y", "local", home=lab.home, memory_dir=lab.dir, world=lab.world)
+    assert not (lab.home / "y").exists()
+    other = Memory.create("y", "local", home=lab.home, world=lab.world)
+    with pytest.raises(UsageError, match="another memory") as refused:
+        other.attach(lab.dir)
+    assert "--take-over" in refused.value.hint
+    other.write_text("z", b"z\n")
+    assert lab.files() == before
+    other.close()
+
+
+def test_forget_removes_the_file_and_its_copies(lab: Lab) -> None:
+    conflicted(lab)
+    lab.memory.forget("tone")
+    assert set(lab.files()) == {"MEMORY.md", "timeline/2026-04-12.jsonl"}
+    lab.look()
+    assert lab.memory.read("tone") is None
+    (lab.dir / "tone.md").write_bytes(b"remembered anew\n")
+    lab.look()
+    assert lab.memory.read("tone").data == b"remembered anew\n"
+
+
+# -- left alone --------------------------------------------------------------------------------------------------------
+
+
+def test_links_pipes_huge_files_and_other_encodings_are_named_and_left(lab: Lab, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_bytes(b"not ours\n")
+    (lab.dir / "link.md").symlink_to(secret)
+    os.mkfifo(lab.dir / "pipe.md")
+    (lab.dir / "huge.md").write_bytes(b"x" * (960 * 1024 + 1))
+    (lab.dir / "latin.md").write_bytes("Überraschung".encode("latin-1"))
+    (lab.dir / "folder.md").mkdir()
+    (lab.dir / "head.md").write_bytes(b"---\nname: " + b"x" * 5000 + b"\n---\n")
+    (lab.dir / os.fsdecode(b"bad\xff.md")).write_bytes(b"name\n")
+    (lab.dir / "fine.md").write_bytes(b"fine\n")
+    lab.look()
+    assert lab.texts() == {b"fine\n"}
+    notices = "\n".join(lab.memory.status().notices)
+    for name in ("link.md", "pipe.md", "huge.md", "latin.md", "folder.md", "head.md", "bad"):
+        assert name in notices
+    for name in ("link", "pipe", "huge", "latin", "folder", "head"):
+        lab.memory.write_text(name, b"from the api\n")
+    assert secret.read_bytes() == b"not ours\n"
+    assert (lab.dir / "link.md").is_symlink()
+    assert (lab.dir / "latin.md").read_bytes() == "Überraschung".encode("latin-1")
+    assert (lab.dir / "huge.md").stat().st_size == 960 * 1024 + 1
+    assert lab.memory.read("latin").data == b"from the api\n"
+    (lab.dir / "link.md").unlink()
+    lab.look()
+    assert lab.files()["link.md"] == b"from the api\n"
+
+
+def test_hidden_files_other_files_and_folders_are_not_read(lab: Lab) -> None:
+    (lab.dir / ".secret.md").write_bytes(b"no\n")
+    (lab.dir / "data.json").write_bytes(b"{}")
+    (lab.dir / "sub").mkdir()
+    (lab.dir / "sub" / "a.md").write_bytes(b"no\n")
+    lab.look()
+    assert lab.texts() == set()
+    assert "sub" in "\n".join(lab.memory.status().notices)
+
+
+@pytest.mark.parametrize("time", [1000, 4_000_000_000])
+def test_a_file_just_emptied_is_taken_when_it_stays_empty(lab: Lab, time: int) -> None:
+    """Also one that was dated by a clock far ahead: it would stay young for years."""
+    lab.memory.write_text("tone", b"text\n")
+    (lab.dir / "tone.md").write_bytes(b"")
+    lab.look()
+    assert lab.memory.read("tone").data == b"text\n"
+    os.utime(lab.dir / "tone.md", (time, time))
+    lab.look()
+    assert lab.memory.read("tone").data == b""
+
+
+# -- foreign names and adopted folders ---------------------------------------------------------------------------------
+
+
+def test_a_file_with_a_foreign_name_stays_as_it_is(lab: Lab) -> None:
+    path = lab.dir / "Überraschung Nr 1.md"
+    path.write_bytes("---\nname: Ü\n---\n\nText\n".encode())
+    lab.look()
+    key = "berraschung_nr_1-f95dc973"
+    assert [item.key for item in lab.memory.list()] == [key]
+    reading = lab.memory.read(key)
+    assert reading.file.origin_name == "Überraschung Nr 1.md"
+    assert reading.file.name == "Ü" and reading.file.body == "Text"
+    assert path.read_bytes() == "---\nname: Ü\n---\n\nText\n".encode()
+    assert f"{key}.md" not in lab.files()
+    lab.again()
+    lab.look()
+    assert set(lab.files()) == {"Überraschung Nr 1.md", "MEMORY.md"}
+    path.write_bytes("---\nname: Ü\n---\n\nMore\n".encode())
+    lab.look()
+    assert len(lab.texts()) == 1
+    assert lab.memory.read(key).file.body == "More"
+    lab.memory.write(key, "From elsewhere")
+    assert b"From elsewhere" in path.read_bytes()
+    assert f"{key}.md" not in lab.files()
+    lab.memory.forget(key)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"no header\n",
+        b"---\nnot closed\n",
+        b"---\nname: A\n---\n",
+        b"---\r\nname: A\r\n---\r\n\r\nText\r\n",
+        b"\xef\xbb\xbf---\nname: A\nmetadata:\n  type: user\n---\n\nText",
+        b"---\n---\n\n\n\nText\n\n\n",
+    ],
+)
+def test_the_foreign_name_goes_into_the_header_and_nothing_else_changes(data: bytes) -> None:
+    from ipfsmem.bundle.memory_file import parse_memory
+    from ipfsmem.files.scan import with_origin
+
+    made = parse_memory(with_origin(data, "A b: c.md"))
+    assert made.body == parse_memory(data).body
+    assert made.fields == {**parse_memory(data).fields, "origin_name": "A b: c.md"}
+    assert with_origin(with_origin(data, "A b: c.md"), "A b: c.md") == with_origin(data, "A b: c.md")
+
+
+CLAUDE = b"""---
+name: user-role
+description: "What they do: embedded engineer"
+metadata:
+  node_type: memory
+  type: user
+  originSessionId: 0b3c
+---
+
+Works on firmware.
+"""
+
+
+def test_adopting_an_agents_folder_changes_no_byte_of_it(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, adopt=True)
+    lab.dir.mkdir(parents=True)
+    theirs = {
+        "MEMORY.md": b"- [Role](user_role.md) -- mine, not yours\n- [Tests](<Feedback Testing.md>)",
+        "user_role.md": CLAUDE,
+        "Feedback Testing.md": b"always test\n",
+    }
+    for name, data in theirs.items():
+        (lab.dir / name).write_bytes(data)
+    lab.start()
+    assert lab.files() == theirs
+    assert lab.memory.read("user_role").file.type == "user"
+    lab.memory.write_text("new", b"from us\n")
+    after = lab.files()
+    assert {**after, "MEMORY.md": b""} == {**theirs, "new.md": b"from us\n", "MEMORY.md": b""}
+    assert after["MEMORY.md"].startswith(theirs["MEMORY.md"]) and b"](new.md)" in after["MEMORY.md"]
+    lab.again()
+    assert lab.files() == after
+    lab.memory.forget("new")
+    assert lab.files() == theirs
+
+
+def test_u7_new_memories_reach_the_index_that_an_agent_writes_too(tmp_path: Path) -> None:
+    """Finding U7: after one edit by hand MEMORY.md froze, and nothing new reached the file that the agent loads."""
+    lab = Lab(tmp_path, adopt=True)
+    lab.start()
+    lab.memory.write_text("a", b"a\n")
+    assert b"(a.md)" in lab.files()["MEMORY.md"]
+    (lab.dir / "MEMORY.md").write_bytes(lab.files()["MEMORY.md"] + b"- my own line\n")
+    lab.memory.write_text("b", b"b\n")
+    lab.look()
+    assert b"](b.md)" in lab.files()["MEMORY.md"]
+    assert lab.files()["MEMORY.md"].endswith(b"- my own line\n")
+    assert lab.memory.read("memory-fe1ee863").file.body == "- my own line"
+    assert b"my own line" in lab.memory.read("memory-fe1ee863").data
+
+
+def test_an_edited_index_in_our_own_folder_is_made_anew_and_the_edit_kept(lab: Lab) -> None:
+    lab.memory.write_text("a", b"a\n")
+    good = lab.files()["MEMORY.md"]
+    (lab.dir / "MEMORY.md").write_bytes(b"my line\n")
+    lab.look()
+    assert lab.files()["MEMORY.md"] == good
+    kept = next((lab.dir / ".ipfsmem").glob("MEMORY.edited-*.md"))
+    assert kept.read_bytes() == b"my line\n"
+    assert kept.name in lab.memory.status().notices[0]
+    assert [item.key for item in lab.memory.list()] == ["a"]
+
+
+# -- writers that had the old text in hand -------------------------------------------------------------------------------
+
+
+def test_a_whole_file_written_over_a_text_that_its_writer_had_not_read(lab: Lab) -> None:
+    lab.memory.write_text("log", b"one\n\ntwo\n\nthree\n")
+    read_before = lab.files()["log.md"]
+    lab.memory.write_text("log", b"one\n\ntwo\n\nthree from the phone\n", seen=lab.memory.read("log"))
+    (lab.dir / "log.md").write_bytes(read_before.replace(b"one", b"one, said the agent"))
+    lab.look()
+    assert lab.files()["log.md"] == b"one, said the agent\n\ntwo\n\nthree from the phone\n"
+    assert "had not read" in lab.memory.status().notices[0]
+
+
+def test_correcting_a_line_just_after_it_came_is_an_edit(lab: Lab) -> None:
+    lab.memory.write_text("log", b"one\n\ntwo\n")
+    lab.memory.write_text("log", b"one\n\ntwo\n\nlikes tea\n", seen=lab.memory.read("log"))
+    (lab.dir / "log.md").write_bytes(b"one\n\ntwo\n\nlikes green tea\n")
+    lab.look()
+    assert lab.texts() == {b"one\n\ntwo\n\nlikes green tea\n"}
+    (lab.dir / "log.md").write_bytes(b"one\n\ntwo\n\nlikes black tea\n")
+    lab.look()
+    assert lab.texts() == {b"one\n\ntwo\n\nlikes black tea\n"}
+
+
+def test_a_text_read_three_renders_ago(lab: Lab) -> None:
+    lab.memory.write_text("log", b"one\n\ntwo\n")
+    for n, word in enumerate((b"apple", b"window", b"thunder")):
+        lab.clock.advance(10)
+        text = lab.files()["log.md"] + b"\n%b %d\n" % (word, n)
+        lab.memory.write_text("log", text, seen=lab.memory.read("log"))
+    (lab.dir / "log.md").write_bytes(b"ONE\n\ntwo\n")
+    lab.look()
+    assert lab.files()["log.md"] == b"ONE\n\ntwo\n\napple 0\n\nwindow 1\n\nthunder 2\n"
+
+
+def test_a_blind_text_that_does_not_merge_is_kept_beside(lab: Lab) -> None:
+    lab.memory.write_text("log", b"one\n")
+    lab.memory.write_text("log", b"phone\n", seen=lab.memory.read("log"))
+    (lab.dir / "log.md").write_bytes(b"one\nagent\n")
+    lab.look()
+    assert all(line in b"".join(lab.texts()) for line in (b"phone", b"agent"))
+
+
+def test_later_an_edit_is_an_edit(lab: Lab) -> None:
+    lab.memory.write_text("log", b"one\n\ntwo\n")
+    lab.memory.write_text("log", b"one\n\ntwo\n\nthree\n", seen=lab.memory.read("log"))
+    lab.clock.advance(61)
+    (lab.dir / "log.md").write_bytes(b"one\n\ntwo!\n")
+    lab.look()
+    assert lab.files()["log.md"] == b"one\n\ntwo!\n"
+
+
+def test_putting_the_old_text_back_is_believed_when_it_stays(lab: Lab) -> None:
+    """Finding U15: `git checkout` of one file within a minute was put back. Rule 32: two looks a minute apart."""
+    lab.memory.write_text("log", b"one\n\ntwo\n")
+    old = lab.files()["log.md"]
+    lab.memory.write_text("log", b"one\n\ntwo\n\nthree\n", seen=lab.memory.read("log"))
+    (lab.dir / "log.md").write_bytes(old)
+    lab.look()
+    assert lab.files()["log.md"] == old
+    assert lab.texts() == {b"one\n\ntwo\n\nthree\n"}
+    assert "earlier text" in lab.memory.status().notices[0]
+    lab.clock.advance(59)
+    lab.look()
+    assert lab.texts() == {b"one\n\ntwo\n\nthree\n"}
+    lab.clock.advance(1)
+    lab.look()
+    assert lab.files()["log.md"] == old and lab.texts() == {old}
+    assert lab.memory.status().notices == []
+
+
+def test_lines_written_through_a_handle_that_was_open_are_kept(lab: Lab) -> None:
+    lab.memory.write_text("log", b"one\n\ntwo\n")
+    with (lab.dir / "log.md").open("ab") as handle:
+        lab.memory.write_text("log", b"ONE\n\ntwo\n", seen=lab.memory.read("log"))
+        handle.write(b"\nlate\n")
+    lab.look()
+    assert lab.files()["log.md"] == b"ONE\n\ntwo\n\nlate\n"
+
+
+def test_files_set_aside_go_after_a_while(lab: Lab) -> None:
+    for n in range(5):
+        lab.memory.write_text("log", b"%d\n" % n)
+    aside = lab.dir / ".ipfsmem" / "aside"
+    assert list(aside.iterdir())
+    lab.clock.advance(300)
+    lab.look()
+    assert not list(aside.iterdir())
+
+
+def test_a_disk_that_is_full_delays_files_and_loses_nothing(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    from ipfsmem.device.held_folder import Directory
+
+    lab.memory.write_text("a", b"a\n")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Directory, "link", full)
+        patch.setattr(Directory, "exchange", full)
+        patch.setattr(Directory, "rename_new", full)
+        lab.memory.write_text("a", b"b\n")
+        lab.memory.write_text("c", b"c\n")
+        assert any("disk is full" in notice for notice in lab.copy.notices())
+    assert lab.memory.read("a").data == b"b\n"
+    lab.look()
+    assert lab.files()["a.md"] == b"b\n" and lab.files()["c.md"] == b"c\n"
+
+
+def test_systems_that_cannot_exchange_names(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ipfsmem.device import held_folder
+
+    monkeypatch.setattr(held_folder, "_renamer", lambda: None)
+    test_a_whole_file_written_over_a_text_that_its_writer_had_not_read(lab)
+    test_lines_written_through_a_handle_that_was_open_are_kept(lab)
+
+
+def test_a_folder_that_cannot_be_written_is_said_and_the_memory_works(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, adopt=True)
+    lab.dir.parent.mkdir(exist_ok=True)
+    lab.dir.write_bytes(b"a file stands where the folder should be")
+    with pytest.raises(UsageError, match="not a folder"):
+        lab.start()
+    assert not (lab.home / "x").exists()
+    lab = Lab(tmp_path)
+    memory = lab.start()
+    shutil.rmtree(lab.dir)
+    lab.dir.write_bytes(b"a file stands where the folder should be")
+    memory.write_text("a", b"a\n")
+    assert memory.read("a").data == b"a\n"
+    assert any("plain files could not be" in notice for notice in memory.status().notices)
+    lab.dir.unlink()
+    lab.look()
+    assert lab.files()["a.md"] == b"a\n"
+    assert memory.status().notices == []
+
+
+def test_two_processes_on_one_memory(lab: Lab) -> None:
+    other = Memory.load("x", home=lab.home, world=lab.world)
+    lab.memory.write_text("a", b"from one\n")
+    other.write_text("b", b"from two\n")
+    (lab.dir / "a.md").write_bytes(b"by hand\n")
+    other.scan()
+    lab.memory.scan()
+    lab.look()
+    assert lab.texts() == {b"by hand\n", b"from two\n"}
+    assert len(lab.memory.list()) == 2 == len(other.list())
+    assert set(lab.files()) == {"a.md", "b.md", "MEMORY.md"}
+    other.close()
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_files_that_appear_while_very_many_are_written_are_taken_in(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, exchanges: bool
+) -> None:
+    from ipfsmem.device import held_folder
+
+    if not exchanges:
+        monkeypatch.setattr(held_folder, "_renamer", lambda: None)
+    folder: Any = lab.copy.folder
+    real = folder.stage
+    struck: list[str] = []
+
+    def stage(file: str, data: bytes, **more: Any) -> str:
+        if file.startswith("key_") and not struck:
+            struck.append(file)
+            (lab.dir / file).write_bytes(b"somebody else was first\n")
+        staged: str = real(file, data, **more)
+        return staged
+
+    monkeypatch.setattr(folder, "stage", stage)
+    with lab.memory.replica.transaction():
+        for n in range(40):
+            lab.memory._memories.write(f"key_{n}", b"text %d\n" % n)
+    lab.memory.render()
+    assert struck
+    texts = lab.texts()
+    assert b"somebody else was first\n" in texts and {b"text %d\n" % n for n in range(40)} <= texts
+    lab.look()
+    assert len([name for name in lab.files() if name.startswith("key_")]) == 41  # one conflict copy
+    assert not [name for name in lab.copy.folder.asides() if not name.startswith("old-")]
+
+
+def test_a_rename_never_overwrites(tmp_path: Path) -> None:
+    from ipfsmem.device.held_folder import open_directory
+
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_bytes(b"one")
+    other.write_bytes(b"other")
+    folder = open_directory(str(tmp_path))
+    assert folder.rename_new("one", folder, "other") in (False, None)
+    assert (one.read_bytes(), other.read_bytes()) == (b"one", b"other")
+    other.unlink()
+    if folder.rename_new("one", folder, "other") is not None:
+        assert not one.exists() and other.read_bytes() == b"one"
+
+
+def test_files_longer_than_they_say_are_read_to_their_end(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ipfsmem.files import folder
+
+    (lab.dir / "grown.md").write_bytes(b"first half, " + b"second half\n")
+    real = folder.os.read
+    monkeypatch.setattr(folder.os, "read", lambda fd, most: real(fd, min(most, 5)))
+    lab.look()
+    assert lab.memory.read("grown").data == b"first half, second half\n"  # type: ignore[union-attr]
+    with pytest.raises(folder.NotPlainError, match="longer than 10 bytes"):
+        lab.copy.folder.read("grown.md", 10)  # type: ignore[union-attr]
+
+
+def test_s15_long_lines_cost_as_much_as_reading_them(lab: Lab) -> None:
+    """Finding S15: comparing lines was cubic, and two lines of 20 KB took 49 seconds. Growth is what is measured."""
+    import random
+    import time
+
+    from ipfsmem.files.scan import read_before
+
+    def took(size: int) -> float:
+        rolls = random.Random(size)
+        line = "".join(rolls.choice("ab ") for _ in range(size)).encode()
+        other = "".join(rolls.choice("ab ") for _ in range(size)).encode()
+        best = 1e9
+        for _ in range(3):
+            start = time.perf_counter()
+            read_before(b"one\n%b\n" % other, b"one\n%b\n" % line, [b"one\n"])
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    assert took(160_000) < 100 * took(10_000) + 0.05
+    assert took(20_000) < 1
+
+
+@pytest.mark.parametrize(
+    ("came", "new", "alike"),
+    [
+        (b"likes tea", b"likes green tea", True),
+        (b"likes green tea", b"likes black tea", True),
+        (b"met Anna in Berlin on Monday", b"on Monday met Anna in Berlin", True),
+        (b"<0123456789ab>", b"<fedcba987654>", False),
+        (b"a", b"", False),
+        (b"likes tea", b"lives in Lisbon", False),
+    ],
+)
+def test_which_lines_are_taken_for_edits_of_others(came: bytes, new: bytes, alike: bool) -> None:
+    from ipfsmem.files.scan import _alike
+
+    assert _alike({came}, {new}) is alike

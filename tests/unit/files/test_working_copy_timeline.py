@@ -1,0 +1,210 @@
+"""The timeline files of a working copy: lines of others become events, no line goes, files only ever grow."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.files import folder
+from tests.support.files_lab import Lab
+
+DAY = "2026-04-12"
+FILE = f"timeline/{DAY}.jsonl"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    made = Lab(tmp_path)
+    made.start()
+    return made
+
+
+def add(lab: Lab, data: bytes) -> None:
+    (lab.dir / "timeline").mkdir(exist_ok=True)
+    with (lab.dir / FILE).open("ab") as file:
+        file.write(data)
+
+
+def test_an_event_is_a_line_at_once(lab: Lab) -> None:
+    event = lab.memory.note("waved", hand="left")
+    device = lab.memory.device
+    assert lab.files()[FILE] == (
+        f'{{"ts":"2026-04-12T13:20:00.000Z","type":"waved","id":"{device}-1","hand":"left"}}\n'.encode()
+    )
+    assert event["id"] == f"{device}-1"
+
+
+def test_lines_of_others_become_events_and_stay_as_they_are(lab: Lab) -> None:
+    lab.memory.note("waved")
+    inode = (lab.dir / FILE).stat().st_ino
+    theirs = b'{"type": "seen", "ts": "2026-04-12T10:00:00Z"}\nnot json at all\n'
+    add(lab, theirs)
+    lab.look()
+    assert [event["type"] for event in lab.memory.timeline()] == ["raw", "seen", "waved"]
+    lab.memory.note("again")
+    data = lab.files()[FILE]
+    assert theirs in data and data.count(b"\n") == 4
+    assert (lab.dir / FILE).stat().st_ino == inode
+    for _ in range(3):
+        lab.again()
+        lab.look()
+    assert lab.files()[FILE] == data
+    assert len(lab.memory.timeline()) == 4
+
+
+def test_lines_that_came_before_a_note_was_rendered(lab: Lab) -> None:
+    lab.memory.note("one")
+    add(lab, b'{"ts":"2026-04-12T10:00:00Z","type":"theirs"}\n')
+    lab.memory.note("two")
+    assert sorted(event["type"] for event in lab.memory.timeline()) == ["one", "theirs", "two"]
+    assert lab.files()[FILE].count(b"\n") == 3
+
+
+def test_an_edited_line_is_an_event_of_its_own(lab: Lab) -> None:
+    lab.memory.note("said", text="yes")
+    path = lab.dir / FILE
+    path.write_bytes(path.read_bytes().replace(b"yes", b"no!"))
+    lab.look()
+    assert sorted(event["text"] for event in lab.memory.timeline()) == ["no!", "yes"]
+    lab.look()
+    assert len(lab.memory.timeline()) == 2
+    assert all(word in lab.files()[FILE] for word in (b"yes", b"no!"))
+
+
+def test_a_removed_line_or_file_is_no_delete(lab: Lab) -> None:
+    lab.memory.note("one")
+    lab.memory.note("two")
+    path = lab.dir / FILE
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[1])
+    lab.look()
+    assert len(lab.memory.timeline()) == 2
+    assert lab.files()[FILE].count(b"\n") == 2
+    path.unlink()
+    lab.look()
+    lab.clock.advance(100)
+    lab.look()
+    assert len(lab.memory.timeline()) == 2
+    assert lab.files()[FILE].count(b"\n") == 2
+
+
+def test_a_line_that_is_being_written_is_waited_for(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.memory.note("one")
+    add(lab, b'{"ts":"2026-04-12T10:00:00Z",')
+    lab.look()
+    lab.memory.note("two")
+    assert [event["type"] for event in lab.memory.timeline()] == ["one", "two"]
+    add(lab, b'"type":"slow"}\n')
+    lab.look()
+    assert sorted(event["type"] for event in lab.memory.timeline()) == ["one", "slow", "two"]
+    assert lab.files()[FILE].count(b"\n") == 3
+    add(lab, b"a torn end that nobody completes")
+    monkeypatch.setattr("ipfsmem.files.scan.RACY", 0)
+    lab.look()
+    assert "raw" in [event["type"] for event in lab.memory.timeline()]
+
+
+def test_a_line_of_ours_that_a_crash_cut_off_is_completed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.memory.note("one")
+    lab.memory.note("two")
+    path = lab.dir / FILE
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    monkeypatch.setattr("ipfsmem.files.scan.RACY", 0)
+    monkeypatch.setattr("ipfsmem.files.folder.RACY", 0)
+    lab.look()
+    lab.look()
+    assert sorted(path.read_bytes().splitlines()) == sorted(whole.splitlines())
+    assert len(lab.memory.timeline()) == 2
+
+
+def test_a_line_in_the_file_of_another_day_moves_to_its_own(lab: Lab) -> None:
+    add(lab, b'{"ts":"2026-04-11T10:00:00Z","type":"late"}\n')
+    lab.memory.note("today")
+    lab.look()
+    assert b"late" in lab.files()["timeline/2026-04-11.jsonl"]
+    assert len(lab.memory.timeline()) == 2
+
+
+def test_trimmed_events_do_not_come_back_from_their_file(lab: Lab) -> None:
+    from ipfsmem.device.writing import writing
+
+    lab.memory.note("one")
+    lab.clock.advance(86400)
+    lab.memory.note("two")
+    with writing(lab.memory.replica) as change:
+        name = f"t/{DAY}/{lab.memory.device}/0"
+        change.remove(name, tuple(change.entry(name)))
+    lab.look()
+    lab.again()
+    lab.look()
+    assert [event["type"] for event in lab.memory.timeline()] == ["two"]
+    assert FILE not in lab.files()
+
+
+def test_a_link_in_the_place_of_the_timeline_is_not_followed(lab: Lab, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (lab.dir / "timeline").symlink_to(elsewhere)
+    lab.memory.note("one")
+    lab.look()
+    assert list(elsewhere.iterdir()) == []
+    assert len(lab.memory.timeline()) == 1
+    assert any("timeline" in notice for notice in lab.memory.status().notices)
+
+
+def test_an_interrupted_append_is_one_write(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = folder.os.write
+    monkeypatch.setattr(folder.os, "write", lambda fd, data: real(fd, bytes(data)[:7]))
+    lab.memory.note("one")
+    lab.memory.note("two")
+    assert lab.files()[FILE].count(b"\n") == 2
+
+
+@pytest.mark.parametrize("size", [400, 1400])
+def test_l8_a_line_that_arrives_at_the_moment_of_replacement(lab: Lab, size: int) -> None:
+    """Finding L8: above 960 KiB what stood in a replaced timeline file was dropped unread."""
+    pad = "x" * 8000
+    events = [{"ts": "2026-03-02T10:00:00Z", "type": "old", "pad": pad, "n": n} for n in range(size // 8)]
+    lab.memory.import_(json.dumps({"timeline": events}))
+    file = lab.dir / "timeline" / "2026-03-02.jsonl"
+    assert file.stat().st_size > size * 1000
+    folder: Any = lab.copy.folder
+    real, struck = folder.replace, []
+
+    def replace(staged: Path, name: str) -> Path | None:
+        if name.startswith("timeline/") and not struck:
+            struck.append(name)
+            with file.open("ab") as other:
+                other.write(b'{"ts":"2026-03-02T12:00:00Z","type":"came_in_this_moment"}\n')
+        kept: Path | None = real(staged, name)
+        return kept
+
+    folder.replace = replace
+    with file.open("ab") as other:
+        other.write(b'{"ts":"2026-03-02T00:30:00+02:00","type":"of_another_utc_day"}\n')
+    os.utime(file, (1000, 1000))
+    for _ in range(4):
+        lab.look()
+        lab.clock.advance(70)
+    assert struck
+    assert "came_in_this_moment" in {event["type"] for event in lab.memory.timeline()}
+    assert b"came_in_this_moment" in file.read_bytes()
+
+
+def test_l8_what_was_replaced_and_cannot_be_read_is_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding L8, the same thought elsewhere: nothing set aside goes before it was read and taken in."""
+    lab.memory.write_text("tone", b"one\n")
+    handle = (lab.dir / "tone.md").open("ab")
+    lab.memory.write_text("tone", b"two\n")
+    handle.write("spät\n".encode("latin-1"))
+    handle.close()
+    for _ in range(4):
+        lab.look()
+        lab.clock.advance(100)
+    kept = [path.read_bytes() for path in (lab.dir / ".ipfsmem" / "aside").iterdir()]
+    assert any("spät".encode("latin-1") in data for data in kept)
+    assert any("tone.md" in notice and "aside" in notice for notice in lab.memory.status().notices)

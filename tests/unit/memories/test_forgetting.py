@@ -1,0 +1,69 @@
+"""What a forgotten memory leaves on this device: in mode `local` no byte of any of its texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.files_lab import Lab
+
+CANARY = b"CANARY-4f1d"
+
+
+def holding(lab: Lab) -> list[str]:
+    """The files anywhere below this device's folders in which the canary stands."""
+    places = [lab.home, lab.dir] if lab.adopt else [lab.home]
+    return [
+        str(path)
+        for place in places
+        for path in place.rglob("*")
+        if path.is_file() and not path.is_symlink() and CANARY in path.read_bytes()
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 60])
+@pytest.mark.parametrize("adopt", [False, True])
+def test_s15_a_forgotten_text_leaves_nothing_on_the_disk_in_mode_local(
+    tmp_path: Path, count: int, adopt: bool
+) -> None:
+    """Finding S15: every version of a forgotten text stayed in the database. Its name and description are texts of it too."""
+    lab = Lab(tmp_path, adopt=adopt)
+    memory = lab.start()
+    for n in range(count):
+        memory.write_text(f"other{n}", b"another text, number %d\n" % n)
+    memory.write("secret", "first " + CANARY.decode(), name=CANARY.decode(), description=CANARY.decode())
+    for n in range(12):
+        lab.clock.advance(7)
+        memory.write("secret", f"version {n} of {CANARY.decode()}")
+    (lab.dir / "secret.md").write_bytes(b"by hand: " + CANARY + b"\n")
+    lab.look()
+    lab.sibling("secret", b"from elsewhere: " + CANARY + b"\n")
+    memory.index()
+    lab.again()
+    memory = lab.memory
+    assert holding(lab)
+    assert memory.forget("secret")
+    lab.look()
+    assert holding(lab) == []
+    assert memory.read("secret") is None
+    lab.again()
+    lab.look()
+    assert holding(lab) == []
+    assert len(lab.memory.list()) == count
+    assert [finding for finding in lab.memory.doctor() if finding.level == "error"] == []
+    lab.memory.close()
+
+
+def test_the_texts_that_plain_files_stand_for_stay_when_something_else_is_forgotten(tmp_path: Path) -> None:
+    """A merged text is no value of the state; an edit of its file is merged with it all the same."""
+    lab = Lab(tmp_path)
+    memory = lab.start()
+    memory.write_text("tone", b"a\nb\nc\n")
+    memory.write_text("old", b"old\n")
+    memory.write_text("tone", b"a\nb\nC\n", seen=memory.read("tone"))
+    memory.forget("old")
+    (lab.dir / "tone.md").write_bytes(b"A\nb\nc\n")
+    lab.look()
+    assert memory.read("tone").data == b"A\nb\nC\n"  # type: ignore[union-attr]
+    memory.close()

@@ -1,0 +1,305 @@
+"""Export, import and fork: what goes in and out, what cannot, and that this is said."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.errors import FormatError, IncompleteError
+from ipfsmem.memory import Memory
+from tests.support.device_lab import SHORT, TOO_LONG, Lab, all_texts, body, events, lab_in, texts
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.create("m", "local", home=tmp_path / "m") as made:
+        yield made
+
+
+def blob(files: Mapping[str, str], timeline: Sequence[Mapping[str, Any]] = ()) -> bytes:
+    return json.dumps({"version": "memory/0.1", "index": "", "files": files, "timeline": timeline}).encode()
+
+
+def _contested(lab: Lab) -> Memory:
+    """A device with a conflict in `tone`, and a text behind the forget of `music`."""
+    a = lab.create("a")
+    a.write("music", "m1")
+    lab.sync(a)
+    c = lab.restore("c")
+    lab.settle(a, c)
+    a.write("tone", "A's version")
+    lab.clock.advance(1)
+    c.write("tone", "C's version")
+    a.forget("music")
+    c.write("music", "m2, written meanwhile")
+    lab.settle(a, c)
+    return a
+
+
+def _lose(memory: Memory, key: str) -> None:
+    """The texts of a key are not fetched."""
+    for value in memory.replica.store.entry(f"m/{key}").values():
+        assert value.loc is not None
+        with memory.replica.transaction():
+            memory.replica.db.connection.execute(
+                "DELETE FROM blocks WHERE digest=?", (bytes.fromhex(value.loc.sha),)
+            )
+
+
+# -- out ---------------------------------------------------------------------------------------------------------
+
+
+def test_l7_a_blob_says_which_conflict_copies_it_leaves_out(lab: Lab) -> None:
+    """Finding L7; format-next A.10: conflict copies are counted and named, and leaving them out is agreed to."""
+    a = _contested(lab)
+    files = [file for item in a.conflicts() for file in item.files]
+    assert len(files) == 2
+    with pytest.raises(IncompleteError) as refused:
+        a.export()
+    assert all(file in str(refused.value) for file in files) and "2 conflict copies" in str(refused.value)
+    assert json.loads(a.export(partial=True))["files"].keys() == {"tone.md"}
+
+
+def test_l7_a_folder_carries_conflict_copies_and_an_import_takes_them(lab: Lab, tmp_path: Path) -> None:
+    """Finding L7: nothing is lost on the way to another memory; what hides behind a forget goes along, and is not revived."""
+    a = _contested(lab)
+    a.export_folder(tmp_path / "out")
+    with Memory.create("z", "local", home=tmp_path / "z") as z:
+        done = z.import_(tmp_path / "out")
+        assert (done.added, done.kept_beside, done.still_forgotten, done.problems) == (1, 1, 1, ())
+        assert z.files() == a.files()
+        assert texts(z) == texts(a)
+        again = z.import_(tmp_path / "out")
+        assert (again.added, again.kept_beside, again.unchanged + again.still_forgotten) == (0, 0, 3)
+        assert [(item.files, item.forgotten) for item in z.conflicts()] == [
+            (item.files, item.forgotten) for item in a.conflicts()
+        ]
+
+
+def test_l7_a_conflict_copy_without_its_memory_is_one(memory: Memory, tmp_path: Path) -> None:
+    """Finding L7: a copy alone in a folder, or edited by somebody, is a text of that key all the same."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "tone.conflict-00000000.md").write_text("only this\n")
+    assert memory.import_(tmp_path / "in").added == 1
+    assert memory.files() == {"tone": b"only this\n"}
+    assert memory.import_(blob({"tone.md": "main\n", "tone.conflict-11111111.md": "copy\n"})).kept_beside == 2
+
+
+def test_l7_what_is_not_fetched_is_counted(lab: Lab, tmp_path: Path) -> None:
+    """Finding L7: a text or a piece of the timeline that is not on this device is no reason to say that all is there."""
+    a = lab.create("a")
+    a.write("tone", "t")
+    a.write("music", "m")
+    a.note("waved")
+    _lose(a, "music")
+    with pytest.raises(IncompleteError, match=r"1 memory that is not fetched \(music\)"):
+        a.export()
+    with pytest.raises(IncompleteError, match="music"):
+        a.export_folder(tmp_path / "out")
+    with pytest.raises(IncompleteError, match="music"):
+        a.fork("copy", home=tmp_path / "f")
+    assert not (tmp_path / "f").exists()
+    ((_, entry),) = a.replica.store.segments()
+    (value,) = entry.values()
+    assert value.loc is not None
+    with a.replica.transaction():
+        a.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (bytes.fromhex(value.loc.sha),))
+    left = a.left_out()
+    assert (left.not_fetched, left.segments) == (("music",), 1)
+    with a.fork("copy", home=tmp_path / "f", partial=True) as copy:
+        assert copy.files() == {"tone": a.files()["tone"]}
+
+
+def test_l7_a_fork_carries_conflicts_and_what_is_forgotten_stays_so(lab: Lab, tmp_path: Path) -> None:
+    """Finding L7: a fork has every text, where it stood: shown, beside it, or behind the forget."""
+    a = _contested(lab)
+    with a.fork("copy", home=tmp_path / "f") as copy:
+        assert texts(copy) == texts(a) and copy.files() == a.files()
+        assert [(i.key, i.files, i.forgotten) for i in copy.conflicts()] == [
+            (i.key, i.files, i.forgotten) for i in a.conflicts()
+        ]
+        assert events(copy) == sorted([*events(a), "forked"])
+
+
+# -- in ----------------------------------------------------------------------------------------------------------
+
+
+def test_l12_a_fifth_version_of_one_key_is_named_and_the_rest_goes_in(memory: Memory) -> None:
+    """Finding L12: one key that is full does not keep the others out, and its text is not dropped in silence."""
+    for i in range(4):
+        assert memory.import_(blob({"tone.md": f"v{i}"})).problems == ()
+    done = memory.import_(blob({"a.md": "a", "tone.md": "v4", "z.md": "z"}))
+    assert (done.added, len(done.problems)) == (2, 1) and "tone" in done.problems[0]
+    assert memory.files().keys() == {"a", "tone", "z"} and len(texts(memory)["tone"]) <= 4
+    (item,) = memory.conflicts()
+    memory.resolve("tone", seen=item)
+    assert memory.import_(blob({"tone.md": "v4"})).kept_beside == 1
+
+
+def test_l12_an_event_whose_id_was_used_again_goes_in(lab: Lab) -> None:
+    """Finding L12: a machine goes back to a snapshot, and yesterday's export is imported."""
+    a = lab.create("a")
+    a.note("e1")
+    lab.save("a", "yesterday")
+    a.note("lost_with_the_rollback", text="important")
+    exported = a.export()
+    a = lab.put_back("a", "yesterday")
+    a.note("after_the_rollback")
+    assert a.import_(exported).events == 1
+    assert events(a) == ["after_the_rollback", "e1", "lost_with_the_rollback"]
+    assert a.import_(exported).events == 0 and a.import_(a.export()).events == 0
+
+
+def test_l12_events_that_come_back_under_another_id_are_not_doubled(memory: Memory, tmp_path: Path) -> None:
+    """Finding L12, the same thought: an export that went through another memory adds nothing here."""
+    memory.note("waved", style="enthusiastic")
+    with Memory.create("z", "local", home=tmp_path / "z") as z:
+        z.import_(memory.export())
+        assert z.timeline() != memory.timeline()
+        assert memory.import_(z.export()).events == 0
+    assert events(memory) == ["waved"]
+
+
+def test_l12_replace_shows_what_was_forgotten_or_beside(memory: Memory) -> None:
+    """Finding L12 (f14): `replace` shows the incoming text, also one that was known and not shown."""
+    memory.write("s", "the text")
+    backup = memory.export()
+    memory.forget("s")
+    merged = memory.import_(backup)
+    assert memory.read("s") is None and merged.still_forgotten == 1
+    assert memory.import_(backup, strategy="replace").replaced == 1
+    assert body(memory, "s") == "the text" and memory.conflicts() == []
+    memory.import_(blob({"k.md": "one"}))
+    memory.import_(blob({"k.md": "two"}))
+    assert memory.import_(blob({"k.md": "two"}), strategy="replace").replaced == 1
+    assert memory.files()["k"] == b"two" and memory.conflicts() == []
+    assert memory.import_(blob({"k.md": "two"}), strategy="replace").unchanged == 1
+
+
+def test_l12_of_two_texts_for_one_key_replace_shows_the_first_and_keeps_the_other(memory: Memory) -> None:
+    """Finding L12, the same thought: the second text of an import must not replace the first, which nobody was shown."""
+    memory.write_text("foo-9091a707", b"mine\n")
+    done = memory.import_(blob({"foo-9091a707.md": "two\n", "Foo.md": "one\n"}), strategy="replace")
+    assert (done.replaced, done.kept_beside) == (1, 1)
+    assert memory.files()["foo-9091a707"] == b"two\n" and len(all_texts(memory)) == 2
+
+
+def test_l12_prune_forgets_nothing_while_a_record_could_not_be_read(memory: Memory) -> None:
+    """Finding L12, the same thought: the import has that memory, though not in a form that can be taken."""
+    memory.write("tone", "mine")
+    with pytest.raises(FormatError, match="tone"):
+        memory.import_(blob({"tone.md": "x" * 1_000_000, "a.md": "a"}), strategy="replace", prune=True)
+    assert body(memory, "tone") == "mine" and memory.read("a") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"files":{"a.md":"one","b.md":"x","a.md":"two"}}',
+        '{"files":{"a.md":"one"},"files":{"b.md":"two"}}',
+        '{"files":{"a.md":"one","a\\u002emd":"two"}}',
+        '{"timeline":[],"files":{"a.md":"\\ud800","b.md":"1","b.md":"2"}}',
+    ],
+)
+def test_l12_a_name_that_stands_twice_is_an_error(memory: Memory, text: str) -> None:
+    """Finding L12: of two files under one name none is dropped in silence."""
+    with pytest.raises(FormatError, match="twice"):
+        memory.import_(text)
+    assert memory.files() == {}
+
+
+def test_l12_an_event_with_a_name_twice_is_kept_as_it_is(memory: Memory) -> None:
+    """Finding L12: what a reader that takes the last one would drop stays in the line."""
+    line = '{"ts":"2026-04-14T12:00:00.000Z","type":"t","note":"first","note":"second"}'
+    nested = '{"ts":"2026-04-14T12:00:00.000Z","type":"t","in":{"a":1,"a":2},"text":"with \\":"}'
+    fine = '{"ts":"2026-04-14T12:00:00.000Z","type":"t","in":{"a":{"a":2}},"text":"with \\": in it"}'
+    memory.import_(f'{{"timeline":[{line},{nested},{fine}]}}')
+    assert {event.get("raw") for event in memory.timeline()} == {line, nested, None}
+
+
+@pytest.mark.parametrize("form", ["folder", "blob"])
+def test_a_line_that_is_too_long_is_named_and_the_rest_comes_in(
+    memory: Memory, tmp_path: Path, form: str
+) -> None:
+    """One event beyond the bound kept a whole backup out; two of one id kept it from being read."""
+    twins = [json.loads(TOO_LONG) | {"id": "q", "x": letter * 70_000} for letter in "yz"]
+    events = [json.loads(TOO_LONG), *twins, json.loads(SHORT)]
+    if form == "blob":
+        done = memory.import_(blob({"a.md": "text\n"}, events))
+    else:
+        base = tmp_path / "b" / "memory"
+        (base / "timeline").mkdir(parents=True)
+        (base / "a.md").write_text("text\n")
+        lines = "".join(json.dumps(event) + "\n" for event in events)
+        (base / "timeline" / "2026-01-01.jsonl").write_text(lines)
+        done = memory.import_(tmp_path / "b")
+    assert (done.added, done.events) == (1, 1)
+    assert [event["type"] for event in memory.timeline()] == ["s"]
+    (problem,) = done.problems
+    assert "3 lines of more than 65,536 bytes" in problem
+
+
+def test_a_line_that_is_no_event_has_the_day_of_its_file(memory: Memory, tmp_path: Path) -> None:
+    """Format 1.4: of equal lines in the files of two days each is an event, and none of 1970."""
+    base = tmp_path / "timeline"
+    base.mkdir()
+    for name in ("2026-01-01", "2026-01-02", "2026-01-40"):
+        (base / f"{name}.jsonl").write_text("no event\nno event\n")
+    memory.import_(tmp_path)
+    said = [(event["ts"][:10], event["raw"]) for event in memory.timeline()]
+    assert said == [(day, "no event") for day in ("1970-01-01", "2026-01-01", "2026-01-02")]
+    assert memory.import_(tmp_path).events == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fwalk") or not hasattr(os, "geteuid"), reason="no such folders here")
+def test_a_folder_that_cannot_be_looked_into_is_named(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was left out without a word, and the import ended well: half of a backup passed for all of it."""
+    (tmp_path / "b" / "memory").mkdir(parents=True)
+    (tmp_path / "b" / "memory" / "a.md").write_text("text\n")
+    closed = tmp_path / "b" / "scopes" / "work"
+    (closed / "memory").mkdir(parents=True)
+    (closed / "memory" / "c.md").write_text("text of a scope\n")
+    if os.geteuid() == 0:  # root may look everywhere
+        real, inode = os.open, (closed / "memory").stat().st_ino
+
+        def refused(path: Any, *args: Any, **more: Any) -> int:
+            fd = real(path, *args, **more)
+            if os.fstat(fd).st_ino == inode:
+                os.close(fd)
+                raise PermissionError(errno.EACCES, "Permission denied", path)
+            return fd
+
+        monkeypatch.setattr(os, "open", refused)
+    else:
+        (closed / "memory").chmod(0)
+    try:
+        done = memory.import_(tmp_path / "b")
+    finally:
+        (closed / "memory").chmod(0o700)
+    assert done.added == 1
+    (problem,) = done.problems
+    assert problem == "a folder called memory was left out with all that is in it: permission denied"
+
+
+def test_a_link_in_place_of_what_is_beside_a_base_is_named(memory: Memory, tmp_path: Path) -> None:
+    """As any other file that cannot be read; it kept everything out."""
+    (tmp_path / "b" / "memory").mkdir(parents=True)
+    (tmp_path / "b" / "memory" / "a.md").write_text("text\n")
+    (tmp_path / "b" / "scope.json").symlink_to(tmp_path / "elsewhere")
+    done = memory.import_(tmp_path / "b")
+    assert done.added == 1
+    assert done.problems == ("scope.json was not read: cannot read scope.json: it is a symbolic link",)

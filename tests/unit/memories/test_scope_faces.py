@@ -1,0 +1,302 @@
+"""Scopes for a Python caller: stacks, `into`, counts, what a sync says, wrong input, in every mode (faces of scopes)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.cli.sync_cmd import paragraph
+from ipfsmem.device.state import Store
+from ipfsmem.errors import (
+    ChangedError,
+    FormatError,
+    IpfsmemError,
+    KeyNameError,
+    LimitError,
+    NotFoundError,
+    UsageError,
+)
+from ipfsmem.files.exporting import export_zip
+from ipfsmem.memories.bundle_tree import base_files
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.scopes import Scopes
+from ipfsmem.memory import Memory, Mode
+from tests.support.device_lab import Lab, lab_in
+from tests.support.scope_lab import blob, everything_in, said_in
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(params=["none", "local", "ipfs", "encrypted-ipfs"])
+def memory(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Memory]:
+    mode: Mode = request.param
+    options: dict[str, Any] = {"unprotected_keys": True} if mode == "encrypted-ipfs" else {}
+    if mode == "none":
+        made = Memory.load(mode="none")
+    else:
+        made = Memory.create("m", mode, home=tmp_path / "home", recovery=False, **options)
+    with made:
+        yield made
+
+
+def test_every_mode_has_scopes(memory: Memory, tmp_path: Path) -> None:
+    """Also the one that keeps nothing: made, titled, led, stacked, forgotten, restored, out and in."""
+    memory.write("tone", "everybody's")
+    memory.scope("work").write("tone", "the project's", description="d")
+    memory.make_scope("alex", title="Alex", kind="user")
+    memory.scope("alex").write("likes", "tea")
+    memory.scope("work").note("waved")
+    memory.note("waved")
+    stack = memory.stack("work", "alex")
+    assert stack.scopes == ["work", "alex", ""]
+    assert [(item.key, item.scope) for item in stack.list()] == [("likes", "alex"), ("tone", "work")]
+    found = stack.read("likes")
+    assert found is not None and (found.scope, found.file.body) == ("alex", "tea")
+    assert [noted.scope for noted in stack.timeline()] == ["work", ""]
+    assert memory.stack("alex", "work").scopes == ["alex", "work", ""] and memory.stack().scopes == [""]
+    counts = {one.scope: (one.memories, one.events) for one in memory.status().scopes}
+    assert counts == {"": (1, 1), "alex": (1, 0), "work": (1, 1)}
+    before = everything_in(memory)
+    out = io.BytesIO()
+    memory.export_zip(out)
+    (tmp_path / "all.zip").write_bytes(out.getvalue())
+    with Memory.load(mode="none") as other:
+        other.import_(tmp_path / "all.zip")
+        assert everything_in(other) == before
+    memory.forget_scope("alex")
+    assert [scope.token for scope in memory.scopes()] == ["work"]
+    assert memory.stack("work", "alex").read("likes") is None
+    memory.restore_scope("alex")
+    assert memory.scope("alex").list() == []
+
+
+def test_what_turned_out_to_be_another_is_read_below_it(memory: Memory) -> None:
+    """Format-next A.6: nothing moves, and a write that gives a part only does not hide the text below behind an empty one."""
+    memory.scope("tmp").write("tone", "old", description="d")
+    memory.scope("tmp").write("only", "there")
+    memory.make_scope("api")
+    memory.lead_scope("tmp", "api")
+    api, tmp = memory.scope("api"), memory.scope("tmp")
+    read = api.read("tone")
+    assert read is not None and read.scope == "tmp"
+    assert [(item.key, item.scope) for item in api.list()] == [("only", "tmp"), ("tone", "tmp")]
+    with pytest.raises(ChangedError):
+        api.write("tone", "new", if_match="")
+    with pytest.raises(ChangedError):
+        api.write("tone", "new", seen="0" * 16)
+    with pytest.raises(ChangedError):
+        api.write("tone", "new", seen=("0" * 16 + "-1",))
+    for given in (read, read.seen, read.token, None):
+        made = tmp.write("tone", description="better", seen=given)
+        assert (made.scope, made.file.body) == ("api", "old")
+        assert memory._memories.in_scope("tmp").read("tone") is not None
+        Memories(memory.replica).in_scope("api").delete("tone")
+    made = tmp.write("tone", "new", if_match=read.sha256)
+    assert made.scope == "api" and tmp.note("waved") in api.timeline()
+    assert api.index().count("](tone.md)") == 1 and "only" not in api.index()
+    assert api.forget("tone") and api.read("tone") is None and tmp.read("tone") is None
+    assert api.forget("only") and not api.forget("only")
+    tmp.import_(blob({"taken.md": "in\n"}))
+    assert [item.scope for item in tmp.list()] == [] and said_in(api, "taken") == "in"
+    memory.lead_scope("tmp", None)
+    assert tmp.write("tone", "apart").scope == "tmp" and api.read("tone") is None
+
+
+def test_no_part_of_others_text_is_taken_up_from_below(memory: Memory) -> None:
+    """Whose word a text is does not get lost on the way up a stack (format section 5.2)."""
+    memory.scope("tmp").import_(blob({"tone.md": "of others\n"}), foreign=True)
+    memory.make_scope("api")
+    memory.lead_scope("tmp", "api")
+    api = memory.scope("api")
+    read = api.read("tone")
+    assert read is not None and not read.own
+    with pytest.raises(UsageError, match="others' word"):
+        api.write("tone", description="mine now")
+    copied = api.write_text("tone", read.data)
+    assert not copied.own and copied.scope == "api"
+
+
+def test_a_card_that_changes_is_seen_at_once(lab: Lab) -> None:
+    """Where scopes lead is remembered as of a state; another device's word about it counts with the sync that brings it."""
+    a = lab.create("a")
+    a.scope("tmp").write("tone", "t")
+    a.make_scope("api")
+    b = lab.restore("b") if lab.sync(a) else a
+    part = b.scope("api")
+    assert part.read("tone") is None
+    a.lead_scope("tmp", "api")
+    lab.settle(a, b)
+    assert said_in(part, "tone") == "t"
+    a.forget_scope("tmp")
+    lab.settle(a, b)
+    assert part.read("tone") is None
+
+
+def test_a_sync_says_in_which_scopes_something_changed(lab: Lab) -> None:
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    a.write("self", "s")
+    for key in ("one", "two"):
+        a.scope("work").write(key, "w")
+    lab.sync(a)
+    report = lab.sync(b)
+    assert report.changed_in == {"": 1, "work": 3}  # two memories, and the card of the scope
+    assert report.entries_changed == 4
+    assert "4 changes (3 in work, 1 in none) from " in paragraph(report)
+    a.write("self", "again")
+    lab.sync(a)
+    assert "(" not in paragraph(lab.sync(b)).split(" from ")[0]
+    assert [(one.scope, one.memories) for one in b.status().scopes] == [("", 1), ("work", 2)]
+
+
+def test_a_strangers_bundle_forgets_nothing_of_our_other_devices(lab: Lab, tmp_path: Path) -> None:
+    """Attack: a forget of a key that this device has not seen yet would hide what another device of ours wrote there."""
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    b.write("tone", "of b, not synced yet")
+    for number, texts in enumerate(({}, {"tone.conflict-00000000.md": b"bait\n"})):
+        files = base_files("", texts, [], "", card=None, forgotten=["tone", "music"])
+        with (tmp_path / f"{number}.zip").open("wb") as out:
+            export_zip(out, files)
+        done = a.import_(tmp_path / f"{number}.zip", foreign=True)
+        assert done.added == 0 and len(done.problems) == len(texts)
+        assert a.import_(tmp_path / f"{number}.zip", foreign=True).problems == done.problems
+    lab.settle(a, b)
+    assert said_in(a, "tone") == said_in(b, "tone") == "of b, not synced yet"
+    assert a.conflicts() == []
+
+
+LONG = "x" * 65
+ODD = ["Work", "a b", "../x", "a/b", "-x", "_x", "", "x\n", "x\0", "wörk", "ｗork", LONG, "2026-04-14", "timeline", "all", "memory", "con"]  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", ODD)
+def test_what_is_no_scope_is_refused_everywhere_and_nothing_is_written(tmp_path: Path, bad: str) -> None:
+    """Each parameter that takes a scope; the empty text is the nameless scope where one may be meant, and refused elsewhere."""
+    with Memory.create("m", "local", home=tmp_path / "home") as memory:
+        memory.make_scope("work")
+        before = memory.replica.store.frame, sorted(memory.replica.store.names())
+        calls = [
+            lambda: memory.make_scope(bad),
+            lambda: memory.lead_scope("work", bad),
+            lambda: memory.lead_scope(bad, "work"),
+            lambda: memory.title_scope(bad, "t"),
+            lambda: memory.forget_scope(bad),
+            lambda: memory.restore_scope(bad),
+            lambda: memory.find_scope(bad),
+        ]
+        if bad:
+            calls += [
+                lambda: memory.scope(bad),
+                lambda: memory.stack(bad),
+                lambda: memory.stack("work", bad),
+                lambda: memory.attach(tmp_path, scope=bad),
+                lambda: memory.import_(blob({"a.md": "x"}), maps={"": bad}),
+                lambda: memory.import_(blob({"a.md": "x"}), maps={bad: "work"}),
+            ]
+        for number, call in enumerate(calls):
+            with pytest.raises((KeyNameError, UsageError, NotFoundError)) as refused:
+                call()
+            assert bad == "" or "\n" not in str(refused.value), number
+        assert (memory.replica.store.frame, sorted(memory.replica.store.names())) == before
+
+
+@pytest.mark.parametrize("title", ["", "x" * 129, "a\x00b", "a\nb", "a\x9bb", "\ud800"])
+def test_titles_that_are_none(tmp_path: Path, title: str) -> None:
+    with Memory.create("m", "local", home=tmp_path / "home") as memory:
+        for call in (lambda: memory.make_scope("work", title=title), lambda: memory.title_scope("o", title)):
+            memory.scope("o").write("k", "v")
+            with pytest.raises((FormatError, LimitError)):
+                call()
+        assert memory.find_scope("work") is None and memory.scopes()[0].title == "o"
+
+
+def test_what_is_wrong_with_a_scope_that_is_there(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path / "home") as memory:
+        memory.make_scope("a")
+        memory.make_scope("b")
+        memory.scope("gone").write("k", "v")
+        memory.forget_scope("gone")
+        wrong: list[tuple[type[IpfsmemError], Any]] = [
+            (UsageError, lambda: memory.make_scope("a")),
+            (NotFoundError, lambda: memory.make_scope("gone")),
+            (UsageError, lambda: memory.lead_scope("a", "a")),
+            (NotFoundError, lambda: memory.lead_scope("a", "gone")),
+            (NotFoundError, lambda: memory.lead_scope("gone", "a")),
+            (NotFoundError, lambda: memory.lead_scope("a", "never")),
+            (NotFoundError, lambda: memory.forget_scope("gone")),
+            (NotFoundError, lambda: memory.restore_scope("a")),
+            (NotFoundError, lambda: memory.restore_scope("gone", "bafybeinothing")),
+            (NotFoundError, lambda: memory.scope("gone").write("k", "v")),
+            (NotFoundError, lambda: memory.scope("gone").note("waved")),
+            (NotFoundError, lambda: memory.scope("gone").import_(blob({"k.md": "v"}))),
+        ]
+        for error, call in wrong:
+            with pytest.raises(error):
+                call()
+        memory.lead_scope("a", "b")
+        with pytest.raises(UsageError):
+            memory.lead_scope("b", "a")
+        assert (
+            Scopes(memory.replica).stack("b") == ["b", "a"] and memory.scope("a").write("k", "v").scope == "b"
+        )
+
+
+def test_thousands_of_scopes_cost_a_read_little(tmp_path: Path) -> None:
+    """Where scopes lead is not worked out again for each read, however many another member made."""
+    import time
+
+    with Memory.create("m", "local", home=tmp_path / "home") as memory:
+        files = {f"scopes/s{i}/memory/k.md": b"%d\n" % i for i in range(1500)}
+        with (tmp_path / "many.zip").open("wb") as out:
+            export_zip(out, files)
+        memory.import_(tmp_path / "many.zip")
+        part = memory.scope("s7")
+        part.read("k")
+        spent = []
+        for handle in (part, memory):
+            started = time.process_time()
+            for _ in range(200):
+                handle.read("k")
+            spent.append(time.process_time() - started)
+        assert spent[0] < 4 * spent[1] + 0.1, spent
+
+
+def test_how_many_scopes_lead_into_one_costs_no_look_at_everything_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A writer's 4,500 scopes that lead into one took 16.6 s at each list of it: every one of them looked at all entries."""
+    looks: dict[int, list[int]] = {}
+    texts = Store.texts
+
+    def counted(store: Store, *, readable: bool = False) -> Iterator[tuple[str, bytes]]:
+        seen[0] += 1
+        return texts(store, readable=readable)
+
+    monkeypatch.setattr(Store, "texts", counted)
+    for many in (3, 24):
+        with Memory.load(mode="none") as memory:
+            memory.scope("one").write("own", "text")
+            for n in range(many):
+                part = memory.scope(f"s{n:02}")
+                part.write(f"k{n}", f"text {n}")
+                part.note("waved")
+                memory.lead_scope(f"s{n:02}", "one")
+            one, looks[many] = memory.scope("one"), []
+            for asks in (one.list, one.timeline, memory.stack("one").list):
+                seen = [0]
+                assert len(asks()) >= many
+                looks[many] += seen
+    assert looks[3] == looks[24]

@@ -1,0 +1,99 @@
+"""Scopes inside one memory: texts and events apart, one counter, nothing moves by itself (format sections 1.4 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.writing import writing
+from ipfsmem.errors import KeyNameError
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.scopes import Scopes
+from ipfsmem.memory import Memory
+
+
+@pytest.fixture(params=["local", "encrypted-ipfs"])
+def memory(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Memory]:
+    options = {"unprotected_keys": True} if request.param == "encrypted-ipfs" else {}
+    with Memory.create("n", request.param, home=tmp_path, **options) as made:
+        yield made
+
+
+def scoped(memory: Memory, scope: str) -> Memories:
+    return Memories(memory.replica).in_scope(scope)
+
+
+def test_one_key_in_three_scopes_is_three_memories(memory: Memory) -> None:
+    """Format-next trace: scopes `o` and `s` with keys and facts are apart, also from keys that look like them."""
+    scopes = ("", "o", "s")
+    for scope in scopes:
+        for key in ("o", "s", "tone"):
+            scoped(memory, scope).write(key, f"{key} of {scope or 'nameless'}\n".encode())
+        Timeline(memory.replica, scope).note("said", {"where": scope})
+    with memory.replica.transaction():
+        memory.replica.store.checkpoint(folders=False)
+    scoped(memory, "o").write("tone", b"changed\n")
+    for scope in scopes:
+        here = scoped(memory, scope)
+        assert [item.key for item in here.listing()] == ["o", "s", "tone"]
+        assert here.counts() == (3, 0)
+        reading = here.read("tone")
+        expected = "changed\n" if scope == "o" else f"tone of {scope or 'nameless'}\n"
+        assert reading is not None and reading.data == expected.encode()
+        assert here.index().count("\n- ") == 3
+        assert [event["where"] for event in Timeline(memory.replica, scope).events()] == [scope]
+    assert scoped(memory, "o").forget("tone")
+    assert scoped(memory, "o").read("tone") is None and scoped(memory, "s").read("tone") is not None
+    assert scoped(memory, "never").listing() == []
+
+
+def test_a_device_counts_its_events_once_for_all_scopes(memory: Memory) -> None:
+    """Format-next rule 5: one event counter a device for the whole vault, also after the row of the counter was lost."""
+    ids = [Timeline(memory.replica, scope).note("said")["id"] for scope in ("", "a", "b", "a")]
+    with memory.replica.transaction():
+        memory.replica.db.connection.execute("DELETE FROM meta WHERE name='events'")
+    ids.append(Timeline(memory.replica, "b").note("said")["id"])
+    assert [int(one.rpartition("-")[2]) for one in ids] == [1, 2, 3, 4, 5]
+
+
+def test_the_same_foreign_event_is_added_once_in_each_scope(memory: Memory) -> None:
+    """Format-next rule 5: "importing twice adds nothing" is judged inside one scope."""
+    event = {"ts": "2026-04-14T12:00:00.000Z", "type": "waved"}
+    for scope, new in (("", 1), ("a", 1), ("a", 0), ("", 0)):
+        with writing(memory.replica) as change:
+            assert Timeline(memory.replica, scope).add_foreign(change, [event]) == new
+
+
+@pytest.mark.parametrize(
+    "scope", ["2026-04-14", "timeline", "scopes", "all", "global", "memory", "Work", "a/b"]
+)
+def test_refused_tokens(memory: Memory, scope: str) -> None:
+    """Format-next trace: scope `2026-04-14` refused."""
+    with pytest.raises(KeyNameError, match="scope"):
+        scoped(memory, scope)
+
+
+def test_two_memories_with_the_same_bytes_have_a_line_each(memory: Memory) -> None:
+    """The line of one was shown for the other as well: it was remembered by the text alone."""
+    for key in ("first", "second"):
+        scoped(memory, "").write(key, b"the same words\n")
+    index = scoped(memory, "").index()
+    assert "](first.md)" in index and "](second.md)" in index
+
+
+def test_what_is_said_of_the_whole_memory_counts_all_scopes(memory: Memory) -> None:
+    """Status, the doctor and a diff speak of every scope; a forgotten one is not counted."""
+    for scope in ("", "work", "gone"):
+        scoped(memory, scope).write("tone", b"one\n")
+        Timeline(memory.replica, scope).note("said")
+    with writing(memory.replica) as change:
+        change.keep_beside("m/work/tone", b"another\n")
+    Scopes(memory.replica).forget("gone")
+    status = memory.status()
+    assert (status.memories, status.conflicts) == (2, 1)
+    assert status.events == 3  # one in each scope that is left, and the forget
+    (finding,) = [found for found in memory.doctor() if found.code == "conflicts"]
+    assert "work/tone" in finding.text

@@ -1,0 +1,346 @@
+"""Before something is published: consent in mode `ipfs`, and a look for secrets that costs nothing where nothing is new."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from types import ModuleType
+from typing import Literal
+
+import pytest
+
+from ipfsmem.bundle import secrets
+from ipfsmem.bundle.secrets import Finding
+from ipfsmem.causal.entries import memory_entry
+from ipfsmem.device import mode
+from ipfsmem.device.lock import directory_lock
+from ipfsmem.device.writing import Writing
+from ipfsmem.errors import LockedError, PublicError, SecretsError
+from ipfsmem.memories import secret_check
+from ipfsmem.memories.memories import Before
+from ipfsmem.memories.readings import Seen
+from ipfsmem.memory import Memory
+from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
+
+WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
+KEY = "AKIA" + "ABCDEFGHIJKLMNOP"
+OTHER = "ghp_" + "a1B2c3D4e5" * 4
+
+
+@pytest.fixture
+def cloud() -> SimCloud:
+    return SimCloud()
+
+
+def device(
+    tmp_path: Path, cloud: SimCloud, name: str = "a", mode: Literal["ipfs", "encrypted-ipfs"] = "ipfs"
+) -> Memory:
+    return Memory.load(
+        "x", mode, provider=SimProvider(cloud), unlock=WALLET, unprotected_keys=True, home=tmp_path / name, create=True
+    )  # fmt: skip
+
+
+def sync(memory: Memory, **more: object) -> list[str]:
+    report = asyncio.run(memory.sync(**more))  # type: ignore[arg-type]
+    return [notice.text for notice in report.notices if notice.kind == "secret"]
+
+
+def test_nothing_of_a_plain_memory_leaves_before_somebody_agreed(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as memory:
+        memory.write("tone", "direct")
+        with pytest.raises(PublicError, match="everyone can read"):
+            sync(memory)
+        with pytest.raises(PublicError):
+            asyncio.run(memory.move(SimProvider(SimCloud())))
+        assert not cloud.blocks and not cloud.names and not cloud.pins
+        sync(memory, public_ok=True)
+        assert cloud.blocks
+    with Memory.load("x", provider=SimProvider(cloud), home=tmp_path / "a") as again:
+        again.write("more", "text")
+        sync(again)  # it is remembered
+
+
+def test_who_brings_a_public_memory_back_is_asked_once(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as memory:
+        sync(memory, public_ok=True)
+    with device(tmp_path, cloud, "b") as other:
+        other.write("tone", "direct")
+        with pytest.raises(PublicError, match="everyone can read"):
+            sync(other)
+        sync(other, public_ok=True)
+        sync(other)
+
+
+def test_an_encrypted_memory_asks_nothing(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud, mode="encrypted-ipfs") as memory:
+        memory.write("tone", "direct")
+        assert sync(memory) == []
+
+
+def test_a_secret_stops_the_publish_and_is_named_not_shown(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as memory:
+        sync(memory, public_ok=True)
+        before = len(cloud.pins)
+        memory.write("aws_notes", f"how to log in\n\nuse {KEY}\n")
+        memory.note("pasted", text=OTHER)
+        for _ in range(2):  # it does not give up
+            with pytest.raises(SecretsError) as caught:
+                sync(memory)
+            said = caught.value.diagnostics()
+            assert "aws_notes line 8: AWS access key" in said and "--allow aws_notes" in said
+            assert "timeline/" in said and "(pasted): GitHub token" in said
+            assert KEY not in said and OTHER not in said
+        assert len(cloud.pins) == before
+        assert not any(KEY.encode() in data or OTHER.encode() in data for data in cloud.blocks.values())
+        memory.write("aws_notes", "use the key from the vault")
+        with pytest.raises(SecretsError) as caught:
+            sync(memory)
+        assert "aws_notes" not in str(caught.value)
+        day = memory.timeline()[0]["ts"][:10]
+        sync(memory, allow=[f"timeline/{day}"])
+        assert any(OTHER.encode() in data for data in cloud.blocks.values())
+        assert not any(KEY.encode() in data for data in cloud.blocks.values())
+
+
+def test_what_was_allowed_is_not_brought_up_again(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as memory:
+        memory.write("doc", f"the example key of the manual is {KEY}")
+        sync(memory, public_ok=True, allow=["doc"])
+        memory.write("doc", f"the example key of the manual is {KEY}, says the manual")
+        sync(memory)
+        memory.write("doc", f"the example key of the manual is {KEY}, and mine {OTHER}")
+        with pytest.raises(SecretsError, match=r"doc line 6: GitHub token$"):
+            sync(memory)
+
+
+def test_other_devices_texts_are_public_already(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as a:
+        a.write("doc", f"example {KEY}")
+        sync(a, public_ok=True, allow=["doc"])
+        with device(tmp_path, cloud, "b") as b:
+            b.write("mine", "text")
+            sync(b, public_ok=True)
+
+
+def test_what_a_join_brings_is_there_though_the_publish_stopped(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as a:
+        sync(a, public_ok=True)
+        with device(tmp_path, cloud, "b") as b:
+            b.write("from_b", "text")
+            sync(b, public_ok=True)
+        a.write("doc", KEY)
+        with pytest.raises(SecretsError):
+            sync(a)
+        assert a.read("from_b") is not None
+        assert (tmp_path / "a" / "x" / "memory" / "from_b.md").exists()
+
+
+def test_an_edit_of_a_plain_file_and_an_import_are_looked_at_too(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as memory:
+        memory.import_(b'{"version":"memory/0.1","files":{"old.md":"%s"},"timeline":[]}' % KEY.encode())
+        (tmp_path / "a" / "x" / "memory" / "by_hand.md").write_text(f"{OTHER}\n")
+        with pytest.raises(SecretsError) as caught:
+            sync(memory, public_ok=True)
+        assert "old line" in str(caught.value) and "by_hand line 1" in str(caught.value)
+
+
+def test_an_encrypted_memory_says_so_once_and_publishes(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud, mode="encrypted-ipfs") as memory:
+        memory.write("aws", KEY)
+        (said,) = sync(memory)
+        assert said.startswith("aws line 6: AWS access key") and KEY not in said
+        assert sync(memory) == []
+        memory.write("aws", f"{KEY}, still")
+        assert sync(memory) == []
+        memory.write("aws", f"{KEY} and {OTHER}")
+        (said,) = sync(memory)
+        assert "GitHub token" in said
+
+
+def test_a_publish_looks_at_new_texts_only(
+    tmp_path: Path, cloud: SimCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def scan(text: str) -> list[secrets.Finding]:
+        seen.append(text)
+        return []
+
+    monkeypatch.setattr(secrets, "scan", scan)
+    for kind in ("ipfs", "encrypted-ipfs"):
+        seen.clear()
+        with device(tmp_path, SimCloud(), kind, kind) as memory:
+            for n in range(20):
+                memory.write(f"k{n}", f"text {n}")
+            sync(memory, public_ok=True)
+            assert len(seen) == 20
+            sync(memory)
+            memory.write("k3", "other text")
+            sync(memory)
+            assert len(seen) == 21 and "other text" in seen[-1]
+
+
+def test_the_list_of_what_is_unseen_is_sealed(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud, mode="encrypted-ipfs") as memory:
+        memory.write("a_telling_name", f"the key is {KEY}")
+        rows = memory.replica.db.connection.execute("SELECT names FROM unscanned").fetchall()
+        assert rows and not any(b"telling" in row[0] for row in rows)
+        sync(memory)
+        assert not memory.replica.db.connection.execute("SELECT names FROM unscanned").fetchall()
+        assert b"telling" not in (tmp_path / "a" / "x" / "state.db").read_bytes()
+
+
+def test_a_secret_that_comes_into_an_old_memory_later_is_found(tmp_path: Path, cloud: SimCloud) -> None:
+    with device(tmp_path, cloud) as memory:
+        memory.write("old", "nothing in it")
+        memory.write("other", "nor here")
+        sync(memory, public_ok=True)
+    with device(tmp_path, cloud) as memory:
+        sync(memory)
+        memory.write("old", f"nothing in it, but {KEY}")
+        with pytest.raises(SecretsError, match="old line 6: AWS access key"):
+            sync(memory)
+
+
+def test_in_plain_mode_other_rules_look_at_everything_again(
+    tmp_path: Path, cloud: SimCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    found: list[secrets.Finding] = []
+
+    def scan(text: str) -> list[secrets.Finding]:
+        looked.append(text.split("\n")[-2].strip())
+        return found if "secret" in text else []
+
+    monkeypatch.setattr("ipfsmem.memories.secret_check.secrets.scan", scan)
+    with device(tmp_path, cloud) as memory:
+        memory.write("old", "the secret of life")
+        sync(memory, public_ok=True)
+    with device(tmp_path, cloud, "b") as other:
+        sync(other, public_ok=True)
+        other.write("theirs", "written by somebody else")
+        sync(other)
+    with device(tmp_path, cloud) as memory:
+        looked.clear()
+        sync(memory)
+        memory.write("new", "some text")
+        sync(memory)
+        assert looked == ["some text"]
+        # What has the name of a rule's source is another one now.
+        monkeypatch.setattr("ipfsmem.memories.secret_check.code_mark", lambda *modules: b"other rules")
+        found.append(secrets.Finding(1, 0, 3, "something new"))
+        looked.clear()
+        memory.write("newer", "more text")
+        for _ in range(2):  # stopped, it looks at everything the next time, too
+            with pytest.raises(SecretsError, match="old line 1: something new"):
+                sync(memory)
+            assert sorted(looked) == ["more text", "some text", "the secret of life"]
+            looked.clear()
+        sync(memory, allow=["old"])
+        looked.clear()
+        memory.write("newest", "last text")
+        sync(memory)
+        assert looked == ["last text"]
+
+
+def test_the_mark_of_code_is_that_of_its_source() -> None:
+    from ipfsmem import wordlist
+    from ipfsmem.device.derived import code_mark
+
+    assert code_mark(secrets) == code_mark(secrets) != code_mark(wordlist)
+    assert code_mark(secrets, wordlist) != code_mark(wordlist, secrets)
+    module = ModuleType("no_source")
+    assert len(code_mark(module)) == 16
+
+
+@pytest.mark.parametrize("mode", ["ipfs", "encrypted-ipfs"])
+def test_s10_others_may_write_while_texts_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Literal["ipfs", "encrypted-ipfs"]
+) -> None:
+    """Finding S10: 24 seconds of looking while the write lock was held. What is written meanwhile is looked at too."""
+    home = tmp_path / "home"
+    memory = Memory.create(
+        "m", mode, provider=SimProvider(), unprotected_keys=True, home=home, public_ok=True
+    )
+    memory.write("tone", "direct")
+    looked: list[str] = []
+    free: list[bool] = []
+    real = secret_check.secrets.scan
+
+    def scan(text: str) -> list[Finding]:
+        looked.append(text)
+        try:
+            with directory_lock(home / "m" / "lock", wait=0):
+                free.append(True)
+        except LockedError:
+            free.append(False)
+        if len(looked) == 1:
+            with Memory.load("m", home=home) as other:
+                other.write("later", f"the token is {OTHER}")
+        return real(text)
+
+    monkeypatch.setattr(secret_check.secrets, "scan", scan)
+    if mode == "ipfs":
+        with pytest.raises(SecretsError, match="later"):
+            asyncio.run(memory.sync())
+    else:
+        assert any("later" in notice.text for notice in asyncio.run(memory.sync()).notices)
+    assert len(looked) == 2 and all(free)
+    memory.close()
+
+
+@pytest.mark.parametrize("how", ["new", "whole", "one field", "resolve"])
+def test_s10_a_long_text_is_looked_at_before_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Finding S10: what a write seals was looked at inside of it. A text that became another one meanwhile is looked at again."""
+    home = tmp_path / "home"
+    text = "what is long is looked at\n" * 4_000
+    with Memory.create(
+        "m", "encrypted-ipfs", provider=SimProvider(), unprotected_keys=True, home=home
+    ) as memory:
+        memory.write("k", text)
+        free: list[bool] = []
+        real = mode.scan
+
+        def scan(looked: str) -> list[Finding]:
+            with contextlib.ExitStack() as held:
+                try:
+                    held.enter_context(directory_lock(home / "m" / "lock", wait=0))
+                    free.append(True)
+                except LockedError:
+                    free.append(False)
+            return real(looked)
+
+        monkeypatch.setattr(mode, "scan", scan)
+        if how == "new":
+            memory.write("other", text)
+        elif how == "whole":
+            memory.write_text("k", text.encode() + b"more")
+        elif how == "one field":
+            memory.write("k", description="said")
+        else:
+            shown = memory.read("k")
+            assert shown is not None
+            memory.resolve("k", text.encode() + b"settled", seen=shown)
+        assert free == [True]
+        meanwhile = iter([True])
+        made = memory._memories.before
+
+        def before(change: Writing, key: str, seen: Seen | None) -> Before:
+            found = made(change, key, seen)
+            if next(meanwhile, False):
+                with Memory.load("m", home=home) as other:
+                    other.write("k", text + f"the token is {OTHER}")
+            return found
+
+        monkeypatch.setattr(memory._memories, "before", before)
+        free.clear()
+        memory.write("k", description="again")
+        reading = memory.read("k")
+        assert reading is not None and OTHER in reading.data.decode() and free == [True, True, False]
+        (value,) = memory.replica.store.entry(memory_entry("k")).values()
+        assert value.loc is not None and value.loc.size > len(text)

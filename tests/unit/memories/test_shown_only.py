@@ -1,0 +1,277 @@
+"""A write replaces only what its caller was shown: write, resolve and forget with a token, and what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.memories.readings import Reading
+from ipfsmem.memory import Memory
+from tests.support.device_lab import ROOT, Lab, all_texts, body, lab_in
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+def _two(lab: Lab) -> tuple[Memory, Memory]:
+    a = lab.create("a")
+    lab.sync(a)
+    c = lab.restore("c")
+    lab.settle(a, c)
+    return a, c
+
+
+def _came_between(lab: Lab) -> tuple[Memory, Memory, Reading]:
+    """A read its own text; then C's concurrent and newer one is what is shown at A."""
+    a, c = _two(lab)
+    a.write("tone", "A's text", type="feedback", description="old line")
+    reading = a.read("tone")
+    assert reading is not None
+    lab.clock.advance(5)
+    c.write("tone", "C's text")
+    lab.sync(c)
+    lab.sync(a)
+    assert body(a, "tone") == "C's text"
+    return a, c, reading
+
+
+def test_l5_what_is_not_given_comes_from_the_text_behind_the_token(lab: Lab) -> None:
+    """Finding L5: only the description is given; the rest is what was read, not what is shown by now."""
+    a, c, reading = _came_between(lab)
+    written = a.write("tone", description="how to talk", seen=reading)
+    assert (written.file.body, written.file.description, written.file.type) == (
+        "A's text",
+        "how to talk",
+        "feedback",
+    )
+    assert all_texts(a) == {"A's text", "C's text"}
+    lab.settle(a, c)
+    assert all_texts(c) == {"A's text", "C's text"}
+
+
+def test_l5_a_bare_token_finds_its_text_in_the_state(lab: Lab) -> None:
+    """Finding L5, with the token alone: nobody handed the text back."""
+    a, _, reading = _came_between(lab)
+    written = a.write("tone", "A's second text", seen=reading.token)
+    assert (written.file.body, written.file.description) == ("A's second text", "old line")
+    assert all_texts(a) == {"A's second text", "C's text"}
+
+
+def test_l5_a_bare_token_whose_text_is_gone_is_refused(lab: Lab) -> None:
+    """Finding L5: what is not given cannot be known any more, so nothing is written; with the reading it can."""
+    a, c = _two(lab)
+    a.write("tone", "first", description="kept")
+    lab.settle(a, c)
+    reading = c.read("tone")
+    assert reading is not None
+    a.write("tone", "second", description="changed")
+    lab.settle(a, c)
+    before = c.replica.store.entry("m/tone")
+    with pytest.raises(ChangedError, match="tone"):
+        c.write("tone", description="new", seen=reading.token)
+    assert c.replica.store.entry("m/tone") == before
+    written = c.write("tone", description="new", seen=reading)
+    assert (written.file.body, written.file.description) == ("first", "new")
+    assert all_texts(c) == {"first", "second"}
+
+
+def test_l5_a_merged_text_is_behind_its_token(lab: Lab) -> None:
+    """Finding L5: what was shown can be a merge of several texts, which no block holds."""
+    a, c = _two(lab)
+    a.write("tone", "\n".join("abcdefg"))
+    lab.settle(a, c)
+    a.write("tone", "\n".join("Abcdefg"))
+    c.write("tone", "\n".join("abcdefG"))
+    lab.sync(c)
+    lab.sync(a)
+    reading = a.read("tone")
+    assert reading is not None and reading.merged
+    written = a.write("tone", description="both", seen=reading.token)
+    assert written.file.body == "\n".join("AbcdefG") and not written.merged
+    assert all_texts(a) == {"\n".join("AbcdefG")}
+
+
+def test_l5_a_header_alone_is_not_put_over_a_text_that_is_not_fetched(lab: Lab) -> None:
+    """Finding L5, the same thought: the rest of the text is not known, so there is nothing to write."""
+    a, _ = _two(lab)
+    a.write("tone", "the text")
+    (value,) = a.replica.store.entry("m/tone").values()
+    assert value.loc is not None
+    with a.replica.transaction():
+        a.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (bytes.fromhex(value.loc.sha),))
+    with pytest.raises(NotFoundError, match="not fetched"):
+        a.write("tone", description="new")
+    assert list(a.replica.store.entry("m/tone").values()) == [value]
+
+
+def test_a_token_as_a_hash_holds_while_nothing_changed(lab: Lab) -> None:
+    """What HTTP calls an ETag: the hash of a token stands for it as long as it is what is shown."""
+    a, _, reading = _came_between(lab)
+    with pytest.raises(ChangedError):
+        a.write("tone", "blind", seen=reading.seen)
+    now = a.read("tone")
+    assert now is not None and now.seen != reading.seen
+    a.write("tone", "seen", seen=now.seen)
+    assert all_texts(a) == {"A's text", "seen"}
+    with pytest.raises(UsageError):
+        a.write("tone", "seen", seen="abc")
+
+
+def test_a_reading_of_another_memory_is_no_token(lab: Lab) -> None:
+    a, _ = _two(lab)
+    other = a.write("other", "text")
+    with pytest.raises(UsageError, match="other"):
+        a.write("tone", "text", seen=other)
+    assert a.read("tone") is None
+
+
+def test_l6_a_text_that_came_between_looking_and_resolving_stays(lab: Lab) -> None:
+    """Finding L6: resolve replaces what its caller was shown, and no text that a sync brought meanwhile."""
+    a, c = _two(lab)
+    d = lab.restore("d")
+    lab.settle(a, c, d)
+    a.write("tone", "A text")
+    lab.clock.advance(1)
+    c.write("tone", "C text")
+    lab.sync(c)
+    lab.sync(a)
+    (looked,) = a.conflicts()
+    assert {looked.shown.file.body, *(copy.reading.file.body for copy in looked.copies)} == {
+        "A text",
+        "C text",
+    }
+    lab.clock.advance(1)
+    d.write("tone", "D text, unseen at A")
+    lab.sync(d)
+    lab.sync(a)
+    a.resolve("tone", b"---\nname: t\n---\n\nmerged A+C by hand\n", seen=looked)
+    assert all_texts(a) == {"merged A+C by hand", "D text, unseen at A"}
+    lab.settle(a, c, d)
+    assert all_texts(d) == {"merged A+C by hand", "D text, unseen at A"}
+
+
+def test_l6_keeping_keeps_the_text_that_was_shown(lab: Lab) -> None:
+    """Finding L6: `keep` is about the text that stood there when the user looked."""
+    a, c, _ = _came_between(lab)
+    (looked,) = a.conflicts()
+    lab.clock.advance(1)
+    c.write("tone", "C's newer text")
+    lab.sync(c)
+    lab.sync(a)
+    with pytest.raises(ChangedError):
+        a.resolve("tone", seen=looked.token)
+    assert a.resolve("tone", seen=looked) is not None
+    # The text that C made of the one that was kept stands above it.
+    assert all_texts(a) == {"C's text", "C's newer text"} and body(a, "tone") == "C's newer text"
+
+
+def test_l6_without_a_token_there_is_no_resolve(lab: Lab) -> None:
+    """Finding L6: nobody resolves blindly."""
+    a, _, _ = _came_between(lab)
+    with pytest.raises(TypeError):
+        a.resolve("tone")  # type: ignore[call-arg]
+    (looked,) = a.conflicts()
+    with pytest.raises(ChangedError):
+        a.resolve("tone", seen="0" * 16)
+    a.resolve("tone", seen=looked.seen)
+    assert a.conflicts() == [] and all_texts(a) == {"C's text"}
+
+
+def test_a_copy_that_is_not_fetched_is_not_in_the_token(lab: Lab) -> None:
+    """Nobody was shown it, so resolving leaves it."""
+    a, _, _ = _came_between(lab)
+    (looked,) = a.conflicts()
+    (copy,) = looked.copies
+    loc = a.replica.store.entry("m/tone")[copy.token[0]].loc
+    assert loc is not None
+    with a.replica.transaction():
+        a.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (bytes.fromhex(loc.sha),))
+    (again,) = a.conflicts()
+    assert again.copies[0].reading is None and not set(copy.token) & set(again.token)
+    a.resolve("tone", seen=again)
+    assert copy.token[0] in a.replica.store.entry("m/tone")
+
+
+def _forgotten_meanwhile(lab: Lab) -> tuple[Memory, Memory, Reading]:
+    a, c = _two(lab)
+    a.write("tone", "v1")
+    lab.settle(a, c)
+    reading = a.read("tone")
+    assert reading is not None
+    c.forget("tone")
+    lab.sync(c)
+    lab.sync(a)
+    return a, c, reading
+
+
+def test_l13_a_key_that_was_forgotten_meanwhile_refuses_the_write(lab: Lab) -> None:
+    """Finding L13: the text would stand hidden behind the forget; it is refused in words, and nothing is stored."""
+    a, _, reading = _forgotten_meanwhile(lab)
+    before = a.replica.store.entry("m/tone")
+    for _ in range(6):
+        with pytest.raises(ChangedError, match="forgotten"):
+            a.write("tone", "v2", seen=reading)
+        with pytest.raises(ChangedError, match="forgotten"):
+            a.write_text("tone", b"v2\n", seen=reading)
+    assert a.replica.store.entry("m/tone") == before
+    assert body(a, "tone") is None
+    a.write("tone", "v3")
+    assert body(a, "tone") == "v3" and a.conflicts() == []
+
+
+def test_l13_what_is_hidden_behind_a_forget_is_settled(lab: Lab) -> None:
+    """Findings L13, U12: with its token the hidden text comes back, or stays forgotten, and nothing is left over."""
+    a, c = _two(lab)
+    a.write("tone", "v1")
+    a.write("music", "m1")
+    lab.settle(a, c)
+    for key in ("tone", "music"):
+        c.forget(key)
+        a.write(key, f"{key} edited meanwhile")
+    lab.sync(c)
+    lab.sync(a)
+    music, tone = a.conflicts()
+    assert (music.key, tone.key, music.forgotten, music.shown) == ("music", "tone", True, None)
+    assert a.resolve("music", seen=music) is None
+    assert tone.copies[0].reading is not None
+    back = a.resolve("tone", tone.copies[0].reading.data, seen=tone)
+    assert back is not None and back.file.body == "tone edited meanwhile"
+    lab.settle(a, c)
+    for memory in (a, c):
+        assert memory.conflicts() == [] and body(memory, "tone") == "tone edited meanwhile"
+        assert memory.read("music") is None and "music edited meanwhile" not in all_texts(memory)
+
+
+def test_l13_a_process_that_forgets_at_once_does_not_break_the_answer(lab: Lab, tmp_path: Path) -> None:
+    """Finding L13: the answer of a write is what it wrote, whatever another process does the moment after."""
+    with Memory.create("m", "local", home=tmp_path / "m", world=lab.world("m")) as memory:
+        with Memory.load("m", home=tmp_path / "m", world=lab.world("m2")) as other:
+            changed = memory._changed
+            memory._changed = lambda: (changed(), other.forget("tone"))  # type: ignore[method-assign]
+            assert memory.write("tone", "text").file.body == "text"
+            assert memory.write_text("tone", b"more\n").data == b"more\n"
+        assert memory.read("tone") is None
+
+
+def test_l13_members_of_a_memory_without_a_vault(lab: Lab) -> None:
+    """Finding L13, the same thought: an unlocked memory in mode `none` has no ring, and says so."""
+    with Memory.load("m", "none") as memory:
+        memory.unlock(ROOT)
+        for call in (memory.revoke("x"), memory.rotate(), memory.new_words()):
+            with pytest.raises(UsageError, match="no members"):
+                asyncio.run(call)
+
+
+def test_forgetting_with_a_token_leaves_what_was_not_shown(lab: Lab) -> None:
+    a, _, reading = _came_between(lab)
+    assert a.forget("tone", seen=reading)
+    assert a.read("tone") is None and all_texts(a) == {"C's text"}
+    (left,) = a.conflicts()
+    assert left.forgotten

@@ -1,0 +1,394 @@
+"""Whose word a text is, and stays (format section 5.2), on real devices of two persons."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.device.collection import collect
+from ipfsmem.device.writing import writing
+from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memory import Memory, Mode
+from ipfsmem.sync.fork import adopt_orphans
+from tests.support.device_lab import ROOT, Lab, all_texts, body, of_another, text_of, texts
+
+TEXT = b"---\nname: Role\n---\n\nlikes tea\n"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    made = Lab(tmp_path)
+    yield made
+    made.close()
+
+
+def two(lab: Lab) -> tuple[Memory, Memory]:
+    """Devices of two persons."""
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    of_another(a, b)
+    lab.settle(a, b)
+    assert not a.replica.is_mine(b.device) and not b.replica.is_mine(a.device)
+    return a, b
+
+
+def of(memory: Memory, key: str) -> set[str]:
+    with memory.replica.reading():
+        return {value.of for value in memory.replica.store.entry(f"m/{key}").values()}
+
+
+def test_a_part_alone_makes_no_empty_text_in_front_of_others(lab: Lab) -> None:
+    """What is not given comes from the text that is shown; of others' text nothing is taken without their being named."""
+    a = lab.create("a")
+    a.import_(
+        json.dumps({"version": "memory/0.1", "files": {"role.md": TEXT.decode()}, "timeline": []}),
+        foreign=True,
+    )
+    with pytest.raises(UsageError, match="others' word"):
+        a.write("role", description="tea")
+    assert body(a, "role") == "likes tea"
+    a.write("role", "likes coffee", description="coffee")
+    assert texts(a) == {"role": {"likes tea", "likes coffee"}}
+
+
+def test_a_text_of_others_is_read_and_listed_and_not_in_the_index(lab: Lab) -> None:
+    a, b = two(lab)
+    b.write("role", "likes tea", name="Role of b", description="tea")
+    lab.settle(a, b)
+    reading = a.read("role")
+    assert reading is not None and not reading.own
+    assert [(item.key, item.own) for item in a.list()] == [("role", False)]
+    assert "role" not in a.index() and "tea" not in a.index()
+    assert "Role of b" in b.index()
+    (found,) = a.conflicts()
+    assert found.key == "role" and found.shown is not None and not found.shown.own and not found.copies
+    assert b.conflicts() == []
+
+
+def test_written_again_by_an_agent_it_stays_others(lab: Lab) -> None:
+    """Format-next trace: an agent shown a text of others calls `write` with it: still others'. Under another key, after the
+    text was deleted, and with the token of what it read, too."""
+    a, b = two(lab)
+    b.write_text("role", TEXT)
+    lab.settle(a, b)
+    reading = a.read("role")
+    assert reading is not None
+    a.write_text("copied", reading.data)
+    assert of(a, "copied") == {b.device} and "copied" not in a.index()
+    a.write("role", "likes tea very much", seen=reading)
+    assert of(a, "role") == {b.device}
+    assert Memories(b.replica).delete("role")
+    lab.settle(a, b)
+    a.write_text("later", TEXT)
+    assert of(a, "later") == {b.device}
+    lab.settle(a, b)
+    # For b it is signed by a stranger; where b has the same bytes of its own, they are b's.
+    assert b.read("later").own is False
+    b.write_text("mine", TEXT)
+    assert b.read("mine").own is False
+    with writing(b.replica) as change:
+        change.put("m/own", TEXT, (), promoted=True)
+    b.write_text("again", TEXT)
+    assert of(b, "again") == {""} and b.read("again").own
+
+
+def test_a_new_text_comes_beside_what_others_wrote_under_the_key(lab: Lab) -> None:
+    a, b = two(lab)
+    b.write("role", "of b")
+    lab.settle(a, b)
+    a.write("role", "of a", name="A")
+    assert body(a, "role") == "of a" and "[A](role.md)" in a.index()
+    (found,) = a.conflicts()
+    assert [copy.reading.own for copy in found.copies] == [False]
+    lab.settle(a, b)
+    assert body(b, "role") == "of b"
+
+
+def test_one_line_of_another_merged_into_my_file(lab: Lab) -> None:
+    """Format-next trace: my file stays, the merge is listed; the published root shows the merge all the same."""
+    a, b = two(lab)
+    with writing(a.replica) as change:
+        change.put("m/list", b"one\ntwo\nthree\n", ())
+    lab.settle(a, b)
+    seen = b.read("list")
+    assert seen is not None
+    a.write_text("list", b"ONE\ntwo\nthree\n")
+    b.write_text("list", b"one\ntwo\nTHREE\n", seen=seen)
+    lab.settle(a, b)
+    assert a.read("list").data == b"ONE\ntwo\nthree\n"
+    assert Memories(a.replica).whole_view("list").data == b"ONE\ntwo\nTHREE\n"
+    (found,) = a.conflicts()
+    assert a.read_conflict("list", found.files[0]).data == b"one\ntwo\nTHREE\n"
+    # An edit of what stands there replaces that and no more.
+    a.write_text("list", b"ONE!\ntwo\nthree\n")
+    assert a.read("list").own and a.read("list").data == b"ONE!\ntwo\nthree\n"
+    assert Memories(a.replica).whole_view("list").data == b"ONE!\ntwo\nTHREE\n"
+    assert a.promote("list").data == b"one\ntwo\nTHREE\n"
+    assert a.conflicts() == []
+
+
+def test_an_own_text_that_another_replaced_goes_on_standing_there(lab: Lab) -> None:
+    """Otherwise whoever touches a memory takes it away from everybody else's agents."""
+    a, b = two(lab)
+    with writing(a.replica) as change:
+        change.put("m/list", b"one\ntwo\nthree\n", ())
+        change.put("m/gone", b"to be deleted\n", ())
+    lab.settle(a, b)
+    b.write_text("list", b"one\ntwo\nTHREE\n", seen=b.read("list"))
+    Memories(b.replica).delete("gone", seen=b.read("gone").token)
+    lab.settle(a, b)
+    assert a.read("list").own and a.read("list").data == b"one\ntwo\nthree\n"
+    assert "(list.md)" in a.index() and a.read("gone") is None
+    assert [item.key for item in a.list() if item.own] == ["list"]
+    (found,) = a.conflicts()
+    assert found.key == "list" and a.read_conflict("list", found.files[0]).data == b"one\ntwo\nTHREE\n"
+    with a.replica.transaction():
+        a.replica.store.checkpoint(folders=True)
+        collect(a.replica.store, (), dry_run=False)
+    assert a.read("list").data == b"one\ntwo\nthree\n"
+    # An edit of it starts from it: it merges with what the other made of it.
+    a.write_text("list", b"ONE\ntwo\nthree\n")
+    assert a.read("list").own and a.read("list").data == b"ONE\ntwo\nthree\n"
+    assert Memories(a.replica).whole_view("list").data == b"ONE\ntwo\nTHREE\n"
+    # What b wrote over a text of a is no more b's own than a's.
+    lab.settle(a, b)
+    assert b.read("list").data == b"ONE\ntwo\nTHREE\n" and not b.read("list").own
+
+
+def test_what_others_forgot_at_the_same_time_stays_and_is_listed(lab: Lab) -> None:
+    a, b = two(lab)
+    with writing(a.replica) as change:
+        change.put("m/role", b"one\n", ())
+    lab.settle(a, b)
+    a.write_text("role", b"two\n")
+    b.forget("role")
+    lab.settle(a, b)
+    assert a.read("role").data == b"two\n" and Memories(a.replica).whole_view("role").forgotten
+    (found,) = a.conflicts()
+    assert a.resolve("role", seen=found).data == b"two\n"
+    assert a.conflicts() == [] and not Memories(a.replica).whole_view("role").forgotten
+
+
+def test_promote_is_a_persons_word(lab: Lab) -> None:
+    """Format-next rule 8: only `promote` writes without `of`; it replaces what it was shown and no more."""
+    a, b = two(lab)
+    b.write_text("role", TEXT)
+    lab.settle(a, b)
+    assert a.promote("role").own and a.read("role").data == TEXT and of(a, "role") == {""}
+    assert "[Role](role.md)" in a.index() and a.conflicts() == []
+    assert a.promote("role").own  # nothing to do
+    with pytest.raises(NotFoundError):
+        a.promote("nothing")
+    with pytest.raises(NotFoundError, match="others"):
+        a.promote("role", copy="role.conflict-00000000.md")
+
+
+def test_what_came_from_elsewhere_is_others_on_all_own_devices(lab: Lab) -> None:
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    with writing(a.replica) as change:
+        change.put("m/said", b"in a chat\n", (), of="foreign")
+        change.keep_beside("m/heard", b"elsewhere\n", of="foreign")
+    lab.settle(a, b)
+    for memory in (a, b):
+        assert "said" not in memory.index() and not memory.read("said").own and not memory.read("heard").own
+    b.write_text("said", b"in a chat\n", seen=b.read("said"))
+    b.write_text("copy", b"in a chat\n")
+    assert of(b, "copy") == {"foreign"}
+
+
+def test_the_digest_is_that_of_the_same_state_for_every_person(lab: Lab) -> None:
+    """Whose word it is changes neither view, digest nor root."""
+    a, b = two(lab)
+    a.write("x", "1")
+    b.write("x", "2")
+    lab.settle(a, b)
+    digests = set()
+    for memory in (a, b):
+        with memory.replica.transaction():
+            digests.add(memory.replica.store.checkpoint(folders=True).digest)
+    assert len(digests) == 1
+    assert asyncio.run(a.sync()) and a.status().root == b.status().root
+    whole = [Memories(memory.replica).whole_view("x") for memory in (a, b)]
+    assert whole[0] == whole[1]
+
+
+def test_whose_it_is_may_turn_out_later(lab: Lab) -> None:
+    """A text that came before the ring said whose its writer is counts as others' from then on, also where it is gone."""
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    b.write_text("role", TEXT)
+    lab.settle(a, b)
+    assert a.read("role").own and "role" in a.index()
+    of_another(a, b)
+    lab.settle(a, b)
+    assert not a.read("role").own and "role" not in a.index()
+    Memories(b.replica).delete("role")
+    lab.settle(a, b)
+    a.write_text("copy", TEXT)
+    assert of(a, "copy") == {b.device}
+
+
+def test_a_restored_device_knows_its_own_persons_texts(lab: Lab) -> None:
+    a, b = two(lab)
+    a.write_text("mine", b"of a\n")
+    b.write_text("theirs", b"of b\n")
+    lab.settle(a, b)
+    c = lab.restore("c")
+    lab.settle(a, b, c)
+    assert {item.key: item.own for item in c.list()} == {"mine": True, "theirs": False}
+    c.write_text("again", b"of a\n")
+    c.write_text("taken", b"of b\n")
+    assert of(c, "again") == {""} and of(c, "taken") == {b.device}
+
+
+def test_a_revoked_strangers_text_signed_anew_by_an_admin_stays_others(lab: Lab) -> None:
+    """Format-next trace. What is left of the stranger is adopted under an own dot; it is listed, not shown."""
+    a, b = two(lab)
+    b.write_text("role", TEXT)
+    lab.settle(a, b)
+    stranger = b.device
+    a.unlock(ROOT)
+    asyncio.run(a.revoke(stranger))
+    with a.replica.transaction():
+        adopt_orphans(a.replica, {stranger}, unsure=False)
+    assert of(a, "role") == {stranger}
+    with a.replica.reading():
+        assert {dot[:16] for dot in a.replica.store.entry("m/role")} == {a.device}
+    assert not a.read("role").own and "role" not in a.index()
+    lab.sync(a)
+    c = lab.restore("c")
+    assert not c.read("role").own
+
+
+# -- out of one memory and into another ------------------------------------------------------------------------------
+
+
+def _mixed(lab: Lab) -> Memory:
+    """A device that holds an own text, one of others, one of others beside an own one, one of others that was promoted, and
+    one behind a forget."""
+    a, b = two(lab)
+    b.write("role", "of b", name="Role of b")
+    b.write("plan", "plan of b")
+    b.write("gone", "gone of b")
+    b.write("good", "good of b")
+    lab.settle(a, b)
+    a.promote("good")
+    a.write("tone", "of a")
+    a.write("plan", "plan of a")
+    a.forget("gone")
+    b.write("gone", "gone of b, again")
+    lab.settle(a, b)
+    assert all_texts(a) == {"of a", "of b", "plan of a", "plan of b", "good of b", "gone of b, again"}
+    return a
+
+
+def _whose(memory: Memory) -> dict[str, set[str]]:
+    """The texts that are this reader's own, and those that are not."""
+    found: dict[str, set[str]] = {"own": set(), "others": set()}
+    with memory.replica.reading():
+        for key, entry in memory.replica.store.memories():
+            for dot, value in entry.items():
+                data = memory.replica.store.body(f"m/{key}", value)
+                if data is not None:
+                    own = memory._memories.is_own(dot, value.of)
+                    found["own" if own else "others"].add(text_of(data))
+    return found
+
+
+@pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
+def test_a_fork_does_not_make_others_texts_its_own(lab: Lab, tmp_path: Path, mode: Mode) -> None:
+    """Each text is in the fork what it was: own or others', shown, beside it or behind the forget."""
+    a = _mixed(lab)
+    more = {} if mode == "local" else {"unprotected_keys": True, "recovery": False}
+    with a.fork("copy", mode=mode, home=tmp_path / "f", **more) as copy:
+        assert _whose(copy) == _whose(a)
+        assert copy.index() == a.index() and "Role of b" not in copy.index()
+        assert copy.files() == a.files() and texts(copy) == texts(a)
+        assert [(i.key, i.forgotten) for i in copy.conflicts()] == [
+            (i.key, i.forgotten) for i in a.conflicts()
+        ]
+
+
+def test_an_export_says_which_texts_are_others_and_an_import_believes_it(lab: Lab, tmp_path: Path) -> None:
+    """As a blob and as a folder: what others wrote comes in as others', also where a text of the key stands already; who
+    knows nothing of that finds none of it among the memories."""
+    a = _mixed(lab)
+    with pytest.raises(IncompleteError, match="1 conflict copy"):
+        a.export()  # the one behind the forget
+    exported = a.export(partial=True)
+    assert json.loads(exported)["files"].keys() == {"good.md", "plan.md", "tone.md"}
+    a.export_folder(tmp_path / "out", partial=True)
+    assert {p.name for p in (tmp_path / "out" / "memory").glob("*.md")} == {
+        "MEMORY.md",
+        "good.md",
+        "plan.md",
+        "tone.md",
+    }
+    for source in (exported, tmp_path / "out"):
+        with Memory.create("z", "local", home=tmp_path / str(type(source))) as z:
+            z.write("role", "of z")
+            done = z.import_(source)
+            assert (done.added, done.kept_beside, done.problems) == (3, 2, ())
+            assert _whose(z) == {
+                "own": {"of z", "of a", "plan of a", "good of b"},
+                # A folder has a place for what stands behind a forget, a blob has none.
+                "others": {"of b", "plan of b", *(["gone of b, again"] if source != exported else [])},
+            }
+            assert z.read("gone") is None
+            assert z.import_(source).unchanged == 5
+            # Who replaces all with it makes nobody else's text the one that is shown.
+            z.import_(source, strategy="replace")
+            assert body(z, "role") == "of z"
+
+
+def test_a_fork_of_a_bundle_that_was_opened_to_be_read_is_others_word(lab: Lab, tmp_path: Path) -> None:
+    blob = tmp_path / "blob.json"
+    blob.write_text(json.dumps({"files": {"role.md": "---\nname: R\n---\n\nof a stranger"}}), "utf-8")
+    (tmp_path / "there").mkdir()
+    provider = str(tmp_path / "there")
+    with Memory.create(
+        "p", "ipfs", home=tmp_path / "p", provider=provider, public_ok=True, recovery=False
+    ) as p:
+        p.import_(blob)
+        root = asyncio.run(p.sync()).root
+    assert root is not None
+    with Memory.load(manifest_uri=root, provider=provider) as opened:
+        assert opened.files().keys() == {"role"}
+        with opened.fork("copy", home=tmp_path / "f") as copy:
+            assert _whose(copy) == {"own": set(), "others": {"of a stranger"}}
+
+
+def test_a_fork_names_what_it_has_no_room_for(lab: Lab, tmp_path: Path) -> None:
+    """Five texts of one key, of two devices: a new memory is one device, which may hold four. Nothing is made, or with
+    consent the fifth stays out; behind a forget it does not come back."""
+    a = lab.create("a")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    for memory in (a, b):
+        for n in range(3):
+            memory._memories.restore("tone", f"{memory.device} {n}".encode(), seen=())
+    lab.settle(a, b)
+    assert len(a.conflicts()[0].copies) == 5
+    with pytest.raises(IncompleteError, match="5 conflict copies"):
+        a.fork("copy", home=tmp_path / "f")
+    assert not (tmp_path / "f").exists()
+    with a.fork("copy", home=tmp_path / "f", partial=True) as copy:
+        assert len(copy.conflicts()[0].copies) == 3
+    for memory in (a, b):
+        reading = memory.read("tone")
+        memory.forget("tone", seen=reading)
+    lab.settle(a, b)
+    with a.fork("again", home=tmp_path / "f", partial=True) as copy:
+        assert copy.files() == {} and copy.conflicts()[0].forgotten

@@ -1,0 +1,145 @@
+"""A root on paper, where names and lists are lost: with the words or the wallet it brings the memory back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ipfsmem.errors import (
+    FormatError,
+    IpfsmemError,
+    NotFoundError,
+    NoVaultError,
+    OtherKindError,
+    WrongWalletError,
+)
+from ipfsmem.memory import Memory
+from ipfsmem.provider.given_root import Paper
+from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.testing.simulator import FULL
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
+
+WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
+STRANGER = RootKeys.from_random(b"\x04" * 64, "default", 1)
+#: It has the blocks and takes more, and tells nobody what is there.
+MUTE = msgspec.structs.replace(FULL, names=False, list=False)
+
+
+def at(cloud: SimCloud) -> SimProvider:
+    return SimProvider(cloud, capabilities=MUTE)
+
+
+def make(home: Path, cloud: SimCloud, mode: str = "encrypted-ipfs") -> tuple[Memory, RootKeys, str]:
+    memory = Memory.create(
+        "m",
+        mode,  # type: ignore[arg-type]
+        provider=SimProvider(cloud),
+        unlock=WALLET,
+        unprotected_keys=True,
+        public_ok=True,
+        home=home / "a",
+    )
+    memory.write("tone", "x")
+    root = asyncio.run(memory.sync()).root
+    assert memory.recovery_words is not None and root is not None
+    return memory, RootKeys.from_recovery(from_words(" ".join(memory.recovery_words))), root
+
+
+def restore(
+    home: Path,
+    name: str,
+    provider: SimProvider,
+    key: RootKeys,
+    root: str | None,
+    mode: str = "encrypted-ipfs",
+) -> Memory:
+    return asyncio.run(
+        Memory.recover(
+            "m",
+            mode=mode,  # type: ignore[arg-type]
+            provider=provider,
+            unlock=key,
+            unprotected_keys=True,
+            root_cid=root,
+            public_ok=True,
+            home=home / name,
+        )
+    )
+
+
+def body(memory: Memory, key: str) -> str:
+    reading = memory.read(key)
+    assert reading is not None
+    return reading.file.body.rstrip("\n")
+
+
+@pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
+def test_s1_a_root_of_the_other_kind_is_not_taken(tmp_path: Path, mode: str) -> None:
+    """Finding S1: who opens says the kind, whatever a root that was written down says of itself."""
+    cloud = SimCloud()
+    _, words, root = make(tmp_path, cloud, mode)
+    other = "ipfs" if mode == "encrypted-ipfs" else "encrypted-ipfs"
+    for key in (WALLET, words):
+        with pytest.raises(OtherKindError, match=f"is of mode {mode}"):
+            restore(tmp_path, "b", at(cloud), key, root, other)
+    assert not (tmp_path / "b" / "m" / "ipfsmem.json").exists()
+
+
+@pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
+def test_words_wallet_and_later_words(tmp_path: Path, mode: str) -> None:
+    cloud = SimCloud()
+    a, words, _ = make(tmp_path, cloud, mode)
+    later = RootKeys.from_recovery(from_words(" ".join(asyncio.run(a.new_words()).words)))
+    root = asyncio.run(a.sync()).root
+    assert root is not None
+    for name, key in (("words", words), ("wallet", WALLET), ("later", later)):
+        with pytest.raises(NoVaultError):
+            restore(tmp_path, name, at(cloud), key, None, mode)
+        b = restore(tmp_path, name, at(cloud), key, root, mode)
+        assert body(b, "tone") == "x" and b.replica.config.vault is not None
+        assert b.replica.config.vault.tag == WALLET.tag(plain=b.mode == "ipfs").hex()
+        assert not any(isinstance(one, Paper) for one in b._providers)
+        b.write(name, "still goes on")
+        assert asyncio.run(b.sync()).published
+
+
+def test_it_counts_beside_names_that_show_older_heads(tmp_path: Path) -> None:
+    """The anchor is found, the newest device's name is not."""
+    cloud = SimCloud()
+    a, words, _ = make(tmp_path, cloud)
+    names = {name: [*each] for name, each in cloud.names.items()}
+    a.write("role", "newer")
+    root = asyncio.run(a.sync()).root
+
+    def old() -> SimProvider:
+        lagging = SimCloud()
+        lagging.blocks = dict(cloud.blocks)
+        lagging.names = {name: [*each] for name, each in names.items()}
+        return SimProvider(lagging)
+
+    assert restore(tmp_path, "b", old(), words, None).read("role") is None
+    assert body(restore(tmp_path, "c", old(), words, root), "role") == "newer"
+
+
+def test_what_is_not_a_root_of_it(tmp_path: Path) -> None:
+    cloud = SimCloud()
+    a, words, root = make(tmp_path, cloud)
+    wrong: list[tuple[RootKeys, str, type[IpfsmemError]]] = [
+        (STRANGER, root, WrongWalletError),
+        (words, "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi", NotFoundError),
+        (words, "not a cid", FormatError),
+    ]
+    for key, text, error in wrong:
+        with pytest.raises(error):
+            restore(tmp_path, "b", at(cloud), key, text)
+        assert not (tmp_path / "b" / "m" / "ipfsmem.json").exists()
+    made = asyncio.run(a.new_words())
+    asyncio.run(a.revoke(made.id))
+    revoked = RootKeys.from_recovery(from_words(" ".join(made.words)))
+    newest = asyncio.run(a.sync()).root
+    with pytest.raises(WrongWalletError, match="these recovery words were revoked"):
+        restore(tmp_path, "b", at(cloud), revoked, newest)

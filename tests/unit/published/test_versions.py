@@ -1,0 +1,232 @@
+"""The way back: older texts of one memory, read at a root, brought back; the last change of this device undone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.memory import Memory
+from tests.support.device_lab import Lab, all_texts, body, lab_in, texts
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+def _root(memory: Memory) -> str:
+    root = memory.status().root
+    assert root is not None
+    return root
+
+
+def _published(lab: Lab, *bodies: str) -> tuple[Memory, list[str]]:
+    """A memory whose `tone` was published with each of these texts, and the roots."""
+    a = lab.create("a")
+    roots = []
+    for one in bodies:
+        a.write("tone", one)
+        lab.sync(a)
+        roots.append(_root(a))
+        lab.clock.advance(60)
+    return a, roots
+
+
+def test_u9_every_text_of_a_memory_is_found_once(lab: Lab) -> None:
+    """Finding U9: history of one memory, with the root that holds each text."""
+    a, roots = _published(lab, "first", "second", "third")
+    a.write("other", "text")
+    lab.sync(a)
+    a.write("tone", "not published")
+    found = a.history("tone")
+    assert found.gone == 0 and [v.now for v in found.versions] == ["shown", "", "", ""]
+    assert [v.root for v in found.versions] == [None, _root(a), roots[1], roots[0]]
+    assert [v.written for v in found.versions] == sorted([v.written for v in found.versions], reverse=True)  # type: ignore[type-var]
+    for version, text in zip(found.versions[1:], ("third", "second", "first"), strict=True):
+        assert version.root is not None and version.device == a.device and version.own
+        then = a.read("tone", root=version.root)
+        assert then is not None and then.sha256 == version.sha256 and then.file.body == text
+        assert version.size == len(then.data)
+    with pytest.raises(NotFoundError):
+        a.history("nothing")
+    with pytest.raises(NotFoundError, match="is not in version"):
+        a.read("other", root=roots[0])
+
+
+def test_u9_an_older_text_is_brought_back_as_a_write(lab: Lab) -> None:
+    """Finding U9: the text is the same byte for byte, what was shown is replaced, and other devices learn it."""
+    a, roots = _published(lab, "first", "second")
+    c = lab.restore("c")
+    lab.settle(a, c)
+    old = a.read("tone", root=roots[0])
+    back = a.restore(roots[0][:20], "tone")
+    assert old is not None and back.data == old.data and body(a, "tone") == "first"
+    lab.settle(a, c)
+    assert body(c, "tone") == "first" and texts(c) == {"tone": {"first"}}
+    a.forget("tone")
+    lab.settle(a, c)
+    with pytest.raises(NotFoundError, match="forgotten"):
+        a.read("tone", root=_root(a))
+    assert a.history("tone").versions[0].sha256 is None
+    c.restore(roots[1], "tone")
+    lab.settle(a, c)
+    assert body(a, "tone") == "second" and a.conflicts() == []
+
+
+def test_u9_a_text_that_lost_a_conflict_is_brought_back_by_its_hash(lab: Lab) -> None:
+    """Finding U9: a copy that was resolved away is a text like any other."""
+    a, _ = _published(lab, "old")
+    c = lab.restore("c")
+    lab.settle(a, c)
+    a.write("tone", "from a")
+    c.write("tone", "from c")
+    lab.settle(a, c)
+    (item,) = a.conflicts()
+    (copy,) = item.copies
+    assert copy.reading is not None
+    a.resolve("tone", seen=item)
+    lab.settle(a, c)
+    assert copy.reading.sha256 in [v.sha256 for v in a.history("tone").versions]
+    assert a.restore(None, "tone", text=copy.reading.sha256[:8]).data == copy.reading.data
+    with pytest.raises(NotFoundError):
+        a.restore(None, "tone", text="0" * 64)
+    with pytest.raises(UsageError):
+        a.restore(None, "tone")
+    with pytest.raises(UsageError):
+        a.restore(None, "tone", text="abc")
+
+
+def test_u9_restore_replaces_only_what_its_caller_saw(lab: Lab) -> None:
+    a, roots = _published(lab, "first", "second")
+    c = lab.restore("c")
+    lab.settle(a, c)
+    seen = a.read("tone")
+    c.write("tone", "third, from c")
+    lab.settle(a, c)
+    a.restore(roots[0], "tone", seen=seen)
+    assert all_texts(a) == {"first", "third, from c"}
+    with pytest.raises(ChangedError):
+        a.restore(roots[0], "tone", seen="0" * 16)
+
+
+def test_u9_roots_that_are_not_kept_are_counted(lab: Lab) -> None:
+    a, roots = _published(lab, "first", "second", "third")
+    with a.replica.transaction():
+        from ipfsmem.content.cid import parse_cid
+
+        a.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (parse_cid(roots[0]).digest,))
+    found = a.history("tone")
+    assert found.gone == 1 and len(found.versions) == 2
+    with pytest.raises(NotFoundError, match="not kept"):
+        a.restore(roots[0], "tone")
+
+
+def test_u9_a_write_is_undone_and_the_undo_too(lab: Lab) -> None:
+    """Finding U9: what the last change took away stands there again."""
+    a, _ = _published(lab, "first")
+    before = a.files()
+    a.write("tone", "slip of the hand")
+    done = a.undo()
+    assert (done.operation, done.key) == ("write", "tone") and done.shown is not None
+    assert a.files() == before
+    assert a.undo().operation == "undo"
+    assert body(a, "tone") == "slip of the hand"
+    a.undo()
+    c = lab.restore("c")
+    lab.settle(a, c)
+    assert body(c, "tone") == "first" and texts(c) == {"tone": {"first"}}
+
+
+def test_u9_a_new_memory_is_undone(lab: Lab) -> None:
+    a, _ = _published(lab, "first")
+    c = lab.restore("c")
+    a.write("oops", "text")
+    lab.settle(a, c)
+    assert a.undo().shown is None
+    lab.settle(a, c)
+    assert c.read("oops") is None and "oops" not in texts(c)
+    a.undo()
+    assert body(a, "oops") == "text"
+
+
+def test_u9_forgetting_is_undone_with_everything_that_stood_there(lab: Lab) -> None:
+    """Finding U9: an undo of forget; texts that stood beside it stand beside it again, what was merged is merged."""
+    a, _ = _published(lab, "\n".join("abcdefg"))
+    c = lab.restore("c")
+    lab.settle(a, c)
+    a.write("tone", "\n".join("Abcdefg"))
+    c.write("tone", "\n".join("abcdefG"))
+    lab.settle(a, c)
+    merged = a.read("tone")
+    assert merged is not None and merged.merged
+    a.forget("tone")
+    lab.settle(a, c)
+    assert c.read("tone") is None
+    done = a.undo()
+    assert done.operation == "forget" and done.shown is not None
+    lab.settle(a, c)
+    for memory in (a, c):
+        again = memory.read("tone")
+        assert again is not None and again.merged and again.data == merged.data
+        assert memory.conflicts() == []
+
+
+def test_u9_undoing_a_resolve_brings_the_copies_back(lab: Lab) -> None:
+    a, _ = _published(lab, "old")
+    c = lab.restore("c")
+    lab.settle(a, c)
+    a.write("tone", "from a")
+    lab.clock.advance(1)
+    c.write("tone", "from c")
+    lab.settle(a, c)
+    (item,) = a.conflicts()
+    a.resolve("tone", b"settled\n", seen=item)
+    assert a.undo().operation == "resolve"
+    lab.settle(a, c)
+    (again,) = c.conflicts()
+    assert again.files == item.files and again.shown is not None and item.shown is not None
+    assert again.shown.data == item.shown.data
+
+
+def test_u9_what_was_changed_since_is_not_undone(lab: Lab) -> None:
+    a, _ = _published(lab, "first")
+    c = lab.restore("c")
+    lab.settle(a, c)
+    a.write("tone", "second")
+    lab.settle(a, c)
+    c.write("tone", "third, from c")
+    lab.settle(a, c)
+    with pytest.raises(ChangedError, match="tone"):
+        a.undo()
+    assert body(a, "tone") == "third, from c"
+
+
+def test_u9_the_text_before_outlives_a_gc(lab: Lab) -> None:
+    a, _ = _published(lab, "first")
+    a.write("tone", "never published, then written over")
+    a.write("tone", "second")
+    asyncio.run(a.gc(keep_roots=1, keep_days=1))
+    a.undo()
+    assert body(a, "tone") == "never published, then written over"
+
+
+def test_u9_nothing_to_undo(lab: Lab, tmp_path: Path) -> None:
+    """In mode local a forgotten text leaves the disk: there is nothing that could be brought back."""
+    with Memory.create("m", "local", home=tmp_path / "m") as memory:
+        with pytest.raises(NotFoundError):
+            memory.undo()
+        memory.write("tone", "first")
+        memory.write("tone", "second")
+        memory.note("waved")
+        memory.undo()
+        assert body(memory, "tone") == "first"
+        assert (memory.replica.folder / "memory" / "tone.md").read_bytes() == memory.files()["tone"]  # type: ignore[operator]
+        memory.forget("tone")
+        with pytest.raises(NotFoundError):
+            memory.undo()
+        assert [v.sha256 for v in memory.history("tone").versions] == [None]

@@ -1,0 +1,404 @@
+"""The evaluation at its edges: which epochs count, which key seals, whose word goes before whose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+
+from ipfsmem.errors import MembershipError, OpenError
+from ipfsmem.ring.authority import MAX_LEAP
+from ipfsmem.ring.keyring import Ring, parse_keyring, slot_text
+from ipfsmem.ring.operations import enrol, give_key, revoke, rotate, successor
+from ipfsmem.ring.statements import Statement
+from ipfsmem.seal.objects import MAX_EPOCH, EpochKey, epoch_key
+from tests.support.ring_lab import (
+    OWNER,
+    RECOVERY,
+    ROOT,
+    VAULT,
+    Party,
+    ek,
+    enrolled,
+    enrolment_of,
+    fixed_box,
+    hlc,
+    new_ring,
+    party,
+    says_epoch,
+    says_heir,
+    says_member,
+    says_revoked,
+    second_wallet,
+)
+
+LAPTOP, PHONE, GUEST = party("laptop"), party("phone"), party("guest")
+ADMIN, OTHER = second_wallet("admin"), second_wallet("other")
+
+
+def _base(*devices: Party) -> Ring:
+    ring = new_ring(*devices)
+    for one in (ADMIN, OTHER):
+        ring = enrol(ring, ROOT.signer, one.device, "admin", since=hlc(9), box=fixed_box)
+    return ring
+
+
+def _epoch(
+    by: Party, key: EpochKey, given: Iterable[Party], gone: Iterable[str] = (), slots: Iterable[bytes] = ()
+) -> Statement:
+    # Whoever makes an epoch names the older keys that it holds: here always the first one.
+    return says_epoch(by, key, given, gone, old=[epoch_key(1, ek(0), VAULT).id], slots=slots)
+
+
+def _key(number: int, n: int) -> EpochKey:
+    return epoch_key(number, ek(n), VAULT)
+
+
+def test_a_later_epoch_that_knows_less_does_not_push_out_one_that_knows_more() -> None:
+    ring = _base(LAPTOP, PHONE)
+    aware, unaware = _key(5, 5), _key(6, 6)
+    everyone = [LAPTOP, ADMIN, OTHER]
+    met = ring.add(
+        [
+            _epoch(ROOT, aware, everyone, [PHONE.id]),
+            _epoch(ROOT, unaware, [*everyone, PHONE]),
+            says_revoked(ADMIN, PHONE),
+        ],
+        [aware, unaware],
+    )
+    assert met.view.seals == (5, aware.id)
+
+
+def test_an_epoch_that_alone_gives_somebody_a_key_stays() -> None:
+    base = _base(LAPTOP)
+    phone = enrol(base, ROOT.signer, PHONE.device, "writer", since=hlc(5), box=fixed_box)
+    met = rotate(base, ROOT.signer, ek(7), box=fixed_box).join(phone)
+    assert any(PHONE.id in one.for_ for one in parse_keyring(met.serialise()).epochs)
+    # When the phone was revoked instead, and a root says so, nothing of the old key stays.
+    gone = revoke(met, ROOT.signer, PHONE.id, at=hlc(6), counters={}, ek=ek(8), box=fixed_box)
+    assert [one.epoch for one in parse_keyring(gone.serialise()).epochs] == [3]
+
+
+def test_only_roots_outdo() -> None:
+    base = _base(LAPTOP)
+    by_admin = rotate(base, ADMIN.signer, ek(7), box=fixed_box)
+    assert {one.epoch for one in parse_keyring(by_admin.serialise()).epochs} == {1, 2}
+    # Neither key knows that this admin is revoked, so neither may seal then.
+    assert by_admin.add([says_revoked(ROOT, ADMIN)]).view.seals is None
+
+
+def test_an_epoch_of_a_revoked_admin_counts_only_if_every_revoke_lets_it_stand() -> None:
+    base = _base(LAPTOP)
+    late = says_member(ADMIN, GUEST)
+    one = says_revoked(ROOT, ADMIN, keep=(late.hash,))
+    two = says_revoked(RECOVERY, ADMIN)
+    assert GUEST.id in base.add([late, one]).view.members
+    assert GUEST.id not in base.add([late, two]).view.members
+    assert GUEST.id not in base.add([late, one, two]).view.members
+
+
+def test_an_admin_says_nothing_about_a_root() -> None:
+    base = _base(LAPTOP)
+    usurper = party("usurper")
+    assert base.add([says_member(ADMIN, ROOT, "writer", box=usurper)]) == base
+    assert base.add([says_member(LAPTOP, RECOVERY, "writer", box=LAPTOP)]) == base
+    lone = Ring(VAULT, [*_genesis(base), says_member(ROOT, ADMIN, "admin")], ())
+    usurped = lone.add([says_member(ADMIN, ROOT, "writer", box=usurper)])
+    assert ROOT.id not in usurped.view.members
+    assert usurped.view.may_write(ROOT.id)
+    assert usurped.view.may_administer(ROOT.id)
+    assert usurped.view.sign_key(ROOT.id) == ROOT.device.sign
+
+
+def _genesis(ring: Ring) -> list[Statement]:
+    return [st for st in ring.statements if st.body.t == "genesis"]
+
+
+def test_which_revoked_ids_an_epoch_must_list() -> None:
+    heir = party("heir", box_of=LAPTOP)
+    base = _base(LAPTOP, PHONE)
+    base = successor(base, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(5))
+    key = _key(9, 9)
+    staying = [PHONE, ADMIN, OTHER]
+
+    def seals(gone: list[Party]) -> bool:
+        said = [says_revoked(ADMIN, LAPTOP), _epoch(ROOT, key, staying, [one.id for one in gone])]
+        return base.add(said, [key]).view.sealing == key
+
+    # The enrolled id: it means the family.
+    assert seals([LAPTOP]) and seals([LAPTOP, heir])
+    assert not seals([heir]) and not seals([])
+
+
+def test_every_epoch_that_names_a_key_must_know() -> None:
+    base = _base(LAPTOP, PHONE)
+    key = _key(9, 9)
+    staying = [LAPTOP, ADMIN, OTHER]
+    knows = _epoch(ADMIN, key, staying, [PHONE.id])
+    forgets = _epoch(OTHER, key, [LAPTOP])
+    gone = says_revoked(ADMIN, PHONE)
+    assert base.add([gone, knows], [key]).view.sealing == key
+    assert base.add([gone, knows, forgets], [key]).view.sealing is None
+    # Once the one who forgot is revoked itself, its word no longer stands in the way.
+    after = base.add([gone, _epoch(ADMIN, key, [LAPTOP, ADMIN], [PHONE.id, OTHER.id]), forgets], [key])
+    assert after.view.sealing is None
+    assert after.add([says_revoked(ROOT, OTHER)]).view.sealing == key
+
+
+def test_the_least_counter_that_was_accepted() -> None:
+    base = _base(LAPTOP)
+    for order in ((3, 8), (8, 3)):
+        said = [says_revoked(by, LAPTOP, n=n) for by, n in zip((ROOT, ADMIN), order, strict=True)]
+        assert base.add(said).view.cutoffs == {LAPTOP.id: 3}
+
+
+def test_ranks_and_times() -> None:
+    base = _base(GUEST)
+    early, late = (says_member(ROOT, PHONE, since=n, label=f"at {n}") for n in (1, 2))
+    by_admin = says_member(ADMIN, PHONE, "reader", since=9, label="by admin")
+    claim = says_heir(GUEST, PHONE, enrolment_of(base, GUEST), since=99, label="claimed")
+    assert base.add([by_admin]).view.members[PHONE.id].label == "by admin"
+    assert base.add([early, late, by_admin]).view.members[PHONE.id].label == "at 2"
+    assert base.add([claim]).view.members[PHONE.id].label == "claimed"
+    # An id that is enrolled is nobody's successor.
+    assert base.add([claim, by_admin]).view.members[PHONE.id].label == "by admin"
+    assert base.add([claim, by_admin]).view.family_of(PHONE.id) == PHONE.id
+
+
+def test_what_an_epoch_gives_up_it_names() -> None:
+    """An epoch of a root that does not name a key which another epoch gives does not push that one out."""
+    base = _base(LAPTOP)
+    silent = says_epoch(ROOT, _key(5, 5), [LAPTOP, ADMIN, OTHER])
+    assert {one.epoch for one in parse_keyring(base.add([silent], [_key(5, 5)]).serialise()).epochs} == {1, 5}
+    naming = says_epoch(ROOT, _key(5, 5), [LAPTOP, ADMIN, OTHER], old=base.view.names)
+    grown = base.add([naming], [_key(5, 5)])
+    assert {one.epoch for one in parse_keyring(grown.serialise()).epochs} == {5}
+    assert grown.keys[0] in base.keys
+    # Of two that outdo each other the least hash stays, and an admin's never against a root's.
+    twin = says_epoch(RECOVERY, _key(5, 5), [LAPTOP, ADMIN, OTHER], old=base.view.names)
+    theirs = says_epoch(ADMIN, _key(5, 5), [LAPTOP, ADMIN, OTHER], old=base.view.names)
+    for said in ([naming, twin, theirs], [theirs, twin, naming]):
+        left = [st for st in base.add(said).statements if st.body.t == "epoch"]
+        assert [st.hash for st in left] == [min(naming.hash, twin.hash)]
+
+
+def test_an_epoch_that_lacks_a_root_does_not_seal_and_stays() -> None:
+    base = _base(LAPTOP)
+    key = _key(7, 7)
+    lone = says_epoch(ROOT, key, [LAPTOP], roots=[ROOT])
+    met = base.add([lone], [key])
+    assert lone in met.statements and met.view.sealing == base.view.sealing
+    assert met.view.next_epoch == 8
+
+
+def test_whose_a_member_is() -> None:
+    """Whose word a text is must not be something that an admin of somebody else can choose."""
+    theirs = "12" * 8
+    bob = second_wallet("bob's wallet")
+    base = _base(LAPTOP)
+    base = enrol(base, ROOT.signer, bob.device, "admin", since=hlc(20), person=theirs, box=fixed_box)
+    mine = base.view.members
+    assert mine[LAPTOP.id].owner == mine[ROOT.id].owner == mine[RECOVERY.id].owner == OWNER
+    assert mine[bob.id].owner == theirs
+    own = enrol(base, bob.signer, PHONE.device, "writer", since=hlc(21), box=fixed_box)
+    assert own.view.members[PHONE.id].owner == own.view.owners[PHONE.id] == theirs
+    someone = base.add([says_member(bob, GUEST, person="34" * 8)])
+    assert someone.view.members[GUEST.id].owner == "34" * 8
+    # It cannot make a device pass for the owner's, whatever it says and however that device ends.
+    claimed = base.add([says_member(bob, GUEST, person=OWNER)])
+    assert claimed.view.members[GUEST.id].owner is None
+    assert GUEST.id not in claimed.view.owners
+    assert GUEST.id not in claimed.add([says_revoked(bob, GUEST)]).view.owners
+    assert claimed.add([says_member(ROOT, GUEST)]).view.members[GUEST.id].owner == OWNER
+    # A successor is whose its family is, and so is who was revoked, though nothing but the revoke is left of it.
+    heir = party("heir", box_of=LAPTOP)
+    grown = successor(base, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(22))
+    assert grown.view.owners[heir.id] == OWNER
+    gone = revoke(grown, ROOT.signer, LAPTOP.id, at=hlc(23), counters={}, ek=ek(1), box=fixed_box)
+    assert gone.view.owners[LAPTOP.id] == gone.view.owners[heir.id] == OWNER
+    assert not any(st.body.t == "member" and st.body.sign == LAPTOP.key for st in gone.statements)
+
+
+def test_a_slot_that_holds_something_else_gives_nothing() -> None:
+    base = new_ring(LAPTOP)
+    named, other = _key(5, 5), _key(5, 6)
+    right = slot_text(named, VAULT)
+    lies = {
+        "another key": slot_text(other, VAULT),
+        "another vault": slot_text(named, bytes(16)),
+        "another epoch": slot_text(_key(6, 5), VAULT),
+        "another magic": b"XXXX" + right[4:],
+    }
+    assert len(right) == 56
+    for what, text in lies.items():
+        ring = base.add([_epoch(ROOT, named, [LAPTOP], slots=[fixed_box(text, LAPTOP.device.box)])])
+        assert ring.open_slots([LAPTOP.box_secret]).keys == base.keys, what
+    good = base.add([_epoch(ROOT, named, [LAPTOP], slots=[fixed_box(right, LAPTOP.device.box)])])
+    opened = good.open_slots([LAPTOP.box_secret])
+    assert opened.view.sealing == named
+    assert opened.open_slots([LAPTOP.box_secret]) is opened
+    assert good.open_slots([PHONE.box_secret]) is good
+
+
+def test_one_slot_of_many_is_found_by_trial() -> None:
+    ring = _base(*(party(f"d{n}") for n in range(20)))
+    ring = rotate(ring, ROOT.signer, ek(3), box=fixed_box)
+    data = ring.serialise()
+    for n in (0, 10, 19):
+        assert party(f"d{n}").opens(data) == ring
+    with pytest.raises(OpenError):
+        party("d20").opens(data)
+
+
+def test_an_epoch_is_believed_about_revokes_that_did_not_come_with_it() -> None:
+    """A revoked admin that never heard of it rotates, and hands on the public epoch that was made against it.
+
+    Whoever opens that epoch by a slot must not seal under the admin's key, or the newer key would leak to it.
+    """
+    base = _base(LAPTOP)
+    against = revoke(base, ROOT.signer, ADMIN.id, at=hlc(6), counters={}, ek=ek(1), box=fixed_box)
+    unaware = rotate(base, ADMIN.signer, ek(2), box=fixed_box)
+    heard = unaware.learn(parse_keyring(against.serialise()))
+    assert heard.view.sealing is None
+    assert ADMIN.id not in heard.view.revoked
+    assert heard.view.asked == {ADMIN.id}
+    # The admin sees itself shut out, and stops; an epoch for somebody whom it calls revoked is none.
+    for act in (
+        lambda: rotate(heard, ADMIN.signer, ek(4)),
+        lambda: enrol(heard, ROOT.signer, ADMIN.device, "admin", since=hlc(7)),
+    ):
+        with pytest.raises(MembershipError, match="revoked"):
+            act()
+    assert heard.add([_epoch(ROOT, _key(8, 8), [ADMIN], [ADMIN.id])]) == heard
+    # The wallet's other machine, still without the revoke: it opens the newer key by its slot, and that one seals.
+    owner = heard.open_slots([ROOT.box_secret])
+    assert owner.view.sealing == against.view.sealing
+    with pytest.raises(OpenError):
+        ADMIN.opens(owner.serialise())
+    rotated = rotate(owner, ROOT.signer, ek(3), box=fixed_box)
+    assert ADMIN.id not in rotated.view.holders
+    assert all(ADMIN.id in one.not_ for one in parse_keyring(rotated.serialise()).epochs if one.epoch > 2)
+    # When another revocation drops that epoch, its word about the first stays until the revoke itself is known.
+    other = owner.add([says_revoked(ROOT, OTHER)])
+    assert other.view.sealing is None
+    assert ADMIN.id in other.view.asked
+
+
+def test_a_successor_that_the_revoke_did_not_know_does_not_stop_the_key() -> None:
+    base = _base(LAPTOP, PHONE)
+    gone = revoke(base, ROOT.signer, LAPTOP.id, at=hlc(6), counters={}, ek=ek(1), box=fixed_box)
+    heir = party("heir", box_of=LAPTOP)
+    late = successor(base, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(5))
+    guest = enrol(base, ROOT.signer, GUEST.device, "writer", since=hlc(7), box=fixed_box)
+    met = gone.join(late).join(guest)
+    assert met.view.revoked == {LAPTOP.id}
+    assert heir.id not in met.view.keys_of
+    assert met.view.sealing == gone.view.sealing
+    # Nor does giving that key to somebody afterwards.
+    given = give_key(met, ROOT.signer, ek(2), box=fixed_box)
+    assert given.view.sealing == gone.view.sealing
+    assert GUEST.opens(given.serialise()) == given
+
+
+def test_all_revokes_of_one_id_by_one_signer_stay() -> None:
+    """A quota would not be associative: what a root's revoke lets stand might have been pushed out by what it ends."""
+    base = _base(LAPTOP)
+    one, two = sorted((says_revoked(ADMIN, LAPTOP, n=n) for n in (3, 8)), key=lambda st: st.hash)
+    a, b, c = base.add([one]), base.add([two]), base.add([says_revoked(ROOT, ADMIN, keep=[two.hash])])
+    assert a.join(b).join(c) == a.join(b.join(c)) == a.join(c).join(b)
+    assert two in a.join(b).join(c).statements and LAPTOP.id in a.join(b).join(c).view.out
+
+
+def test_a_successor_goes_with_the_enrolment_that_it_names() -> None:
+    """Resting on any enrolment of its signer, whether it stays would depend on which one was known at the time."""
+    base = _base()
+    first, again = says_member(ADMIN, LAPTOP), says_member(ROOT, LAPTOP, since=7)
+    heir = says_heir(LAPTOP, party("heir"), first.hash)
+    a, b, c = base.add([first, heir]), base.add([says_revoked(ROOT, ADMIN)]), base.add([again])
+    assert a.join(b).join(c) == a.join(b.join(c)) == a.join(c).join(b)
+    met = a.join(b).join(c)
+    assert LAPTOP.id in met.view.members and party("heir").id not in met.view.keys_of
+    anew = met.add([says_heir(LAPTOP, party("heir"), again.hash)])
+    assert party("heir").id in anew.view.members
+
+
+def test_a_successor_has_the_box_key_of_its_enrolment_and_is_no_enrolled_key() -> None:
+    """Whatever the keys of two devices agree on: a family has one box key, and who is enrolled is nobody's successor."""
+    ring = new_ring(PHONE, GUEST)
+    under = enrolment_of(ring, PHONE)
+    other = ring.add([says_heir(PHONE, party("another box"), under, box=party("another box"))])
+    assert party("another box").id not in other.view.members
+    good = ring.add([says_heir(PHONE, party("the same box"), under)])
+    assert good.view.members[party("the same box").id].family == PHONE.id
+    claimed = ring.add([says_heir(PHONE, GUEST, under)])
+    assert claimed.view.members[GUEST.id] == ring.view.members[GUEST.id]
+    # Nor does a key that was revoked come back as somebody's successor.
+    out = ring.add([says_revoked(ROOT, GUEST)])
+    assert GUEST.id not in out.add([says_heir(PHONE, GUEST, under)]).view.members
+
+
+def test_an_admin_cannot_shut_out_a_root() -> None:
+    """What an epoch says in `not` is believed, but about a root nothing is: it could revoke nobody any more."""
+    base = _base(LAPTOP)
+    against = says_epoch(ADMIN, _key(9, 9), [OTHER], [ROOT, RECOVERY, LAPTOP], roots=[ADMIN])
+    met = base.add([against], [_key(9, 9)])
+    assert against in met.statements and met.view.asked == {LAPTOP.id}
+    assert met.view.sealing is None
+    gone = revoke(met, ROOT.signer, ADMIN.id, at=hlc(6), counters={}, ek=ek(1), box=fixed_box)
+    assert gone.view.sealing is not None and gone.view.asked == {ADMIN.id}
+    assert OTHER.opens(gone.serialise()) == gone
+
+
+def test_an_admin_cannot_shut_out_another_for_ever() -> None:
+    """Found by the attackers' machine: a root that unlocked before it heard of the rogue repeated the rogue's `not` in an
+    epoch of its own, and the second wallet was out for good, without a revoke by anybody."""
+    base = _base(LAPTOP)
+    key = _key(base.view.next_epoch, 9)
+    slots = [fixed_box(slot_text(key, VAULT), one.box) for one in (ROOT, RECOVERY, ADMIN)]
+    met = base.add([_epoch(ADMIN, key, [ADMIN], [OTHER.id], slots)]).open_slots([ROOT.box_secret])
+    assert met.view.sealing == key and OTHER.id not in met.view.asked
+    unlocked = give_key(met, ROOT.signer, ek(1), box=fixed_box)
+    assert OTHER.opens(unlocked.serialise()) == unlocked
+    gone = revoke(unlocked, ROOT.signer, ADMIN.id, at=hlc(6), counters={}, ek=ek(2), box=fixed_box)
+    assert gone.view.asked == {ADMIN.id}
+    assert OTHER.opens(gone.serialise()) == gone
+    assert rotate(gone, OTHER.signer, ek(3), box=fixed_box).view.sealing is not None
+
+
+@pytest.mark.parametrize("number", [MAX_EPOCH, MAX_EPOCH - 1, 1 << 31])
+def test_an_admin_cannot_use_up_the_numbers_of_epochs(number: int) -> None:
+    """Found by the attackers' machine: a root that unlocked gave a rogue's last-numbered key on in an epoch of its own, and
+    after that nobody could revoke anybody, the rogue included, for ever."""
+    base = _base(LAPTOP)
+    key = _key(number, 9)
+    slots = [fixed_box(slot_text(key, VAULT), one.box) for one in (ROOT, RECOVERY, ADMIN)]
+    met = base.add([_epoch(ADMIN, key, [ADMIN], slots=slots)]).open_slots([ROOT.box_secret])
+    assert met.view.seals == base.view.seals and met.view.next_epoch == base.view.next_epoch
+    # Nor by calling a key that is known by that number.
+    first = epoch_key(1, ek(0), VAULT)
+    named = says_epoch(ADMIN, msgspec.structs.replace(first, epoch=number), [LAPTOP])
+    assert met.add([named]).view.seals == base.view.seals
+    unlocked = give_key(met, ROOT.signer, ek(1), box=fixed_box)
+    turned = rotate(unlocked, ROOT.signer, ek(2), box=fixed_box)
+    assert turned.view.sealing == _key(base.view.next_epoch, 2)
+    gone = revoke(turned, ROOT.signer, ADMIN.id, at=hlc(6), counters={}, ek=ek(3), box=fixed_box)
+    assert gone.view.sealing == _key(base.view.next_epoch + 1, 3)
+
+
+def test_a_root_s_own_epochs_reach_as_far_as_an_admin_s_may() -> None:
+    """Up to 65,536 beyond what roots said an admin's number counts, and the roots' own always."""
+    base = _base(LAPTOP)
+    near, far = _key(1 + MAX_LEAP, 8), _key(2 + MAX_LEAP, 9)
+    met = base.add([_epoch(ADMIN, near, [ADMIN]), _epoch(ADMIN, far, [ADMIN])], [near, far])
+    assert met.view.seals == (near.epoch, near.id) and met.view.next_epoch == far.epoch
+    assert met.add([_epoch(ROOT, _key(2, 2), [ADMIN])]).view.seals == (far.epoch, far.id)
+
+
+def test_what_was_written_by_somebody_who_is_out_stands_as_near_to_a_root_as_before() -> None:
+    """When a crowd leaves no room under one key, a lost laptop's text is not the first to go: nobody else may have written it."""
+    ring = enrolled(enrolled(new_ring(LAPTOP, PHONE), ROOT, ADMIN, "admin"), ADMIN, GUEST)
+    for gone in (ring.add([says_revoked(ROOT, LAPTOP)]), ring.add([says_revoked(ADMIN, LAPTOP)])):
+        ranks = [gone.view.rank_of(one.id) for one in (ROOT, ADMIN, LAPTOP, PHONE, GUEST, party("nobody"))]
+        assert LAPTOP.id in gone.view.out and ranks == [0, 0, 0, 0, 1, 2]
+    assert ring.add([says_revoked(ADMIN, GUEST)]).view.rank_of(GUEST.id) == 1

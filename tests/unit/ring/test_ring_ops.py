@@ -1,0 +1,510 @@
+"""What people do to a ring, who may, and what it leaves behind."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ipfsmem.errors import FormatError, LimitError, MembershipError, OpenError, UsageError
+from ipfsmem.ring.keyring import Ring, parse_keyring
+from ipfsmem.ring.operations import (
+    Device,
+    create,
+    enrol,
+    give_key,
+    lacking_key,
+    let_in_by,
+    read_request,
+    relabel,
+    request,
+    revoke,
+    rotate,
+    successor,
+)
+from ipfsmem.ring.statements import Revoke, Statement, make, member_id
+from ipfsmem.seal.objects import epoch_key
+from ipfsmem.seal.primitives import Signer25519, x25519_public
+from tests.support.ring_lab import (
+    PLAIN,
+    RECOVERY,
+    RECOVERY_KEYS,
+    ROOT,
+    ROOT_KEYS,
+    VAULT,
+    Party,
+    ek,
+    ek_of,
+    enrolled,
+    enrolment_of,
+    fixed_box,
+    hlc,
+    new_ring,
+    party,
+    says_epoch,
+    says_heir,
+    says_member,
+    says_revoked,
+    second_wallet,
+    shown,
+)
+
+LAPTOP, PHONE, GUEST = party("laptop"), party("phone"), party("guest")
+ADMIN, OTHER = second_wallet("admin"), second_wallet("other admin")
+
+
+def _revoke(ring: Ring, by: Party, who: str, n: int = 6, *, stands: bool = True) -> Ring:
+    return revoke(ring, by.signer, who, at=hlc(n), counters={who: 8}, ek=ek(n), box=fixed_box, stands=stands)
+
+
+def test_create() -> None:
+    ring = create(ROOT_KEYS, RECOVERY_KEYS, LAPTOP.device, ek=ek(0), since=hlc(0))
+    view = ring.view
+    assert ring.vault == ROOT_KEYS.vault_tag
+    assert view.roots == (ROOT_KEYS.admin_public, RECOVERY_KEYS.admin_public)
+    assert {one.label: one.role for one in view.members.values()} == {
+        "wallet": "admin",
+        "recovery words": "admin",
+        "laptop": "writer",
+    }
+    assert view.members[ROOT.id].box == ROOT_KEYS.box_public
+    assert view.anchors() == tuple(sorted([ROOT_KEYS.head_public, RECOVERY_KEYS.head_public]))
+    assert view.sealing == epoch_key(1, ek(0), VAULT)
+    assert view.holders == {ROOT.id, RECOVERY.id, LAPTOP.id}
+    with pytest.raises(UsageError):
+        create(RECOVERY_KEYS, None, None, ek=ek(0), since=hlc(0))
+
+
+def test_without_recovery_words_there_is_one_root() -> None:
+    ring = create(ROOT_KEYS, None, LAPTOP.device, ek=ek(0), since=hlc(0))
+    assert ring.view.roots == (ROOT_KEYS.admin_public,)
+    with pytest.raises(OpenError):
+        RECOVERY.opens(ring.serialise())
+
+
+@pytest.mark.parametrize(("role", "writes"), [("admin", True), ("writer", True), ("reader", False)])
+def test_enrol(role: str, writes: bool) -> None:
+    ring = enrolled(new_ring(LAPTOP), ROOT, PHONE, role)
+    assert PHONE.id in ring.view.members
+    assert ring.view.may_write(PHONE.id) == writes
+    assert ring.view.may_administer(PHONE.id) == (role == "admin")
+    assert ring.view.sign_key(PHONE.id) == PHONE.device.sign
+    # The same key goes on sealing, and the new member opens the ring.
+    assert ring.view.sealing == new_ring(LAPTOP).view.sealing
+    assert PHONE.opens(ring.serialise()) == ring
+
+
+def test_a_second_wallet_brings_its_anchor_and_its_powers() -> None:
+    ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
+    assert ADMIN.head in ring.view.anchors()
+    grown = enrolled(ring, ADMIN, PHONE)
+    assert grown.view.members[PHONE.id].rank == 1
+    assert _revoke(grown, ADMIN, LAPTOP.id).view.revoked == {LAPTOP.id}
+
+
+@pytest.mark.parametrize("by", [LAPTOP, GUEST, PHONE])
+def test_who_is_no_admin_can_do_nothing(by: Party) -> None:
+    ring = enrolled(new_ring(LAPTOP), ROOT, GUEST, "reader")
+    for act in (
+        lambda: enrolled(ring, by, party("x")),
+        lambda: rotate(ring, by.signer, ek(1)),
+        lambda: _revoke(ring, by, LAPTOP.id),
+        lambda: give_key(ring, by.signer, ek(1)),
+    ):
+        with pytest.raises(MembershipError, match="not an admin"):
+            act()
+
+
+def test_what_an_admin_cannot_do() -> None:
+    other = second_wallet("other")
+    ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ROOT, other, "admin")
+    with pytest.raises(MembershipError):
+        enrolled(ring, ADMIN, PHONE, "admin")
+    for target in (other.id, ADMIN.id, ROOT.id, RECOVERY.id, "00" * 8):
+        with pytest.raises(MembershipError):
+            _revoke(ring, ADMIN, target)
+    heir = party("heir", box_of=other)
+    grown = successor(ring, other.signer, heir.signer, other.id, since=hlc(8))
+    with pytest.raises(MembershipError, match="only a root"):
+        _revoke(grown, ADMIN, heir.id)
+    assert _revoke(grown, ROOT, heir.id).view.revoked == {other.id, heir.id}
+
+
+def test_a_revoked_admin_can_do_nothing_more() -> None:
+    ring = _revoke(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ROOT, ADMIN.id)
+    with pytest.raises(MembershipError):
+        enrolled(ring, ADMIN, PHONE)
+    assert ADMIN.head not in ring.view.anchors()
+
+
+def test_a_revoked_id_never_comes_back() -> None:
+    ring = _revoke(new_ring(LAPTOP, PHONE), ROOT, PHONE.id)
+    with pytest.raises(MembershipError, match="for ever"):
+        enrolled(ring, ROOT, PHONE)
+    assert PHONE.id not in ring.add([says_member(ROOT, PHONE, "writer", since=99)]).view.members
+    assert ring.view.sign_key(PHONE.id) == PHONE.device.sign
+    assert ring.view.cutoffs == {PHONE.id: 8}
+
+
+def test_no_two_members_share_a_box_key() -> None:
+    ring = new_ring(LAPTOP)
+    twin = party("twin", box_of=LAPTOP)
+    with pytest.raises(MembershipError, match="box key"):
+        enrolled(ring, ROOT, twin)
+    # Not even a successor may be enrolled with it: who revokes the laptop would leave its box key in the ring.
+    heir = successor(ring, LAPTOP.signer, twin.signer, LAPTOP.id, since=hlc(8))
+    assert heir.view.members[twin.id].role == "writer"
+    with pytest.raises(MembershipError, match="box key"):
+        enrolled(heir, ROOT, twin, "admin")
+    assert heir.view.ids_of(LAPTOP.id) == tuple(sorted([LAPTOP.id, twin.id]))
+
+
+def test_revoke_leaves_nothing_for_the_revoked() -> None:
+    before = new_ring(LAPTOP, PHONE)
+    after = _revoke(before, ROOT, PHONE.id)
+    assert after.view.sealing == epoch_key(2, ek(6), VAULT)
+    with pytest.raises(OpenError):
+        parse_keyring(after.serialise()).unlock(PHONE.box_secret, before.keys)
+    assert LAPTOP.opens(after.serialise()) == after
+    # What the old key sealed still opens, and members still verify.
+    assert set(before.keys) < set(after.keys)
+    assert _revoke(after, ROOT, PHONE.id).view.revoked == after.view.revoked
+
+
+def test_revoke_asks_for_the_right_key() -> None:
+    with pytest.raises(UsageError):
+        revoke(new_ring(LAPTOP), ROOT.signer, LAPTOP.id, at=hlc(1), counters={}, ek=None)
+    plain = enrol(new_ring(plain=True), ROOT.signer, LAPTOP.device_in(PLAIN), "writer", since=hlc(1))
+    with pytest.raises(UsageError):
+        revoke(plain, ROOT.signer, LAPTOP.id, at=hlc(1), counters={}, ek=ek(1))
+    after = revoke(plain, ROOT.signer, LAPTOP.id, at=hlc(1), counters={}, ek=None)
+    assert not after.view.may_write(LAPTOP.id)
+    with pytest.raises(UsageError):
+        rotate(plain, ROOT.signer, ek(1))
+    assert give_key(plain, ROOT.signer, ek(1)) is plain
+
+
+def test_successor() -> None:
+    ring = enrolled(new_ring(LAPTOP), ROOT, GUEST, "reader")
+    heir = party("heir", box_of=LAPTOP)
+    after = successor(ring, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(8))
+    person = after.view.members[heir.id]
+    assert (person.role, person.label, person.family) == ("writer", "laptop", LAPTOP.id)
+    assert LAPTOP.id in after.view.members
+    assert after.view.given_up(LAPTOP.id) and not after.view.given_up(heir.id)
+    # It needs no slot of its own, now or after a rotation.
+    assert not lacking_key(after.view)
+    assert heir.opens(after.serialise()) == after
+    rotated = rotate(after, ROOT.signer, ek(1), box=fixed_box)
+    assert heir.opens(rotated.serialise()) == rotated
+    assert max(len(one.slots) for one in parse_keyring(rotated.serialise()).epochs) == 4
+    reader = successor(ring, GUEST.signer, party("x").signer, GUEST.id, since=hlc(8))
+    assert not reader.view.may_write(party("x").id)
+
+
+def test_who_cannot_name_a_successor() -> None:
+    ring = new_ring(LAPTOP)
+    new = party("new").signer
+    for who in (ROOT, RECOVERY, PHONE):
+        with pytest.raises(MembershipError):
+            successor(ring, who.signer, new, who.id, since=hlc(1))
+    with pytest.raises(MembershipError):
+        successor(ring, LAPTOP.signer, LAPTOP.signer, LAPTOP.id, since=hlc(1))
+    # Nor does a successor: there are no chains.
+    heir = party("heir")
+    grown = successor(ring, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(1))
+    with pytest.raises(MembershipError):
+        successor(grown, heir.signer, new, heir.id, since=hlc(1))
+    assert successor(grown, LAPTOP.signer, new, heir.id, since=hlc(2)).view.given_up(heir.id)
+    revoked = _revoke(ring, ROOT, LAPTOP.id)
+    with pytest.raises(MembershipError):
+        successor(revoked, LAPTOP.signer, new, LAPTOP.id, since=hlc(1))
+
+
+def test_l4_all_successors_of_one_snapshot_are_members() -> None:
+    """Finding L4, format-next trace E.11: one snapshot that is started three times has three successors, in any order."""
+    ring = new_ring(LAPTOP)
+    made = [
+        successor(ring, LAPTOP.signer, party(f"clone {n}").signer, LAPTOP.id, since=hlc(8)) for n in range(9)
+    ]
+    met = made[0].join(made[1]).join(made[2])
+    assert met == made[2].join(made[1]).join(made[0])
+    clones = {party(f"clone {n}").id for n in range(3)}
+    assert clones < met.view.members.keys() and all(clone in met.view.keys_of for clone in clones)
+    for one in made[3:8]:
+        met = met.join(one)
+    assert sum(one.rank == 2 for one in met.view.members.values()) == 8
+    with pytest.raises(MembershipError, match="enrolled anew"):
+        successor(met, LAPTOP.signer, party("one more").signer, LAPTOP.id, since=hlc(9))
+    # A ninth that was made elsewhere: the eight least hashes stay.
+    assert sum(one.rank == 2 for one in met.join(made[8]).view.members.values()) == 8
+    gone = _revoke(met, ROOT, party("clone 3").id)
+    assert len(gone.view.revoked) == 9 and gone.view.out == {LAPTOP.id}
+
+
+def test_keys_of_successors_outlive_the_revoke_of_their_family() -> None:
+    heir = party("heir", box_of=LAPTOP)
+    ring = successor(new_ring(LAPTOP), LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(8))
+    base = enrolment_of(ring, LAPTOP)
+    ring = revoke(
+        ring, ROOT.signer, heir.id, at=hlc(6), counters={LAPTOP.id: 8, heir.id: 3}, ek=ek(6), box=fixed_box
+    )
+    assert ring.view.cutoffs == {LAPTOP.id: 8, heir.id: 3}
+    forked = ring.add([says_heir(LAPTOP, party(f"fork {n}"), base) for n in range(20)])
+    assert forked == ring
+    assert forked.view.sign_key(heir.id) == heir.device.sign
+    assert forked.view.sealing == ring.view.sealing
+
+
+def test_s6_what_a_revoked_admin_said_stands_only_where_every_root_says_so() -> None:
+    """Finding S6: words that were revoked cannot revoke anybody, whoever carries it."""
+    ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
+    ring = enrolled(_revoke(ring, ADMIN, GUEST.id), ADMIN, PHONE)
+    gone = _revoke(ring, ROOT, ADMIN.id)
+    # By default its enrolments of members and its revokes stand, its epochs do not.
+    assert PHONE.id in gone.view.members and gone.view.out == {ADMIN.id, GUEST.id}
+    assert not any(st.body.t == "epoch" and st.body.by == ADMIN.key for st in gone.statements)
+    late = [says_revoked(ADMIN, LAPTOP), says_member(ADMIN, party("late")), says_revoked(ADMIN, PHONE)]
+    assert gone.add(late) == gone
+    # Another root's revoke that lists less takes it away again.
+    less = gone.add([says_revoked(RECOVERY, ADMIN)])
+    assert PHONE.id not in less.view.members and GUEST.id in less.view.members
+
+
+def test_what_an_admin_said_of_others_becomes_no_roots_word_by_itself() -> None:
+    """Found words removed an honest device, and then each unlock, new key or revoke of something else made that the wallet's
+    own word: what the root signed meanwhile must not keep the device out when the words and all that they said are ended."""
+    ring = enrolled(new_ring(LAPTOP, GUEST, PHONE), ROOT, ADMIN, "admin")
+    ring = revoke(ring, ADMIN.signer, GUEST.id, at=hlc(6), counters={GUEST.id: 8}, ek=ek(6), box=fixed_box)
+    ring = give_key(ring, ROOT.signer, ek(7), box=fixed_box)
+    ring = rotate(ring, ROOT.signer, ek(8), box=fixed_box)
+    ring = _revoke(ring, ROOT, PHONE.id, 9)
+    assert ring.view.put_out_by == {GUEST.id: {ADMIN.id}} and GUEST.id in ring.view.asked
+    with pytest.raises(OpenError):
+        GUEST.opens(ring.serialise())
+    # Who has only the open part knows it too, from the roots' epochs.
+    assert GUEST.id in shown(ring.serialise()).view.asked
+    ended = _revoke(ring, RECOVERY, ADMIN.id, 10, stands=False)
+    assert GUEST.id in ended.view.members and ended.view.asked == {ADMIN.id, PHONE.id}
+    assert GUEST.opens(ended.serialise()) == ended
+    with pytest.raises(OpenError):
+        PHONE.opens(ended.serialise())
+    # Whatever meets it later, in any order.
+    for other in (ring, rotate(ring, ROOT.signer, ek(11), box=fixed_box)):
+        assert other.join(ended).view.members.keys() >= {GUEST.id}
+        assert other.join(ended).view.asked == ended.join(other).view.asked == {ADMIN.id, PHONE.id}
+    # A person who names the device makes it last.
+    own = _revoke(ring, ROOT, GUEST.id, 10)
+    assert own.view.put_out_by == {} and GUEST.id in own.view.out
+    assert GUEST.id in _revoke(own, ROOT, ADMIN.id, 11, stands=False).view.out
+
+
+def test_an_admins_claim_that_somebody_was_put_out_ends_with_that_admin() -> None:
+    """An epoch may come before the revoke that it knew of, and is believed; what found words invent in one is theirs alone."""
+    ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
+    ring = enrolled(ring, ROOT, OTHER, "admin")
+    key = ek_of(5, 5)
+    for invented in ({ADMIN: [GUEST]}, {party("nobody"): [GUEST]}):
+        claim = says_epoch(OTHER, key, [LAPTOP, ADMIN, OTHER], while_=invented, old=ring.view.names)
+        said = rotate(ring.add([claim], [key]), ROOT.signer, ek(6), box=fixed_box)
+        assert said.view.put_out_by == {GUEST.id: {OTHER.id}}
+        ended = _revoke(said, ROOT, OTHER.id, 9, stands=False)
+        assert GUEST.id not in ended.view.asked and GUEST.opens(ended.serialise()) == ended
+
+
+def test_revokes_of_those_whom_nobody_else_let_in_are_not_let_stand() -> None:
+    ring = enrolled(enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin"), ADMIN, PHONE)
+    strangers = [party(f"stranger {n}") for n in range(300)]
+    ring = ring.add([says_revoked(ADMIN, one, at=at) for one in (GUEST, PHONE, *strangers) for at in (1, 2)])
+    gone = _revoke(ring, ROOT, ADMIN.id)
+    assert gone.view.out == {ADMIN.id, GUEST.id} and PHONE.id not in gone.view.members
+    assert gone.used < ring.used / 5
+    (listed,) = [
+        st.body.keep for st in gone.statements if isinstance(st.body, Revoke) and st.body.id == ADMIN.id
+    ]
+    assert len(listed) == 1
+
+
+def test_what_does_not_fit_into_a_revoke_ends() -> None:
+    """A lost device that an admin removed stays out, whatever that admin let in afterwards; nothing is said anew in the root's
+    name, and what the admin let in has no better standing than before."""
+    ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
+    others = [party(f"other {n}") for n in range(280)]
+    ring = ring.add([says_member(ADMIN, one, since=9) for one in others])
+    ring = rotate(ring.add([says_revoked(ADMIN, GUEST, at=99)]), ADMIN.signer, ek(3), box=fixed_box)
+    assert ring.view.rank_of(others[0].id) == 1
+    gone = _revoke(ring, ROOT, ADMIN.id)
+    assert gone.view.out == {ADMIN.id, GUEST.id}
+    left = [one for one in others if one.id in gone.view.members]
+    assert len(left) == 255 and all(gone.view.rank_of(one.id) == 1 for one in left)
+    (listed,) = [
+        st.body.keep for st in gone.statements if isinstance(st.body, Revoke) and st.body.id == ADMIN.id
+    ]
+    assert len(listed) == 256
+
+
+def test_a_revoke_by_a_root_gives_nobody_a_better_standing() -> None:
+    """Whoever revoked the devices of a crowd one by one put their texts before those of an honest device that words let in."""
+    ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)
+    for who, rank in ((LAPTOP, 0), (PHONE, 1)):
+        assert ring.view.rank_of(who.id) == _revoke(ring, ROOT, who.id).view.rank_of(who.id) == rank
+    # One root that knew a root's enrolment is enough.
+    both = _revoke(ring, ROOT, PHONE.id).join(
+        _revoke(enrolled(ring, ROOT, PHONE, n=9), RECOVERY, PHONE.id, 9)
+    )
+    assert both.view.rank_of(PHONE.id) == 0
+
+
+def test_what_admins_say_leaves_roots_their_room() -> None:
+    """Two pairs of found words filled the list of members by what was let stand, or said again in the wallet's name: no device
+    could be revoked any more."""
+    ring = new_ring(LAPTOP, GUEST)
+    finders = [second_wallet(f"found {n}") for n in range(4)]
+    for one in finders:
+        ring = enrolled(ring, ROOT, one, "admin")
+    for finder in finders:
+        with pytest.raises(LimitError) as refused:
+            for n in range(0, 2_000, 50):
+                ring = ring.add(says_member(finder, party(f"{finder.name} {n + m}")) for m in range(50))
+        assert "nothing-stands" in refused.value.hint
+        ring = _revoke(ring, ROOT, finder.id, 9)
+    assert GUEST.id in _revoke(ring, ROOT, GUEST.id, 10).view.out
+    for finder in finders:
+        ring = _revoke(ring, ROOT, finder.id, 11, stands=False)
+    assert ring.used < 0.5
+
+
+def test_an_unlock_gives_the_key_to_whom_it_was_not_given() -> None:
+    base = new_ring(LAPTOP)
+    phone = enrolled(base, ROOT, PHONE)
+    rotated = rotate(base, ROOT.signer, ek(1), box=fixed_box)
+    met = rotated.join(phone)
+    assert [one.id for one in lacking_key(met.view)] == [PHONE.id]
+    given = give_key(met, ROOT.signer, ek(2), box=fixed_box)
+    assert given.view.sealing == rotated.view.sealing
+    assert PHONE.opens(given.serialise()) == given
+    assert give_key(given, ROOT.signer, ek(3), box=fixed_box) is given
+
+
+def test_an_admin_that_lacks_the_key_makes_a_new_one() -> None:
+    base = new_ring(LAPTOP)
+    admin = enrolled(base, ROOT, ADMIN, "admin")
+    rotated = rotate(base, ROOT.signer, ek(1), box=fixed_box)
+    mine = ADMIN.opens(admin.serialise()).learn(parse_keyring(rotated.serialise()))
+    assert mine.view.sealing is None
+    with pytest.raises(MembershipError):
+        enrolled(mine, ADMIN, PHONE)
+    made = give_key(mine, ADMIN.signer, ek(2), box=fixed_box)
+    assert made.view.sealing == epoch_key(3, ek(2), VAULT)
+
+
+def test_slots_are_random_unless_asked_otherwise() -> None:
+    one, two = (rotate(new_ring(LAPTOP), ROOT.signer, ek(1)) for _ in range(2))
+    assert one != two
+    assert one.view.seals == two.view.seals
+    assert LAPTOP.opens(one.serialise()) == one
+
+
+def test_the_last_epoch_number() -> None:
+    ring = new_ring(LAPTOP)
+    assert ring.add((), [epoch_key(2**32 - 1, ek(8), VAULT)]).view.next_epoch == 2
+    last = epoch_key(2**32 - 1, ek(8), VAULT)
+    used = ring.add([says_epoch(RECOVERY, last, [LAPTOP])], [last])
+    with pytest.raises(LimitError, match="epoch numbers"):
+        rotate(used, ROOT.signer, ek(9))
+
+
+def test_request_and_answer() -> None:
+    shown = request(VAULT, GUEST.device)
+    assert shown.startswith(b'{"box":"') and b'"label":"guest"' in shown
+    asked = read_request(shown, VAULT)
+    assert asked == GUEST.device
+    assert GUEST.id in GUEST.opens(_answer(asked).serialise()).view.members
+    with pytest.raises(FormatError, match="for vault"):
+        read_request(shown, bytes(16))
+    with pytest.raises(LimitError):
+        read_request(b" " * 5000, VAULT)
+    for bad in (
+        b"",
+        b"{}",
+        b" " + shown,
+        shown.replace(b'"v":1', b'"v":2'),
+        shown.replace(b'"guest"', b'""'),
+        shown.replace(b'"device"', b'"robot"'),
+        shown.replace(GUEST.device.own.encode(), PHONE.device.own.encode()),
+        shown.replace(GUEST.device.own.encode(), b"AA"),
+        shown.replace(GUEST.device.box.hex().encode(), b"00" * 32),
+        shown.replace(GUEST.key.encode(), b"00" * 32),
+        shown.replace(GUEST.key.encode(), GUEST.key.upper().encode()),
+    ):
+        with pytest.raises(FormatError):
+            read_request(bad, VAULT)
+
+
+def _answer(device: Device) -> Ring:
+    return enrol(new_ring(LAPTOP), ROOT.signer, device, "reader", since=hlc(3), box=fixed_box)
+
+
+def test_a_revoke_by_an_admin_of_whom_a_root_then_makes_an_admin() -> None:
+    """The root's word stands: the revoke does not count while its target is an admin, on every device alike."""
+    ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
+    gone = ring.add([says_revoked(ADMIN, LAPTOP)])
+    assert gone.view.revoked == {LAPTOP.id}
+    raised = gone.add([says_member(ROOT, LAPTOP, "admin", since=50)])
+    assert raised.view.revoked == frozenset()
+    assert raised.view.sealing == ring.view.sealing
+    assert raised.add([says_revoked(ROOT, LAPTOP)]).view.revoked == {LAPTOP.id}
+
+
+def test_ids_are_of_the_key() -> None:
+    signer = Signer25519(b"\x01" * 32)
+    device = Device(signer.public, x25519_public(b"\x02" * 32), "one", "")
+    assert device.id == member_id(signer.public) == "34750f98bd59fcfc"
+
+
+def test_whoever_revokes_an_admin_says_whether_anything_of_it_stands() -> None:
+    """By default its enrolments and revokes stand; or nothing does, at once, or when it was revoked before."""
+    ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
+    ring = enrolled(ring, ADMIN, PHONE)
+    assert let_in_by(ring, ADMIN.id).keys() == {PHONE.id} and let_in_by(ring, LAPTOP.id) == {}
+    more = {"at": hlc(8), "counters": {}, "ek": ek(8), "box": fixed_box}
+    kept = revoke(ring, ROOT.signer, ADMIN.id, **more)  # type: ignore[arg-type]
+    assert PHONE.id in kept.view.members
+    none = revoke(ring, ROOT.signer, ADMIN.id, stands=False, **more)  # type: ignore[arg-type]
+    assert PHONE.id not in none.view.members and LAPTOP.id in none.view.members
+    assert none.view.sealing is not None and none.view.sealing.id not in {key.id for key in ring.keys}
+    later = revoke(kept, ROOT.signer, ADMIN.id, stands=False, at=hlc(9), counters={}, ek=ek(9), box=fixed_box)
+    assert PHONE.id not in later.view.members and ADMIN.id in later.view.out
+    # Whoever joins what was said first and what was said then, in any order, sees that nothing stands.
+    for one, other in ((kept, later), (later, kept), (kept, none), (none, kept)):
+        assert PHONE.id not in one.join(other).view.members
+    # The same device may be let in again, by a root.
+    again = enrolled(later, ROOT, PHONE, n=20)
+    assert PHONE.id in again.view.members
+
+
+def test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it() -> None:
+    """Attack C1: a root's word goes before an admin's whatever its time, so it need only be past other roots' words."""
+    ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
+
+    def last_word(who: Party) -> Statement:
+        body = says_member(ADMIN, who).body
+        return make(ADMIN.signer, msgspec.structs.replace(body, since="f" * 16), VAULT)
+
+    last = last_word(LAPTOP)
+    ring = ring.add([last])
+    assert last.hash in {st.hash for st in ring.statements}
+    named = relabel(ring, ROOT.signer, LAPTOP.id, "another", since=hlc(7))
+    assert named.view.members[LAPTOP.id].label == "another"
+    demoted = enrol(ring, ROOT.signer, LAPTOP.device, "reader", since=hlc(7), box=fixed_box)
+    assert demoted.view.members[LAPTOP.id].role == "reader"
+    # Of its own equals there is a last word: what cannot be said after it is refused with the reason.
+    ring = ring.add([last_word(GUEST)])
+    with pytest.raises(LimitError, match="no later time"):
+        enrol(ring, ADMIN.signer, GUEST.device, "reader", since=hlc(7), box=fixed_box)
+    # The way out that the error names: out with it, and in under a new key.
+    again = party("guest again")
+    out = revoke(ring, ADMIN.signer, GUEST.id, at=hlc(8), counters={}, ek=ek(8), box=fixed_box)
+    new = enrol(out, ADMIN.signer, again.device, "reader", since=hlc(9), box=fixed_box)
+    assert GUEST.id not in new.view.members and new.view.members[again.id].role == "reader"
+    held = enrol(ring, ROOT.signer, GUEST.device, "reader", since=hlc(7), box=fixed_box)
+    assert held.view.members[GUEST.id].role == "reader"

@@ -1,0 +1,232 @@
+"""Turn after turn: found words fill the ring, the wallet unlocks and says in its own name what it must, the words are revoked
+with all that they said. What a turn leaves must be little, for nothing that a root says is ever taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ipfsmem.errors import LimitError, OpenError
+from ipfsmem.ring.keyring import Ring
+from ipfsmem.ring.operations import MAX_OTHER_KEYS, enrol, give_key, lacking_key, revoke, rotate
+from ipfsmem.ring.statements import Epoch, Statement, id_of_hex
+from ipfsmem.seal.objects import EpochKey
+from tests.support.ring_lab import (
+    RECOVERY,
+    ROOT,
+    Party,
+    ek,
+    ek_of,
+    enrolled,
+    fixed_box,
+    hlc,
+    new_ring,
+    party,
+    says_epoch,
+    says_member,
+    second_wallet,
+)
+
+LAPTOP, PHONE, TABLET = party("laptop"), party("phone"), party("tablet")
+ADMIN, OTHER = second_wallet("admin"), second_wallet("other admin")
+#: Bytes of statements that a turn may leave: the words, their revoke, their names in what is made later.
+LEFT = 2_000
+
+
+def _size(ring: Ring) -> int:
+    return sum(len(st.payload) for st in ring.statements)
+
+
+def _epochs(ring: Ring) -> list[Epoch]:
+    return [st.body for st in ring.statements if isinstance(st.body, Epoch)]
+
+
+def _ended(ring: Ring, who: Party, n: int, *, by: Party = ROOT, stands: bool = False) -> Ring:
+    return revoke(
+        ring, by.signer, who.id, at=hlc(n), counters={}, ek=ek(1000 + n), box=fixed_box, stands=stands
+    )
+
+
+def _unlocked(ring: Ring, n: int) -> Ring:
+    return give_key(ring, ROOT.signer, ek(2000 + n), box=fixed_box)
+
+
+def _crowd(ring: Ring, words: Party, n: int) -> Ring:
+    return ring.add([says_member(words, party(f"of turn {n}: {one}")) for one in range(60)])
+
+
+def _slotless(ring: Ring, words: Party, key: EpochKey, **said: object) -> Statement:
+    """An epoch of the words for the roots alone: with an unlock the others are given its key, or a new one."""
+    gone = sorted({*ring.view.asked, *said.pop("gone", ())})  # type: ignore[misc]
+    return says_epoch(words, key, (), gone, old=[*ring.view.names, *said.pop("old", ())])  # type: ignore[misc]
+
+
+def _names(ring: Ring, words: Party, n: int) -> Ring:
+    number = ring.view.next_epoch
+    keys = [ek_of(number, 10_000 * n + one) for one in range(800)]
+    seals = max(keys, key=lambda key: (key.epoch, key.id))
+    return ring.add([_slotless(ring, words, seals, old=[key.id for key in keys])], keys)
+
+
+def _strangers(ring: Ring, words: Party, n: int) -> Ring:
+    gone = [f"{n:04x}{one:012x}" for one in range(1000)]
+    return ring.add([_slotless(ring, words, ek_of(ring.view.next_epoch, 10_000 * n), gone=gone)])
+
+
+@pytest.mark.parametrize("fill", [_crowd, _names, _strangers], ids=["people", "keys", "who is out"])
+def test_a_turn_of_found_words_leaves_little(fill: Callable[[Ring, Party, int], Ring]) -> None:
+    """A hundred kilobytes stayed after each turn of a crowd, 380 after one of ids that nobody knew, and two turns of keys left no
+    room for a revoke."""
+    ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)
+    ring = rotate(ring, ROOT.signer, ek(1), box=fixed_box)
+    start, keys = _size(ring), len(ring.keys)
+    turns = 5
+    for n in range(1, turns + 1):
+        words = second_wallet(f"words {n}")
+        ring = fill(enrolled(ring, ROOT, words, "admin", 10 * n), words, n)
+        filled = _unlocked(ring, n)
+        assert _size(filled) > start + 5 * LEFT
+        assert any(epoch.by == ROOT.key for epoch in _epochs(filled) if epoch not in _epochs(ring))
+        ring = _ended(filled, words, 10 * n)
+        # Whatever comes back late adds nothing.
+        assert ring.join(filled) == ring == filled.join(ring)
+    assert _size(ring) - start < turns * LEFT
+    assert len(ring.keys) - keys <= turns * (MAX_OTHER_KEYS + 3)
+    for one in (LAPTOP, PHONE, ADMIN, RECOVERY):
+        assert one.opens(ring.serialise()) == ring
+
+
+def test_a_revoke_that_lets_nothing_stand_takes_the_place_of_one_that_let_much_stand() -> None:
+    """Each turn of a revoke by default and one of all left the first one's list of 256 statements for good."""
+    ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
+    start, turns = _size(ring), 3
+    for n in range(1, turns + 1):
+        words = second_wallet(f"words {n}")
+        ring = _crowd(enrolled(ring, ROOT, words, "admin", 10 * n), words, n)
+        ring = ring.add([says_member(words, party(f"more of {n}: {one}")) for one in range(240)])
+        listed = revoke(
+            ring,
+            ROOT.signer,
+            words.id,
+            at=hlc(10 * n + 1),
+            counters={words.id: 3},
+            ek=ek(1000 + n),
+            box=fixed_box,
+        )
+        # Since then this device has seen more of it: what the first revoke did not accept stays unaccepted.
+        ring = revoke(
+            listed,
+            ROOT.signer,
+            words.id,
+            at=hlc(10 * n + 2),
+            counters={words.id: 9},
+            ek=ek(3000 + n),
+            box=fixed_box,
+            stands=False,
+        )
+        assert ring.view.cutoffs[words.id] == listed.view.cutoffs[words.id] == 3
+        assert ring.join(listed) == ring == listed.join(ring)
+    assert _size(ring) - start < turns * LEFT
+
+
+def test_an_honest_device_keeps_its_key_when_the_admin_goes() -> None:
+    ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)
+    ring = rotate(ring, ROOT.signer, ek(1), box=fixed_box)
+    (own,) = [epoch for epoch in _epochs(ring) if not epoch.of]
+    (theirs,) = [epoch for epoch in _epochs(ring) if epoch.of]
+    assert own.for_ == tuple(sorted([ROOT.id, RECOVERY.id, LAPTOP.id, ADMIN.id]))
+    assert theirs.for_ == tuple(sorted([ROOT.id, RECOVERY.id, PHONE.id])) and theirs.of == (ADMIN.id,)
+    assert len(theirs.slots) == 3 and (own.ek, own.old, own.not_) == (theirs.ek, theirs.old, theirs.not_)
+    names = ring.view.names
+    # By default the phone stays and has the new key at once; what served it still rests on its admin, and follows it.
+    gone = _ended(ring, ADMIN, 5, stands=True)
+    assert PHONE.opens(gone.serialise()) == gone and not lacking_key(gone.view)
+    assert {epoch.of for epoch in _epochs(gone)} == {(), (ADMIN.id,)} and gone.view.names > names
+    # Another root lets nothing of it stand: the phone is out, and no statement serves it any more.
+    ended = _ended(gone, ADMIN, 6, by=RECOVERY)
+    assert [epoch.of for epoch in _epochs(ended)] == [()] and ended.view.names > names
+    with pytest.raises(OpenError):
+        PHONE.opens(ended.serialise())
+    # The two roots at the same time, in either order: the same ring, and one unlock serves all who are members.
+    twin = _ended(ring, ADMIN, 7, by=RECOVERY)
+    met = gone.join(twin)
+    assert met == twin.join(gone) and not any(epoch.of for epoch in _epochs(met))
+    assert _unlocked(met, 8).view.sealing is not None and not lacking_key(_unlocked(met, 8).view)
+
+
+def test_who_was_let_in_by_two_stays_when_one_goes() -> None:
+    ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ROOT, OTHER, "admin")
+    ring = enrolled(enrolled(ring, ADMIN, PHONE), ADMIN, TABLET)
+    ring = rotate(enrolled(ring, OTHER, PHONE, n=6), ROOT.signer, ek(1), box=fixed_box)
+    both = tuple(sorted([ADMIN.id, OTHER.id]))
+    assert {epoch.of for epoch in _epochs(ring)} == {(), both, (ADMIN.id,)}
+    gone = _ended(ring, ADMIN, 7)
+    assert PHONE.opens(gone.serialise()) == gone
+    assert {epoch.of for epoch in _epochs(gone)} == {(), (OTHER.id,)}
+
+
+def test_a_new_key_outdoes_what_stood_for_the_same_people() -> None:
+    """Also what the admin itself said: else each of its keys would leave an epoch."""
+    ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)
+    for n in range(1, 30):
+        ring = rotate(ring, ADMIN.signer, ek(n), box=fixed_box)
+    # The newest few of an admin's keys are named at once, the others by the next epochs.
+    for n in (30, 31):
+        ring = rotate(ring, ROOT.signer, ek(n), box=fixed_box)
+    assert {(epoch.by, epoch.of) for epoch in _epochs(ring)} == {(ROOT.key, ()), (ROOT.key, (ADMIN.id,))}
+    assert len(ring.keys) == 32
+    # A root lets the phone in too: from then on it is served in nobody else's name.
+    ring = enrol(ring, ROOT.signer, PHONE.device, "writer", since=hlc(9), box=fixed_box)
+    ring = rotate(ring, ROOT.signer, ek(32), box=fixed_box)
+    assert [epoch.of for epoch in _epochs(ring)] == [()] and PHONE.opens(ring.serialise()) == ring
+
+
+def test_what_an_epoch_rests_on_decides_what_it_may_replace() -> None:
+    """Or it would take with it, when it ends, what another device still holds that never saw it."""
+    ring = enrolled(enrolled(new_ring(), ROOT, ADMIN, "admin"), ROOT, OTHER, "admin")
+    names, key, greater = ring.view.names, ek_of(9, 1), ek_of(10, 2)
+    people = [ADMIN, OTHER]
+
+    def epoch(by: Party, key: EpochKey, *of: Party) -> Statement:
+        return says_epoch(
+            by, key, people, old=[*names, ek_of(9, 1).id], of=sorted(of, key=lambda one: one.id)
+        )
+
+    for by, of, later, outdone in [
+        (ROOT, (), (), True),
+        (ROOT, (), (ADMIN,), False),
+        (ROOT, (ADMIN,), (ADMIN,), True),
+        (ROOT, (ADMIN,), (OTHER,), False),
+        (ROOT, (ADMIN,), (ADMIN, OTHER), False),
+        (ROOT, (ADMIN, OTHER), (ADMIN,), True),
+        (ADMIN, (), (ADMIN,), True),
+        (ADMIN, (), (OTHER,), False),
+        (ADMIN, (OTHER,), (ADMIN, OTHER), True),
+    ]:
+        old, new = epoch(by, key, *of), epoch(ROOT, greater, *later)
+        both = ring.add([old, new])
+        assert (old not in both.statements) == outdone, (by.name, of, later)
+        ended = _ended(ring, ADMIN, 7)
+        assert both.join(ended) == ring.add([old]).join(ended).join(ring.add([new])), (by.name, of, later)
+
+
+def test_what_fills_the_ring_keeps_no_root_from_its_key() -> None:
+    """Each statement says anew who is out. Where there is room for one only, it is that of the roots and of whom they let in, and
+    the phone, which the one who calls so many out let in, waits for the way out that is the same as ever."""
+    ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)
+    gone = [f"{one:016x}" for one in range(14_000)]
+    ring = ring.add([says_epoch(ADMIN, ek_of(2, 2), [LAPTOP, ADMIN], gone, old=ring.view.names)])
+    unlocked = _unlocked(ring, 3)
+    assert unlocked.view.sealing is not None and unlocked.view.holders == {
+        ROOT.id,
+        RECOVERY.id,
+        LAPTOP.id,
+        ADMIN.id,
+    }
+    assert [one.id for one in lacking_key(unlocked.view)] == [PHONE.id]
+    assert _unlocked(unlocked, 4) == unlocked
+    with pytest.raises(LimitError):
+        enrolled(unlocked, ADMIN, TABLET)
+    assert id_of_hex(ADMIN.key) in _ended(unlocked, ADMIN, 5).view.out
+    assert _ended(unlocked, ADMIN, 5).used < 0.02

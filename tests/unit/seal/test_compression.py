@@ -1,0 +1,110 @@
+"""Compressed memories: one verdict on every stream, and what a sealed one may hold (format section 3)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import OpenError
+from ipfsmem.seal import objects
+from ipfsmem.seal.compression import MAX_INFLATED, deflate, inflate
+from ipfsmem.seal.objects import OVERHEAD, Sealer, epoch_key, pad, shorter
+from tests.unit.seal.make_deflate_vectors import make
+
+FILE = Path(__file__).parents[3] / "fixtures/vectors/deflate.json"
+V = json.loads(FILE.read_text())
+TAG = bytes.fromhex(V["vault_tag"])
+SEALER = Sealer(epoch_key(V["epoch"], bytes.fromhex(V["ek"]), TAG), TAG)
+PROSE = b"The user wants the answer first and the reasons after it, in whole sentences.\n"
+
+
+def payload(row: dict) -> bytes | None:
+    spec = row["payload"]
+    if spec is None:
+        return None
+    return bytes.fromhex(spec["hex"]) if "hex" in spec else spec["text"].encode() * spec["times"]
+
+
+def name(row: dict) -> str:
+    return row["name"]
+
+
+def test_the_file_is_what_its_script_makes():
+    assert make() == V
+
+
+@pytest.mark.parametrize("row", V["streams"], ids=name)
+def test_streams(row):
+    """format-next trace: deflate: trailing byte, truncated, limit and limit + 1."""
+    stream, right = bytes.fromhex(row["stream"]), payload(row)
+    if right is None:
+        with pytest.raises(OpenError) as caught:
+            inflate(stream)
+        assert str(caught.value) == str(OpenError()) and caught.value.__cause__ is None
+    else:
+        assert inflate(stream) == right
+
+
+@pytest.mark.parametrize("row", V["objects"], ids=name)
+def test_objects(row):
+    """format-next trace: deflate: not smaller bucket, bit 31 on other types, bit 30."""
+    data, right = bytes.fromhex(row["object"]), payload(row)
+    if right is None:
+        with pytest.raises(OpenError) as caught:
+            SEALER.open(row["type"], V["ctx"], data)
+        assert str(caught.value) == str(OpenError()) and caught.value.__cause__ is None
+    else:
+        assert SEALER.open(row["type"], V["ctx"], data) == right
+
+
+@pytest.mark.parametrize("row", [row for row in V["streams"] if len(row["stream"]) <= 2 * 508], ids=name)
+def test_a_stream_inside_an_object_has_the_same_verdict(row):
+    sealed = SEALER.seal_deflated(V["ctx"], bytes.fromhex(row["stream"]))
+    right = payload(row)
+    if right is None:
+        with pytest.raises(OpenError):
+            SEALER.open(objects.MEMORY, V["ctx"], sealed)
+    else:
+        assert SEALER.open(objects.MEMORY, V["ctx"], sealed) == right
+
+
+def test_what_is_not_worth_compressing():
+    assert shorter(b"a" * 508) is None  # one bucket either way
+    stream = shorter(b"a" * 509)
+    assert stream is not None and len(stream) < 30
+    noise = objects.hkdf_expand(bytes(32), b"noise", 32)
+    assert shorter(b"".join(objects.hkdf_expand(noise, bytes((n,)), 32) for n in range(64))) is None
+    assert shorter(b"a" * MAX_INFLATED) is not None
+    assert shorter(b"a" * (MAX_INFLATED + 1)) is None
+
+
+def test_a_sealed_memory_is_smaller_and_opens():
+    text = PROSE * 40
+    stream = shorter(text)
+    assert stream is not None
+    sealed = SEALER.seal_deflated("tone", stream)
+    assert len(sealed) == 512 + OVERHEAD < pad(4 + len(text)) + OVERHEAD
+    assert SEALER.open(objects.MEMORY, "tone", sealed) == text
+    for kind in objects.TYPES - {objects.MEMORY}:
+        with pytest.raises(OpenError):
+            SEALER.open(kind, "tone", sealed)
+
+
+@pytest.mark.parametrize("level", range(10))
+def test_every_level_of_the_compressor_opens(level):
+    for text in (PROSE * 9, bytes(range(256)) * 90, b"a" * MAX_INFLATED):
+        assert inflate(deflate(text, level)) == text
+
+
+def test_a_stream_that_never_ends_costs_what_its_limit_costs():
+    import tracemalloc
+
+    bomb = deflate(bytes(400_000_000), 9)
+    tracemalloc.start()
+    with pytest.raises(OpenError):
+        inflate(bomb)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * MAX_INFLATED

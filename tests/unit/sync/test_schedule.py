@@ -1,0 +1,120 @@
+"""When the next background sync is due: plain arithmetic, no waiting."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from ipfsmem.errors import (
+    ConfigError,
+    LockedError,
+    NoVaultError,
+    ProviderRefused,
+    ProviderUnavailable,
+    SecretsError,
+    StorageError,
+    UsageError,
+)
+from ipfsmem.sync.schedule import Pace, passes
+
+
+def test_at_once_and_then_every_so_often() -> None:
+    pace = Pace(30, 600, 300, 1000)
+    assert pace.due() == 1000
+    pace.begins()
+    pace.worked(1007)
+    assert pace.due() == 1307
+
+
+def test_without_every_only_after_writes() -> None:
+    pace = Pace(30, 600, None, 1000)
+    assert pace.due() is None
+    pace.wrote(1010)
+    assert pace.due() == 1040
+    pace.begins()
+    pace.worked(1041)
+    assert pace.due() is None
+
+
+def test_idle_after_the_last_write_and_most_after_the_first() -> None:
+    pace = Pace(30, 100, None, 0)
+    for now in range(0, 90, 10):
+        pace.wrote(now)
+        assert pace.due() == min(now + 30, 100)
+    pace.wrote(95)
+    assert pace.due() == 100
+
+
+def test_what_is_written_while_a_sync_runs_waits_for_the_next() -> None:
+    pace = Pace(30, 600, None, 0)
+    pace.wrote(0)
+    pace.begins()
+    pace.wrote(31)
+    pace.worked(40)
+    assert pace.due() == 61
+
+
+def test_a_write_is_earlier_than_the_regular_sync_and_not_later() -> None:
+    pace = Pace(30, 600, 300, 0)
+    pace.begins()
+    pace.worked(0)
+    pace.wrote(10)
+    assert pace.due() == 40
+    pace.wrote(290)
+    assert pace.due() == 300
+
+
+def test_outages_double_the_wait_up_to_a_cap_and_writes_do_not_hurry_them() -> None:
+    pace = Pace(30, 600, 300, 0)
+    now, waits = 0.0, []
+    for _ in range(8):
+        pace.begins()
+        pace.failed(now)
+        pace.wrote(now)
+        due = pace.due()
+        assert due is not None
+        waits.append(due - now)
+        now = due
+    assert waits == [30, 60, 120, 240, 480, 600, 600, 600]
+    pace.begins()
+    pace.worked(now)
+    assert pace.due() == now + 300
+    pace.failed(now)
+    assert pace.due() == now + 30  # one that worked begins the count anew
+
+
+def test_an_outage_is_tried_again_even_when_only_writes_count() -> None:
+    pace = Pace(30, 600, None, 0)
+    pace.wrote(0)
+    pace.begins()
+    pace.failed(35)
+    assert pace.due() == 65
+
+
+def test_the_wait_never_vanishes_and_never_overflows() -> None:
+    pace = Pace(0, 0, 0.001, 0)
+    for _ in range(5000):
+        pace.failed(0)
+        assert pace.due() == 1.0
+    pace = Pace(1, 1e9, 5, 0)
+    for _ in range(5000):
+        pace.failed(0)
+    assert pace.due() == 1e9
+
+
+@pytest.mark.parametrize(
+    ("idle", "most", "every"),
+    [(-1, 1, 1), (1, -1, 1), (1, 1, 0), (1, 1, -5), (math.nan, 1, 1), (1, math.inf, 1), (1, 1, math.inf)],
+)
+def test_times_that_are_none(idle: float, most: float, every: float) -> None:
+    with pytest.raises(UsageError):
+        Pace(idle, most, every, 0)
+
+
+def test_what_waiting_helps_against() -> None:
+    assert passes(ProviderUnavailable("x")) and passes(LockedError("x"))
+    for error in (
+        ProviderRefused("x"), NoVaultError("x"), SecretsError("x"), ConfigError("x"), StorageError("x"), ValueError("x")
+    ):  # fmt: skip
+        assert not passes(error), error

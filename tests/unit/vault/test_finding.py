@@ -1,0 +1,284 @@
+"""A memory is found by what its key signed, is of the kind that was asked for, and is never made by mistake beside another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import pytest
+from ipfsmem_providers.directory import DirectoryProvider
+
+from ipfsmem import canonical
+from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import (
+    ConfigError,
+    IpfsmemError,
+    NoVaultError,
+    OtherKindError,
+    ProviderRefused,
+    ProviderUnavailable,
+    PublicError,
+)
+from ipfsmem.memory import Memory, Mode
+from ipfsmem.provider.contract import Block, Pin, Provider
+from ipfsmem.sync.names import pin_name
+from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.testing.simulator import FULL
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
+
+WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
+LISTS = msgspec.structs.replace(FULL, names=False)  # like Pinata, Filebase
+NAMES = msgspec.structs.replace(FULL, list=False)
+
+
+def create(home: Path, provider: Provider | str, mode: Mode = "encrypted-ipfs") -> Memory:
+    memory = Memory.create(
+        "m", mode, provider=provider, unlock=WALLET, unprotected_keys=True, public_ok=True, home=home
+    )
+    memory.write("plans", "an old plan")
+    asyncio.run(memory.sync())
+    return memory
+
+
+def restore(
+    home: Path,
+    provider: Provider | str | list[Provider | str],
+    mode: Mode = "encrypted-ipfs",
+    key: RootKeys = WALLET,
+    **more: bool,
+) -> Memory:
+    return asyncio.run(
+        Memory.recover(
+            "m", mode=mode, provider=provider, unlock=key, unprotected_keys=True, home=home, **more
+        )
+    )
+
+
+def words_of(memory: Memory) -> RootKeys:
+    return RootKeys.from_recovery(from_words(" ".join(memory.recovery_words or ())))
+
+
+def bare_root(cloud: SimCloud) -> CID:
+    """What a provider that holds no key makes of a ring that it stores: the public genesis statement in a plain ring."""
+    for block in list(cloud.blocks.values()):
+        if block.startswith(b'{"body":'):
+            file = msgspec.json.decode(block)
+            first = [one for one in file["open"] if b'"t":"genesis"' in canonical.unb64(one["k"], "")]
+            plain = {"body": {"eks": [], "st": []}, "open": first, "v": 1, "vault": file["vault"]}
+            tree = build_tree({"keyring.json": canonical.encode(plain)})
+            cloud.blocks.update(tree.blocks)
+            return tree.cid
+    raise AssertionError("no ring in the cloud")
+
+
+def nothing_here(home: Path) -> bool:
+    return not home.exists() or not [path for path in home.rglob("*") if path.is_file()]
+
+
+class Withholding(SimProvider):
+    """Holds the anchor's record back, and lists one root of its own making."""
+
+    evil: CID
+
+    async def get_name(self, name: str) -> bytes | None:
+        return None if name == ipns_name(WALLET.head_public) else await super().get_name(name)
+
+    async def pins(self, name: str) -> list[Pin]:
+        return [Pin(self.evil, name, "x", 10**15)]
+
+
+def test_s1_a_provider_without_any_key_makes_no_sealed_memory_public(tmp_path: Path) -> None:
+    """Findings S1 (e3b), format-next trace E.1: nothing is made, nothing signed, nothing becomes public."""
+    cloud = SimCloud()
+    create(tmp_path / "a", SimProvider(cloud)).close()
+    before = {name: [*records] for name, records in cloud.names.items()}
+    liar = Withholding(cloud)
+    liar.evil = bare_root(cloud)
+    for create_too in (False, True):
+        with pytest.raises(NoVaultError, match=r"encrypted-ipfs.*of the plain vault") as caught:
+            Memory.load(
+                "m",
+                "encrypted-ipfs",
+                provider=liar,
+                unlock=WALLET,
+                unprotected_keys=True,
+                home=tmp_path / "b",
+                create=create_too,
+            )
+        assert caught.value.doubt
+    assert nothing_here(tmp_path / "b")
+    assert cloud.names == before and not [call for call in liar.calls if call.startswith("put")]
+
+
+def test_s1_a_planted_plain_ring_among_true_roots_is_passed_over(tmp_path: Path) -> None:
+    """Finding S1 (e3c): the newest entry of the list is a lie, the memory comes back sealed all the same."""
+    cloud = SimCloud()
+    create(tmp_path / "a", SimProvider(cloud, capabilities=LISTS)).close()
+    evil = bare_root(cloud)
+    cloud.pins.append(Pin(evil, pin_name(WALLET.head_public), cloud.handle(), 2**50))
+    fresh = restore(tmp_path / "b", SimProvider(cloud, capabilities=LISTS))
+    assert fresh.mode == "encrypted-ipfs" and not fresh.replica.config.public
+    assert fresh.replica.ring is not None and not fresh.replica.ring.plain
+    fresh.write("diary", "CANARY, a private thought")
+    assert asyncio.run(fresh.sync()).published
+    assert not any(b"CANARY" in block for block in cloud.blocks.values())
+    assert fresh.read("plans") is not None
+
+
+@pytest.mark.parametrize("channel", [FULL, LISTS, NAMES], ids=["all", "lists", "names"])
+@pytest.mark.parametrize("made", ["encrypted-ipfs", "ipfs"])
+def test_s1_who_opens_says_the_kind_and_the_error_shows_both(
+    tmp_path: Path, made: Mode, channel: object
+) -> None:
+    """Finding S1, format-next traces E.1 and E.2: a vault of the other kind is told and never taken."""
+    cloud = SimCloud()
+    asked: Mode = "ipfs" if made == "encrypted-ipfs" else "encrypted-ipfs"
+    a = create(tmp_path / "a", SimProvider(cloud, capabilities=channel), made)  # type: ignore[arg-type]
+    words = words_of(a)
+    a.close()
+    before = {name: [*records] for name, records in cloud.names.items()}
+    for key in (WALLET, words):
+        provider = SimProvider(cloud, capabilities=channel)  # type: ignore[arg-type]
+        with pytest.raises(OtherKindError) as caught:
+            restore(tmp_path / "b", provider, asked, key)
+        assert "mode encrypted-ipfs" in str(caught.value) and "mode ipfs" in str(caught.value)
+        assert nothing_here(tmp_path / "b")
+        assert not [call for call in provider.calls if call.startswith("put") or call == "pin"]
+    assert cloud.names == before
+    assert restore(tmp_path / "c", SimProvider(cloud, capabilities=channel), made, public_ok=True).read(
+        "plans"
+    )  # type: ignore[arg-type]
+
+
+def test_s1_a_restored_public_memory_asks_before_its_first_publish(tmp_path: Path) -> None:
+    """Finding S1: `public` is only ever set by a person on this device."""
+    cloud = SimCloud()
+    create(tmp_path / "a", SimProvider(cloud), "ipfs").close()
+    provider = SimProvider(cloud)
+    b = restore(tmp_path / "b", provider, "ipfs")
+    assert b.read("plans") is not None and not b.replica.config.public
+    assert not [call for call in provider.calls if call in ("put_car", "pin", "put_name")]
+    b.write("more", "text")
+    with pytest.raises(PublicError):
+        asyncio.run(b.sync())
+    b._root = None
+    # Enrolled while the key was there: whoever agrees later needs no wallet for it.
+    assert asyncio.run(b.sync(public_ok=True)).published
+    assert restore(tmp_path / "c", SimProvider(cloud), "ipfs", public_ok=True).read("more") is not None
+
+
+class Unreadable(SimProvider):
+    """A service that lists pins while its gateway gives nothing (404, 403, 504): `missing` or `down`."""
+
+    how = "missing"
+
+    async def get_blocks(self, cids: Iterable[CID]) -> dict[CID, bytes]:  # type: ignore[override]
+        if self.how == "down":
+            raise ProviderUnavailable("the gateway answered 504")
+        return {}
+
+
+@pytest.mark.parametrize("how", ["missing", "down"])
+def test_u6_a_list_that_cannot_be_read_is_no_proof_that_there_is_nothing(tmp_path: Path, how: str) -> None:
+    """Finding U6: a gateway that answers 404, 403 or 504 never leads to a second memory."""
+    cloud = SimCloud()
+    a = create(tmp_path / "a", SimProvider(cloud, capabilities=LISTS))
+    provider = Unreadable(cloud, capabilities=LISTS)
+    provider.how = how
+    with pytest.raises(NoVaultError if how == "missing" else ProviderUnavailable) as caught:
+        Memory.load(
+            "m",
+            "encrypted-ipfs",
+            provider=provider,
+            unlock=WALLET,
+            unprotected_keys=True,
+            home=tmp_path / "b",
+            create=True,
+        )
+    if how == "missing":
+        assert "lists" in caught.value.doubt  # type: ignore[attr-defined]
+    assert nothing_here(tmp_path / "b")
+    a.write("later", "text")
+    assert asyncio.run(a.sync()).published
+
+
+def test_u6_what_tells_nobody_is_no_proof_either(tmp_path: Path) -> None:
+    """Finding U6: certain is only silence of what would have told."""
+    cloud = SimCloud()
+    mute = msgspec.structs.replace(FULL, names=False, list=False)
+    forgetful = msgspec.structs.replace(FULL, list=False, durable=False)
+    for capabilities in (mute, forgetful):
+        with pytest.raises(NoVaultError) as caught:
+            restore(tmp_path / "b", SimProvider(cloud, capabilities=capabilities))
+        assert caught.value.doubt
+    gateway = SimProvider(SimCloud(), capabilities=msgspec.structs.replace(mute, put=False, pin=False))
+    with pytest.raises(NoVaultError) as caught:
+        restore(tmp_path / "b", [SimProvider(cloud), gateway])
+    assert not caught.value.doubt, "what takes nothing and is only read beside it says nothing against it"
+    for capabilities in (FULL, LISTS, NAMES):
+        with pytest.raises(NoVaultError) as caught:
+            restore(tmp_path / "b", SimProvider(cloud, capabilities=capabilities))
+        assert not caught.value.doubt
+    down = SimProvider(SimCloud(), name="down")
+    down.faults.offline = True
+    with pytest.raises(IpfsmemError) as caught:
+        restore(tmp_path / "b", [SimProvider(cloud), down])
+    assert not isinstance(caught.value, NoVaultError) or caught.value.doubt
+
+
+@pytest.mark.parametrize("how", ["unavailable", "refused", "nothing to upload to"])
+def test_l9_what_can_be_read_comes_back_where_nothing_can_be_written(tmp_path: Path, how: str) -> None:
+    """Finding L9: a write-protected or full place is enough; enrolment goes out later, without the words."""
+    stick = tmp_path / "stick"
+    stick.mkdir()
+    words = words_of(create(tmp_path / "a", str(stick)))
+
+    class ReadOnly(DirectoryProvider):
+        async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+            raise self._no()
+
+        async def pin(self, root: CID, name: str) -> Pin:
+            raise self._no()
+
+        async def put_name(self, name: str, record: bytes) -> None:
+            raise self._no()
+
+        def _no(self) -> IpfsmemError:
+            full = ProviderUnavailable("the disk is full")
+            return (
+                full if how == "unavailable" else ProviderRefused("the disk is read-only", hint="Mount it.")
+            )
+
+        @property
+        def capabilities(self):  # type: ignore[no-untyped-def]
+            can = super().capabilities
+            return (
+                can if how != "nothing to upload to" else msgspec.structs.replace(can, put=False, pin=False)
+            )
+
+    b = restore(tmp_path / "b", ReadOnly(stick), key=words)
+    assert b.read("plans") is not None
+    assert b.restored is not None
+    (notice,) = [notice for notice in b.restored.notices if notice.kind == "not-published"]
+    assert "ipfsmem sync" in notice.text
+    b.write("since", "text")
+    device = b.device
+    b.close()
+    b = Memory.load("m", provider=str(stick), home=tmp_path / "b")
+    assert b.device == device and asyncio.run(b.sync()).published
+    assert restore(tmp_path / "c", str(stick)).read("since") is not None
+
+
+def test_u5_a_provider_is_opened_before_anything_is_made(tmp_path: Path) -> None:
+    """Finding U5, for Python callers."""
+    with pytest.raises(ConfigError, match="no provider"):
+        Memory.create(
+            "m", "encrypted-ipfs", provider="typo", unlock=WALLET, unprotected_keys=True, home=tmp_path
+        )
+    with pytest.raises(ConfigError, match="no provider"):
+        Memory.create("m", "local", provider="typo", home=tmp_path)
+    assert nothing_here(tmp_path)

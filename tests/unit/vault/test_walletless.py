@@ -1,0 +1,40 @@
+"""A vault without a wallet: the device that made it keeps the root, and only that one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import MembershipError
+from ipfsmem.memory import Memory
+from ipfsmem.testing import SimProvider
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
+
+
+def test_the_device_that_made_it_can_unlock_and_others_by_words(tmp_path: Path) -> None:
+    cloud = SimProvider()
+    a = Memory.create("m", "encrypted-ipfs", provider=cloud, unprotected_keys=True, home=tmp_path / "a")
+    words = a.recovery_words
+    assert words is not None
+    a.write("k", "text")
+    asyncio.run(a.sync())
+    a.close()
+    a = Memory.load("m", provider=cloud, home=tmp_path / "a")
+    assert not a.unlocked
+    with pytest.raises(MembershipError, match="takes the wallet"):
+        asyncio.run(a.rotate())
+    a.unlock()
+    asyncio.run(a.rotate())
+
+    root = RootKeys.from_recovery(from_words(" ".join(words)))
+    b = Memory.load(
+        "m", "encrypted-ipfs", provider=cloud, unlock=root, unprotected_keys=True, home=tmp_path / "b"
+    )
+    assert b.read("k").file.body == "text"  # type: ignore[union-attr]
+    b.close()
+    b = Memory.load("m", provider=cloud, home=tmp_path / "b")
+    with pytest.raises(MembershipError, match="does not keep"):
+        b.unlock()
