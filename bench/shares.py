@@ -50,8 +50,8 @@ _KINDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("trees and folders", "/ipfsmem/content/", ()),
     ("trees and folders", "ipfsmem/sync/publish.py", ()),
     ("entries and values", "/ipfsmem/causal/", ()),
-    ("entries and values", "/ipfsmem/replica/", ()),
-    ("entries and values", "ipfsmem/storage/", ()),
+    ("entries and values", "/ipfsmem/device/", ()),
+    ("entries and values", "/ipfsmem/memories/", ()),
 )
 #: Waits for threads on behalf of others.
 _PASSED_OVER = "ipfsmem/device/bulk.py"

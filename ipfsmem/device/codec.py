@@ -1,6 +1,6 @@
 """What a storage mode does to bytes before they reach the disk or leave it: the one gate each mode has.
 
-The replica and the sync engine only ever see this interface; the plain and the sealed one live in storage.
+The replica and the sync engine only ever see this interface; the plain and the sealed one live in `mode`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scopes in the state of one replica: which there are, which are forgotten, what a forgotten one takes along (format 5.1).
 
 A scope comes to be with its first write, and with a card, so that forgetting has a place to stand. What people do with
-scopes is in `storage.scopes`.
+scopes is in `memories.scopes`.
 """
 
 from __future__ import annotations

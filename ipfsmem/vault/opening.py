@@ -1,7 +1,7 @@
 """Making, opening and restoring a memory on this device: keys, folder, configuration, in the order that survives a crash.
 
 `ipfsmem.json` is written last. Which vault a wallet or the recovery words lead to is found out by `finding`; which one a
-new namespace gets, by `replica/namespaces` (format sections 2 and 7).
+new namespace gets, by `device/namespaces` (format sections 2 and 7).
 """
 
 from __future__ import annotations
