@@ -120,9 +120,15 @@ class _Search:
 
     async def find(self) -> VaultConfig:
         record = await self._names.read(self._anchor)
-        found = await self._follow() if record is not None else None
+        found, lost = None, None
+        try:
+            found = await self._follow() if record is not None else None
+        except ProviderError as error:
+            lost = error  # an old record leads to what nobody may keep any more, and a list may still show what came after
         if found is None:
             found = await self._listed()
+        if found is None and lost is not None:
+            raise lost
         if found is None and record is None:
             found = await self._follow()
         if found is not None:

@@ -36,7 +36,7 @@ from tests.support.device_lab import NAMESPACE, ROOT, Lab, no_chance_in_boxes, t
 from tests.support.effort import cases
 
 #: What a provider can do. `liar` says that it has everything, and `listed liar` goes on listing it; `cut` answers with the first
-#: half of what it lost; `service` takes whole trees only; `says only` and
+#: half of what it lost; `stale` shows the first record that each name ever had; `service` takes whole trees only; `says only` and
 #: `silent` cannot be checked.
 KINDS = {
     "listed": replace(FULL, listing=True),
@@ -44,6 +44,7 @@ KINDS = {
     "liar": FULL,
     "listed liar": replace(FULL, listing=True),
     "cut": FULL,
+    "stale": FULL,
     "service": replace(FULL, names=False, has=False, partial_car=False, dag=False),
     "listed service": replace(FULL, names=False, has=False, partial_car=False, listing=True),
     "says only": replace(FULL, raw=False),
@@ -115,6 +116,11 @@ class Teller(SimProvider):
 
     async def listing(self) -> dict[str, int]:
         return self.place.listed | await super().listing()
+
+    async def get_name(self, name: str) -> bytes | None:
+        if self.place.kind == "stale" and self.cloud.names.get(name):
+            self.faults.old_record[name] = 0
+        return await super().get_name(name)
 
 
 def is_block(cid: CID, data: bytes) -> bool:
@@ -335,6 +341,8 @@ class Presence:
             self.lab.clock.advance(DAY)
             self.sync(alone)
         for name in "bab" if alone == "b" else "aba":
+            # Where names show nothing new the lists do, and they are looked at once an hour.
+            self.lab.clock.advance(HOUR if any(place.kind == "stale" for place in self.places) else 0)
             self.sync(name)
         a, b = self.devices[alone], self.devices["b" if alone == "a" else "a"]
         wanted = texts(a)
@@ -350,6 +358,9 @@ class Presence:
             assert not place.gone([cid for part in self.live(a) for cid in part]), (place.name, place.kind)
             new = self.restore(f"new {place.name}", self.open("new", [place]))
             assert texts(new) == wanted, (place.name, place.kind)
+            if place.kind == "stale":
+                new.close()  # its old names may lead to what is not kept any more, and that is said each time
+                continue
             assert new.restored is not None and new.restored.exit_code == 0, new.restored.notices
             # Nor does the new device miss anything later.
             for _ in range(2):

@@ -18,13 +18,15 @@ from ipfsmem.errors import (
     IpfsmemError,
     NoVaultError,
     OtherKindError,
+    ProviderError,
     ProviderRefused,
     ProviderUnavailable,
     PublicError,
 )
 from ipfsmem.memory import Memory, Mode
 from ipfsmem.provider.contract import Block, Pin, Provider
-from ipfsmem.sync.names import pin_name
+from ipfsmem.published.ipns_record import verify_record
+from ipfsmem.sync.names import pin_name, target
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.wallet.recovery_words import from_words
@@ -282,3 +284,26 @@ def test_u5_a_provider_is_opened_before_anything_is_made(tmp_path: Path) -> None
     with pytest.raises(ConfigError, match="no provider"):
         Memory.create("m", "local", provider="typo", home=tmp_path)
     assert nothing_here(tmp_path)
+
+
+def test_an_old_record_that_leads_to_what_is_lost_hides_no_list(tmp_path: Path) -> None:
+    """A provider showed the first record of the anchor for ever and had lost the ring that it leads to. Newer versions stood in its
+    list, and a new device was told that the memory could not be read."""
+    cloud = SimCloud()
+    provider = SimProvider(cloud)
+    memory = create(tmp_path / "a", provider)
+    memory.write("plans", "a newer plan")
+    asyncio.run(memory.sync())
+    memory.close()
+    anchor = ipns_name(WALLET.head_public)
+    root = target(verify_record(anchor, cloud.names[anchor][0]))
+    assert isinstance(root, CID) and cloud.blocks.pop(root)
+    back = restore(tmp_path / "b", provider)
+    assert b"a newer plan" in back.read("plans").data
+    back.close()
+    # Where the list says no more, the old words stand: there is one, and nobody makes an empty memory now.
+    cloud.names[anchor] = cloud.names[anchor][:1]
+    cloud.pins.clear()
+    with pytest.raises(ProviderError, match="what it begins with cannot be read there"):
+        restore(tmp_path / "c", provider)
+    assert nothing_here(tmp_path / "c")
