@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.errors import ConfigError
+from ipfsmem.mode import Mode
 
-MODES: Final = ("none", "local", "ipfs", "encrypted-ipfs")
 CONFIG_FILE: Final = "ipfsmem.json"
 DEFAULT_NAMESPACE: Final = "default"
 _SETTINGS_MAX: Final = 1024 * 1024
@@ -84,7 +84,7 @@ class Keep(msgspec.Struct, frozen=True):
 class NamespaceConfig(msgspec.Struct, frozen=True):
     """The file `ipfsmem.json` of one memory on this device."""
 
-    mode: str
+    mode: Mode
     label: str
     v: int = 1
     #: Where it is published: provider specs, for instance a folder or `pinata`.
@@ -158,17 +158,24 @@ def namespace_folder(home: Path, namespace: str) -> Path:
     return home / namespace
 
 
+class _Kind(msgspec.Struct):
+    """What every version of the file says; looked at first, so that one of another version is called that."""
+
+    mode: str
+    v: int = 1
+
+
 def parse_namespace(data: bytes, path: Path) -> NamespaceConfig:
     """Read `ipfsmem.json`. Raises ConfigError."""
     try:
-        config = msgspec.json.decode(data, type=NamespaceConfig)
+        kind = msgspec.json.decode(data, type=_Kind)
+        if kind.v != 1 or kind.mode not in tuple(Mode):
+            raise ConfigError(
+                f"{path} is for another version of ipfsmem (version {kind.v}, mode {kind.mode!r})"
+            )
+        return msgspec.json.decode(data, type=NamespaceConfig)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
-    if config.v != 1 or config.mode not in MODES:
-        raise ConfigError(
-            f"{path} is for another version of ipfsmem (version {config.v}, mode {config.mode!r})"
-        )
-    return config
 
 
 def render_namespace(config: NamespaceConfig) -> bytes:

@@ -41,7 +41,7 @@ from ipfsmem.files.exporting import (
     tree_of,
     whole,
 )
-from ipfsmem.files.working_copies import PLAIN_MODES, FolderFacts, WorkingCopies
+from ipfsmem.files.working_copies import FolderFacts, WorkingCopies
 from ipfsmem.memories.after_revoke import late_values
 from ipfsmem.memories.bundle_tree import Part
 from ipfsmem.memories.import_scopes import assign
@@ -52,6 +52,7 @@ from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
 from ipfsmem.memories.scopes import Restored, Scope, Scopes
 from ipfsmem.memories.stacks import Stack
 from ipfsmem.memories.undo import Undone, undo
+from ipfsmem.mode import Mode
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.unavailable import Unready
 from ipfsmem.published.history import (
@@ -74,7 +75,6 @@ from ipfsmem.sync.publish import miss
 from ipfsmem.sync.removals import Removal, removals, removed_by_admins
 from ipfsmem.sync.revoke_notices import words_of_revoked
 from ipfsmem.vault.doctor import STATE_DAMAGED, Finding, examine, passphrase_protected
-from ipfsmem.vault.opening import VAULT_MODES
 
 #: So many roots that could go are worth a word in `status`.
 TELL_SUPERSEDED = 50
@@ -96,7 +96,7 @@ class Status(msgspec.Struct, frozen=True):
     """What a person asks a memory first."""
 
     namespace: str
-    mode: str
+    mode: Mode
     folder: str | None
     device: str
     memories: int
@@ -183,7 +183,7 @@ class LocalMemory:
         self._scopes = Scopes(replica)
         #: The plain files of modes `local` and `ipfs`.
         self._files: WorkingCopies | None = None
-        if replica.folder is not None and self.mode in PLAIN_MODES:
+        if replica.folder is not None and self.mode.plain_files:
             self._files = WorkingCopies(replica, self._memories, self._timeline)
         #: Whether this is one scope of a memory that somebody else opened and closes.
         self._borrowed = False
@@ -300,8 +300,8 @@ class LocalMemory:
     # -- facts -----------------------------------------------------------------------------------------------
 
     @property
-    def mode(self) -> str:
-        """`none`, `local`, `ipfs` or `encrypted-ipfs`."""
+    def mode(self) -> Mode:
+        """`none`, `local`, `ipfs` or `encrypted-ipfs`, and what that means."""
         return self.replica.config.mode
 
     @property
@@ -314,7 +314,7 @@ class LocalMemory:
         self._look()
         counts = self.counts()
         root = self.replica.db.get_meta("root")
-        forgotten = what_is_forgotten(self.replica, self._providers) if self.mode in VAULT_MODES else ""
+        forgotten = what_is_forgotten(self.replica, self._providers) if self.mode.published else ""
         return Status(
             self.namespace,
             self.mode,
@@ -324,7 +324,7 @@ class LocalMemory:
             sum(one.events for one in counts),
             sum(one.conflicts for one in counts),
             sum(one.not_fetched for one in counts),
-            self.mode in VAULT_MODES and self._unpublished(),
+            self.mode.published and self._unpublished(),
             root.decode() if root else None,
             list_(self.replica.config.providers) or [provider.name for provider in self._providers],
             self.replica.config.vault,
@@ -374,7 +374,7 @@ class LocalMemory:
         ]
 
     def _presence(self) -> list_[Presence]:
-        if self.mode not in VAULT_MODES:
+        if not self.mode.published:
             return []
         return [
             described(self.replica, provider)
@@ -383,7 +383,7 @@ class LocalMemory:
         ]
 
     def _superseded(self) -> list_[str]:
-        found = superseded(self.replica) if self.mode in VAULT_MODES else 0
+        found = superseded(self.replica) if self.mode.published else 0
         if found < TELL_SUPERSEDED:
             return []
         return [
@@ -608,7 +608,7 @@ class LocalMemory:
         # In the scope in which it stood, wherever new events of that one go.
         timeline = self.scope("")._timeline if where else self._timeline
         self._noted(timeline, "forgot", {**where, "key": key, **({"reason": reason} if reason else {})})
-        if self.mode == "local":
+        if self.mode.only_here:
             erase(self.replica, self._memories, key)
         return True
 
@@ -754,7 +754,7 @@ class LocalMemory:
         if root is not None:
             return find_root(self.replica, root)
         known = self.replica.db.get_meta("root")
-        if known is None and self.mode not in VAULT_MODES:
+        if known is None and not self.mode.published:
             raise NotFoundError(
                 f"a memory in mode {self.mode} publishes nothing, so there is no published state of it",
                 hint="What it is now: ipfsmem list. Copies to compare with later: ipfsmem export --out FILE.",
@@ -863,7 +863,7 @@ class LocalMemory:
         with self.replica.transaction():
             before = open_past(self.replica, self._published(root_a)).tree
             if root_b is None:
-                after = self.replica.store.checkpoint(folders=self.mode in VAULT_MODES)
+                after = self.replica.store.checkpoint(folders=self.mode.published)
             else:
                 after = open_past(self.replica, find_root(self.replica, root_b)).tree
             lines = []

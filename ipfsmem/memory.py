@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,19 +26,18 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.files.attaching import examine_place
-from ipfsmem.files.working_copies import PLAIN_MODES
 from ipfsmem.memories.bundle_tree import Part
 from ipfsmem.memories.importing import import_files
+from ipfsmem.mode import Mode, ModeName, mode_named
 from ipfsmem.provider.given_root import Paper
 from ipfsmem.provider.opening import Channels
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.synced_memory import SyncedMemory, Where, each_of, specs_of
 from ipfsmem.vault.finding import find_vault, reach, vault_of_root
 from ipfsmem.vault.opening import (
-    VAULT_MODES,
     Unlock,
     begin_replica,
-    check_mode,
+    check_protection,
     create_replica,
     open_replica,
 )
@@ -50,7 +49,6 @@ from ipfsmem.wallet.root_keys import RootKeys
 
 T = TypeVar("T")
 list_ = list  # `Memory.list` hides the builtin inside the class
-Mode = Literal["none", "local", "ipfs", "encrypted-ipfs"]
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -79,7 +77,7 @@ class Memory(SyncedMemory):
     def load(
         cls,
         namespace: str | None = None,
-        mode: Mode | None = None,
+        mode: Mode | ModeName | None = None,
         *,
         provider: Where = None,
         unlock: Unlock | RootKeys | None = None,
@@ -108,23 +106,26 @@ class Memory(SyncedMemory):
         vault of the other mode stands there, PassphraseError, WrongWalletError, ConfigError.
         """
         if manifest_uri is not None:
-            if mode not in (None, "none"):
+            if mode is not None and mode_named(mode).on_disk:
                 raise UsageError("somebody else's memory is opened in no mode of ours: leave mode out")
             return _run(cls.open_foreign(manifest_uri, provider=provider, world=world))
         known = configuration.settings()
         namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
         world = world or World()
-        if mode == "none":
-            replica = create_replica(None, NamespaceConfig("none", label or "none"), world, passphrase=None)
+        chosen = mode_named(mode) if mode is not None else None
+        if chosen is not None and not chosen.on_disk:
+            replica = create_replica(
+                None, NamespaceConfig(Mode.NONE, label or chosen), world, passphrase=None
+            )
             memory = cls(namespace, replica)
             memory._opened.home = Path(home).expanduser() if home is not None else None
             return memory
         folder = configuration.namespace_folder(configuration.home(home, known), namespace)
         here = configuration_file(folder)
-        if here or mode is None:
+        if here or chosen is None:
             memory = cls(namespace, open_replica(folder, passphrase, world))
             try:
-                if mode is not None and memory.mode != mode:
+                if chosen not in (None, memory.mode):
                     raise ConfigError(f"the memory {namespace} is in mode {memory.mode}, not {mode}")
                 memory._use(
                     provider or memory.replica.config.providers or known.provider, standing=not provider
@@ -136,9 +137,9 @@ class Memory(SyncedMemory):
                 memory.close()
                 raise
             return memory
-        chosen = provider or known.provider
-        if mode == "local":
-            return cls.create(namespace, "local", provider=chosen, home=home, label=label, world=world)
+        where = provider or known.provider
+        if not chosen.published:
+            return cls.create(namespace, chosen, provider=where, home=home, label=label, world=world)
         if unlock is None:
             raise ConfigError(
                 f"there is no memory {namespace} on this device, and nothing to unlock one with",
@@ -148,9 +149,9 @@ class Memory(SyncedMemory):
             return _run(
                 cls.recover(
                     namespace,
-                    provider=chosen,
+                    provider=where,
                     unlock=unlock,
-                    mode=mode,
+                    mode=chosen,
                     passphrase=passphrase,
                     unprotected_keys=unprotected_keys,
                     home=home,
@@ -165,8 +166,8 @@ class Memory(SyncedMemory):
                 raise
         return cls.create(
             namespace,
-            mode,
-            provider=chosen,
+            chosen,
+            provider=where,
             unlock=unlock,
             passphrase=passphrase,
             unprotected_keys=unprotected_keys,
@@ -180,7 +181,7 @@ class Memory(SyncedMemory):
     def create(
         cls,
         namespace: str | None = None,
-        mode: Mode = "local",
+        mode: Mode | ModeName = "local",
         *,
         provider: Where = None,
         unlock: Unlock | RootKeys | None = None,
@@ -204,12 +205,13 @@ class Memory(SyncedMemory):
         known = configuration.settings()
         namespace = namespace or known.namespace or configuration.DEFAULT_NAMESPACE
         world = world or World()
-        if mode not in configuration.MODES or mode == "none":
+        chosen = mode_named(mode)
+        if not chosen.on_disk:
             raise UsageError(f"mode {mode!r} cannot be created", hint="local, ipfs or encrypted-ipfs.")
-        check_mode(mode, passphrase=passphrase, unprotected=unprotected_keys)
+        check_protection(chosen, passphrase=passphrase, unprotected=unprotected_keys)
         folder = configuration.namespace_folder(configuration.home(home, known), namespace)
         claim_folder(folder)
-        plain_folder = _plain_folder(mode, memory_dir)
+        plain_folder = _plain_folder(chosen, memory_dir)
         channels = Channels(folder.parent)
         opened = channels.open(each_of(provider))
         root: RootKeys | None = None
@@ -217,21 +219,21 @@ class Memory(SyncedMemory):
         secret: bytes | None = None
         words: bytes | None = None
         try:
-            if mode in VAULT_MODES:
+            if chosen.published:
                 if isinstance(unlock, Unlock):
                     unlock = _named(unlock, folder)
                     if unlock.passphrase is not None:
                         require_strong(unlock.passphrase, "the signature passphrase")
-                root, vault, secret = _new_root(unlock, world, plain=mode == "ipfs")
+                root, vault, secret = _new_root(unlock, world, plain=not chosen.sealed)
                 refuse_shared(folder.parent, namespace, vault)
                 words = world.random(32) if recovery else None
             made = NamespaceConfig(
-                mode,
+                chosen,
                 label or known.label or _host_label(),
                 providers=specs_of(provider),
                 vault=vault,
                 memory_dir=plain_folder,
-                public=public_ok and mode == "ipfs",
+                public=public_ok and chosen.public,
             )
             replica = create_replica(
                 folder,
@@ -273,7 +275,7 @@ class Memory(SyncedMemory):
         *,
         provider: Where,
         unlock: Unlock | RootKeys,
-        mode: Mode = "encrypted-ipfs",
+        mode: Mode | ModeName = "encrypted-ipfs",
         passphrase: str | None = None,
         unprotected_keys: bool = False,
         home: str | Path | None = None,
@@ -302,19 +304,20 @@ class Memory(SyncedMemory):
                 "no provider to look at",
                 hint="Say where the memory is kept: --provider (in Python: provider=).",
             )
-        if mode not in VAULT_MODES:
+        chosen = mode_named(mode)
+        if not chosen.published:
             raise UsageError(f"a memory in mode {mode} is not kept elsewhere", hint="ipfs or encrypted-ipfs.")
-        check_mode(mode, passphrase=passphrase, unprotected=unprotected_keys)
-        sealed = mode == "encrypted-ipfs"
+        check_protection(chosen, passphrase=passphrase, unprotected=unprotected_keys)
+        sealed = chosen.sealed
         folder = configuration.namespace_folder(configuration.home(home, known), namespace)
         claim_folder(folder)
-        plain_folder = _plain_folder(mode, memory_dir)
+        plain_folder = _plain_folder(chosen, memory_dir)
         if isinstance(unlock, Unlock):
             unlock = _named(unlock, folder)
         channels = Channels(folder.parent)
         opened = channels.open(each_of(provider))
         paper: list_[Paper] = []
-        scratch = create_replica(None, NamespaceConfig("none", "scratch"), world, passphrase=None)
+        scratch = create_replica(None, NamespaceConfig(Mode.NONE, "scratch"), world, passphrase=None)
         try:
             root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock
             if root_cid is None:
@@ -331,7 +334,7 @@ class Memory(SyncedMemory):
         finally:
             scratch.close()
         made = NamespaceConfig(
-            mode,
+            chosen,
             label or known.label or _host_label(),
             providers=specs_of(provider),
             vault=vault,
@@ -370,7 +373,7 @@ class Memory(SyncedMemory):
             await channels.aclose()
         memory = cls(
             configuration.DEFAULT_NAMESPACE,
-            create_replica(None, NamespaceConfig("none", "reader"), world, passphrase=None),
+            create_replica(None, NamespaceConfig(Mode.NONE, "reader"), world, passphrase=None),
         )
         parts = {scope: Part(blob) for scope, blob in {"": foreign.blob, **foreign.scopes}.items()}
         problems = list(dict.fromkeys(import_files(memory._memories, parts).problems))
@@ -382,7 +385,7 @@ class Memory(SyncedMemory):
         self,
         namespace: str,
         *,
-        mode: Mode = "local",
+        mode: Mode | ModeName = "local",
         home: str | Path | None = None,
         partial: bool = False,
         **options: Any,
@@ -441,11 +444,11 @@ def _new_root(
     return root, made, secret
 
 
-def _plain_folder(mode: str, chosen: str | Path | None) -> str | None:
+def _plain_folder(mode: Mode, chosen: str | Path | None) -> str | None:
     """The folder of plain files that a configuration names. Raises UsageError for one that cannot be a working copy."""
     if chosen is None:
         return None
-    if mode not in PLAIN_MODES:
+    if not mode.plain_files:
         raise UsageError(f"mode {mode} keeps no plain files, so it takes no memory_dir")
     return str(examine_place(chosen).path)
 

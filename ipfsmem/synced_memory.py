@@ -36,6 +36,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.local_memory import LocalMemory
 from ipfsmem.memories.secret_check import SecretCheck
+from ipfsmem.mode import Mode
 from ipfsmem.provider.contract import Capabilities, Provider, lasting_spec
 from ipfsmem.provider.opening import Channels
 from ipfsmem.provider.probe import Step, probe
@@ -58,9 +59,8 @@ from ipfsmem.sync.salvage import Found, Salvaged
 from ipfsmem.sync.schedule import Pace
 from ipfsmem.sync.state_back import bring_state_back
 from ipfsmem.vault.opening import (
-    VAULT_MODES,
     Unlock,
-    check_mode,
+    check_protection,
     check_root,
     kept_root,
 )
@@ -144,11 +144,11 @@ class SyncedMemory(LocalMemory):
         easy, UsageError in a mode without such keys, StorageError: then the old one still holds.
         """
         folder = self.replica.folder
-        if self.mode not in VAULT_MODES or folder is None:
+        if not self.mode.published or folder is None:
             raise UsageError(
                 f"a memory in mode {self.mode} has no keys to protect: whoever can read this disk can read it"
             )
-        check_mode("encrypted-ipfs", passphrase=new, unprotected=unprotected)
+        check_protection(Mode.ENCRYPTED_IPFS, passphrase=new, unprotected=unprotected)
         change_passphrase(folder, old, new, self.replica.world.random)
 
     def close(self) -> None:
@@ -324,7 +324,7 @@ class SyncedMemory(LocalMemory):
                 self._channels(),
                 report.notices,
                 self.replica.world,
-                sealed=self.mode == "encrypted-ipfs",
+                sealed=self.mode.sealed,
             )
         except IpfsmemError as error:
             problem = str(error)
@@ -357,9 +357,9 @@ class SyncedMemory(LocalMemory):
         sync raises PublicError. What looks like a secret raises SecretsError unless its place (a memory's key, or
         `timeline/<day>`) is in `allow`; what others published was joined by then. In mode `encrypted-ipfs` it is a notice.
         """
-        if provider is not None and self.mode != "none":
+        if provider is not None and self.mode.on_disk:
             self._use(provider)
-        if self.mode == "none":
+        if not self.mode.on_disk:
             return SyncReport()  # nothing leaves this process, and every call is accepted
         channels = self._channels()
         self._agree(public_ok)
@@ -429,7 +429,7 @@ class SyncedMemory(LocalMemory):
         self._root = root
         channels = self._channels()
         self.scan()
-        agreed = self.mode != "ipfs" or self.replica.config.public
+        agreed = not self.mode.public or self.replica.config.public
         layout = self._layout(self._secret_check(())) if agreed else None
         try:
             report = await bring_back(
@@ -518,7 +518,7 @@ class SyncedMemory(LocalMemory):
     def list_vault(self, name: str, key_number: int = 1) -> FurtherVault:
         """Keep the name of a further vault of this memory's wallet, so that one signature lists it. Raises UsageError."""
         vault = self.replica.config.vault
-        if self.mode != "encrypted-ipfs" or vault is None or vault.address is None:
+        if not self.mode.sealed or vault is None or vault.address is None:
             raise UsageError(
                 "names of further vaults are kept in an encrypted memory of a wallet, by which they are found"
             )
@@ -630,7 +630,7 @@ class SyncedMemory(LocalMemory):
         """A spec as it may stand in the timeline: no secret, and in a public memory no path of this device."""
         shown = shown_spec(spec, configuration.settings().providers)[:MAX_SPEC]
         folder = Path(spec).is_absolute() or spec.startswith("directory:")
-        return "directory" if self.mode == "ipfs" and folder else shown
+        return "directory" if self.mode.public and folder else shown
 
     async def follow(
         self,
@@ -698,7 +698,7 @@ class SyncedMemory(LocalMemory):
         self.replica.save_config(msgspec.structs.replace(self.replica.config, providers=specs_of(specs)))
 
     def _require_published(self) -> None:
-        if self.mode not in VAULT_MODES:
+        if not self.mode.published:
             raise UsageError(
                 f"a memory in mode {self.mode} is not published",
                 hint="Make one that is, beside it: ipfsmem init -n NEW. Then: ipfsmem export --dir DIR, then ipfsmem import DIR -n NEW.",
@@ -714,16 +714,16 @@ class SyncedMemory(LocalMemory):
         return self._providers
 
     def _layout(self, check: SecretCheck) -> Layout:
-        if self.mode == "ipfs":
+        if self.mode.public:
             return PlainLayout(self._memories, check)
         return SealedLayout(check)
 
     def _secret_check(self, allow: Iterable[str]) -> SecretCheck:
-        return SecretCheck(strict=self.mode == "ipfs", allow=frozenset(allow))
+        return SecretCheck(strict=self.mode.public, allow=frozenset(allow))
 
     def _agree(self, public_ok: bool) -> None:
         """Nothing of a plain memory leaves this device before somebody has said that it may."""
-        if self.mode != "ipfs" or self.replica.config.public:
+        if not self.mode.public or self.replica.config.public:
             return
         if not public_ok:
             raise PublicError(
@@ -759,7 +759,7 @@ class SyncedMemory(LocalMemory):
         pace = Pace(idle, most, every, asyncio.get_running_loop().time())
         if self._background is not None:
             raise UsageError("this memory is kept in sync already")
-        if self.mode != "none":
+        if self.mode.on_disk:
             self._channels()
             self._agree(public_ok)
         background = Background(lambda: self.sync(allow=allow), pace, told)

@@ -13,11 +13,12 @@ from pathlib import Path
 import click
 
 from ipfsmem.cli.wallets import Wallet
+from ipfsmem.mode import Mode
 
 _READERS = (
-    ("encrypted-ipfs", "only you: encrypted, here and wherever it is kept (recommended)"),
-    ("local", "whoever reads this disk: plain Markdown files here, published nowhere"),
-    ("ipfs", "everyone: plain files, published in the clear, for good"),
+    (Mode.ENCRYPTED_IPFS, "only you: encrypted, here and wherever it is kept (recommended)"),
+    (Mode.LOCAL, "whoever reads this disk: plain Markdown files here, published nowhere"),
+    (Mode.IPFS, "everyone: plain files, published in the clear, for good"),
 )
 _KEYS = (
     ("new", "a new wallet: a key file, made now, under a passphrase; no coins, no account (recommended)"),
@@ -35,7 +36,7 @@ _NOT_OFFERED = {"directory", "gateway", "routing"}
 class Choice:
     """What is chosen so far; `None` and empty stand for what nobody has said."""
 
-    mode: str | None
+    mode: Mode | None
     provider: tuple[str, ...] | str
     new_wallet: str | None
     no_wallet: bool
@@ -50,8 +51,8 @@ class Choice:
 def complete(chosen: Choice, keystore: Path) -> Choice:
     """Ask for what is missing. `keystore` is where a new wallet's file is put unless another place is named."""
     if chosen.mode is None and not chosen.keyed:
-        chosen = replace(chosen, mode=_one_of("Who may read this memory?", _READERS))
-    if chosen.mode == "local":
+        chosen = replace(chosen, mode=Mode(_one_of("Who may read this memory?", _READERS)))
+    if chosen.mode is not None and not chosen.mode.published:
         return chosen
     if not chosen.provider and not chosen.no_wallet:
         chosen = replace(chosen, provider=(_place(),))

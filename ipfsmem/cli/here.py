@@ -367,7 +367,7 @@ def agreed(memory: Memory, yes: bool) -> bool:
     """Whether the user agrees that a plain memory becomes public: said by flag, or asked for once on a terminal."""
     from ipfsmem.cli import secrets_in
 
-    if yes or memory.mode != "ipfs" or memory.replica.config.public or not secrets_in.can_ask():
+    if yes or not memory.mode.public or memory.replica.config.public or not secrets_in.can_ask():
         return yes
     click.echo(
         f"The memory {memory.namespace} is in mode ipfs. Everything in it will be published in the clear: every memory,\n"

@@ -20,7 +20,7 @@ def command(here: Here, key: str) -> None:
 
     with here.memory() as memory:
         found = memory.history(key)
-        published = memory.mode != "local"
+        published = memory.mode.published
         members = memory.members()
         labels = {person.id: person.label for person in members}
     names = called(members)

@@ -7,7 +7,7 @@ import contextlib
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,12 +30,13 @@ from ipfsmem.errors import (
     SecretsError,
     UsageError,
 )
+from ipfsmem.mode import Mode
 
 if TYPE_CHECKING:
     from ipfsmem.bundle.program_events import FurtherVault
     from ipfsmem.config import VaultConfig
     from ipfsmem.local_memory import Status
-    from ipfsmem.memory import Memory, Mode
+    from ipfsmem.memory import Memory
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.vault.opening import Unlock
 
@@ -48,8 +49,8 @@ _MADE = "the memory is made, on this device alone until ipfsmem sync"
 @ours("init")
 @click.option(
     "--mode",
-    type=click.Choice(["encrypted-ipfs", "local", "ipfs"]),
-    default="encrypted-ipfs",
+    type=click.Choice([Mode.ENCRYPTED_IPFS.value, Mode.LOCAL.value, Mode.IPFS.value]),
+    default=Mode.ENCRYPTED_IPFS.value,
     show_default=True,
     help="Who may read it: encrypted-ipfs only you, local whoever reads this disk, ipfs everyone.",
 )
@@ -107,37 +108,38 @@ def command(
     from ipfsmem.device.replica import claim_folder
 
     claim_folder(here.folder)
+    chosen = Mode(mode)
     where = provider or settings().provider
     if secrets_in.can_ask() and not here.json:
         told = asking.complete(
-            asking.Choice(_named_mode(mode), where or (), new_wallet, no_wallet, wallet),
+            asking.Choice(_named_mode(chosen), where or (), new_wallet, no_wallet, wallet),
             default_keystore(here.home),
         )
         where, new_wallet, no_wallet, wallet = told.provider, told.new_wallet, told.no_wallet, told.wallet
-        mode = told.mode or mode
-    if mode == "local":
+        chosen = told.mode or chosen
+    if not chosen.published:
         if provider:
             raise UsageError(
                 "a memory in mode local is not published, so it takes no provider",
                 hint="Leave --provider away. One that is published: --mode encrypted-ipfs",
             )
         where = None  # what the environment names is for others
-    chosen = _check(mode, bool(where), new_wallet, no_wallet, wallet, no_recovery, memory_dir)
-    if root is not None and (not wallet.named or mode == "local"):
+    _check(chosen, bool(where), new_wallet, no_wallet, wallet, no_recovery, memory_dir)
+    if root is not None and (not wallet.named or not chosen.published):
         raise UsageError(
             "--root brings a wallet's memory back: name the wallet",
             hint="--wallet FILE or --mnemonic. With its recovery words: ipfsmem recover --root VERSION",
         )
-    worded = chosen != "local" and not no_recovery
+    worded = chosen.published and not no_recovery
     if worded and not wallet.named:
         somebody_reads(_WORDS)
     if not here.json:
-        click.echo(f"Mode {mode}. Who can read it: {READERS[mode]}.", err=True)
-    if where and not wallet.named and chosen != "local":
+        click.echo(f"Mode {chosen}. Who can read it: {READERS[chosen]}.", err=True)
+    if where and not wallet.named and chosen.published:
         # Before a passphrase is thought of and typed, and before a wallet is made; with one that exists the look for its
         # memory does the same.
         _reach(here, where)
-    passphrase = None if mode == "local" else device_passphrase(here, mode, unprotected_keys)
+    passphrase = device_passphrase(here, chosen, unprotected_keys) if chosen.published else None
     made: dict[str, Any] = {
         "home": here.home,
         "label": label,
@@ -148,7 +150,7 @@ def command(
         "unprotected_keys": unprotected_keys,
     }
     unlock, keystore = (
-        (None, None) if chosen == "local" else _unlock(here, new_wallet, no_wallet, wallet, passphrase)
+        _unlock(here, new_wallet, no_wallet, wallet, passphrase) if chosen.published else (None, None)
     )
     found = None
     if unlock is not None and keystore is None:
@@ -165,7 +167,7 @@ def command(
             _show_words(memory.recovery_words)
         if restored:
             report = publish_restored(memory, here, yes_public)
-        elif where and chosen != "local":
+        elif where and chosen.published:
             report, failure = _publish(memory, here, yes_public)
         status = memory.status()
         part = part_only(memory)
@@ -252,7 +254,7 @@ def _opens(wallet: Wallet, passphrase: str | None) -> str:
     return "" if own or passphrase is None else "; this device's passphrase opens it"
 
 
-def _named_mode(mode: str) -> str | None:
+def _named_mode(mode: Mode) -> Mode | None:
     """The mode when this call names one; the default is no choice of anybody's."""
     source = click.get_current_context().get_parameter_source("mode")
     return None if source is click.core.ParameterSource.DEFAULT else mode
@@ -264,23 +266,23 @@ def _remarks(status: Status) -> list[str]:
 
 
 def _check(
-    mode: str,
+    mode: Mode,
     provider: bool,
     new_wallet: str | None,
     no_wallet: bool,
     wallet: Wallet,
     no_recovery: bool,
     memory_dir: str | None,
-) -> Mode:
+) -> None:
     """Refuse choices that do not fit together, before anything is asked or made."""
     named = wallet.named + (new_wallet is not None) + no_wallet
-    if mode == "local":
+    if not mode.published:
         if named:
             raise UsageError("a local memory has no wallet")
-        return "local"
+        return
     if named > 1:
         raise UsageError("one of: a wallet, --new-wallet, --no-wallet")
-    if memory_dir is not None and mode == "encrypted-ipfs":
+    if memory_dir is not None and not mode.plain_files:
         raise UsageError(
             "an encrypted memory leaves no plain files on the disk",
             hint="Write some out with: ipfsmem export --dir DIR.",
@@ -299,21 +301,20 @@ def _check(
             "no provider is set, so nobody can say whether this wallet has a memory already",
             hint="Say where it is kept: --provider FOLDER (or pinata, kubo, ...), or set IPFSMEM_PROVIDER.",
         )
-    return cast("Mode", mode)
 
 
-def device_passphrase(here: Here, mode: str, unprotected: bool) -> str | None:
+def device_passphrase(here: Here, mode: Mode, unprotected: bool) -> str | None:
     """The passphrase for the keys of a new device: given, asked for, or refused where there must be one."""
     found = here.passphrase_given()
     if unprotected:
         return None
-    if found is None and mode == "encrypted-ipfs" and secrets_in.can_ask():
+    if found is None and mode.sealed and secrets_in.can_ask():
         click.echo("This device's keys are kept under a passphrase. It never leaves this device.", err=True)
         found = secrets_in.ask("passphrase for this device", twice=True)
-    if found is None and mode == "encrypted-ipfs":
-        from ipfsmem.vault.opening import check_mode
+    if found is None and mode.sealed:
+        from ipfsmem.vault.opening import check_protection
 
-        check_mode(mode, passphrase=None, unprotected=False)
+        check_protection(mode, passphrase=None, unprotected=False)
     return found
 
 
@@ -396,7 +397,7 @@ def vault_shown(vault: VaultConfig | None) -> str:
 def publish_restored(memory: Memory, here: Here, yes_public: bool) -> SyncReport | None:
     """Publish a plain memory that was brought back, once somebody here has agreed to that; the report of the last sync."""
     here.look_back(memory)
-    if memory.mode != "ipfs" or memory.replica.config.public:
+    if not memory.mode.public or memory.replica.config.public:
         return memory.restored
     if not agreed(memory, yes_public):
         _not_public()

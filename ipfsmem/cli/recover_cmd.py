@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Literal
 
 import click
 
@@ -23,14 +22,15 @@ from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import Wallet, recovery_root, wallet_options
 from ipfsmem.errors import UsageError
+from ipfsmem.mode import Mode
 
 
 @ours("recover")
 @provider_option("Where the memory is kept")
 @click.option(
     "--mode",
-    type=click.Choice(["encrypted-ipfs", "ipfs"]),
-    default="encrypted-ipfs",
+    type=click.Choice([Mode.ENCRYPTED_IPFS.value, Mode.IPFS.value]),
+    default=Mode.ENCRYPTED_IPFS.value,
     show_default=True,
     help="Which kind it is: encrypted, or published in the clear.",
 )
@@ -49,7 +49,7 @@ from ipfsmem.errors import UsageError
 def command(
     here: Here,
     provider: tuple[str, ...],
-    mode: Literal["encrypted-ipfs", "ipfs"],
+    mode: str,
     words_fd: int | None,
     wallet: Wallet,
     root: str | None,
@@ -71,7 +71,8 @@ def command(
     if wallet.named and words_fd is not None:
         raise UsageError("a wallet or the recovery words, not both")
     words = None if wallet.named else recovery_root(words_fd)
-    passphrase = device_passphrase(here, mode, unprotected_keys)
+    kind = Mode(mode)
+    passphrase = device_passphrase(here, kind, unprotected_keys)
     unlock = words or wallet.unlock(passphrase)
     with nothing_made(), Meter(silent=here.json) as meter:
         memory = asyncio.run(
@@ -79,7 +80,7 @@ def command(
                 here.namespace,
                 provider=provider or settings().provider,
                 unlock=unlock,
-                mode=mode,
+                mode=kind,
                 passphrase=passphrase,
                 unprotected_keys=unprotected_keys,
                 home=here.home,

@@ -177,7 +177,7 @@ def restore_command(here: Here, name: str, root: str | None) -> None:
     check_scope(name)
     with here.memory() as memory:
         back = memory.restore_scope(name, root)
-        published = memory.mode != "local"
+        published = memory.mode.published
     if here.json:
         here.emit(
             {"scope": name, "memories": back.texts, "events": back.events, "not_fetched": back.not_fetched}

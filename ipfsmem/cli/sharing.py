@@ -19,7 +19,7 @@ GATEWAY = "gateway:https://trustless-gateway.link"
 
 def address(status: Status) -> str:
     """What is handed out of a public memory; empty for every other one, and before it is published."""
-    return f"ipfs://{status.root}" if status.mode == "ipfs" and status.root else ""
+    return f"ipfs://{status.root}" if status.mode.public and status.root else ""
 
 
 def way_in(status: Status) -> str:

@@ -10,6 +10,7 @@ from ipfsmem.cli import sharing
 from ipfsmem.cli.addressed import advice
 from ipfsmem.cli.here import Here, ours
 from ipfsmem.cli.printing import clean, count, facts, moment, style
+from ipfsmem.mode import Mode
 
 #: So many scopes are named.
 MOST = 5
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
 
 #: Who can read what, said at `init` and here (SECURITY.md has the long form).
 READERS = {
-    "none": "nobody: nothing leaves this process, and nothing is kept",
-    "local": "whoever can read this disk; nothing leaves it",
-    "ipfs": "everyone: published in the clear, for good",
-    "encrypted-ipfs": "your devices, your wallet and your recovery words; the provider sees sizes and times",
+    Mode.NONE: "nobody: nothing leaves this process, and nothing is kept",
+    Mode.LOCAL: "whoever can read this disk; nothing leaves it",
+    Mode.IPFS: "everyone: published in the clear, for good",
+    Mode.ENCRYPTED_IPFS: "your devices, your wallet and your recovery words; the provider sees sizes and times",
 }
 
 
-def learnt(mode: str) -> str:
+def learnt(mode: Mode) -> str:
     """What stands behind "forgotten here": who else learns it, where anybody does."""
-    return "" if mode in ("local", "none") else "; other devices learn it with the next sync"
+    return "; other devices learn it with the next sync" if mode.published else ""
 
 
 def _files(facts: FolderFacts) -> str:
@@ -105,7 +106,7 @@ def command(here: Here) -> None:
             ("provider", clean(", ".join(found.providers)) or ("none chosen" if vault else "")),
             *(("copy", _copy(one)) for one in found.presence),
             ("names put", f"{moment(found.names_put)} UTC, the oldest" if found.names_put else ""),
-            ("readers", READERS.get(found.mode, "")),
+            ("readers", READERS[found.mode]),
             ("wallet", wallet),
             ("vault id", vault.tag if vault else ""),
             (

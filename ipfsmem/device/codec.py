@@ -1,13 +1,24 @@
-"""What a storage mode does to bytes before they reach the disk or leave it: the one gate each mode has.
+"""How bodies, state nodes and local rows are stored: the one gate that a mode has, and the two codecs behind it, plain and
+sealed under the epoch keys of a vault.
 
-The replica and the sync engine only ever see this interface; the plain and the sealed one live in `mode`.
+A codec turns what is written into what may lie on a disk or at a provider. Memories are compressed before they are
+sealed, never segments, nodes or rows. It signs nothing, and it chooses no key: which one seals is what the ring says.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+import contextlib
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
+from ipfsmem.bundle.secrets import scan
+from ipfsmem.causal.entries import CardName, MemoryName, entry_context, parse_entry
+from ipfsmem.device.identity import open_row, seal_row
+from ipfsmem.errors import OpenError
 from ipfsmem.ring.keyring import Ring
+from ipfsmem.seal.objects import CARD, MEMORY, SEGMENT, STATE_NODE, EpochKey, Sealer, shorter
+
+T = TypeVar("T")
 
 
 class Codec(Protocol):
@@ -52,3 +63,153 @@ class Codec(Protocol):
     def open_row(self, stored: bytes) -> bytes:
         """The row again."""
         ...
+
+
+def body_kind(name: str) -> tuple[int, str]:
+    """Type and context of the object that holds the body of this entry (format section 3)."""
+    parsed = parse_entry(name)
+    kind = MEMORY if isinstance(parsed, MemoryName) else CARD if isinstance(parsed, CardName) else SEGMENT
+    return kind, entry_context(name)
+
+
+class PlainCodec:
+    """Modes `local` and `ipfs`: everything is what it is."""
+
+    extension = ".json"
+    ek = ""
+
+    def use_ring(self, ring: Ring) -> None:
+        """A plain ring has no keys."""
+
+    def seal_body(self, name: str, body: bytes) -> tuple[str, bytes]:
+        """The body itself."""
+        return "", body
+
+    def look_ahead(self, body: bytes) -> None:
+        """A plain text is neither compressed nor sealed."""
+
+    def open_body(self, name: str, ek: str, stored: bytes) -> bytes:
+        """The body itself; one under a key is not ours to open."""
+        if ek:
+            raise OpenError
+        return stored
+
+    def seal_node(self, prefix: str, raw: bytes) -> bytes:
+        """The JSON itself."""
+        return raw
+
+    def open_node(self, prefix: str, ek: str, stored: bytes) -> bytes:
+        """The JSON itself."""
+        return stored
+
+    def seal_row(self, row: bytes) -> bytes:
+        """The row itself."""
+        return row
+
+    def open_row(self, stored: bytes) -> bytes:
+        """The row itself."""
+        return stored
+
+
+class SealedCodec:
+    """Mode `encrypted-ipfs`: bodies and nodes under epoch keys, local rows under a key of this device.
+
+    While no epoch key may seal (an admin must unlock first) writing goes on: new bodies and nodes are kept under the
+    device's own key, id "", and are sealed anew before they are published.
+    """
+
+    extension = ".ipm"
+
+    def __init__(
+        self, vault_tag: bytes, row_key: bytes, random: Callable[[int], bytes], *, compress: bool = True
+    ) -> None:
+        self._vault_tag = vault_tag
+        self._row_key = row_key
+        self._random = random
+        self._compress = compress
+        self._sealers: dict[EpochKey, Sealer] = {}
+        self._by_id: dict[str, list[Sealer]] = {}
+        self._sealing: Sealer | None = None
+        #: The text that was looked at ahead, with what came of it.
+        self._ahead: tuple[bytes, bytes | None] | None = None
+
+    def use_ring(self, ring: Ring) -> None:
+        """Take over all epoch keys by id, and the one that seals, if any."""
+        self._by_id = {}
+        for key in (*ring.keys, *ring.spare):
+            self._by_id.setdefault(key.id, []).append(self._sealer(key))
+        self._sealing = self._sealer(ring.view.sealing) if ring.view.sealing else None
+
+    def _sealer(self, key: EpochKey) -> Sealer:
+        if key not in self._sealers:
+            self._sealers[key] = Sealer(key, self._vault_tag)
+        return self._sealers[key]
+
+    @property
+    def ek(self) -> str:
+        """Id of the epoch key that seals, "" while there is none."""
+        return self._sealing.epoch_key.id if self._sealing else ""
+
+    def sealers(self, ek: str) -> list[Sealer]:
+        """The sealers under an epoch key's id, none when this device does not hold it. Two have one id after 2^64 tries:
+        then both are tried."""
+        return self._by_id.get(ek, [])
+
+    def _tried(self, ek: str, look: Callable[[Sealer], T]) -> T:
+        for sealer in self.sealers(ek):
+            with contextlib.suppress(OpenError):
+                return look(sealer)
+        raise OpenError
+
+    def seal_body(self, name: str, body: bytes) -> tuple[str, bytes]:
+        """A sealed object of type memory or segment; a memory is compressed where that makes the object smaller."""
+        if not self._sealing:
+            return "", self.seal_row(body)
+        kind, context = body_kind(name)
+        sealer = self._sealing
+        stream = self._shorter(body) if kind == MEMORY else None
+        stored = sealer.seal(kind, context, body) if stream is None else sealer.seal_deflated(context, stream)
+        return sealer.epoch_key.id, stored
+
+    def _shorter(self, body: bytes) -> bytes | None:
+        """Compressed, unless the setting, the sizes or what looks like a secret speak against it.
+
+        The size of a compressed text tells whoever can add to it how much of what they add stands there already.
+        """
+        ahead = self._ahead
+        if ahead is not None and ahead[0] == body:
+            self._ahead = None
+            return ahead[1]
+        stream = shorter(body) if self._compress else None
+        return None if stream is None or scan(body.decode("utf-8", "replace")) else stream
+
+    def look_ahead(self, body: bytes) -> None:
+        """Compress a text and look for secrets in it: `seal_body` takes what came of that, where it gets the same text."""
+        self._ahead = body, self._shorter(body)
+
+    def open_body(self, name: str, ek: str, stored: bytes) -> bytes:
+        """The body of a sealed object."""
+        if not ek:
+            return self.open_row(stored)
+        kind, context = body_kind(name)
+        return self._tried(ek, lambda sealer: sealer.open(kind, context, stored))
+
+    def seal_node(self, prefix: str, raw: bytes) -> bytes:
+        """A sealed state node."""
+        if not self._sealing:
+            return self.seal_row(raw)
+        return self._sealing.seal(STATE_NODE, prefix, raw)
+
+    def open_node(self, prefix: str, ek: str, stored: bytes) -> bytes:
+        """The JSON of a sealed state node."""
+        if not ek:
+            return self.open_row(stored)
+        return self._tried(ek, lambda sealer: sealer.open(STATE_NODE, prefix, stored))
+
+    def seal_row(self, row: bytes) -> bytes:
+        """A row under this device's own key: rows never leave the device."""
+        return seal_row(self._row_key, row, self._random(24))
+
+    def open_row(self, stored: bytes) -> bytes:
+        """The row again."""
+        return open_row(self._row_key, stored)

@@ -65,7 +65,7 @@ class Writing:
     @property
     def public(self) -> bool:
         """Whether what is written will be published in the clear."""
-        return self._replica.config.mode == "ipfs"
+        return self._replica.config.mode.public
 
     def entry(self, name: str) -> Entry:
         """An entry with the changes made so far."""

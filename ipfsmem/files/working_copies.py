@@ -23,7 +23,6 @@ from ipfsmem.files.surroundings import remarks
 from ipfsmem.files.working_copy import BY_HAND, WorkingCopy
 from ipfsmem.memories.memories import Memories
 
-PLAIN_MODES = ("local", "ipfs")
 #: Seconds for which a full look is fresh enough for a list.
 FRESH = 1.0
 #: Set once the folder that a memory was made with has its row.

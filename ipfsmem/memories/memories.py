@@ -738,7 +738,7 @@ _FILE_HINT = "Its plain file may still be there: ipfsmem import {folder}"
 
 def from_plain_files(replica: Replica) -> str:
     """What to do about a text that is not on this device in mode `local`, where no other device has it; else empty."""
-    if replica.config.mode != "local" or replica.folder is None:
+    if not replica.config.mode.only_here or replica.folder is None:
         return ""
     return _FILE_HINT.format(folder=shlex.quote(str(replica.folder / "memory")))
 

@@ -221,7 +221,7 @@ class Scopes:
             said = {"scope": token, **({"reason": reason} if reason else {})}
             Timeline(self.replica).note_in(change, "forgot", said)
             note_for_good(self.replica, f"the scope {token} was forgotten (ipfsmem scope restore {token})")
-        if self.replica.config.mode == "local":
+        if self.replica.config.mode.only_here:
             erase(self.replica, Memories(self.replica), "")
         return gone
 

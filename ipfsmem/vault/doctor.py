@@ -88,7 +88,7 @@ def _files(replica: Replica, protected: bool) -> Iterator[Finding]:
                     f"{path} can be read by others",
                     f"Run: chmod 600 {shlex.quote(str(path))}",
                 )
-    if replica.config.mode == "encrypted-ipfs" and not protected:
+    if replica.config.mode.sealed and not protected:
         yield Finding(
             "warn",
             "unprotected-keys",
@@ -203,7 +203,7 @@ def _state(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
             STATE_DAMAGED,
             f"{len(damaged)} {'part' if len(damaged) == 1 else 'parts'} of the state cannot be read, so memories are missing: "
             + ", ".join(prefix or "top" for prefix, _ in damaged[:MOST_NAMED]),
-            DAMAGED_HINT if replica.config.mode == "local" else DamagedStateError.hint,
+            DAMAGED_HINT if replica.config.mode.only_here else DamagedStateError.hint,
         )
     for name, entry in store.readable_entries():
         entries += 1

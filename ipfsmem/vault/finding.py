@@ -25,6 +25,7 @@ from ipfsmem.errors import (
     ProviderError,
     WrongWalletError,
 )
+from ipfsmem.mode import vault_mode
 from ipfsmem.provider.contract import Provider
 from ipfsmem.published.reader import RootFiles, read_root
 from ipfsmem.ring.keyring import Keyring, parse_keyring
@@ -34,9 +35,6 @@ from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import Names, pin_name, target
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.wallet.root_keys import RootKeys
-
-#: What each kind of vault is called where a person chooses one.
-KINDS: Final = {True: "encrypted-ipfs", False: "ipfs"}
 
 
 async def find_vault(
@@ -88,8 +86,8 @@ async def reach(providers: Sequence[Provider]) -> None:
 def other_kind(keyring: Keyring, sealed: bool, where: str) -> OtherKindError:
     """The refusal of a vault of the other kind; it shows both kinds."""
     return OtherKindError(
-        f"the memory {where} is of mode {KINDS[not keyring.plain]} (vault {keyring.vault.hex()}), "
-        f"and one of mode {KINDS[sealed]} was asked for",
+        f"the memory {where} is of mode {vault_mode(sealed=not keyring.plain)} (vault {keyring.vault.hex()}), "
+        f"and one of mode {vault_mode(sealed=sealed)} was asked for",
         hint=_WHICH[sealed],
     )
 
@@ -139,7 +137,7 @@ class _Search:
         self._doubts += _cannot_tell(self._providers)
         doubt = "; ".join(self._doubts)
         raise NoVaultError(
-            f"no memory of this wallet, or of these words, in mode {KINDS[self._sealed]} was found at {self._where}"
+            f"no memory of this wallet, or of these words, in mode {vault_mode(sealed=self._sealed)} was found at {self._where}"
             + (f", but that is not certain: {doubt}" if doubt else ""),
             doubt=doubt,
         )

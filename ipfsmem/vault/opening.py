@@ -13,13 +13,13 @@ import msgspec
 from ipfsmem.causal.clock import hlc
 from ipfsmem.config import NamespaceConfig, VaultConfig, settings
 from ipfsmem.content.cid import ipns_name
-from ipfsmem.device.codec import Codec
+from ipfsmem.device.codec import Codec, PlainCodec, SealedCodec
 from ipfsmem.device.creation import clear, finish, making
 from ipfsmem.device.identity import Device, load_device, new_device, open_row, save_device, seal_row
-from ipfsmem.device.mode import PlainCodec, SealedCodec
 from ipfsmem.device.namespaces import FIRST
 from ipfsmem.device.replica import Replica, World, read_config
 from ipfsmem.errors import ConfigError, NotFoundError, UsageError
+from ipfsmem.mode import Mode
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
@@ -32,7 +32,6 @@ from ipfsmem.wallet.passphrases import require_strong
 from ipfsmem.wallet.root_keys import RootKeys, require_admin
 from ipfsmem.wallet.signers import WalletSigner
 
-VAULT_MODES = ("ipfs", "encrypted-ipfs")
 #: Row with the 64 random bytes of a vault without a wallet.
 KEPT_ROOT = "kept root"
 
@@ -116,7 +115,7 @@ def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
 
 def codec_for(config: NamespaceConfig, device: Device, world: World) -> Codec:
     """The codec of a mode."""
-    if config.mode != "encrypted-ipfs":
+    if not config.mode.sealed:
         return PlainCodec()
     if config.vault is None:
         raise ConfigError("an encrypted memory without a vault: its ipfsmem.json was changed by hand")
@@ -182,7 +181,7 @@ def begin_replica(
 def _make_vault(replica: Replica, root: RootKeys, recovery: RootKeys | None) -> None:
     """The ring of a new vault, and the anchors that lead to it, signed while the secrets are at hand."""
     world, device = replica.world, replica.device
-    sealed = replica.config.mode == "encrypted-ipfs"
+    sealed = replica.config.mode.sealed
     public = operations.device_of(
         device.signer, device.box_public, replica.config.label, root.tag(plain=not sealed)
     )
@@ -226,12 +225,12 @@ def check_root(
     require_admin(root, bytes.fromhex(config.vault.admin), address, config.vault.address)
 
 
-def check_mode(mode: str, *, passphrase: str | None, unprotected: bool) -> None:
+def check_protection(mode: Mode, *, passphrase: str | None, unprotected: bool) -> None:
     """Refuse what would leave keys of an encrypted memory readable without anybody having said so, and a new passphrase
     that is too easy."""
     if passphrase is not None:
         require_strong(passphrase)
-    if mode == "encrypted-ipfs" and passphrase is None and not unprotected:
+    if mode.sealed and passphrase is None and not unprotected:
         raise UsageError(
             "an encrypted memory keeps this device's keys under a passphrase",
             hint="Give one at the prompt, in IPFSMEM_PASSPHRASE or with --passphrase-fd; or say "

@@ -55,6 +55,8 @@ MAX_HOPS = 8
 WEB_FILES = 1_000
 _AT_ONCE = 8
 _MANIFEST = "manifest.json"
+#: What the original's manifest says of a bundle that is encrypted.
+_ENCRYPTED = "encrypted-ipfs"
 _SOURCES = (
     "Give an address (bafy..., ipfs://..., or a name, k51...), the URL of a gateway or of a manifest.json, "
     "a folder of memory files, an export, or a CAR file."
@@ -376,7 +378,7 @@ def _check_manifest(data: bytes, problems: list[str]) -> None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         problems.append("manifest.json was not read: it is no JSON of that shape")
         return
-    if memory.mode == "encrypted-ipfs":
+    if memory.mode == _ENCRYPTED:
         raise FormatError(
             "this memory is encrypted by the program that wrote it, and cannot be read without it"
         )

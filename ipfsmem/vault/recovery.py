@@ -17,6 +17,7 @@ from ipfsmem.config import NamespaceConfig
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.replica import Replica, World
 from ipfsmem.errors import IpfsmemError, MembershipError
+from ipfsmem.mode import Mode
 from ipfsmem.provider.contract import Provider
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
@@ -116,7 +117,7 @@ async def why_not_everywhere(
     for notice in notices:
         if notice.kind in _NOT_EVERYWHERE:
             return notice.text
-    scratch = create_replica(None, NamespaceConfig("none", "scratch"), world, passphrase=None)
+    scratch = create_replica(None, NamespaceConfig(Mode.NONE, "scratch"), world, passphrase=None)
     try:
         found = await find_vault(words, providers, scratch, sealed=sealed)
     except IpfsmemError as error:

@@ -17,6 +17,7 @@ import msgspec
 from ipfsmem.config import DEFAULT_NAMESPACE, VaultConfig
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.replica import Replica
+from ipfsmem.mode import Mode
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.names import pin_name
 from ipfsmem.vault.recovery import Words, words_of
@@ -60,7 +61,7 @@ class RecoverySheet(msgspec.Struct, frozen=True):
     """
 
     namespace: str
-    mode: str
+    mode: Mode
     vault_tag: str
     vault_name: str
     key_number: int
@@ -147,7 +148,7 @@ def make_sheet(
 
 
 def _mode(replica: Replica) -> str:
-    return "" if replica.config.mode == "encrypted-ipfs" else f" --mode {replica.config.mode}"
+    return "" if replica.config.mode.sealed else f" --mode {replica.config.mode}"
 
 
 def _which(vault: VaultConfig, namespace: str) -> str:

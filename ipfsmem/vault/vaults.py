@@ -56,8 +56,4 @@ def list_in_first(
 
 def _is_first(config: NamespaceConfig, vault: VaultConfig) -> bool:
     other = config.vault
-    return (
-        config.mode == "encrypted-ipfs"
-        and other is not None
-        and (other.name, other.address) == (FIRST, vault.address)
-    )
+    return config.mode.sealed and other is not None and (other.name, other.address) == (FIRST, vault.address)

@@ -35,7 +35,8 @@ from hypothesis import strategies as st
 from ipfsmem.errors import ChangedError, LimitError, NotFoundError, ProviderError, StorageError, UsageError
 from ipfsmem.files import folder, scan
 from ipfsmem.files.folder import PlainFolder
-from ipfsmem.memory import Memory, Mode
+from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing.simulator import SimProvider
 from tests.support.device_lab import NAMESPACE, Lab, same, whole_texts
@@ -57,7 +58,7 @@ class Crash(BaseException):
 class FilesLab(Lab):
     """Devices with plain files: a's folder stood there before, the others' lie beside their state."""
 
-    def __init__(self, folder: Path, mode: Mode) -> None:
+    def __init__(self, folder: Path, mode: ModeName) -> None:
         super().__init__(folder)
         self.mode = mode
 
@@ -92,7 +93,7 @@ class Place:
 class People:
     """The devices, the folders, and whoever works in them. `aged`: every file counts as long written, else as just written."""
 
-    def __init__(self, folder: Path, mode: Mode, *, aged: bool) -> None:
+    def __init__(self, folder: Path, mode: ModeName, *, aged: bool) -> None:
         self.folder, self.aged = folder, aged
         self.lab = FilesLab(folder, mode)
         self.count = 0
@@ -733,7 +734,7 @@ WORLDS = ("ipfs", "ipfs aged", "local", "local aged")
 
 def play(folder: Path, world: str, plan: Plan) -> None:
     """Play one case. `world`: a mode, and perhaps "aged"."""
-    mode: Mode = "ipfs" if "ipfs" in world else "local"
+    mode: ModeName = "ipfs" if "ipfs" in world else "local"
     people = People.__new__(People)
     people.due, people.left, people.room, people.aged = [], None, None, "aged" in world
     with people.watched():

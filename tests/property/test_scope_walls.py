@@ -30,7 +30,8 @@ from ipfsmem.memories.bundle_tree import Part
 from ipfsmem.memories.containers import read_zip
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.scopes import Scopes
-from ipfsmem.memory import Memory, Mode
+from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
 from ipfsmem.provider.contract import open_provider
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.effort import cases
@@ -45,7 +46,7 @@ _marks = re.compile(rb"<<(\d+)>>").findall
 class Walls:
     """Two devices of one vault on one folder, and what may be seen where."""
 
-    def __init__(self, folder: Path, mode: Mode) -> None:
+    def __init__(self, folder: Path, mode: ModeName) -> None:
         self.folder, self.mode = folder, mode
         self.stick = folder / "stick"
         self.stick.mkdir()
@@ -302,7 +303,7 @@ WEIGHTED = [*ACTIONS, *["write"] * 4, *["sync"] * 3, "note", "beside", "carry", 
 plans = st.lists(st.tuples(st.sampled_from(WEIGHTED), st.integers(0, 2**32)), min_size=8, max_size=30)
 
 
-def play(mode: Mode, plan: list[tuple[str, int]]) -> None:
+def play(mode: ModeName, plan: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         walls = Walls(Path(folder), mode)
         try:
@@ -321,7 +322,7 @@ def play(mode: Mode, plan: list[tuple[str, int]]) -> None:
 
 
 @pytest.mark.parametrize("mode", ["ipfs", "encrypted-ipfs"])
-def test_nothing_of_one_scope_is_seen_through_another(mode: Mode) -> None:
+def test_nothing_of_one_scope_is_seen_through_another(mode: ModeName) -> None:
     """Format-next A, as a law: any mix of writes, syncs, conflicts, promotes, imports with maps, forgets and restores."""
 
     @settings(max_examples=cases(2, 150))

@@ -26,7 +26,8 @@ from ipfsmem.device.replica import World
 from ipfsmem.device.scopes import known_scopes
 from ipfsmem.device.state import Frame
 from ipfsmem.memories.memories import Memories
-from ipfsmem.memory import Memory, Mode
+from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
 from ipfsmem.provider.contract import Provider
 from ipfsmem.published.ipns_record import parse_record
 from ipfsmem.published.layout import SealedLayout
@@ -74,7 +75,7 @@ class Lab:
     """Some devices, one cloud, one clock."""
 
     #: The mode of the memory; `ipfs` is agreed to be public.
-    mode: Mode = "encrypted-ipfs"
+    mode: ModeName = "encrypted-ipfs"
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.causal.value import Loc
-from ipfsmem.device import mode
+from ipfsmem.device.codec import SealedCodec
 from ipfsmem.errors import ConfigError
 from ipfsmem.memory import Memory
 from ipfsmem.seal.compression import deflate
@@ -36,7 +36,7 @@ def sealed_again(memory: Memory, key: str, how: str) -> tuple[str, bytes]:
     ((_, value),) = memory.replica.store.entry(f"m/{key}").items()
     data = memory.replica.store.body(f"m/{key}", value)
     codec = memory.replica.codec
-    assert data is not None and isinstance(codec, mode.SealedCodec)
+    assert data is not None and isinstance(codec, SealedCodec)
     sealer = codec.sealers(codec.ek)[0]
     stored = sealer.seal(3, key, data) if how == "off" else sealer.seal_deflated(key, deflate(data, int(how)))
     return codec.ek, stored
@@ -80,7 +80,7 @@ def test_an_object_that_pretends_to_be_compressed_never_takes_the_place_of_a_goo
     ((under, value),) = b.replica.store.entry("m/tone").items()
     data = b.replica.store.body("m/tone", value)
     codec = b.replica.codec
-    assert data is not None and isinstance(codec, mode.SealedCodec)
+    assert data is not None and isinstance(codec, SealedCodec)
     for n in range(64):
         # Bytes after the end of the stream: some inflaters would not mind.
         stored = codec.sealers(codec.ek)[0].seal_deflated("tone", deflate(data) + bytes([n]))

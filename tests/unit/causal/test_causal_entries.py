@@ -24,7 +24,7 @@ from ipfsmem.causal.entries import (
     segment_entry,
     segment_name,
 )
-from ipfsmem.device.mode import body_kind
+from ipfsmem.device.codec import body_kind
 from ipfsmem.errors import FormatError, KeyNameError
 
 HERE = Path(__file__).parent

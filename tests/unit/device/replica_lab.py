@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ipfsmem.config import NamespaceConfig, VaultConfig
 from ipfsmem.device.replica import Replica, World
+from ipfsmem.mode import Mode
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.vault.opening import create_replica, open_replica
 from ipfsmem.wallet.root_keys import RootKeys
@@ -23,7 +24,7 @@ def world(seed: str = "replica", clock: MockClock | None = None) -> World:
 def make(folder: Path | None, mode: str = "local", where: World | None = None) -> Replica:
     """A new memory."""
     sealed = mode == "encrypted-ipfs"
-    config = NamespaceConfig(mode, "lab", vault=VAULT if sealed else None)
+    config = NamespaceConfig(Mode(mode), "lab", vault=VAULT if sealed else None)
     return create_replica(folder, config, where or world(), passphrase=None, root=ROOT if sealed else None)
 
 

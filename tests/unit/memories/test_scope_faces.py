@@ -24,7 +24,8 @@ from ipfsmem.files.exporting import export_zip
 from ipfsmem.memories.bundle_tree import base_files
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.scopes import Scopes
-from ipfsmem.memory import Memory, Mode
+from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
 from tests.support.device_lab import Lab, lab_in
 from tests.support.scope_lab import blob, everything_in, said_in
 
@@ -37,7 +38,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 @pytest.fixture(params=["none", "local", "ipfs", "encrypted-ipfs"])
 def memory(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Memory]:
-    mode: Mode = request.param
+    mode: ModeName = request.param
     options: dict[str, Any] = {"unprotected_keys": True} if mode == "encrypted-ipfs" else {}
     if mode == "none":
         made = Memory.load(mode="none")

@@ -13,7 +13,7 @@ import pytest
 from ipfsmem.bundle import secrets
 from ipfsmem.bundle.secrets import Finding
 from ipfsmem.causal.entries import memory_entry
-from ipfsmem.device import mode
+from ipfsmem.device import codec
 from ipfsmem.device.lock import directory_lock
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import LockedError, PublicError, SecretsError
@@ -304,7 +304,7 @@ def test_s10_a_long_text_is_looked_at_before_the_lock(
     ) as memory:
         memory.write("k", text)
         free: list[bool] = []
-        real = mode.scan
+        real = codec.scan
 
         def scan(looked: str) -> list[Finding]:
             with contextlib.ExitStack() as held:
@@ -315,7 +315,7 @@ def test_s10_a_long_text_is_looked_at_before_the_lock(
                     free.append(False)
             return real(looked)
 
-        monkeypatch.setattr(mode, "scan", scan)
+        monkeypatch.setattr(codec, "scan", scan)
         if how == "new":
             memory.write("other", text)
         elif how == "whole":

@@ -13,7 +13,8 @@ from ipfsmem.device.collection import collect
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 from ipfsmem.memories.memories import Memories
-from ipfsmem.memory import Memory, Mode
+from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
 from ipfsmem.sync.fork import adopt_orphans
 from tests.support.device_lab import ROOT, Lab, all_texts, body, of_another, text_of, texts
 
@@ -307,7 +308,7 @@ def _whose(memory: Memory) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
-def test_a_fork_does_not_make_others_texts_its_own(lab: Lab, tmp_path: Path, mode: Mode) -> None:
+def test_a_fork_does_not_make_others_texts_its_own(lab: Lab, tmp_path: Path, mode: ModeName) -> None:
     """Each text is in the fork what it was: own or others', shown, beside it or behind the forget."""
     a = _mixed(lab)
     more = {} if mode == "local" else {"unprotected_keys": True, "recovery": False}

@@ -14,7 +14,8 @@ from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import World
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import ConfigError, NotFoundError, ProviderUnavailable, UsageError
-from ipfsmem.memory import Memory, Mode
+from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import MockClock, SeededRandom
 from ipfsmem.wallet.root_keys import RootKeys
@@ -25,7 +26,7 @@ WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
 class Homes:
     """Devices of one memory, over real folders that are named by path."""
 
-    def __init__(self, folder: Path, mode: Mode = "encrypted-ipfs") -> None:
+    def __init__(self, folder: Path, mode: ModeName = "encrypted-ipfs") -> None:
         self.folder, self.mode = folder, mode
         self.clock = MockClock()
         for place in ("p", "q"):

@@ -23,7 +23,8 @@ from ipfsmem.errors import (
     ProviderUnavailable,
     PublicError,
 )
-from ipfsmem.memory import Memory, Mode
+from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
 from ipfsmem.provider.contract import Block, Pin, Provider
 from ipfsmem.published.ipns_record import verify_record
 from ipfsmem.sync.names import pin_name, target
@@ -37,7 +38,7 @@ LISTS = msgspec.structs.replace(FULL, names=False)  # like Pinata, Filebase
 NAMES = msgspec.structs.replace(FULL, list=False)
 
 
-def create(home: Path, provider: Provider | str, mode: Mode = "encrypted-ipfs") -> Memory:
+def create(home: Path, provider: Provider | str, mode: ModeName = "encrypted-ipfs") -> Memory:
     memory = Memory.create(
         "m", mode, provider=provider, unlock=WALLET, unprotected_keys=True, public_ok=True, home=home
     )
@@ -49,7 +50,7 @@ def create(home: Path, provider: Provider | str, mode: Mode = "encrypted-ipfs") 
 def restore(
     home: Path,
     provider: Provider | str | list[Provider | str],
-    mode: Mode = "encrypted-ipfs",
+    mode: ModeName = "encrypted-ipfs",
     key: RootKeys = WALLET,
     **more: bool,
 ) -> Memory:
@@ -134,11 +135,11 @@ def test_s1_a_planted_plain_ring_among_true_roots_is_passed_over(tmp_path: Path)
 @pytest.mark.parametrize("channel", [FULL, LISTS, NAMES], ids=["all", "lists", "names"])
 @pytest.mark.parametrize("made", ["encrypted-ipfs", "ipfs"])
 def test_s1_who_opens_says_the_kind_and_the_error_shows_both(
-    tmp_path: Path, made: Mode, channel: object
+    tmp_path: Path, made: ModeName, channel: object
 ) -> None:
     """Finding S1, format-next traces E.1 and E.2: a vault of the other kind is told and never taken."""
     cloud = SimCloud()
-    asked: Mode = "ipfs" if made == "encrypted-ipfs" else "encrypted-ipfs"
+    asked: ModeName = "ipfs" if made == "encrypted-ipfs" else "encrypted-ipfs"
     a = create(tmp_path / "a", SimProvider(cloud, capabilities=channel), made)  # type: ignore[arg-type]
     words = words_of(a)
     a.close()
