@@ -1,10 +1,10 @@
 """The `directory` provider: a folder on a stick, a share, or kept in step by a sync program.
 
-    packs/<sha256>.car                       blocks, as ordinary CAR files (directory_packs.py)
+    packs/<sha256>.car                       blocks, as ordinary CAR files (pack_store.py)
     packs/<sha256>.idx                       where they lie; a cache
-    packs/<sha256>.going                     this pack is to go (directory_collect.py)
-    packs/<sha256>.lost                      blocks of it that were found damaged (directory_lost.py)
-    pins/<cid>.<16 hex of SHA-256(name)>.json            one pin (directory_pins.py)
+    packs/<sha256>.going                     this pack is to go (pack_collect.py)
+    packs/<sha256>.lost                      blocks of it that were found damaged (pack_lost.py)
+    pins/<cid>.<16 hex of SHA-256(name)>.json            one pin (pin_files.py)
     pins/<sha256>.pins                                   many pins
     names/<k51...>.<16 hex of SHA-256(record)>.ipns-record
 
@@ -28,11 +28,11 @@ from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import ConfigError, FormatError, ProviderRefused, SealError
 from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
 from ipfsmem.published import ipns_record
-from ipfsmem_providers.directory_collect import Collector, Roots
+from ipfsmem_providers.blocking_work import STALL, Waiting, beat
 from ipfsmem_providers.directory_files import disk_errors, gone
-from ipfsmem_providers.directory_packs import Packs, PackWriter
-from ipfsmem_providers.directory_pins import Pins
-from ipfsmem_providers.directory_wait import STALL, Waiting, beat
+from ipfsmem_providers.pack_collect import Collector, Roots
+from ipfsmem_providers.pack_store import Packs, PackWriter
+from ipfsmem_providers.pin_files import Pins
 
 T = TypeVar("T")
 

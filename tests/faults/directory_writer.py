@@ -13,7 +13,7 @@ import hashlib
 import sys
 from datetime import UTC, datetime
 
-from ipfsmem_providers import directory_packs
+from ipfsmem_providers import pack_store
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
@@ -51,5 +51,5 @@ async def main(folder: str, device: str, publishes: int) -> None:
 
 
 if __name__ == "__main__":
-    directory_packs.MAX_PACKS = int(sys.argv[4])  # type: ignore[misc]
+    pack_store.MAX_PACKS = int(sys.argv[4])  # type: ignore[misc]
     asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers import directory_collect
+from ipfsmem_providers import pack_collect
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.cid import CID, ipns_name
@@ -203,15 +203,15 @@ def test_a_pack_that_is_written_again_in_the_last_moment_stays(
     stick.later(1.1)
     stick.collect()
     stick.later(1.1)
-    real = directory_collect.Collector._take_away
+    real = pack_collect.Collector._take_away
 
     def take_away(self: Any, name: str, is_needed: Callable[[], bool]) -> bool:
         root = stick.put(OLD)  # another device, after this one has looked at the pins
         stick.pin(root)
         return real(self, name, is_needed)
 
-    monkeypatch.setattr(directory_collect.Collector, "_take_away", take_away)
-    monkeypatch.setattr(directory_collect.Collector, "due", lambda self: False)
+    monkeypatch.setattr(pack_collect.Collector, "_take_away", take_away)
+    monkeypatch.setattr(pack_collect.Collector, "due", lambda self: False)
     stick.collect()
     assert stick.whole(OLD) and stick.whole(NEW)
 
@@ -310,7 +310,7 @@ def test_a_damaged_pack_with_something_needed_stays(stick: Stick) -> None:
 
 def test_an_index_that_lies_is_no_proof(stick: Stick) -> None:
     """The index of a pack that stays names a block that is not in it."""
-    from ipfsmem_providers.directory_index import Place, encode_index, open_index
+    from ipfsmem_providers.pack_index import Place, encode_index, open_index
 
     kept = {"keep": b"k" * 3000}
     stick.put({**OLD, **kept})

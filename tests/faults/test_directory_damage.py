@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from ipfsmem_providers import directory_packs
+from ipfsmem_providers import pack_store
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem import systems
@@ -178,9 +178,9 @@ def test_no_bit_of_an_index_can_hide_a_block_or_bring_a_wrong_one(tmp_path: Path
 def test_a_large_index_that_was_damaged_is_found_out_when_a_block_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ipfsmem_providers import directory_index
+    from ipfsmem_providers import pack_index
 
-    monkeypatch.setattr(directory_index, "_SMALL", 0)  # as if it had 24,000 blocks or more
+    monkeypatch.setattr(pack_index, "_SMALL", 0)  # as if it had 24,000 blocks or more
     index = fill(tmp_path).with_suffix(".idx")
     good = index.read_bytes()
     for damaged_at in (good.index(CIDS[5].digest) + 9, good.index(CIDS[5].digest) + 36, 20):
@@ -215,9 +215,9 @@ def test_any_damage_to_a_pack_loses_only_what_it_hit(tmp_path: Path, data: st.Da
 def test_a_large_index_that_goes_while_it_is_in_use_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ipfsmem_providers import directory_index
+    from ipfsmem_providers import pack_index
 
-    monkeypatch.setattr(directory_index, "_SMALL", 0)
+    monkeypatch.setattr(pack_index, "_SMALL", 0)
     many = [block(f"small {i}") for i in range(300)]
     index = fill(tmp_path, many).with_suffix(".idx")
     good = index.read_bytes()
@@ -457,7 +457,7 @@ def test_a_file_in_the_way(tmp_path: Path, place: str) -> None:
 
 
 def test_many_packs_become_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory_packs, "MAX_PACKS", 8)
+    monkeypatch.setattr(pack_store, "MAX_PACKS", 8)
     provider, reader = DirectoryProvider(tmp_path), DirectoryProvider(tmp_path)
     for number, item in enumerate(BLOCKS):
         run(provider.put_car(item[0], [item], name="n"))
@@ -473,7 +473,7 @@ def test_many_packs_become_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_merging_leaves_damaged_packs_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory_packs, "MAX_PACKS", 4)
+    monkeypatch.setattr(pack_store, "MAX_PACKS", 4)
     damaged = fill(tmp_path, BLOCKS[:2])
     flip(damaged, damaged.read_bytes().index(BLOCKS[0][1]))
     before = damaged.read_bytes()
@@ -487,14 +487,14 @@ def test_merging_leaves_damaged_packs_as_they_are(tmp_path: Path, monkeypatch: p
 def test_merging_the_same_set_gives_the_same_file_and_never_removes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(directory_packs, "MAX_PACKS", 2)
+    monkeypatch.setattr(pack_store, "MAX_PACKS", 2)
     outcomes = []
     for name, order in (("a", BLOCKS[:6]), ("b", BLOCKS[5::-1])):
         folder = tmp_path / name
         folder.mkdir()
-        packs = directory_packs.Packs(shared_folder.Folder(folder, "packs"))
+        packs = pack_store.Packs(shared_folder.Folder(folder, "packs"))
         for item in order:
-            writer = directory_packs.PackWriter(packs.folder, item[0])
+            writer = pack_store.PackWriter(packs.folder, item[0])
             writer.add(*item)
             writer.finish()
         packs.compact()
@@ -502,7 +502,7 @@ def test_merging_the_same_set_gives_the_same_file_and_never_removes_it(
         outcomes.append(outcome)
         # parts that came back (a slow sync program), beside the file that holds them all
         for item in order[:3]:
-            writer = directory_packs.PackWriter(packs.folder, item[0])
+            writer = pack_store.PackWriter(packs.folder, item[0])
             writer.add(*item)
             writer.finish()
         packs.compact()
@@ -512,7 +512,7 @@ def test_merging_the_same_set_gives_the_same_file_and_never_removes_it(
 
 
 def test_leftovers_go_after_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory_packs, "MAX_PACKS", 2)
+    monkeypatch.setattr(pack_store, "MAX_PACKS", 2)
     fill(tmp_path, BLOCKS[:1])
     packs = tmp_path / "packs"
     old, new, lonely = packs / ".new-1-old", packs / ".new-2-new", packs / f"{'3' * 64}.idx"

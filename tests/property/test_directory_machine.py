@@ -16,7 +16,7 @@ from unittest import mock
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from ipfsmem_providers import directory_index, directory_packs
+from ipfsmem_providers import pack_index, pack_store
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
@@ -42,8 +42,8 @@ class Folder(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="ipfsmem-machine-"))
         self.patches = [
-            mock.patch.object(directory_packs, "MAX_PACKS", 3),
-            mock.patch.object(directory_index, "_SMALL", 200),
+            mock.patch.object(pack_store, "MAX_PACKS", 3),
+            mock.patch.object(pack_index, "_SMALL", 200),
         ]
         for patch in self.patches:
             patch.start()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ipfsmem_providers.directory_pins import LIST, MAX_FILES, Pins
+from ipfsmem_providers.pin_files import LIST, MAX_FILES, Pins
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.device.held_folder import Directory

@@ -9,8 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from ipfsmem_providers import directory_index
-from ipfsmem_providers.directory_index import Index, Place, encode_index
+from ipfsmem_providers import pack_index
+from ipfsmem_providers.pack_index import Index, Place, encode_index
 
 from ipfsmem.device.shared_folder import Folder
 
@@ -18,7 +18,7 @@ GOOD = encode_index([(sha256(b"x").digest(), 40, 10)], 100)
 
 
 def open_index(path: Path, pack_size: int) -> Index | None:
-    return directory_index.open_index(Folder(path.parent.parent, path.parent.name), path.name, pack_size)
+    return pack_index.open_index(Folder(path.parent.parent, path.parent.name), path.name, pack_size)
 
 
 def test_s8_a_pipe_named_like_an_index_is_none(tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ def test_s8_a_sparse_index_beside_a_sparse_pack_takes_no_memory(tmp_path: Path, 
     fan = [count if bucket == "one" or byte == 255 else (byte + 1) * count // 256 for byte in range(256)]
     path = tmp_path / "sparse.idx"
     with path.open("wb") as file:
-        file.write(directory_index._HEAD.pack(b"ipmidx1\n", pack_size, count, *fan, 0))
-        file.truncate(directory_index._HEAD.size + count * 44)
+        file.write(pack_index._HEAD.pack(b"ipmidx1\n", pack_size, count, *fan, 0))
+        file.truncate(pack_index._HEAD.size + count * 44)
     tracemalloc.start()
     try:
         index = open_index(path, pack_size)
@@ -83,9 +83,9 @@ def test_a_large_index_finds_what_a_small_one_finds(
     path = tmp_path / "pack.idx"
     path.write_bytes(encode_index(places, 100_000))
     whole = open_index(path, 100_000)
-    monkeypatch.setattr(directory_index, "_SMALL", 0)
-    monkeypatch.setattr(directory_index, "_KEPT", 0)
-    monkeypatch.setattr(directory_index, "_PIECE", 44 * piece)
+    monkeypatch.setattr(pack_index, "_SMALL", 0)
+    monkeypatch.setattr(pack_index, "_KEPT", 0)
+    monkeypatch.setattr(pack_index, "_PIECE", 44 * piece)
     pieces = open_index(path, 100_000)
     assert whole is not None and pieces is not None and pieces.intact() and list(pieces.places()) == places
     absent = [sha256(b"no %d" % n).digest() for n in range(20)]

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ipfsmem_providers import directory_pins
+from ipfsmem_providers import pin_files
 
 from ipfsmem.config import Keep
 from ipfsmem.device.database import Database
@@ -47,7 +47,7 @@ def test_l17_a_sync_reads_and_sends_as_much_after_hundreds_of_commits(
         read.append(len(reads))
     assert sum(sent[-20:]) <= 1.3 * sum(sent[20:40])
     # A look at the list, once an hour, reads each file of pins once; every other sync reads none.
-    assert sorted(read)[COMMITS * 3 // 4] <= 2 and max(read) <= 2 * directory_pins.MAX_FILES
+    assert sorted(read)[COMMITS * 3 // 4] <= 2 and max(read) <= 2 * pin_files.MAX_FILES
     listing = asyncio.run(lab.provider("x").listing())  # type: ignore[attr-defined]
     assert len(listing) <= 256
     lab.close()

@@ -19,7 +19,7 @@ from ipfsmem.content.cid import SHA2_256, read_cid
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import FormatError, LimitError
-from ipfsmem_providers.directory_wait import beat
+from ipfsmem_providers.blocking_work import beat
 
 _MAGIC: Final = b"ipmidx1\n"
 _MAGIC_DAMAGED: Final = b"ipmidx1-"

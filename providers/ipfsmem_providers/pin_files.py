@@ -24,7 +24,7 @@ from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.provider.contract import Pin
-from ipfsmem_providers.directory_wait import beat
+from ipfsmem_providers.blocking_work import beat
 
 LIST: Final = ".pins"
 ONE: Final = ".json"

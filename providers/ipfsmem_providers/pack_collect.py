@@ -22,9 +22,9 @@ from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW, SHA2_256
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.device.shared_folder import TEMPORARY
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem_providers.directory_index import scan
-from ipfsmem_providers.directory_lost import LOST
-from ipfsmem_providers.directory_packs import GOING, MERGE_BYTES, Packs
+from ipfsmem_providers.pack_index import scan
+from ipfsmem_providers.pack_lost import LOST
+from ipfsmem_providers.pack_store import GOING, MERGE_BYTES, Packs
 
 #: A pack is left alone until it is this old, and again this long after it was marked.
 DAY_MS: Final = 86_400_000

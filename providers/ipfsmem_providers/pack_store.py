@@ -3,11 +3,11 @@
 `packs/<SHA-256 of the file>.car`, each with an index beside it. Files appear whole under a name that says their
 content and go only after a file that holds all their blocks is in its place, so devices need no lock between them:
 whoever finds a file gone lists the folder again. Each block read is checked; a pack that turns out damaged gets an
-index without its bad blocks and a note of them (directory_lost.py), and the other packs are asked. Nothing here knows
+index without its bad blocks and a note of them (pack_lost.py), and the other packs are asked. Nothing here knows
 roots, pins or names.
 
 A pack that is to go is marked first, `packs/<its SHA-256>.going`: its blocks can still be read but are no longer said
-to be stored, so whoever uploads sends them again. directory_collect.py marks packs, and removes them later.
+to be stored, so whoever uploads sends them again. pack_collect.py marks packs, and removes them later.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from ipfsmem.content.cid import CID, decode_cid, raw_cid, varint
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.device.shared_folder import Folder, NewFile
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem_providers.directory_index import (
+from ipfsmem_providers.blocking_work import beat
+from ipfsmem_providers.pack_index import (
     Index,
     Place,
     decode_index,
@@ -33,8 +34,7 @@ from ipfsmem_providers.directory_index import (
     open_index,
     scan,
 )
-from ipfsmem_providers.directory_lost import LOST, Lost
-from ipfsmem_providers.directory_wait import beat
+from ipfsmem_providers.pack_lost import LOST, Lost
 
 _log = logging.getLogger("ipfsmem.providers")
 #: More packs than this, and the smallest are merged until half as many are left.
