@@ -1,7 +1,7 @@
-"""Waiting for a folder: blocking work in threads beside the event loop, for no longer than a folder may be silent.
+"""Blocking work in threads beside the event loop, for no longer than the place where it is done may be silent.
 
 A network share whose server is gone, or a stick that hangs, blocks whoever asks the system about it, for minutes or for ever,
-and nothing can be done about that thread: it is left behind, and nothing more is asked of the folder until it comes back.
+and nothing can be done about that thread: it is left behind, and nothing more is asked of the place until it comes back.
 Work that takes long says that it goes on (`beat`). This module knows nothing of files.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 from ipfsmem.errors import ProviderUnavailable
 
 T = TypeVar("T")
-#: A folder may be silent for so long, in seconds (format section 8: a silent provider).
+#: A place may be silent for so long, in seconds (format section 8: a silent provider).
 STALL: Final = 60.0
 _here = threading.local()
 
@@ -38,7 +38,7 @@ class _Call(Generic[T]):
         self.beats = 0
         self.result: T
         self.error: BaseException | None = None
-        self.thread = threading.Thread(target=self._run, name="ipfsmem folder", daemon=True)
+        self.thread = threading.Thread(target=self._run, name="ipfsmem store", daemon=True)
 
     def _run(self) -> None:
         _here.call = self
@@ -55,10 +55,11 @@ class _Call(Generic[T]):
 
 
 class Waiting:
-    """The patience with one folder. `what` is what it is called in errors."""
+    """The patience with one place."""
 
-    def __init__(self, what: str, stall: float = STALL) -> None:
-        self._what, self._stall = what, stall
+    def __init__(self, what: str, stall: float = STALL, *, why: str = "", hint: str = "") -> None:
+        """When `what` is silent for `stall` seconds, the error says so, why that may be, and what to do (`hint`)."""
+        self._text, self._hint, self._stall = f"{what} does not answer{why and ': '}{why}", hint, stall
         self._late: list[_Call[Any]] = []
 
     async def run(self, work: Callable[[], T], *, more: float = 0.0) -> T:
@@ -92,7 +93,4 @@ class Waiting:
         return call.result
 
     def _silent(self) -> ProviderUnavailable:
-        return ProviderUnavailable(
-            f"{self._what} does not answer: its disk or network share hangs",
-            hint="See that the share is reachable or the stick sound, or unmount it. Nothing more is asked of it until then.",
-        )
+        return ProviderUnavailable(self._text, hint=self._hint)

@@ -1,4 +1,5 @@
-"""What the disk says about a shared folder, in words: every OSError there is a provider that does not work now.
+"""A shared folder as a shelf, and what the disk says about it, in words: every OSError there is a provider that does not
+work now.
 
 Files in it are written and read by ipfsmem/device/shared_folder.py. This module knows nothing of blocks or pins.
 """
@@ -8,15 +9,80 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from ipfsmem.device.held_folder import LinkError
+from ipfsmem.device.shared_folder import Folder, NewFile
 from ipfsmem.errors import ProviderUnavailable
+from ipfsmem_providers.blocking_work import beat
+from ipfsmem_providers.shelf import Seen, Start
 
+#: What a shared folder has inside.
+SHELVES: Final = ("packs", "pins", "names")
 _FULL: Final = frozenset((errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)))
 _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
+
+
+class FolderShelf(Folder):
+    """`packs`, `pins` or `names` in a shared folder, as a shelf (shelf.py)."""
+
+    at_once = 1 << 20
+
+    def names(self, start: str = "") -> list[str]:
+        """Regular files by name."""
+        return [name for name in super().names() if name.startswith(start)]
+
+    def look(self, start: str = "") -> dict[str, Seen]:
+        """Regular files, and what they are."""
+        found = {}
+        with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.name.startswith(start) and entry.is_file(follow_symlinks=False):
+                        status = entry.stat(follow_symlinks=False)
+                        changed = status.st_mtime_ns
+                        stamp = (changed, status.st_ctime_ns, status.st_size, status.st_ino)
+                        found[entry.name] = Seen(status.st_size, changed // 1_000_000, stamp)
+        return found
+
+    def starts(self, names: Sequence[str], length: int) -> dict[str, Start]:
+        """The first bytes of those that can be read."""
+        found = {}
+        for name in names:
+            with contextlib.suppress(FileNotFoundError), self.file(name) as file:
+                found[name] = Start(_read(file, length), file.seek(0, os.SEEK_END))
+            beat()
+        return found
+
+    def ranges(self, name: str, spans: Sequence[tuple[int, int]]) -> Iterator[bytes]:
+        """Parts of one file, each read when it is asked for."""
+        with self.file(name) as file:
+            for start, end in spans:
+                file.seek(start)
+                yield _read(file, end - start)
+                beat()
+
+    def new(self) -> NewFile:
+        """A file in the making."""
+        return NewFile(self)
+
+    def sweep(self, oldest: float) -> None:
+        """Leftovers in all that the shared folder has."""
+        for kind in SHELVES:
+            Folder(self.parent, kind).sweep(oldest)
+
+
+def _read(file: BinaryIO, length: int) -> bytes:
+    """So many bytes, less only at the end: a system may give less at once."""
+    data = file.read(length)
+    while len(data) < length:
+        more = file.read(length - len(data))
+        if not more:
+            break
+        data += more
+    return data
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Letting go of blocks in a shared folder that no pin needs, without a lock and without taking what others rely on.
+"""Letting go of blocks of packs that no pin needs, without a lock and without taking what others rely on.
 
 Two steps, a day apart. First a pack that is mostly of no use is marked: `packs/<sha256>.going`, with the time in it; what
 is needed of it was written to another pack before. From then on `has` passes it over, so a device that uploads sends
@@ -12,6 +12,7 @@ few; two devices at it at the same time do the same work twice.
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -20,11 +21,9 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW, SHA2_256
 from ipfsmem.content.dagpb import decode_node
-from ipfsmem.device.shared_folder import TEMPORARY
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem_providers.pack_index import scan
-from ipfsmem_providers.pack_lost import LOST
-from ipfsmem_providers.pack_store import GOING, MERGE_BYTES, Packs
+from ipfsmem_providers.pack_store import GOING, Packs, View
 
 #: A pack is left alone until it is this old, and again this long after it was marked.
 DAY_MS: Final = 86_400_000
@@ -45,8 +44,8 @@ class _Mark(msgspec.Struct):
     since: int
 
 
-class Collector:
-    """Marks and removes packs of one folder; `now` is in milliseconds since 1970 UTC. Methods block."""
+class Collector(ABC):
+    """Marks and removes packs of one place; `now` is in milliseconds since 1970 UTC. Methods block."""
 
     def __init__(self, packs: Packs, now: int) -> None:
         self._packs = packs
@@ -56,57 +55,59 @@ class Collector:
 
     def due(self) -> bool:
         """Whether a pack was marked long enough ago to be removed."""
-        return bool(self._due())
+        return bool(self._due(self._packs.look()))
 
     def mark(self, roots: Roots) -> int:
         """Mark packs of which a good part is of no use; bytes that will be free when they are removed."""
         if not roots.pinned:
             return 0  # a folder whose pins did not arrive yet looks the same as one that nobody needs
         live = self._live(roots)
-        packs = self._packs.names()
-        going = self._packs.going()
-        useless = [item for item in packs.items() if item[0] not in going and self._is_useless(*item, live)]
+        view = self._packs.look()
+        useless = [item for item in view.staying.items() if self._is_useless(*item, view, live)]
         if not useless:
             return 0
-        staying = [item for item in packs.items() if item[0] not in going and item not in useless]
+        staying = [item for item in view.staying.items() if item not in useless]
         kept, broken = self._rescue(useless, staying, live)
         marked = [(name, size) for name, size in useless if name not in broken]
         for name, _ in marked:
             mark = msgspec.json.encode(_Mark(self._now))
-            self._packs.folder.write(f"{name[:64]}{GOING}", mark, flush=False)
-        self._packs.folder.flush()
+            self._packs.shelf.write(f"{name[:64]}{GOING}", mark, flush=False)
+        self._packs.shelf.flush()
         return max(0, sum(size for _, size in marked) - kept)
 
     def remove(self, read: Callable[[], Roots]) -> int:
         """Remove what was marked a day ago, after saving what is needed by now; bytes that are free. `read` reads the
         roots, once more before each removal."""
-        due = self._due()
+        view = self._packs.look()
+        due = self._due(view)
         if not due:
-            self._packs.sweep(self._packs.names(), (self._now - DAY_MS) / 1000)
+            self._packs.sweep(view, (self._now - DAY_MS) / 1000)
             return 0
         roots = read()
         if not roots.pinned:
             return 0
         live = self._live(roots)
-        packs = self._packs.names()
-        going = self._packs.going()
-        staying = [item for item in packs.items() if item[0] not in going]
-        leaving = [(name, packs[name]) for name in due if name in packs]
-        kept, broken = self._rescue(leaving, staying, live)
+        view = self._packs.look()
+        leaving = [(name, view.packs[name]) for name in due if name in view.packs]
+        kept, broken = self._rescue(leaving, list(view.staying.items()), live)
         self._leaving = {name: self._digests(name, size) for name, size in leaving if name not in broken}
         freed = 0
         for name in due:
             if name not in broken and self._take_away(name, lambda: self._is_needed(name, roots, read)):  # noqa: B023
-                freed += packs.get(name, 0)
-        self._packs.sweep(self._packs.names(), (self._now - DAY_MS) / 1000)
-        self._packs.folder.flush()
+                freed += view.packs.get(name, 0)
+        self._packs.sweep(self._packs.look(), (self._now - DAY_MS) / 1000)
+        self._packs.shelf.flush()
         return max(0, freed - kept)
 
-    def _due(self) -> list[str]:
+    @abstractmethod
+    def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
+        """Remove a marked pack, unless somebody has written it anew just now, or has pinned what it holds."""
+
+    def _due(self, view: View) -> list[str]:
         found = []
-        for name in sorted(self._packs.going()):
+        for name in sorted(view.going):
             with contextlib.suppress(msgspec.DecodeError):
-                data = self._packs.folder.read(f"{name[:64]}{GOING}", _MARK_MAX)
+                data = self._packs.shelf.read(f"{name[:64]}{GOING}", _MARK_MAX)
                 if data is not None and self._now - read_json(data, type=_Mark).since >= DAY_MS:
                     found.append(name)
         return found
@@ -143,11 +144,11 @@ class Collector:
             level = below
         return live
 
-    def _is_useless(self, name: str, size: int, live: set[bytes]) -> bool:
+    def _is_useless(self, name: str, size: int, view: View, live: set[bytes]) -> bool:
         """Whether a pack is old enough and enough of it is in no tree."""
+        if self._now - view.files[name].changed < DAY_MS:
+            return False
         try:
-            if self._age(name) < DAY_MS:
-                return False
             index = self._packs.index(name, size)
             places = list(index.places()) if index is not None else []
         except FileNotFoundError:
@@ -155,9 +156,6 @@ class Collector:
         dead = sum(place.length for place in places if place.digest not in live)
         total = sum(place.length for place in places)
         return bool(places) and (dead * _WORTH >= total > 0 or all(p.digest not in live for p in places))
-
-    def _age(self, name: str) -> int:
-        return self._now - self._packs.folder.lstat(name).st_mtime_ns // 1_000_000
 
     def _rescue(
         self, leaving: list[tuple[str, int]], staying: list[tuple[str, int]], live: set[bytes]
@@ -172,7 +170,7 @@ class Collector:
             mine = needed & self._digests(name, size)
             if not mine:
                 continue
-            with contextlib.suppress(FormatError), self._packs.folder.file(name, buffered=True) as file:
+            with contextlib.suppress(FormatError), self._packs.shelf.file(name, buffered=True) as file:
                 for section in scan(file):
                     if section.sound and section.digest in mine:
                         mine.discard(section.digest)
@@ -181,7 +179,7 @@ class Collector:
                         total += len(section.data)
             if mine:
                 broken.add(name)
-            if total >= MERGE_BYTES:
+            if total >= self._packs.merge_bytes:
                 written += self._write(blocks)
                 blocks, total = {}, 0
         return written + self._write(blocks), broken
@@ -203,9 +201,9 @@ class Collector:
     def _write(self, blocks: dict[bytes, tuple[bytes, str, int, int]]) -> int:
         if not blocks:
             return 0
-        name = self._packs.write_merged(blocks)
+        name, size = self._packs.write_merged(blocks)
         self._packs.forget(name)
-        return self._packs.folder.lstat(name).st_size
+        return size
 
     def _is_needed(self, name: str, known: Roots, read: Callable[[], Roots]) -> bool:
         """Whether a root that came since `known` was read needs a block of a pack that is out of sight."""
@@ -219,27 +217,6 @@ class Collector:
             return True  # it may be what is missing
         needed = live & self._leaving.get(name, set())
         return bool(needed - self._packs.has(needed))
-
-    def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
-        """Remove a marked pack, unless somebody has written it anew just now, or has pinned what it holds."""
-        folder = self._packs.folder
-        aside = f"{TEMPORARY}{name}"
-        try:
-            folder.replace(name, aside)  # whoever writes it from now on writes another file
-        except FileNotFoundError:
-            taken = False
-        else:
-            taken = self._now - folder.lstat(aside).st_mtime_ns // 1_000_000 >= DAY_MS and not is_needed()
-            if taken:
-                folder.unlink(aside)
-            else:
-                folder.replace(aside, name)
-        left = [GOING, LOST, ".idx"] if taken or name not in folder.names() else [GOING]
-        for ending in left:
-            with contextlib.suppress(OSError):
-                folder.unlink(f"{name[:64]}{ending}")
-        self._packs.forget(name)
-        return taken
 
 
 def _unsure(cid: CID) -> ProviderRefused:

@@ -9,17 +9,18 @@ A sparse file can claim any size at no cost, so what is read of one at once is b
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import struct
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import BinaryIO, Final, NamedTuple
 
 from ipfsmem.content.cid import SHA2_256, read_cid
 from ipfsmem.content.limits import BLOCK_MAX
-from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import FormatError, LimitError
 from ipfsmem_providers.blocking_work import beat
+from ipfsmem_providers.shelf import Shelf, Start
 
 _MAGIC: Final = b"ipmidx1\n"
 _MAGIC_DAMAGED: Final = b"ipmidx1-"
@@ -59,8 +60,8 @@ class Section(NamedTuple):
 class Index:
     """Digest to place, for one pack."""
 
-    def __init__(self, folder: Folder | None, name: str, head: bytes, body: bytes | None) -> None:
-        """The index `name` in `folder`; without a folder it is in memory only."""
+    def __init__(self, shelf: Shelf | None, name: str, head: bytes, body: bytes | None) -> None:
+        """The index `name` on `shelf`; without a shelf it is in memory only."""
         fields = _HEAD.unpack(head)
         #: Whether the pack had blocks that are not named here, because they were not sound.
         self.damaged: bool = fields[0] == _MAGIC_DAMAGED
@@ -68,7 +69,7 @@ class Index:
         self._fan = (0, *fields[3:259])
         self._head_crc = zlib.crc32(head[:-4])
         self._crc: int = fields[259]
-        self._folder = folder
+        self._shelf = shelf
         self._name = name
         self._body = body
 
@@ -80,7 +81,7 @@ class Index:
         if len(wanted) > self.count:
             return [place for place in self.places() if place.digest in wanted]
         if body is None:
-            return self._find_on_disk(wanted)
+            return self._find_there(wanted)
         found = []
         fan = self._fan
         for digest in wanted:
@@ -117,10 +118,10 @@ class Index:
         if self._body is not None:
             yield self._body
             return
-        if self._folder is None:
+        if self._shelf is None:
             return
         left = self.count * _SIZE
-        with self._folder.file(self._name, buffered=True) as file:
+        with self._shelf.file(self._name, buffered=True) as file:
             file.seek(_HEAD.size)
             while left:
                 piece = file.read(min(left, _PIECE))
@@ -132,33 +133,30 @@ class Index:
     def _load(self) -> None:
         """Keep the records in memory, unless there are too many."""
         size = self.count * _SIZE
-        if self._body is None and self._folder is not None and size <= _KEPT:
-            with self._folder.file(self._name) as file:
-                file.seek(_HEAD.size)
-                body = file.read(size)
+        if self._body is None and self._shelf is not None and size <= _KEPT:
+            [body] = self._shelf.ranges(self._name, [(_HEAD.size, _HEAD.size + size)])
             if len(body) != size:
                 raise FileNotFoundError("the index changed while it was read")
             self._body = body
 
-    def _find_on_disk(self, wanted: Collection[bytes]) -> list[Place]:
-        found: list[Place] = []
-        if self._folder is None:
-            return found
-        with self._folder.file(self._name) as file:
-            for digest in wanted:
-                start, end = self._fan[digest[0]], self._fan[digest[0] + 1]
-                while (end - start) * _SIZE > _PIECE:
-                    middle = (start + end) // 2
-                    file.seek(_HEAD.size + middle * _SIZE)
-                    start, end = (middle, end) if file.read(32) <= digest else (start, middle)
-                if start == end:
-                    continue
-                file.seek(_HEAD.size + start * _SIZE)
-                bucket = file.read((end - start) * _SIZE)
-                place = _search(bucket, digest, 0, len(bucket))
-                if place is not None:
-                    found.append(place)
-        return found
+    def _find_there(self, wanted: Collection[bytes]) -> list[Place]:
+        if self._shelf is None:
+            return []
+        asked: list[bytes] = []
+        spans: list[tuple[int, int]] = []
+        for digest in wanted:
+            start, end = self._fan[digest[0]], self._fan[digest[0] + 1]
+            while (end - start) * _SIZE > _PIECE:
+                middle = (start + end) // 2
+                at = _HEAD.size + middle * _SIZE
+                [found] = self._shelf.ranges(self._name, [(at, at + 32)])
+                start, end = (middle, end) if found <= digest else (start, middle)
+            if start != end:
+                asked.append(digest)
+                spans.append((_HEAD.size + start * _SIZE, _HEAD.size + end * _SIZE))
+        pieces = self._shelf.ranges(self._name, spans) if spans else []
+        places = [_search(piece, digest, 0, len(piece)) for digest, piece in zip(asked, pieces, strict=True)]
+        return [place for place in places if place is not None]
 
 
 def encode_index(places: Iterable[Place], pack_size: int, *, damaged: bool = False) -> bytes:
@@ -183,14 +181,27 @@ def decode_index(data: bytes) -> Index:
     return Index(None, "", data[: _HEAD.size], data[_HEAD.size :])
 
 
-def open_index(folder: Folder, name: str, pack_size: int) -> Index | None:
-    """The index in a file, or None when there is none or it does not belong to a pack of `pack_size` bytes."""
+def open_indexes(shelf: Shelf, packs: Mapping[str, int]) -> dict[str, Index]:
+    """The indexes under the names of `packs`, each with the size of its pack; those that do not belong to it are left out."""
+    length = _HEAD.size + min(_SMALL, shelf.at_once)
+    starts: dict[str, Start] = {}
     try:
-        with folder.file(name) as file:
-            data = file.read(_HEAD.size + _SMALL)
-            size = file.seek(0, 2)
-    except OSError:
-        return None
+        starts = shelf.starts(list(packs), length)
+    except OSError:  # one of them: it is made again from its pack
+        for name in packs:
+            with contextlib.suppress(OSError):
+                starts |= shelf.starts([name], length)
+    opened = {name: _opened(shelf, name, packs[name], start) for name, start in starts.items()}
+    return {name: index for name, index in opened.items() if index is not None}
+
+
+def open_index(shelf: Shelf, name: str, pack_size: int) -> Index | None:
+    """The index in a file, or None when there is none or it does not belong to a pack of `pack_size` bytes."""
+    return open_indexes(shelf, {name: pack_size}).get(name)
+
+
+def _opened(shelf: Shelf, name: str, pack_size: int, start: Start) -> Index | None:
+    data, size = start
     if len(data) < _HEAD.size:
         return None
     magic, covers, count, *fan = _HEAD.unpack_from(data)
@@ -201,7 +212,7 @@ def open_index(folder: Folder, name: str, pack_size: int) -> Index | None:
     if fan[-1] != count or fan != sorted(fan) or count * _LEAST > pack_size:
         return None
     whole = len(data) == size
-    index = Index(folder, name, data[: _HEAD.size], data[_HEAD.size :] if whole else None)
+    index = Index(shelf, name, data[: _HEAD.size], data[_HEAD.size :] if whole else None)
     return index if not whole or index.intact() else None
 
 

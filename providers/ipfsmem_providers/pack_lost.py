@@ -1,4 +1,4 @@
-"""Blocks of a folder that were found damaged: `packs/<sha256>.lost` names those that pack does not hold any more.
+"""Blocks that were found damaged where packs lie: `packs/<sha256>.lost` names those that pack does not hold any more.
 
 A line is a CID. Whoever meets a damaged block notes it here, so that all devices stop counting on it, and one that has it
 sends it again, in a pack of its own: the damaged pack is read by others at this moment and is never mended in place.
@@ -8,12 +8,12 @@ A note is a hint like an index; it decides only what is said to be stored, never
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Final
 
 from ipfsmem.content.cid import CID, SHA2_256, parse_cid
-from ipfsmem.device.shared_folder import Folder
-from ipfsmem.errors import FormatError
+from ipfsmem.errors import FormatError, ProviderError
+from ipfsmem_providers.shelf import Seen, Shelf
 
 LOST: Final = ".lost"
 #: More blocks of one pack than this are not noted: the pack is gone for good, and a note is read at every publish.
@@ -22,35 +22,36 @@ _FILE_MAX: Final = MOST * 128
 
 
 class Lost:
-    """The notes of one folder. Methods block; what cannot be read is no note, what cannot be written is let be."""
+    """The notes of one place. Methods block; what cannot be read is no note, what cannot be written is let be."""
 
-    def __init__(self, folder: Folder) -> None:
-        self._folder = folder
-        self._read: dict[str, tuple[tuple[int, int, int], dict[bytes, CID]]] = {}
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._read: dict[str, tuple[Hashable, dict[bytes, CID]]] = {}
 
-    def of(self, stem: str) -> dict[bytes, CID]:
-        """What a pack lost, by digest. Looks at the file's times only when it was read before."""
+    def of(self, stem: str, files: Mapping[str, Seen]) -> dict[bytes, CID]:
+        """What a pack lost, by digest. `files` is what a look shows; a note is read again when it changed."""
         name = f"{stem}{LOST}"
-        try:
-            status = self._folder.lstat(name)
-            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-            known = self._read.get(stem)
-            if known is None or known[0] != stamp:
-                known = (stamp, _parse(self._folder.read(name, _FILE_MAX) or b""))
-                self._read[stem] = known
-        except OSError:
+        seen = files.get(name)
+        if seen is None:
             self._read.pop(stem, None)
             return {}
+        known = self._read.get(stem)
+        if known is None or known[0] != seen.stamp:
+            try:
+                known = (seen.stamp, _parse(self._shelf.read(name, _FILE_MAX) or b""))
+            except OSError:
+                return {}
+            self._read[stem] = known
         return known[1]
 
     def note(self, stem: str, cids: Iterable[CID]) -> None:
         """Write down what a pack lost; nothing: the note goes."""
         lines = sorted(map(str, cids))[:MOST]
-        with contextlib.suppress(OSError):  # a folder that cannot be written can still be read
+        with contextlib.suppress(OSError, ProviderError):  # what cannot be written can still be read
             if lines:
-                self._folder.write(f"{stem}{LOST}", "".join(f"{line}\n" for line in lines).encode())
+                self._shelf.write(f"{stem}{LOST}", "".join(f"{line}\n" for line in lines).encode())
             else:
-                self._folder.unlink(f"{stem}{LOST}")
+                self._shelf.unlink(f"{stem}{LOST}")
 
 
 def _parse(data: bytes) -> dict[bytes, CID]:

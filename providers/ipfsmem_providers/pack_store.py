@@ -1,8 +1,8 @@
-"""Packs: the blocks of a folder, kept as ordinary CAR files that nobody ever changes.
+"""Packs: blocks kept as ordinary CAR files that nobody ever changes, on a shelf (shelf.py).
 
 `packs/<SHA-256 of the file>.car`, each with an index beside it. Files appear whole under a name that says their
 content and go only after a file that holds all their blocks is in its place, so devices need no lock between them:
-whoever finds a file gone lists the folder again. Each block read is checked; a pack that turns out damaged gets an
+whoever finds a file gone looks again. Each block read is checked; a pack that turns out damaged gets an
 index without its bad blocks and a note of them (pack_lost.py), and the other packs are asked. Nothing here knows
 roots, pins or names.
 
@@ -15,16 +15,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import BinaryIO, Final
 
 from ipfsmem.content.car import header
 from ipfsmem.content.cid import CID, decode_cid, raw_cid, varint
 from ipfsmem.content.limits import BLOCK_MAX
-from ipfsmem.device.shared_folder import Folder, NewFile
-from ipfsmem.errors import FormatError, ProviderRefused
+from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem_providers.blocking_work import beat
 from ipfsmem_providers.pack_index import (
     Index,
@@ -32,15 +30,13 @@ from ipfsmem_providers.pack_index import (
     decode_index,
     encode_index,
     open_index,
+    open_indexes,
     scan,
 )
 from ipfsmem_providers.pack_lost import LOST, Lost
+from ipfsmem_providers.shelf import Making, Seen, Shelf
 
 _log = logging.getLogger("ipfsmem.providers")
-#: More packs than this, and the smallest are merged until half as many are left.
-MAX_PACKS: Final = 64
-#: Merging never reads more than this many bytes in one go.
-MERGE_BYTES: Final = 256 * 1024 * 1024
 #: Files in the making, and indexes without a pack, are leftovers after a day.
 LEFTOVER_SECONDS: Final = 86_400
 GOING: Final = ".going"
@@ -50,11 +46,10 @@ _HEX: Final = frozenset("0123456789abcdef")
 
 
 class PackWriter:
-    """One new pack: `add` blocks, `take` what is due to be written, `finish`, or `drop`."""
+    """One new pack: `add` blocks, `flush` what is due to be written, then `Packs.place` it, or `drop` it."""
 
-    def __init__(self, packs: Folder, root: CID) -> None:
-        self._packs = packs
-        self._file = NewFile(packs)
+    def __init__(self, file: Making, root: CID) -> None:
+        self._file = file
         self._pending: list[bytes] = [header([root])]
         self._places: dict[bytes, Place] = {}
         self._hash = hashlib.sha256()
@@ -66,13 +61,13 @@ class PackWriter:
         digest = hashlib.sha256(data).digest()
         if cid.multihash[2:] != digest or cid.multihash[:2] != b"\x12\x20":
             raise ProviderRefused(
-                f"block {cid} does not have the SHA-256 that its CID says; nothing was stored"
+                f"block {cid} does not have the SHA-256 that its CID says; it was not stored"
             )
         if digest in self._places:
             return
         size = len(data)
         if size > BLOCK_MAX:
-            raise ProviderRefused(f"block {cid} has {size} bytes, {BLOCK_MAX} allowed; nothing was stored")
+            raise ProviderRefused(f"block {cid} has {size} bytes, {BLOCK_MAX} allowed; it was not stored")
         cid_bytes = cid.encode()
         length = varint(len(cid_bytes) + size)
         offset = self._size + len(length) + len(cid_bytes)
@@ -99,68 +94,80 @@ class PackWriter:
         self._file.write(data)
         beat()
 
-    def finish(self) -> str:
-        """Write the rest and put pack and index in place, durably. Blocks. The pack's file name; "" when empty."""
-        if not self._places:
-            self.drop()
-            return ""
-        self.flush()
-        stem = self._hash.hexdigest()
-        # The index first: a pack is never seen without one, and an index without a pack is nothing.
-        index = encode_index(self._places.values(), self._size)
-        self._packs.write(f"{stem}.idx", index, flush=False)
-        try:
-            self._file.place(f"{stem}.car")
-        except OSError:
-            with contextlib.suppress(OSError):
-                self._packs.unlink(f"{stem}.idx")
-            raise
-        for ending in (GOING, LOST):
-            with contextlib.suppress(OSError):  # somebody wants just this pack again, and it is whole
-                self._packs.unlink(f"{stem}{ending}")
-        self._packs.flush()
-        return f"{stem}.car"
+    @property
+    def stem(self) -> str:
+        """What the file is named by, once all is written; "" when it holds no block."""
+        return self._hash.hexdigest() if self._places else ""
+
+    def index(self) -> bytes:
+        """Its index."""
+        return encode_index(self._places.values(), self._size)
+
+    def place(self) -> None:
+        """Put the pack in its place, durably. Blocks."""
+        self._file.place(f"{self.stem}.car")
 
     def drop(self) -> None:
         """Forget all of it."""
         self._file.drop()
 
 
+class View:
+    """What one look shows: packs and their sizes in bytes, largest first, and those that are marked to go, by name."""
+
+    def __init__(self, files: dict[str, Seen], *, index_last: bool = False) -> None:
+        """`index_last`: a pack whose index is not there is not finished."""
+        self.files = files
+        found = sorted(((seen.size, name) for name, seen in files.items() if _is_pack(name)), reverse=True)
+        every = {name: size for size, name in found}
+        self.unfinished = {
+            name: size for name, size in every.items() if index_last and f"{name[:64]}.idx" not in files
+        }
+        self.packs = {name: size for name, size in every.items() if name not in self.unfinished}
+        self.going = {f"{name[:64]}.car" for name in files if _is_mark(name)}
+
+    @property
+    def staying(self) -> dict[str, int]:
+        """Those that are not marked."""
+        return {name: size for name, size in self.packs.items() if name not in self.going}
+
+
 class Packs:
-    """The packs of one folder. Methods block, may run in several threads and processes, and raise OSError."""
+    """The packs of one place. Methods block, and may run in several threads and processes."""
 
-    def __init__(self, folder: Folder) -> None:
-        self.folder = folder
+    #: More packs than this, and the smallest are merged until half as many are left.
+    most: int = 64
+    #: Merging never reads more than this many bytes in one go.
+    merge_bytes: int = 256 * 1024 * 1024
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
         self._indexes: dict[tuple[str, int], Index] = {}
-        # When a pack was changed last at the time it was looked at closely.
-        self._checked: dict[tuple[str, int], tuple[int, int]] = {}
+        # What a pack looked like when it was last looked at closely.
+        self._checked: dict[tuple[str, int], object] = {}
         self._damaged: set[tuple[str, int]] = set()
-        self._lost = Lost(folder)
+        self._lost = Lost(shelf)
 
-    def names(self) -> dict[str, int]:
-        """Packs and their sizes in bytes, largest first."""
-        found = [(size, name) for name, size in self.folder.sizes(wanted=_is_pack).items()]
-        return {name: size for size, name in sorted(found, reverse=True)}
+    def look(self) -> View:
+        """What is there now."""
+        return View(self.shelf.look())
 
     def listing(self) -> dict[str, int]:
         """Packs and their sizes; another size for one that lost blocks, and none for one that is marked to go."""
-        files = self.folder.sizes()
+        view = self.look()
         found = {}
-        for name, size in files.items():
-            if _is_pack(name) and f"{name[:64]}{GOING}" not in files:
-                found[name] = size + files.get(f"{name[:64]}{LOST}", 0)
+        for name, size in view.staying.items():
+            note = view.files.get(f"{name[:64]}{LOST}")
+            found[name] = size + (note.size if note is not None else 0)
         return found
-
-    def going(self) -> set[str]:
-        """Packs that are marked to go, by the name of the pack."""
-        return {f"{name[:64]}.car" for name in self.folder.names() if _is_mark(name)}
 
     def lacking(self) -> list[CID]:
         """What packs lost to damage and no pack has: nobody can read it until somebody sends it again."""
         lost: dict[bytes, CID] = {}
-        for name in self.folder.names():
+        view = self.look()
+        for name in view.files:
             if _is_mark(name, LOST):
-                lost |= self._lost.of(name[:64])
+                lost |= self._lost.of(name[:64], view.files)
         here = self.has(lost) if lost else set()
         return [cid for digest, cid in sorted(lost.items()) if digest not in here]
 
@@ -169,15 +176,16 @@ class Packs:
         missing = set(digests)
         seen: set[str] = set()
         while missing:
-            packs = self.names()
-            going = self.going()
-            new = [item for item in packs.items() if item[0] not in seen and item[0] not in going]
+            view = self.look()
+            new = [item for item in view.staying.items() if item[0] not in seen]
             if not new:
-                break  # twice the same list: nothing was merged away while we looked
+                break  # twice the same: nothing was merged away while we looked
+            self._open(new, view)
             for name, size in new:
                 seen.add(name)
                 # Another process may have found damage that the index in this one's memory does not know.
-                here = missing - lost.keys() if (lost := self._lost.of(name[:64])) else missing
+                lost = self._lost.of(name[:64], view.files)
+                here = missing - lost.keys() if lost else missing
                 missing.difference_update([place.digest for place in self._find(name, size, here)])
                 if not missing:
                     break
@@ -188,26 +196,32 @@ class Packs:
         missing = set(digests)
         found: dict[bytes, bytes] = {}
         seen: set[str] = set()
+        view = None
         while missing:
-            new = [item for item in self.names().items() if item[0] not in seen]
+            view = self.look()
+            new = [item for item in view.packs.items() if item[0] not in seen]
             if not new:
                 break
+            self._open(new, view)
             self._get_from(new, missing, found)
             seen.update(name for name, _ in new)
-        if missing:
+        if missing and view is not None:
             # Before a block counts as missing, indexes that are not what was written are made again.
-            stale = [item for item in self.names().items() if self._is_stale(*item)]
+            stale = [item for item in view.packs.items() if self._is_stale(*item, view)]
+            stale += view.unfinished.items()
             if stale:
                 self._get_from(stale, missing, found)
         return found
 
-    def get_from(self, packs: list[tuple[str, int]], digests: Collection[bytes]) -> dict[bytes, bytes]:
+    def get_from(self, packs: Sequence[tuple[str, int]], digests: Collection[bytes]) -> dict[bytes, bytes]:
         """The blocks that can be read whole from these packs, each checked."""
         found: dict[bytes, bytes] = {}
         self._get_from(packs, set(digests), found)
         return found
 
-    def _get_from(self, packs: list[tuple[str, int]], missing: set[bytes], found: dict[bytes, bytes]) -> None:
+    def _get_from(
+        self, packs: Sequence[tuple[str, int]], missing: set[bytes], found: dict[bytes, bytes]
+    ) -> None:
         for name, size in packs:
             if not missing:
                 return
@@ -223,7 +237,7 @@ class Packs:
     def _find(self, name: str, size: int, wanted: set[bytes]) -> list[Place]:
         """What the index of a pack names of `wanted`; nothing when the pack is gone."""
         for _ in range(2):
-            index = self._index(name, size)
+            index = self.index(name, size)
             if index is None:
                 break
             try:
@@ -237,50 +251,57 @@ class Packs:
         if not places:
             return {}
         places = sorted((place for place in places if place.length <= BLOCK_MAX), key=_offset)
+        parts: list[list[Place]] = []
+        spans: list[tuple[int, int]] = []
+        for place in places:
+            start, end = spans[-1] if spans else (0, 0)
+            if spans and place.offset <= end + _GAP and end - start < _SPAN:
+                parts[-1].append(place)
+                spans[-1] = (start, max(end, place.offset + place.length))
+            else:
+                parts.append([place])
+                spans.append((place.offset, place.offset + place.length))
         sound: dict[bytes, bytes] = {}
         sha256 = hashlib.sha256
-        with self.folder.file(name) as file:
-            i = 0
-            while i < len(places):
-                start = places[i].offset
-                end = start + places[i].length
-                j = i + 1
-                while j < len(places) and places[j].offset <= end + _GAP and end - start < _SPAN:
-                    end = max(end, places[j].offset + places[j].length)
-                    j += 1
-                data = _read_at(file.fileno(), start, end - start)
-                beat()
-                for digest, offset, length in places[i:j]:
-                    block = data[offset - start : offset - start + length]
-                    if sha256(block).digest() == digest:
-                        sound[digest] = block
-                i = j
+        for part, (start, _), data in zip(parts, spans, self.shelf.ranges(name, spans), strict=True):
+            for digest, offset, length in part:
+                block = data[offset - start : offset - start + length]
+                if sha256(block).digest() == digest:
+                    sound[digest] = block
         return sound
 
-    def _index(self, name: str, size: int) -> Index | None:
-        """The index of a pack; None when the pack is gone."""
-        index = self._indexes.get((name, size))
-        if index is None:
+    def _open(self, packs: Sequence[tuple[str, int]], view: View) -> None:
+        """Read the indexes of these packs that are not known yet, all at once."""
+        unread = {
+            f"{name[:-4]}.idx": (name, size) for name, size in packs if (name, size) not in self._indexes
+        }
+        here = {index: pack[1] for index, pack in unread.items() if index in view.files}
+        for index, opened in open_indexes(self.shelf, here).items() if here else ():
+            self._indexes[unread[index]] = opened
+
+    def index(self, name: str, size: int) -> Index | None:
+        """The index of a pack, made anew when it is missing; None when the pack is gone."""
+        found = self._indexes.get((name, size))
+        if found is None:
             beat()
-            index = open_index(self.folder, f"{name[:-4]}.idx", size)
-            if index is None:
+            found = open_index(self.shelf, f"{name[:-4]}.idx", size)
+            if found is None:
                 try:
                     return self._rebuild(name, size)
                 except FileNotFoundError:
                     return None
-            self._indexes[name, size] = index
-        return index
+            self._indexes[name, size] = found
+        return found
 
-    def _is_stale(self, name: str, size: int) -> bool:
+    def _is_stale(self, name: str, size: int, view: View) -> bool:
         """Whether the index of a pack was found wanting just now, and made again: it was damaged itself, or the pack
         was, and may have been put right since. Looks once at each pack, and again when its file was changed."""
         with contextlib.suppress(FileNotFoundError):
-            status = self.folder.lstat(name)
-            changed = (status.st_mtime_ns, status.st_ctime_ns)
-            if self._checked.get((name, size)) == changed:
+            stamp = view.files[name].stamp
+            if self._checked.get((name, size)) == stamp:
                 return False
-            self._checked[name, size] = changed
-            index = self._index(name, size)
+            self._checked[name, size] = stamp
+            index = self.index(name, size)
             if index is not None and (index.damaged or not index.intact()):
                 self._rebuild(name, size)
                 return True
@@ -291,7 +312,7 @@ class Packs:
         places: dict[bytes, Place] = {}
         bad: dict[bytes, CID] = {}
         damaged = False
-        with self.folder.file(name, buffered=True) as file:
+        with self.shelf.file(name, buffered=True) as file:
             try:
                 for section in scan(file):
                     if section.sound:
@@ -306,15 +327,15 @@ class Packs:
         data = encode_index(places.values(), size, damaged=damaged)
         index = decode_index(data)
         self._indexes[name, size] = index
-        with contextlib.suppress(OSError):  # a folder that cannot be written can still be read
-            self.folder.write(f"{name[:-4]}.idx", data, flush=False)
+        with contextlib.suppress(OSError, ProviderError):  # a place that cannot be written can still be read
+            self.shelf.write(f"{name[:-4]}.idx", data, flush=False)
         return index
 
     def _note_lost(self, name: str, size: int, bad: dict[bytes, CID], sound: Collection[bytes]) -> None:
         """Note what a pack does not hold any more: sections that are `bad`, and what it held by its index so far."""
         stem = name[:64]
-        noted = self._lost.of(stem)
-        before = self._indexes.get((name, size)) or open_index(self.folder, f"{stem}.idx", size)
+        noted = self._lost.of(stem, self.shelf.look())
+        before = self._indexes.get((name, size)) or open_index(self.shelf, f"{stem}.idx", size)
         with contextlib.suppress(OSError):
             if before is not None and before.intact():
                 held = {place.digest for place in before.places()}
@@ -327,7 +348,7 @@ class Packs:
         if lost:
             _log.warning(
                 "%s is damaged: %d of its blocks cannot be read, for instance %s; a device that has them sends them again",
-                self.folder.path / name, len(lost), next(iter(lost.values())),
+                f"{self.shelf}/{name}", len(lost), next(iter(lost.values())),
             )  # fmt: skip
         self._lost.note(stem, lost.values())
 
@@ -343,23 +364,25 @@ class Packs:
         The merged pack is in place before its parts go, and its bytes follow from the set of its blocks alone. So
         two devices that merge the same set write the same file, and no device removes what another relies on.
         """
-        packs = self.names()
-        if len(packs) <= MAX_PACKS:
+        view = self.look()
+        if len(view.packs) <= self.most:
             return
-        self.sweep(packs, time.time() - LEFTOVER_SECONDS)
-        going = self.going()
-        packs = {name: size for name, size in packs.items() if name not in going}
+        self.sweep(view, time.time() - LEFTOVER_SECONDS)
+        with contextlib.suppress(FileNotFoundError):  # another device is at it
+            self._merge(self._smallest(view.staying))
+
+    def _smallest(self, packs: Mapping[str, int]) -> list[tuple[str, int]]:
+        """Those that are merged of these."""
         parts: list[tuple[str, int]] = []
         total = 0
         for name, size in sorted(packs.items(), key=lambda item: (item[1], item[0])):
             if (name, size) in self._damaged:
                 continue
-            if len(packs) - len(parts) < MAX_PACKS // 2 or total + size > MERGE_BYTES:
+            if len(packs) - len(parts) < self.most // 2 or total + size > self.merge_bytes:
                 break
             parts.append((name, size))
             total += size
-        with contextlib.suppress(FileNotFoundError):  # another device is at it
-            self._merge(parts)
+        return parts
 
     def _merge(self, parts: list[tuple[str, int]]) -> None:
         blocks: dict[bytes, tuple[bytes, str, int, int]] = {}
@@ -367,7 +390,7 @@ class Packs:
         for name, size in parts:
             sections: dict[bytes, tuple[bytes, str, int, int]] = {}
             try:
-                with self.folder.file(name, buffered=True) as file:
+                with self.shelf.file(name, buffered=True) as file:
                     for section in scan(file):
                         if not section.sound:
                             raise FormatError(f"pack {name} is damaged")
@@ -381,37 +404,57 @@ class Packs:
                     blocks[digest] = section_place
         if len(whole) < 2 or not blocks:
             return
-        merged = self.write_merged(blocks)
-        for name in whole:
-            if name != merged:
-                with contextlib.suppress(OSError):  # gone already, or open elsewhere on Windows
-                    self.folder.unlink(name)
-                    self.folder.unlink(f"{name[:-4]}.idx")
+        merged, _ = self.write_merged(blocks)
+        self._remove([name for name in whole if name != merged])
 
-    def index(self, name: str, size: int) -> Index | None:
-        """The index of a pack, made anew when it is missing; None when the pack is gone."""
-        return self._index(name, size)
+    def _remove(self, packs: Sequence[str]) -> None:
+        """Take packs away whose blocks all stand elsewhere."""
+        for name in packs:
+            with contextlib.suppress(OSError):  # gone already, or open elsewhere on Windows
+                self.shelf.unlink(name)
+                self.shelf.unlink(f"{name[:-4]}.idx")
 
-    def write_merged(self, blocks: dict[bytes, tuple[bytes, str, int, int]]) -> str:
-        """One pack of blocks that lie in others, by digest: CID bytes, pack, offset, length. The new pack's name.
+    def place(self, writer: PackWriter) -> str:
+        """Put a pack and its index in place, durably. The pack's file name; "" when it holds nothing."""
+        writer.flush()
+        stem = writer.stem
+        if not stem:
+            writer.drop()
+            return ""
+        # The index first: a pack is never seen without one, and an index without a pack is nothing.
+        self.shelf.write(f"{stem}.idx", writer.index(), flush=False)
+        try:
+            writer.place()
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.shelf.unlink(f"{stem}.idx")
+            raise
+        for ending in (GOING, LOST):
+            with contextlib.suppress(OSError):  # somebody wants just this pack again, and it is whole
+                self.shelf.unlink(f"{stem}{ending}")
+        self.shelf.flush()
+        return f"{stem}.car"
+
+    def write_merged(self, blocks: dict[bytes, tuple[bytes, str, int, int]]) -> tuple[str, int]:
+        """One pack of blocks that lie in others, by digest: CID bytes, pack, offset, length. The new pack's name and size.
 
         Its bytes follow from the set of blocks alone. FileNotFoundError when a pack is gone or not what it was.
         """
         ordered = sorted(blocks)
-        writer = PackWriter(self.folder, decode_cid(blocks[ordered[0]][0]))
+        writer = PackWriter(self.shelf.new(), decode_cid(blocks[ordered[0]][0]))
         files: dict[str, BinaryIO] = {}
         try:
             for digest in ordered:
                 cid, name, offset, length = blocks[digest]
                 if name not in files:
-                    files[name] = self.folder.file(name)
+                    files[name] = self.shelf.file(name)
                 try:
-                    writer.add(decode_cid(cid), _read_at(files[name].fileno(), offset, length))
+                    writer.add(decode_cid(cid), _read_at(files[name], offset, length))
                 except ProviderRefused as error:
                     raise FileNotFoundError(f"pack {name} changed while it was merged") from error
                 if writer.due > _SPAN:
                     writer.flush()
-            return writer.finish()
+            return self.place(writer), writer.size
         except BaseException:
             writer.drop()
             raise
@@ -419,14 +462,14 @@ class Packs:
             for file in files.values():
                 file.close()
 
-    def sweep(self, packs: dict[str, int], oldest: float) -> None:
-        """Remove what a crash left behind: old files in the making, and old indexes and marks whose pack is gone."""
-        for kind in ("packs", "pins", "names"):
-            self.folder.beside(kind).sweep(oldest)
-        for name in self.folder.names():
+    def sweep(self, view: View, oldest: float) -> None:
+        """Remove what a crash left behind: indexes and marks whose pack is gone, last changed before `oldest` (seconds, 1970)."""
+        self.shelf.sweep(oldest)
+        for name, seen in view.files.items():
             ours = (len(name) == 68 and name.endswith(".idx")) or _is_mark(name) or _is_mark(name, LOST)
-            if ours and f"{name[:64]}.car" not in packs:
-                self.folder.unlink_old(name, oldest)
+            if ours and f"{name[:64]}.car" not in view.files and seen.changed < oldest * 1000:
+                with contextlib.suppress(OSError):
+                    self.shelf.unlink(name)
 
 
 def _is_pack(name: str) -> bool:
@@ -441,11 +484,11 @@ def _offset(place: Place) -> int:
     return place.offset
 
 
-def _read_at(fd: int, offset: int, length: int) -> bytes:
-    os.lseek(fd, offset, os.SEEK_SET)
-    data = os.read(fd, length)
+def _read_at(file: BinaryIO, offset: int, length: int) -> bytes:
+    file.seek(offset)
+    data = file.read(length)
     while len(data) < length:
-        more = os.read(fd, length - len(data))
+        more = file.read(length - len(data))
         if not more:
             break
         data += more

@@ -51,5 +51,5 @@ async def main(folder: str, device: str, publishes: int) -> None:
 
 
 if __name__ == "__main__":
-    pack_store.MAX_PACKS = int(sys.argv[4])  # type: ignore[misc]
+    pack_store.Packs.most = int(sys.argv[4])
     asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))

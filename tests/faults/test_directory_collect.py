@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers import pack_collect
+from ipfsmem_providers import directory_collect
 from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.directory_files import FolderShelf
 
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.content.tree import build_tree
@@ -203,15 +204,15 @@ def test_a_pack_that_is_written_again_in_the_last_moment_stays(
     stick.later(1.1)
     stick.collect()
     stick.later(1.1)
-    real = pack_collect.Collector._take_away
+    real = directory_collect.FolderCollector._take_away
 
     def take_away(self: Any, name: str, is_needed: Callable[[], bool]) -> bool:
         root = stick.put(OLD)  # another device, after this one has looked at the pins
         stick.pin(root)
         return real(self, name, is_needed)
 
-    monkeypatch.setattr(pack_collect.Collector, "_take_away", take_away)
-    monkeypatch.setattr(pack_collect.Collector, "due", lambda self: False)
+    monkeypatch.setattr(directory_collect.FolderCollector, "_take_away", take_away)
+    monkeypatch.setattr(directory_collect.FolderCollector, "due", lambda self: False)
     stick.collect()
     assert stick.whole(OLD) and stick.whole(NEW)
 
@@ -317,7 +318,7 @@ def test_an_index_that_lies_is_no_proof(stick: Stick) -> None:
     stick.pin(stick.put(kept))
     stick.pin(stick.put(NEW))
     liar = max(stick.folder.glob("packs/*.car"), key=lambda p: p.stat().st_mtime_ns)
-    packs = shared_folder.Folder(stick.folder, "packs")
+    packs = FolderShelf(stick.folder, "packs")
     index = open_index(packs, liar.with_suffix(".idx").name, liar.stat().st_size)
     assert index is not None
     leaf = next(cid for cid, data in build_tree(kept).blocks if data == kept["keep"])

@@ -42,7 +42,7 @@ class Folder(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="ipfsmem-machine-"))
         self.patches = [
-            mock.patch.object(pack_store, "MAX_PACKS", 3),
+            mock.patch.object(pack_store.Packs, "most", 3),
             mock.patch.object(pack_index, "_SMALL", 200),
         ]
         for patch in self.patches:

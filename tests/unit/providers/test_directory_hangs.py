@@ -127,10 +127,10 @@ def test_p4_the_program_ends_although_a_folder_hangs() -> None:
     code = (
         "import asyncio, time\n"
         "from ipfsmem_providers.blocking_work import Waiting\n"
-        "try: asyncio.run(Waiting('a share', 0.1).run(lambda: time.sleep(600)))\n"
+        "try: asyncio.run(Waiting('a share', 0.1, why='it hangs').run(lambda: time.sleep(600)))\n"
         "except Exception as error: print(error)\n"
     )
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
-    assert ended.stdout == "a share does not answer: its disk or network share hangs\n"
+    assert ended.stdout == "a share does not answer: it hangs\n"

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from ipfsmem_providers.directory_files import FolderShelf
 from ipfsmem_providers.pin_files import LIST, MAX_FILES, Pins
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.device.held_folder import Directory
-from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import ProviderRefused
 
 NAME = "ipfsmem-0123456789abcdef"
@@ -25,7 +25,7 @@ def root(n: int) -> CID:
 
 def pins_in(folder: Path, start: int = 0) -> Pins:
     clock = iter(range(start, 10**9))
-    return Pins(Folder(folder.parent, folder.name), lambda: next(clock))
+    return Pins(FolderShelf(folder.parent, folder.name), lambda: next(clock))
 
 
 @pytest.fixture

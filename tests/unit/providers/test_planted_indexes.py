@@ -10,15 +10,14 @@ from pathlib import Path
 
 import pytest
 from ipfsmem_providers import pack_index
+from ipfsmem_providers.directory_files import FolderShelf
 from ipfsmem_providers.pack_index import Index, Place, encode_index
-
-from ipfsmem.device.shared_folder import Folder
 
 GOOD = encode_index([(sha256(b"x").digest(), 40, 10)], 100)
 
 
 def open_index(path: Path, pack_size: int) -> Index | None:
-    return pack_index.open_index(Folder(path.parent.parent, path.parent.name), path.name, pack_size)
+    return pack_index.open_index(FolderShelf(path.parent.parent, path.parent.name), path.name, pack_size)
 
 
 def test_s8_a_pipe_named_like_an_index_is_none(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from ipfsmem_providers import pin_files
@@ -30,14 +31,14 @@ def test_l17_a_sync_reads_and_sends_as_much_after_hundreds_of_commits(
         a.write(f"k{n}", f"text {n}")
     lab.sync(a)
     reads: list[str] = []
-    real = Folder.read
+    real = Folder.file
 
-    def read_file(folder: Folder, name: str, limit: int) -> bytes | None:
+    def read_file(folder: Folder, name: str, *, buffered: bool = False) -> BinaryIO:
         if folder.path.name == "pins":
             reads.append(name)
-        return real(folder, name, limit)
+        return real(folder, name, buffered=buffered)
 
-    monkeypatch.setattr(Folder, "read", read_file)
+    monkeypatch.setattr(Folder, "file", read_file)
     sent, read = [], []
     for n in range(COMMITS):
         lab.clock.advance(60)
