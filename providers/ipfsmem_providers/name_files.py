@@ -38,8 +38,9 @@ class Records:
         best = ipns_record.select(records.values())
         if best is None or ipns_record.order(best) < ipns_record.order(offered):
             tag = hashlib.sha256(offered.encoded).hexdigest()[: self.tag_length]
-            self._shelf.write(f"{name}{self.between}{tag}{self.ending}", offered.encoded)
-            records = self._of(name)
+            file = f"{name}{self.between}{tag}{self.ending}"
+            self._shelf.write(file, offered.encoded)
+            records[file] = offered
         # Only what is less than something that is there is removed, so whoever else puts a record now, the greatest
         # stays.
         best = ipns_record.select(records.values())

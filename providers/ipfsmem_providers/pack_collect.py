@@ -55,7 +55,7 @@ class Collector(ABC):
 
     def due(self) -> bool:
         """Whether a pack was marked long enough ago to be removed."""
-        return bool(self._due(self._packs.look()))
+        return bool(self._due(self._packs.look(recent=True)))
 
     def mark(self, roots: Roots) -> int:
         """Mark packs of which a good part is of no use; bytes that will be free when they are removed."""
@@ -88,13 +88,14 @@ class Collector(ABC):
             return 0
         live = self._live(roots)
         view = self._packs.look()
-        leaving = [(name, view.packs[name]) for name in due if name in view.packs]
+        there = view.packs | view.unfinished
+        leaving = [(name, there[name]) for name in due if name in there]
         kept, broken = self._rescue(leaving, list(view.staying.items()), live)
         self._leaving = {name: self._digests(name, size) for name, size in leaving if name not in broken}
         freed = 0
         for name in due:
             if name not in broken and self._take_away(name, lambda: self._is_needed(name, roots, read)):  # noqa: B023
-                freed += view.packs.get(name, 0)
+                freed += there.get(name, 0)
         self._packs.sweep(self._packs.look(), (self._now - DAY_MS) / 1000)
         self._packs.shelf.flush()
         return max(0, freed - kept)

@@ -139,6 +139,10 @@ class Packs:
     most: int = 64
     #: Merging never reads more than this many bytes in one go.
     merge_bytes: int = 256 * 1024 * 1024
+    #: Packs of this size or more do not count, and are not merged.
+    grown: float = float("inf")
+    #: What a look shows was all there at one moment; else a file may be passed over that came while another went.
+    one_look: bool = False
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
@@ -148,8 +152,8 @@ class Packs:
         self._damaged: set[tuple[str, int]] = set()
         self._lost = Lost(shelf)
 
-    def look(self) -> View:
-        """What is there now."""
+    def look(self, *, recent: bool = False) -> View:
+        """What is there now; with `recent` what was seen a moment ago may do."""
         return View(self.shelf.look())
 
     def listing(self) -> dict[str, int]:
@@ -164,7 +168,7 @@ class Packs:
     def lacking(self) -> list[CID]:
         """What packs lost to damage and no pack has: nobody can read it until somebody sends it again."""
         lost: dict[bytes, CID] = {}
-        view = self.look()
+        view = self.look(recent=True)
         for name in view.files:
             if _is_mark(name, LOST):
                 lost |= self._lost.of(name[:64], view.files)
@@ -181,14 +185,19 @@ class Packs:
             if not new:
                 break  # twice the same: nothing was merged away while we looked
             self._open(new, view)
+            gone = False
             for name, size in new:
                 seen.add(name)
                 # Another process may have found damage that the index in this one's memory does not know.
                 lost = self._lost.of(name[:64], view.files)
                 here = missing - lost.keys() if lost else missing
-                missing.difference_update([place.digest for place in self._find(name, size, here)])
+                places = self._find(name, size, here)
+                gone = gone or places is None
+                missing.difference_update([place.digest for place in places or ()])
                 if not missing:
                     break
+            if self._was_all(view) and not gone:
+                break
         return set(digests) - missing
 
     def get(self, digests: Collection[bytes]) -> dict[bytes, bytes]:
@@ -203,8 +212,10 @@ class Packs:
             if not new:
                 break
             self._open(new, view)
-            self._get_from(new, missing, found)
+            gone = self._get_from(new, missing, found)
             seen.update(name for name, _ in new)
+            if self._was_all(view) and not gone:
+                break
         if missing and view is not None:
             # Before a block counts as missing, indexes that are not what was written are made again.
             stale = [item for item in view.packs.items() if self._is_stale(*item, view)]
@@ -219,23 +230,36 @@ class Packs:
         self._get_from(packs, set(digests), found)
         return found
 
+    def _was_all(self, view: View) -> bool:
+        """Whether a look showed what was there at one moment: servers give lists in pages of a thousand."""
+        return self.one_look and len(view.files) < 1_000
+
     def _get_from(
         self, packs: Sequence[tuple[str, int]], missing: set[bytes], found: dict[bytes, bytes]
-    ) -> None:
+    ) -> bool:
+        """Move what can be read from `missing` to `found`; whether a pack was gone."""
+        gone = False
         for name, size in packs:
             if not missing:
-                return
-            with contextlib.suppress(FileNotFoundError):
+                break
+            try:
                 places = self._find(name, size, missing)
+                if places is None:
+                    gone = True
+                    continue
                 sound = self._read(name, places)
                 if len(sound) < len(places):
                     # The pack or the index is damaged; after a scan the index names only what is sound.
                     sound |= self._read(name, self._rebuild(name, size).find(missing - sound.keys()))
-                found.update(sound)
-                missing.difference_update(sound)
+            except FileNotFoundError:
+                gone = True
+                continue
+            found.update(sound)
+            missing.difference_update(sound)
+        return gone
 
-    def _find(self, name: str, size: int, wanted: set[bytes]) -> list[Place]:
-        """What the index of a pack names of `wanted`; nothing when the pack is gone."""
+    def _find(self, name: str, size: int, wanted: set[bytes]) -> list[Place] | None:
+        """What the index of a pack names of `wanted`; None when the pack is gone."""
         for _ in range(2):
             index = self.index(name, size)
             if index is None:
@@ -244,7 +268,7 @@ class Packs:
                 return index.find(wanted)
             except FileNotFoundError:
                 self._indexes.pop((name, size), None)  # gone with its pack, or alone: then it is made again
-        return []
+        return None
 
     def _read(self, name: str, places: list[Place]) -> dict[bytes, bytes]:
         """The blocks at these places that have the digest they should have; near ones are read together."""
@@ -334,7 +358,7 @@ class Packs:
     def _note_lost(self, name: str, size: int, bad: dict[bytes, CID], sound: Collection[bytes]) -> None:
         """Note what a pack does not hold any more: sections that are `bad`, and what it held by its index so far."""
         stem = name[:64]
-        noted = self._lost.of(stem, self.shelf.look())
+        noted = self._lost.of(stem, self.look(recent=True).files)
         before = self._indexes.get((name, size)) or open_index(self.shelf, f"{stem}.idx", size)
         with contextlib.suppress(OSError):
             if before is not None and before.intact():
@@ -364,8 +388,8 @@ class Packs:
         The merged pack is in place before its parts go, and its bytes follow from the set of its blocks alone. So
         two devices that merge the same set write the same file, and no device removes what another relies on.
         """
-        view = self.look()
-        if len(view.packs) <= self.most:
+        view = self.look(recent=True)
+        if sum(size < self.grown for size in view.packs.values()) <= self.most:
             return
         self.sweep(view, time.time() - LEFTOVER_SECONDS)
         with contextlib.suppress(FileNotFoundError):  # another device is at it
@@ -373,12 +397,13 @@ class Packs:
 
     def _smallest(self, packs: Mapping[str, int]) -> list[tuple[str, int]]:
         """Those that are merged of these."""
+        small = sorted((size, name) for name, size in packs.items() if size < self.grown)
         parts: list[tuple[str, int]] = []
         total = 0
-        for name, size in sorted(packs.items(), key=lambda item: (item[1], item[0])):
+        for size, name in small:
             if (name, size) in self._damaged:
                 continue
-            if len(packs) - len(parts) < self.most // 2 or total + size > self.merge_bytes:
+            if len(small) - len(parts) < self.most // 2 or total + size > self.merge_bytes:
                 break
             parts.append((name, size))
             total += size

@@ -78,7 +78,7 @@ class Pins:
         """Pins with this name, newest first. Files that are no pins are passed over."""
         files = self.shelf.look(self._start(name))
         found: dict[CID, Pin] = {}
-        lists = self._read_lists(filter(_is_list, files)).values()
+        lists = self._read_lists(filter(is_list, files)).values()
         for pin in (*self._ones(files, name), *(pin for each in lists for pin in each.by_name.get(name, ()))):
             if pin.cid not in found or pin.created < found[pin.cid].created:
                 found[pin.cid] = pin
@@ -96,7 +96,7 @@ class Pins:
                     with contextlib.suppress(FileNotFoundError):
                         self.shelf.unlink(file)
             keys = {(str(root), name) for root in roots}
-            for file, known in self._read_lists(filter(_is_list, files)).items():
+            for file, known in self._read_lists(filter(is_list, files)).items():
                 # A damaged list stays as it is: written anew it would be without the pins that cannot be read of it.
                 if known.intact and not keys.isdisjoint(known.pins):
                     self._put_list({key: at for key, at in known.pins.items() if key not in keys}, name)
@@ -116,7 +116,7 @@ class Pins:
                     found.add(parse_cid(file.rpartition("/")[2].partition(".")[0]))
             elif file in lists:
                 known = lists[file]
-                if _is_list(file) and not known.intact:
+                if is_list(file) and not known.intact:
                     raise ProviderRefused(
                         f"{self.shelf}/{file} is damaged, so it is not known what is pinned; nothing was removed",
                         hint="Remove that file, then sync all devices, so that each pins its root again. Older versions that only it "
@@ -142,7 +142,7 @@ class Pins:
     def _ones(self, files: Iterable[str], name: str) -> list[Pin]:
         """The pins under `name` that have a file of their own among these. One stands under its own name only: no file
         speaks for another root."""
-        own = [file for file in files if file.endswith(f".{tag_of(name)}{ONE}") and _is_one(file)]
+        own = [file for file in files if file.endswith(f".{tag_of(name)}{ONE}") and is_one(file)]
         found = []
         for file, start in self.shelf.starts(own, _PIN_MAX + 1).items():
             beat()
@@ -158,14 +158,14 @@ class Pins:
     def _merge(self, name: str) -> None:
         """Put the smallest files into one list; each goes when that is in its place."""
         files = self.shelf.look(self._start(name))
-        ours = sorted((seen.size, file) for file, seen in files.items() if _is_list(file) or _is_one(file))
+        ours = sorted((seen.size, file) for file, seen in files.items() if is_list(file) or is_one(file))
         pins: dict[tuple[str, str], int] = {}
         merged: list[str] = []
         total = 0
         for size, file in ours:
             if len(ours) - len(merged) < MAX_FILES // 2 or total + size > _LIST_MAX:
                 break
-            new = self._held(file)
+            new = self._held(file, name)
             if new is None:
                 continue
             for key, at in new.items():
@@ -181,9 +181,9 @@ class Pins:
                     self.shelf.unlink(file)
         self.shelf.flush()
 
-    def _held(self, file: str) -> Mapping[tuple[str, str], int] | None:
-        """The pins in a file of ours; None when it is not as it was written."""
-        if _is_list(file):
+    def _held(self, file: str, name: str) -> Mapping[tuple[str, str], int] | None:
+        """The pins in a file of ours, where those of `name` may stand; None when it is not as it was written."""
+        if is_list(file):
             known = self._read_lists([file])[file]
             return known.pins if known.intact else None
         data = self.shelf.read(file, _PIN_MAX)
@@ -204,7 +204,7 @@ class Pins:
         return file
 
     def _in_lists(self, files: Iterable[str], root: CID, name: str) -> Iterable[Pin]:
-        for known in self._read_lists(filter(_is_list, files)).values():
+        for known in self._read_lists(filter(is_list, files)).values():
             created = known.pins.get((str(root), name))
             if created is not None:
                 yield self._pin(root, name, created)
@@ -256,11 +256,13 @@ def tag_of(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
-def _is_list(file: str) -> bool:
+def is_list(file: str) -> bool:
+    """Whether a file is called as a list of ours is."""
     stem = file.rpartition("/")[2]
     return len(stem) == 64 + len(LIST) and stem.endswith(LIST) and _HEX.issuperset(stem[:64])
 
 
-def _is_one(file: str) -> bool:
+def is_one(file: str) -> bool:
+    """Whether a file is called as one of a single pin is."""
     parts = file.split(".")
     return len(parts) == 3 and file.endswith(ONE) and 0 < len(parts[1]) <= 16 and _HEX.issuperset(parts[1])

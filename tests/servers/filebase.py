@@ -12,12 +12,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import unquote
-from xml.sax.saxutils import escape
 
 import aiohttp
 from aiohttp import web
@@ -28,26 +25,22 @@ from ipfsmem.content.unixfs import file_bytes
 from ipfsmem.errors import FormatError
 from tests.servers import gateway_of, pinning_rules
 from tests.servers.car_store import Arriving, CarStore
-from tests.servers.faults import Faults
+from tests.servers.s3 import BUCKET, KEY, SECRET, SmallS3, xml_error
 
-KEY, SECRET, BUCKET = "FILEBASEKEY123456789", "filebase-secret-of-the-tests", "memories"
 _PIECE = 256 * 1024
-#: Seconds that the clock of who signs may be wrong (S3, "Signature calculations").
-_SKEW = 15 * 60
 _HOP: frozenset[str] = frozenset(
     ("connection", "transfer-encoding", "content-length", "keep-alive", "server", "date")
 )
 
 
-class Filebase:
+class Filebase(SmallS3):
     """One account."""
 
     def __init__(self, upstream: str = "") -> None:
         """`upstream` is the URL of an S3 server with the same key and secret."""
-        self.faults = Faults()
+        super().__init__()
         self.upstream = upstream
         self.blocks = CarStore()
-        self.objects: dict[str, tuple[bytes, str, dict[str, str]]] = {}  #: without upstream
         self.cids: dict[str, str] = {}  #: CID of each object, by `bucket/key`
         self.looks: dict[str, int] = {}
         self.pins: dict[str, dict[str, Any]] = {}
@@ -58,9 +51,6 @@ class Filebase:
         self.plain = False  #: a bucket that is not IPFS: no CID ever
         self.wrong_root: CID | None = None
         self.rooted = False
-        self.page = 1000
-        self.ahead = 0.0  #: seconds that the service's clock is ahead of this machine's
-        self._ticks = 0
 
     def app(self) -> web.Application:
         """The application: all hosts of the service in one."""
@@ -90,7 +80,7 @@ class Filebase:
         if request.method == "PUT" and request.match_info["key"].strip("/"):
             return await self._put(request, place)
         body = await request.read()
-        answer = await self._forward(request, body) if self.upstream else self._own(request, body)
+        answer = await self._forward(request, body) if self.upstream else self.own(request, body)
         if request.method in ("HEAD", "GET") and answer.status == 200 and place in self.cids:
             self.looks[place] -= 1
             if self.looks[place] < 0:
@@ -108,7 +98,7 @@ class Filebase:
                 answer, body = await self._forward(request, _past(request, arriving)), b""
             else:
                 body = await request.read()
-                answer = await self._forward(request, body) if self.upstream else self._own(request, body)
+                answer = await self._forward(request, body) if self.upstream else self.own(request, body)
             if answer.status == 200:
                 self.cids.pop(place, None)
                 self.looks[place] = self.pending
@@ -120,7 +110,7 @@ class Filebase:
                     if not self.pending:
                         answer.headers["x-amz-meta-cid"] = self.cids[place]
         except FormatError as error:
-            raise _xml(400, "InvalidCar", str(error)) from None
+            raise xml_error(400, "InvalidCar", str(error)) from None
         finally:
             if arriving is not None:
                 arriving.drop()
@@ -148,46 +138,6 @@ class Filebase:
             data = await answer.read()
             kept = CIMultiDict((k, v) for k, v in answer.headers.items() if k.lower() not in _HOP)
             return web.Response(status=answer.status, body=data, headers=kept)
-
-    def _own(self, request: web.Request, body: bytes) -> web.Response:
-        """A small S3 with real signatures."""
-        check_signature(request, body, now=time.time() + self.ahead)
-        bucket, key = request.match_info["bucket"], unquote(request.match_info["key"].lstrip("/"))
-        if bucket != BUCKET:
-            raise _xml(404, "NoSuchBucket", "The specified bucket does not exist")
-        if request.method == "GET" and not key:
-            return self._listing(request)
-        if request.method == "PUT":
-            self._ticks += 1
-            when = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(seconds=self._ticks)
-            about = {k.lower(): v for k, v in request.headers.items() if k.lower().startswith("x-amz-meta-")}
-            self.objects[key] = (body, when.isoformat(timespec="milliseconds").replace("+00:00", "Z"), about)
-            return web.Response(headers={"ETag": f'"{hashlib.md5(body).hexdigest()}"'})
-        if request.method == "DELETE":
-            self.objects.pop(key, None)
-            return web.Response(status=204)
-        if key not in self.objects:
-            raise _xml(404, "NoSuchKey", "The specified key does not exist.")
-        data, _, about = self.objects[key]
-        return web.Response(body=b"" if request.method == "HEAD" else data, headers=about)
-
-    def _listing(self, request: web.Request) -> web.Response:
-        query = request.query
-        keys = sorted(key for key in self.objects if key.startswith(query.get("prefix", "")))
-        start = int(query.get("continuation-token") or 0)
-        part = keys[start : start + self.page]
-        rows = "".join(
-            f"<Contents><Key>{escape(key)}</Key><LastModified>{self.objects[key][1]}</LastModified>"
-            f"<Size>{len(self.objects[key][0])}</Size></Contents>"
-            for key in part
-        )
-        more = start + self.page < len(keys)
-        token = f"<NextContinuationToken>{start + self.page}</NextContinuationToken>" if more else ""
-        text = (
-            '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
-            f"<IsTruncated>{str(more).lower()}</IsTruncated>{token}{rows}</ListBucketResult>"
-        )
-        return web.Response(text=text, content_type="application/xml")
 
     # -- RPC ---------------------------------------------------------------------------------------------------
 
@@ -375,50 +325,7 @@ async def _past(request: web.Request, arriving: Arriving) -> AsyncIterator[bytes
         yield piece
 
 
-def check_signature(request: web.Request, body: bytes, now: float) -> None:
-    """Raise the S3 error for a request that is not signed with the key, by botocore's own arithmetic, or not at about
-    the time `now` (seconds since 1970)."""
-    from botocore.auth import S3SigV4Auth
-    from botocore.awsrequest import AWSRequest
-    from botocore.credentials import Credentials
-
-    given = request.headers.get("Authorization", "")
-    if not given.startswith("AWS4-HMAC-SHA256 "):
-        raise _xml(403, "AccessDenied", "Access Denied")
-    parts = dict(item.strip().split("=", 1) for item in given.partition(" ")[2].split(","))
-    if not parts["Credential"].startswith(f"{KEY}/"):
-        raise _xml(403, "InvalidAccessKeyId", "The key does not exist in our records.")
-    declared = request.headers.get("x-amz-content-sha256", "")
-    if declared != hashlib.sha256(body).hexdigest():
-        raise _xml(400, "XAmzContentSHA256Mismatch", "The body has another hash")
-    signed = {name: request.headers[name] for name in parts["SignedHeaders"].split(";")}
-    url = f"http://{request.host}{request.raw_path}"
-    copy = AWSRequest(method=request.method, url=url, headers=signed)
-    copy.context["timestamp"] = request.headers["X-Amz-Date"]
-    signed_at = datetime.strptime(request.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    if abs(signed_at.timestamp() - now) > _SKEW:
-        raise _xml(
-            403,
-            "RequestTimeTooSkewed",
-            "The difference between the request time and the current time is too large.",
-        )
-    signer = S3SigV4Auth(Credentials(KEY, SECRET), "s3", "us-east-1")
-    if (
-        signer.signature(signer.string_to_sign(copy, signer.canonical_request(copy)), copy)
-        != parts["Signature"]
-    ):
-        raise _xml(403, "SignatureDoesNotMatch", "The request signature does not match.")
-
-
 def _encoded(url: str) -> Any:
     from yarl import URL
 
     return URL(url, encoded=True)
-
-
-def _xml(status: int, code: str, message: str) -> web.HTTPException:
-    kinds: dict[int, type[web.HTTPException]] = {
-        400: web.HTTPBadRequest, 403: web.HTTPForbidden, 404: web.HTTPNotFound,
-    }  # fmt: skip
-    text = f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>'
-    return kinds[status](text=text, content_type="application/xml")

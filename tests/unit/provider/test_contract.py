@@ -22,6 +22,7 @@ from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.testing import MockClock, SimCloud, SimProvider
 from tests.servers.threaded import serve
+from tests.unit.providers.bucket_lab import bucket
 
 SEED = b"\x07" * 32
 NAME = ipns_name(ed25519_public(SEED))
@@ -44,11 +45,14 @@ def clock() -> MockClock:
     return MockClock()
 
 
-@pytest.fixture(params=["directory", "simulator", "peer"])
+@pytest.fixture(params=["directory", "bucket", "simulator", "peer"])
 def connect(request: pytest.FixtureRequest, tmp_path: Path, clock: MockClock) -> Iterator[Open]:
     """Opens the same store once more, as another device would."""
     if request.param == "directory":
         yield lambda: DirectoryProvider(tmp_path, clock=clock)
+    elif request.param == "bucket":
+        with bucket() as at:
+            yield lambda: at.open(clock=clock)
     elif request.param == "simulator":
         cloud = SimCloud()
         yield lambda: SimProvider(cloud, clock=clock)

@@ -27,6 +27,7 @@ from tests.servers.faults import Faults
 from tests.servers.kubo import FakeKubo
 from tests.servers.threaded import serve
 from tests.support.effort import THOROUGH
+from tests.unit.providers.bucket_lab import bucket
 from tests.unit.providers.services_lab import account
 
 TOKEN = "a token of these tests"
@@ -36,7 +37,7 @@ LIMITS = Timeouts(stall=0.6, little=0.05, connect=0.5)
 #: it, and the work of the sync itself on a slow machine.
 BOUND = 4.0
 KINDS = (
-    "directory", "peer", "kubo", "kubo-old", "pinata-car", "pinata-free", "pinata-legacy", "filebase-s3", "filebase-rpc",
+    "directory", "bucket", "peer", "kubo", "kubo-old", "pinata-car", "pinata-free", "pinata-legacy", "filebase-s3", "filebase-rpc",
     "pinning_service", "gateway", "routing",
 )  # fmt: skip
 OVER_HTTP = tuple(kind for kind in KINDS if kind != "directory")
@@ -83,6 +84,9 @@ def bench(kind: str, folder: Path) -> Iterator[Bench]:
 
     if kind == "directory":
         yield Bench(kind, faults, lambda _: DirectoryProvider(folder, {"create": True}))
+    elif kind == "bucket":
+        with bucket() as at:
+            yield Bench(kind, at.server.faults, lambda settings: at.open(**settings))
     elif kind in ("peer", "gateway", "routing"):
         store = DirectoryProvider(folder, {"create": True})
         with serve(lambda: sickly(serving.app(store, token=TOKEN))) as url:

@@ -1,0 +1,232 @@
+"""Where a bucket is and who may use it: from a spec and settings to a store of obstore's.
+
+    s3://<bucket>[/<prefix>][?endpoint=<URL>][&region=<region>]     AWS, R2, B2, MinIO and all that speak S3
+    gs://<bucket>[/<prefix>]                                        Google Cloud Storage
+    az://<container>[/<prefix>][?account=<storage account>]         Azure Blob Storage
+
+Credentials come from where each vendor's own tools look for them in the environment, or from settings of the same names
+in lower case. They are in no spec, no error and no name. Nothing here sends anything, and obstore is imported when a
+store is made.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from ipfsmem.errors import ConfigError
+from ipfsmem_providers.provider_settings import choice, setting
+
+if TYPE_CHECKING:
+    from obstore.store import AzureStore, ClientConfig, GCSStore, S3Store
+
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,220}")
+_PREFIX: Final = re.compile(r"[A-Za-z0-9._-]+")
+_EXAMPLE: Final = "For instance bucket:s3://my-bucket/memories, gs://my-bucket or az://my-container."
+#: What each kind of store may say behind a question mark.
+_QUERY: Final = {"s3": ("endpoint", "region"), "gs": (), "az": ("account",)}
+#: Names of credentials in the environment: all of one group must be there.
+_KEYS: Final = {
+    "s3": (
+        ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
+        ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI",),
+    ),
+    "gs": (
+        ("GOOGLE_SERVICE_ACCOUNT",),
+        ("GOOGLE_SERVICE_ACCOUNT_PATH",),
+        ("GOOGLE_SERVICE_ACCOUNT_KEY",),
+        ("GOOGLE_APPLICATION_CREDENTIALS",),
+    ),
+    "az": (
+        ("AZURE_STORAGE_ACCOUNT_KEY",),
+        ("AZURE_STORAGE_SAS_TOKEN",),
+        ("AZURE_STORAGE_TOKEN",),
+        ("AZURE_STORAGE_CLIENT_ID", "AZURE_STORAGE_CLIENT_SECRET", "AZURE_STORAGE_TENANT_ID"),
+        ("AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"),
+        ("AZURE_FEDERATED_TOKEN_FILE",),
+        ("AZURE_USE_AZURE_CLI",),
+    ),
+}
+#: Taken from the settings when they are there, beside what names credentials.
+_MORE: Final = {
+    "s3": ("AWS_SESSION_TOKEN", "AWS_REGION"),
+    "gs": ("GOOGLE_BASE_URL", "GOOGLE_SKIP_SIGNATURE"),
+    "az": ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ENDPOINT", "AZURE_STORAGE_USE_EMULATOR"),
+}
+_ADC: Final = ".config/gcloud/application_default_credentials.json"
+
+
+class Address(NamedTuple):
+    """A bucket and what of it is ours."""
+
+    scheme: str  #: s3, gs or az
+    bucket: str
+    prefix: str  #: without slashes at its ends; "" for the whole bucket
+    query: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        more = "&".join(f"{name}={value}" for name, value in self.query)
+        return f"{self.scheme}://{self.bucket}{self.prefix and '/'}{self.prefix}{more and '?'}{more}"
+
+
+class Patience(NamedTuple):
+    """How long one request may take, in seconds."""
+
+    connect: float
+    silent: float  #: until the next bytes come
+    total: float
+
+
+def parse(rest: str) -> Address:
+    """The address in what stands behind `bucket:`. ConfigError for anything that is none."""
+    try:
+        url = urlsplit(rest)
+        query = parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query))
+        odd = url.username is not None or url.port is not None or url.fragment
+    except ValueError:
+        raise ConfigError(f"{rest!r} is no address of a bucket", hint=_EXAMPLE) from None
+    scheme = {"s3a": "s3", "gcs": "gs", "azure": "az", "abfs": "az"}.get(url.scheme, url.scheme)
+    prefix = url.path.strip("/")
+    if scheme not in _QUERY or odd or not _BUCKET.fullmatch(url.netloc):
+        raise ConfigError(f"{rest!r} is no address of a bucket", hint=_EXAMPLE)
+    for part in prefix.split("/") if prefix else ():
+        if not _PREFIX.fullmatch(part) or part in (".", ".."):
+            raise ConfigError(
+                f"the part {part!r} of {rest!r} cannot be in the names of objects",
+                hint="Use letters, digits, dots, hyphens and underscores between the slashes.",
+            )
+    for name, value in query:
+        if name not in _QUERY[scheme] or not value:
+            known = " and ".join(_QUERY[scheme]) or "nothing"
+            raise ConfigError(
+                f"{name!r} in {rest!r} says nothing about a bucket",
+                hint=f"Behind the question mark of {scheme}:// may stand: {known}. Keys come from the environment.",
+            )
+    found = dict(query)
+    if "endpoint" in found:
+        _endpoint(found["endpoint"])
+    return Address(scheme, url.netloc, prefix, tuple(sorted(found.items())))
+
+
+def check_installed() -> None:
+    """ConfigError that names the extra when obstore is missing. Imports nothing."""
+    if importlib.util.find_spec("obstore") is None:
+        raise ConfigError(
+            "buckets need obstore, which is not installed", hint="Install it: pip install 'ipfsmem[bucket]'."
+        )
+
+
+def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]:
+    """What settings say of keys and endpoints, by the vendor's names in lower case; the environment is read by obstore.
+
+    ConfigError when neither has credentials: a machine in the vendor's own cloud is asked for its own ones only when
+    BUCKET_CREDENTIALS says `instance`, as anywhere else that question waits for an answer that never comes.
+    """
+    groups = _KEYS[address.scheme]
+    names = {name for group in groups for name in group} | set(_MORE[address.scheme])
+    given = {name.lower(): text for name in names if (text := str(settings.get(name.lower()) or "").strip())}
+    if address.scheme == "az" and not (
+        "account" in dict(address.query)
+        or setting(settings, "AZURE_STORAGE_ACCOUNT_NAME")
+        or _emulated(settings)
+    ):
+        raise ConfigError(
+            f"the storage account of {address} is not known",
+            hint="Write az://<container>?account=<storage account>, or set AZURE_STORAGE_ACCOUNT_NAME.",
+        )
+    own = choice(settings, "BUCKET_CREDENTIALS", ("environment", "instance")) == "instance"
+    if own or _emulated(settings) or any(all(setting(settings, name) for name in group) for group in groups):
+        return given
+    if address.scheme == "gs" and (Path.home() / _ADC).is_file():
+        return given
+    if address.scheme == "gs" and setting(settings, "GOOGLE_SKIP_SIGNATURE"):
+        return given
+    raise ConfigError(
+        f"no credentials for {address}: {' and '.join(groups[0])} are not set"
+        if len(groups[0]) > 1
+        else f"no credentials for {address}: {groups[0][0]} is not set",
+        hint="Set what the vendor's tools take from the environment, such as "
+        f"{' or '.join(' and '.join(group) for group in groups[:2])}; BUCKET_CREDENTIALS=instance asks the machine's own cloud.",
+    )
+
+
+def store(
+    address: Address, settings: Mapping[str, Any], patience: Patience
+) -> S3Store | GCSStore | AzureStore:
+    """A store that never tries again by itself. ConfigError for settings that obstore does not take."""
+    from obstore.exceptions import BaseError
+    from obstore.store import AzureStore, GCSStore, S3Store
+
+    query = dict(address.query)
+    config: dict[str, Any] = credentials(address, settings)
+    client: ClientConfig = {
+        "allow_http": True,  # what a person configured; blocks are sealed, and keys sign without being sent
+        "connect_timeout": timedelta(seconds=patience.connect),
+        "read_timeout": timedelta(seconds=patience.silent),
+        "timeout": timedelta(seconds=patience.total),
+        "user_agent": "ipfsmem",
+    }
+    options: dict[str, Any] = {
+        "prefix": address.prefix or None,
+        "client_options": client,
+        "retry_config": {"max_retries": 0, "retry_timeout": timedelta(seconds=patience.total)},
+    }
+    try:
+        if address.scheme == "s3":
+            endpoint = query.get("endpoint") or setting(settings, "BUCKET_ENDPOINT")
+            if endpoint:
+                config |= {"endpoint": _endpoint(endpoint), "aws_endpoint_url_s3": _endpoint(endpoint)}
+            # Many at once is not what every server of S3's kind does.
+            config["disable_bulk_delete"] = True
+            region = query.get("region") or setting(settings, "BUCKET_REGION")
+            if region:
+                config["region"] = region
+            return S3Store(address.bucket, config=config, **options)  # type: ignore[arg-type]
+        if address.scheme == "gs":
+            return GCSStore(address.bucket, config=config, **options)  # type: ignore[arg-type]
+        if "account" in query:
+            config["azure_storage_account_name"] = query["account"]
+        return AzureStore(address.bucket, config=config, **options)  # type: ignore[arg-type]
+    except (BaseError, ValueError, TypeError) as error:
+        reason = type(error).__name__
+    # Outside `except`: what obstore says may repeat what it was given.
+    raise ConfigError(
+        f"the settings for {address} cannot be used ({reason})",
+        hint="Look at the variables of the environment that begin with "
+        f"{ {'s3': 'AWS_', 'gs': 'GOOGLE_', 'az': 'AZURE_'}[address.scheme] }.",
+    )
+
+
+def _emulated(settings: Mapping[str, Any]) -> bool:
+    return setting(settings, "AZURE_STORAGE_USE_EMULATOR").lower() in ("1", "true", "yes", "on")
+
+
+def _endpoint(text: str) -> str:
+    try:
+        url = urlsplit(text)
+        sound = url.scheme in ("http", "https") and bool(url.hostname) and url.username is None
+        sound = sound and (url.port is None or url.port > 0) and not url.query and not url.fragment
+    except ValueError:
+        sound = False
+    if not sound:
+        raise ConfigError(
+            "the endpoint of a bucket is no URL of a server, or has more in it than that",
+            hint="For instance endpoint=https://<account>.r2.cloudflarestorage.com; keys come from the environment.",
+        )
+    return text.rstrip("/")
+
+
+def endpoint_set(settings: Mapping[str, Any]) -> bool:
+    """Whether the environment or the settings name a server for S3 that is not AWS."""
+    return any(
+        setting(settings, name) or os.environ.get(name)
+        for name in ("BUCKET_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+    )

@@ -1,0 +1,138 @@
+"""A small S3 in memory, with real signatures: as strict as what the providers of the tests need of one, and no more.
+
+It puts, reads (ranges too), lists and deletes; every request is checked by botocore's own arithmetic.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from urllib.parse import unquote
+from xml.sax.saxutils import escape
+
+from aiohttp import web
+
+from tests.servers.faults import Faults
+
+KEY, SECRET, BUCKET = "FILEBASEKEY123456789", "filebase-secret-of-the-tests", "memories"
+#: Seconds that the clock of who signs may be wrong (S3, "Signature calculations").
+_SKEW = 15 * 60
+
+
+class SmallS3:
+    """One account with one bucket."""
+
+    def __init__(self) -> None:
+        self.faults = Faults()
+        self.objects: dict[str, tuple[bytes, str, dict[str, str]]] = {}  #: body, time and metadata by key
+        self.page = 1000
+        self.ahead = 0.0  #: seconds that the service's clock is ahead of this machine's
+        self._ticks = 0
+
+    def bucket_app(self) -> web.Application:
+        """The application, of S3 alone."""
+        app = web.Application(middlewares=[self.faults.middleware], client_max_size=1 << 30)
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            return self.own(request, await request.read())
+
+        app.router.add_route("*", "/{bucket}{key:/?.*}", answer)
+        return app
+
+    def own(self, request: web.Request, body: bytes) -> web.Response:
+        """A small S3 with real signatures."""
+        check_signature(request, body, now=time.time() + self.ahead)
+        bucket, key = request.match_info["bucket"], unquote(request.match_info["key"].lstrip("/"))
+        if bucket != BUCKET:
+            raise xml_error(404, "NoSuchBucket", "The specified bucket does not exist")
+        if request.method == "GET" and not key:
+            return self._listing(request)
+        if request.method == "PUT":
+            self._ticks += 1
+            when = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(seconds=self._ticks)
+            about = {k.lower(): v for k, v in request.headers.items() if k.lower().startswith("x-amz-meta-")}
+            self.objects[key] = (body, when.isoformat(timespec="milliseconds").replace("+00:00", "Z"), about)
+            return web.Response(headers={"ETag": f'"{hashlib.md5(body).hexdigest()}"'})
+        if request.method == "DELETE":
+            self.objects.pop(key, None)
+            return web.Response(status=204)
+        if key not in self.objects:
+            raise xml_error(404, "NoSuchKey", "The specified key does not exist.")
+        data, when, about = self.objects[key]
+        headers = {
+            **about, "ETag": f'"{hashlib.md5(data).hexdigest()}"', "Accept-Ranges": "bytes",
+            "Last-Modified": format_datetime(datetime.fromisoformat(when), usegmt=True),
+        }  # fmt: skip
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", request.headers.get("Range", ""))
+        if asked is None:
+            return web.Response(body=b"" if request.method == "HEAD" else data, headers=headers)
+        start, end = int(asked[1]), min(int(asked[2]) + 1, len(data))
+        if start >= len(data):
+            raise xml_error(416, "InvalidRange", "The requested range is not satisfiable")
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(data)}"
+        return web.Response(status=206, body=data[start:end], headers=headers)
+
+    def _listing(self, request: web.Request) -> web.Response:
+        query = request.query
+        keys = sorted(key for key in self.objects if key.startswith(query.get("prefix", "")))
+        start = int(query.get("continuation-token") or 0)
+        part = keys[start : start + self.page]
+        rows = "".join(
+            f"<Contents><Key>{escape(key)}</Key><LastModified>{self.objects[key][1]}</LastModified>"
+            f"<ETag>&quot;{hashlib.md5(self.objects[key][0]).hexdigest()}&quot;</ETag><Size>{len(self.objects[key][0])}</Size></Contents>"
+            for key in part
+        )
+        more = start + self.page < len(keys)
+        token = f"<NextContinuationToken>{start + self.page}</NextContinuationToken>" if more else ""
+        text = (
+            '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+            f"<IsTruncated>{str(more).lower()}</IsTruncated>{token}{rows}</ListBucketResult>"
+        )
+        return web.Response(text=text, content_type="application/xml")
+
+
+def check_signature(request: web.Request, body: bytes, now: float) -> None:
+    """Raise the S3 error for a request that is not signed with the key, by botocore's own arithmetic, or not at about
+    the time `now` (seconds since 1970)."""
+    from botocore.auth import S3SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    given = request.headers.get("Authorization", "")
+    if not given.startswith("AWS4-HMAC-SHA256 "):
+        raise xml_error(403, "AccessDenied", "Access Denied")
+    parts = dict(item.strip().split("=", 1) for item in given.partition(" ")[2].split(","))
+    if not parts["Credential"].startswith(f"{KEY}/"):
+        raise xml_error(403, "InvalidAccessKeyId", "The key does not exist in our records.")
+    declared = request.headers.get("x-amz-content-sha256", "")
+    if declared != hashlib.sha256(body).hexdigest():
+        raise xml_error(400, "XAmzContentSHA256Mismatch", "The body has another hash")
+    signed = {name: request.headers[name] for name in parts["SignedHeaders"].split(";")}
+    url = f"http://{request.host}{request.raw_path}"
+    copy = AWSRequest(method=request.method, url=url, headers=signed)
+    copy.context["timestamp"] = request.headers["X-Amz-Date"]
+    signed_at = datetime.strptime(request.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    if abs(signed_at.timestamp() - now) > _SKEW:
+        raise xml_error(
+            403,
+            "RequestTimeTooSkewed",
+            "The difference between the request time and the current time is too large.",
+        )
+    signer = S3SigV4Auth(Credentials(KEY, SECRET), "s3", "us-east-1")
+    if (
+        signer.signature(signer.string_to_sign(copy, signer.canonical_request(copy)), copy)
+        != parts["Signature"]
+    ):
+        raise xml_error(403, "SignatureDoesNotMatch", "The request signature does not match.")
+
+
+def xml_error(status: int, code: str, message: str) -> web.HTTPException:
+    kinds: dict[int, type[web.HTTPException]] = {
+        400: web.HTTPBadRequest, 403: web.HTTPForbidden, 404: web.HTTPNotFound,
+        416: web.HTTPRequestRangeNotSatisfiable,
+    }  # fmt: skip
+    text = f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>'
+    return kinds[status](text=text, content_type="application/xml")

@@ -1,0 +1,41 @@
+"""A bucket at the small S3 of the tests, or at a server that runs, opened as another device would."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ipfsmem_providers.bucket import BucketProvider
+
+from tests.servers import s3
+from tests.servers.threaded import serve
+
+
+class Bucket:
+    """One bucket at a server of S3's kind."""
+
+    def __init__(self, url: str, server: Any, prefix: str = "mem") -> None:
+        self.url, self.server, self.prefix = url, server, prefix
+        self.settings: dict[str, Any] = {
+            "aws_access_key_id": s3.KEY,
+            "aws_secret_access_key": s3.SECRET,
+        }
+
+    @property
+    def spec(self) -> str:
+        """What stands behind the kind."""
+        return f"s3://{s3.BUCKET}/{self.prefix}?endpoint={self.url}"
+
+    def open(self, *, clock: Callable[[], int] = time.time_ns, **settings: Any) -> BucketProvider:
+        """The provider once more."""
+        return BucketProvider(self.spec, {**self.settings, **settings}, clock=clock)
+
+
+@contextlib.contextmanager
+def bucket() -> Iterator[Bucket]:
+    """A fresh bucket at the small S3."""
+    server = s3.SmallS3()
+    with serve(server.bucket_app) as url:
+        yield Bucket(url, server)
