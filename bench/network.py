@@ -240,6 +240,10 @@ def _s3(ctx: Context, report: Report) -> None:
                 where: Where = [(f"filebase:{filebase.BUCKET}", _plain_settings(at.settings))]
                 _both(ctx, report, "S3 (provider filebase, a stand-in between)", where, mode)
             _empty(url)
+            keys = {"aws_access_key_id": filebase.KEY, "aws_secret_access_key": filebase.SECRET}
+            spec = f"bucket:s3://{filebase.BUCKET}/memories"
+            _both(ctx, report, "S3 (provider bucket)", [(spec, {**keys, "bucket_endpoint": url})], mode)
+            _empty(url)
 
 
 def _restic(ctx: Context, report: Report, url: str) -> None:

@@ -93,9 +93,11 @@ class GoPeer:
             await one.close()
 
 
-def _open(spec: str, settings: dict[str, Any]) -> Provider:
+def _open(spec: str, settings: dict[str, Any], wire: Wire) -> Provider:
     from ipfsmem.provider.contract import open_provider
 
+    if spec.startswith("bucket:"):  # it does not speak through aiohttp
+        settings = {**settings, "bucket_endpoint": wire.relay(settings["bucket_endpoint"])}
     return GoPeer(spec.removeprefix("go:")) if spec.startswith("go:") else open_provider(spec, settings)
 
 
@@ -114,7 +116,7 @@ def _work(job: dict[str, Any], wire: Wire) -> dict[str, Any]:
     from ipfsmem.memory import Memory
 
     def providers() -> list[Provider]:
-        return [_open(spec, settings) for spec, settings in job["providers"]]
+        return [_open(spec, settings, wire) for spec, settings in job["providers"]]
 
     home, what, mode = Path(job["home"]), job["what"], job["mode"]
     own: Any = {"passphrase": PASSPHRASE, "home": home}

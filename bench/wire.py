@@ -1,12 +1,20 @@
 """Counts what this process says over HTTP: requests, and every byte of them both ways, headers too.
 
-It looks into aiohttp's connections, below everything of ours. It measures no time.
+It looks into aiohttp's connections, below everything of ours. What does not go through aiohttp is led through a relay
+(`Wire.relay`), which passes every byte on as it is. It measures no time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
+import socket
+import threading
 from typing import Any
+from urllib.parse import urlsplit
+
+_REQUEST = re.compile(rb"^(?:GET|HEAD|PUT|POST|DELETE) \S+ HTTP/1\.1\r$", re.MULTILINE)
 
 
 class Wire:
@@ -24,6 +32,36 @@ class Wire:
     def numbers(self) -> dict[str, int]:
         """What was counted."""
         return {"requests": self.requests, "sent": self.sent, "received": self.received}
+
+    def relay(self, url: str) -> str:
+        """A URL that leads to the server at `url` for as long as this process runs, and what goes that way counts."""
+        to = urlsplit(url)
+        server = socket.create_server(("127.0.0.1", 0))
+
+        def accept() -> None:
+            while True:
+                here, _ = server.accept()
+                there = socket.create_connection((to.hostname or "", to.port or 80))
+                for one in (here, there):
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for source, sink, ours in ((here, there, True), (there, here, False)):
+                    threading.Thread(target=self._pass_on, args=(source, sink, ours), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        return f"http://127.0.0.1:{server.getsockname()[1]}"
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket, ours: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 18):
+                if ours:
+                    self.sent += len(data)
+                    self.requests += len(_REQUEST.findall(data[:4096]))
+                else:
+                    self.received += len(data)
+                sink.sendall(data)
+        for one in (source, sink):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
 
     def watch(self) -> None:
         """From now on, count all of aiohttp's connections."""

@@ -8,6 +8,7 @@ known here.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 import time
@@ -140,23 +141,27 @@ class Objects:
         import obstore
 
         start = len(folder) + 1
+        patience = self._patience(0).silent + self._timeouts.connect
 
-        def ask(at: Any) -> dict[str, Seen]:
+        async def pages(at: Any) -> dict[str, Seen]:
             found: dict[str, Seen] = {}
-            seen = 0
-            for page in obstore.list(at, folder, chunk_size=_PAGE):
-                beat()
+            stream = obstore.list(at, folder, chunk_size=_PAGE)
+            while len(found) <= _LIST_MAX:
+                try:
+                    # obstore passes over pages without anything in them, and a sick server gives such without end.
+                    page = await asyncio.wait_for(anext(stream), patience)
+                except StopAsyncIteration:
+                    break
                 before = len(found)
                 for entry in page:
                     changed = int(entry["last_modified"].timestamp() * 1000)
                     stamp = (changed, entry["size"], entry["e_tag"])
                     found[entry["path"][start:]] = Seen(entry["size"], changed, stamp)
-                seen += len(page)
-                if len(found) == before or seen > _LIST_MAX:
-                    break  # the same again, or more than anybody put there
+                if len(found) == before:
+                    break  # the same again
             return found
 
-        return self._ask("LIST", "list objects", ask)
+        return self._ask("LIST", "list objects", lambda at: asyncio.run(pages(at)))
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects; one that is not there is none the less deleted."""
@@ -215,7 +220,9 @@ class Objects:
     def _failed(self, error: Exception, what: str) -> ProviderError | Gone:
         from obstore.exceptions import BaseError
 
-        if isinstance(error, BaseError | FileNotFoundError | OSError):
+        if isinstance(error, TimeoutError):
+            return Silent(f"{self.where} does not answer: nothing came when it was asked to {what}")
+        if isinstance(error, BaseError | OSError):
             return told(error, self.where, what, self._redact)
         raise error
 

@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.pin_files import tag_of
 
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.verify import verify_block
-from ipfsmem.errors import ProviderError
+from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block, Provider
 from ipfsmem.published import ipns_record
@@ -141,11 +142,14 @@ def _legacy(_: int, empty: bool) -> str:
 
 
 def _s3(number: int, empty: bool) -> str:
-    row = f"<Contents><Key>ipfsmem/n/{TREE.cid}.car</Key><Size>5</Size></Contents>"
-    token = f"<NextContinuationToken>{number}</NextContinuationToken>"
-    return (
-        f"<ListBucketResult><IsTruncated>true</IsTruncated>{token}{'' if empty else row}</ListBucketResult>"
+    return _list(
+        number, "" if empty else f"<Contents><Key>ipfsmem/n/{TREE.cid}.car</Key><Size>5</Size></Contents>"
     )
+
+
+def _list(number: int, rows: str) -> str:
+    token = f"<NextContinuationToken>{number}</NextContinuationToken>"
+    return f"<ListBucketResult><IsTruncated>true</IsTruncated>{token}{rows}</ListBucketResult>"
 
 
 def _psa(number: int, empty: bool) -> str:
@@ -176,3 +180,28 @@ def test_a_listing_that_never_ends_is_left_after_a_few_pages(
         at.faults.add("GET", ".*", fault, times=-1)
         assert len(asyncio.run(at.open().pins("n"))) == (0 if empty else 1)
     assert asked[0] <= 4
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_bucket_s_list_that_never_ends_is_left(empty: bool, tmp_path: Path) -> None:
+    """The same keys again under a token that is new each time, or pages without any, which obstore passes over by itself."""
+    with bench("bucket", tmp_path) as at:
+        asked = [0]
+
+        async def fault(_: web.Request) -> web.StreamResponse:
+            asked[0] += 1
+            key = f"mem/pins/{tag_of('n')}/{TREE.cid}.1700000000000.json"
+            when = "2026-11-01T00:00:00.000Z"
+            row = f"<Contents><Key>{key}</Key><LastModified>{when}</LastModified><ETag>e</ETag><Size>5</Size></Contents>"
+            text = _list(asked[0], "" if empty else row)
+            return web.Response(text=text, content_type="application/xml")
+
+        at.faults.add("GET", ".*", fault, times=-1)
+        if empty:
+            with pytest.raises(ProviderUnavailable, match="does not answer"):
+                asyncio.run(at.open().pins("n"))
+        else:
+            assert [pin.created for pin in asyncio.run(at.open().pins("n"))] == [1_700_000_000_000]
+            assert (
+                asked[0] <= 2_000
+            )  # obstore hands on a thousand entries at once, however few stand on a page
