@@ -20,7 +20,10 @@ import contextlib
 import hashlib
 import io
 import os
+import sys
+import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import BinaryIO, Final
@@ -40,15 +43,22 @@ from ipfsmem_providers.shelf import Seen, Start
 PACK_BYTES: Final = 16 * 1024 * 1024
 #: What a list showed serves so long, in seconds, for what need not be newer.
 _RECENT: Final = 60.0
+#: Bytes between two parts that are read along, rather than asked for each: a request costs about what they do.
+_GAP: Final = 128 * 1024
+_INDEX_GAP: Final = 4 * 1024
+#: More bytes than this in near parts, and the object is read whole; so many of such bytes are kept for a moment.
+_LITTLE: Final = 4 * 1024 * 1024
+_KEPT: Final = 64 * 1024 * 1024
 
 
 class BucketShelf:
     """`packs`, `pins` or `names` in a bucket, as a shelf (shelf.py)."""
 
-    at_once = 64 * 1024
+    at_once = 16 * 1024
 
     def __init__(self, objects: Objects, folder: str) -> None:
         self._objects, self._folder = objects, folder
+        self._whole = _Whole()
 
     def __str__(self) -> str:
         return f"{self._objects.where}/{self._folder}"
@@ -73,8 +83,17 @@ class BucketShelf:
         return {name: start for name, start in found if start is not None}
 
     def ranges(self, name: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Parts of one object."""
-        return self._objects.ranges(self._key(name), spans)
+        """Parts of one object. What lies near is read in one request, and where that is much of a pack, all of it."""
+        data = self._whole.get(name)
+        if data is None:
+            # Of an index twelve records are wanted or all; blocks of one read lie here and there in a pack.
+            near = _near(spans, _GAP if name.endswith(".car") else _INDEX_GAP)
+            if sum(end - start for start, end in near) <= _LITTLE:
+                parts = self._objects.ranges(self._key(name), near)
+                return [_cut(near, parts, span) for span in spans]
+            data = self._objects.read(self._key(name))
+            self._whole.put(name, data)
+        return [data[start:end] for start, end in spans]
 
     def file(self, name: str, *, buffered: bool = False) -> BinaryIO:
         """An object whole, in memory: packs are not large here."""
@@ -114,6 +133,48 @@ class BucketShelf:
 
     def _key(self, name: str) -> str:
         return f"{self._folder}/{name}"
+
+
+def _near(spans: Sequence[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
+    """The same bytes and those between spans that are no farther than `gap` from each other, in order."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1] + gap:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _cut(near: Sequence[tuple[int, int]], parts: Sequence[bytes], span: tuple[int, int]) -> bytes:
+    at = bisect_right(near, (span[0], sys.maxsize)) - 1
+    return parts[at][span[0] - near[at][0] : span[1] - near[at][0]]
+
+
+class _Whole:
+    """Objects that were read whole a moment ago: a device that fetches all asks for a little here and there, many times.
+    Not for longer, as a later question is whether they are still there."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[float, bytes]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: str) -> bytes | None:
+        with self._lock:
+            self._clean()
+            found = self._kept.get(name)
+            return found[1] if found is not None else None
+
+    def put(self, name: str, data: bytes) -> None:
+        with self._lock:
+            self._clean()
+            self._kept[name] = (time.monotonic(), data)
+            while sum(len(data) for _, data in self._kept.values()) > _KEPT and len(self._kept) > 1:
+                del self._kept[next(iter(self._kept))]
+
+    def _clean(self) -> None:
+        oldest = time.monotonic() - _RECENT
+        self._kept = {name: kept for name, kept in self._kept.items() if kept[0] > oldest}
 
 
 class _NewObject:

@@ -118,7 +118,7 @@ class Objects:
             "GET",
             "read an object",
             lambda at: [
-                bytes(part) for part in obstore.get_ranges(at, key, starts=starts, ends=ends, coalesce=16_384)
+                bytes(part) for part in obstore.get_ranges(at, key, starts=starts, ends=ends, coalesce=0)
             ],
             count=len(spans),
         )

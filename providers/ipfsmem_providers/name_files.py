@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Sequence
+from typing import Final
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import FormatError, ProviderError, SealError
@@ -19,7 +20,9 @@ from ipfsmem_providers.blocking_work import beat
 from ipfsmem_providers.shelf import Shelf
 
 #: So often is looked again when what was seen is gone when it is read: somebody puts newer ones at the same time.
-_LOOKS = 4
+_LOOKS: Final = 4
+#: So many records are remembered.
+_KNOWN_MAX: Final = 1_000
 
 
 class Records:
@@ -31,6 +34,7 @@ class Records:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
+        self._known: dict[str, ipns_record.Record] = {}
 
     def put(self, name: str, offered: ipns_record.Record) -> None:
         """Keep a record of a canonical name unless a greater one is there; lesser ones go after it is in place."""
@@ -74,10 +78,17 @@ class Records:
     def _read(self, files: Sequence[str]) -> dict[str, ipns_record.Record]:
         """Those of the files that hold a record of the name in theirs."""
         ours = [file for file in files if file.endswith(self.ending) and self.between in file]
-        found = {}
-        for file, start in self._shelf.starts(ours, ipns_record.MAX_RECORD + 1).items():
+        # The name says what is in it, so one that was read need not be read again while it is there.
+        found = {file: self._known[file] for file in ours if file in self._known}
+        unread = [file for file in ours if file not in found]
+        for file, start in self._shelf.starts(unread, ipns_record.MAX_RECORD + 1).items() if unread else ():
             beat()
             if start.size <= ipns_record.MAX_RECORD:
                 with contextlib.suppress(FormatError, SealError):
-                    found[file] = ipns_record.verify_record(file.partition(self.between)[0], start.data)
+                    name, _, tag = file.removesuffix(self.ending).partition(self.between)
+                    found[file] = ipns_record.verify_record(name, start.data)
+                    if len(self._known) >= _KNOWN_MAX:
+                        self._known.clear()
+                    if hashlib.sha256(start.data).hexdigest()[: self.tag_length] == tag:
+                        self._known[file] = found[file]
         return found
