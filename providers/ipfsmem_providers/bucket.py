@@ -58,12 +58,12 @@ class BucketProvider(PackedStore):
         address = parse(rest)
         check_installed()
         self.objects = Objects(address, settings or {})
-        packs = BucketShelf(self.objects, "packs")
-        self._bucket_packs, self._packs_shelf = BucketPacks(packs), packs
+        packs, pins, names = (BucketShelf(self.objects, kind, clock) for kind in ("packs", "pins", "names"))
+        self._bucket_packs, self._packs_shelf = BucketPacks(packs, clock), packs
         super().__init__(
             self._bucket_packs,
-            BucketPins(BucketShelf(self.objects, "pins"), lambda: clock() // 1_000_000),
-            BucketRecords(BucketShelf(self.objects, "names")),
+            BucketPins(pins, lambda: clock() // 1_000_000),
+            BucketRecords(names),
             # Each request has its bound; this one is for what no request is.
             Waiting(self.objects.where, self.objects.longest),
             clock,

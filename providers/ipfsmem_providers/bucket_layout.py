@@ -22,11 +22,10 @@ import io
 import os
 import sys
 import threading
-import time
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeAlias
 
 from ipfsmem.content.cid import CID, parse_cid, raw_cid
 from ipfsmem.errors import FormatError, ProviderUnavailable
@@ -41,8 +40,11 @@ from ipfsmem_providers.shelf import Seen, Start
 
 #: A pack that has this many bytes is put, and the next one begun.
 PACK_BYTES: Final = 16 * 1024 * 1024
-#: What a list showed serves so long, in seconds, for what need not be newer.
-_RECENT: Final = 60.0
+#: Gives nanoseconds since 1970 UTC. A clock that only runs while the machine is awake would take a mark of two days ago for
+#: one of a moment ago.
+Clock: TypeAlias = Callable[[], int]
+#: What a list showed, and what was read whole, serves so long, in seconds, for what need not be newer.
+_RECENT: Final = 60
 #: Bytes between two parts that are read along, rather than asked for each: a request costs about what they do.
 _GAP: Final = 128 * 1024
 _INDEX_GAP: Final = 4 * 1024
@@ -56,9 +58,9 @@ class BucketShelf:
 
     at_once = 16 * 1024
 
-    def __init__(self, objects: Objects, folder: str) -> None:
+    def __init__(self, objects: Objects, folder: str, clock: Clock) -> None:
         self._objects, self._folder = objects, folder
-        self._whole = _Whole()
+        self._whole = _Whole(clock)
 
     def __str__(self) -> str:
         return f"{self._objects.where}/{self._folder}"
@@ -135,6 +137,10 @@ class BucketShelf:
         return f"{self._folder}/{name}"
 
 
+def _is_recent(then: int, now: int) -> bool:
+    return 0 <= now - then <= _RECENT * 1_000_000_000
+
+
 def _near(spans: Sequence[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
     """The same bytes and those between spans that are no farther than `gap` from each other, in order."""
     found: list[tuple[int, int]] = []
@@ -155,8 +161,9 @@ class _Whole:
     """Objects that were read whole a moment ago: a device that fetches all asks for a little here and there, many times.
     Not for longer, as a later question is whether they are still there."""
 
-    def __init__(self) -> None:
-        self._kept: dict[str, tuple[float, bytes]] = {}
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kept: dict[str, tuple[int, bytes]] = {}
         self._lock = threading.Lock()
 
     def get(self, name: str) -> bytes | None:
@@ -168,13 +175,13 @@ class _Whole:
     def put(self, name: str, data: bytes) -> None:
         with self._lock:
             self._clean()
-            self._kept[name] = (time.monotonic(), data)
+            self._kept[name] = (self._clock(), data)
             while sum(len(data) for _, data in self._kept.values()) > _KEPT and len(self._kept) > 1:
                 del self._kept[next(iter(self._kept))]
 
     def _clean(self) -> None:
-        oldest = time.monotonic() - _RECENT
-        self._kept = {name: kept for name, kept in self._kept.items() if kept[0] > oldest}
+        now = self._clock()
+        self._kept = {name: kept for name, kept in self._kept.items() if _is_recent(kept[0], now)}
 
 
 class _NewObject:
@@ -203,18 +210,19 @@ class BucketPacks(Packs):
     grown = PACK_BYTES // 4
     one_look = True
 
-    def __init__(self, shelf: BucketShelf) -> None:
+    def __init__(self, shelf: BucketShelf, clock: Clock) -> None:
         super().__init__(shelf)
         self._objects = shelf
-        self._seen: tuple[float, View] = (float("-inf"), View({}))
+        self._clock = clock
+        self._seen: tuple[int, View] | None = None
 
     def look(self, *, recent: bool = False) -> View:
         """What is there now, or was a moment ago."""
-        at, view = self._seen
-        now = time.monotonic()
-        if not recent or now - at > _RECENT:
-            view = View(self.shelf.look(), index_last=True)
-            self._seen = (now, view)
+        now = self._clock()
+        if recent and self._seen is not None and _is_recent(self._seen[0], now):
+            return self._seen[1]
+        view = View(self.shelf.look(), index_last=True)
+        self._seen = (now, view)
         return view
 
     def place(self, writer: PackWriter) -> str:

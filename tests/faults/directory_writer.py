@@ -1,6 +1,6 @@
-"""A device for the crash and race tests: publishes into a folder as fast as it can and says what was acknowledged.
+"""A device for the crash and race tests: publishes into a folder, or a bucket, as fast as it can and says what was acknowledged.
 
-    python directory_writer.py FOLDER DEVICE PUBLISHES MAX_PACKS
+    python directory_writer.py FOLDER-OR-SPEC DEVICE PUBLISHES MAX_PACKS
 
 Each publish is one tree of a few blocks that follow from (device, number), a pin and a name record. After each a line
 `<number>` goes to standard output: from then on nothing of it may ever be lost.
@@ -13,10 +13,11 @@ import hashlib
 import sys
 from datetime import UTC, datetime
 
-from ipfsmem_providers import pack_store
-from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.bucket_layout import BucketPacks
+from ipfsmem_providers.pack_store import Packs
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
+from ipfsmem.provider.contract import open_provider
 from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
 
@@ -40,7 +41,7 @@ def record(sequence: int) -> bytes:
 
 async def main(folder: str, device: str, publishes: int) -> None:
     """Publish, and say so."""
-    provider = DirectoryProvider(folder)
+    provider = open_provider(folder)
     for number in range(publishes):
         blocks = tree(device, number)
         root = blocks[0][0]
@@ -51,5 +52,5 @@ async def main(folder: str, device: str, publishes: int) -> None:
 
 
 if __name__ == "__main__":
-    pack_store.Packs.most = int(sys.argv[4])
+    Packs.most = BucketPacks.most = int(sys.argv[4])
     asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -377,6 +377,10 @@ def test_a_crash_at_any_step(stick: Stick, monkeypatch: pytest.MonkeyPatch, step
 
 @pytest.mark.parametrize("seed", range(5))
 def test_devices_in_any_order(stick: Stick, seed: int) -> None:
+    any_order(stick, seed, 120)
+
+
+def any_order(stick: Stick, seed: int, steps: int) -> None:
     """Uploads in parts (asked, sent, pinned, with hours in between), unpins and collections in any order."""
     draw = random.Random(seed)
     devices = [stick.open() for _ in range(3)]
@@ -384,7 +388,7 @@ def test_devices_in_any_order(stick: Stick, seed: int) -> None:
     waiting: list[tuple[int, float, dict[str, bytes], set[CID]]] = []
     pool = [random.Random(n).randbytes(700) for n in range(40)]
     now = 0.0
-    for _ in range(120):
+    for _ in range(steps):
         kind = draw.random()
         if kind < 0.3:
             files = {f"{n % 4}/{n}": pool[n] for n in draw.sample(range(40), draw.randint(1, 8))}

@@ -8,6 +8,7 @@ import importlib.util
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +16,7 @@ import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.car import read_car
+from ipfsmem.provider.contract import Provider
 from ipfsmem.published import ipns_record
 
 SCRIPT = Path(__file__).with_name("directory_writer.py")
@@ -31,17 +33,26 @@ def _load() -> ModuleType:
 writer = _load()
 
 
-def start(folder: Path, device: str, publishes: int, max_packs: int) -> subprocess.Popen[str]:
+def start(folder: Path | str, device: str, publishes: int, max_packs: int) -> subprocess.Popen[str]:
     command = [sys.executable, str(SCRIPT), str(folder), device, str(publishes), str(max_packs)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 def check(folder: Path, acknowledged: dict[str, int]) -> None:
     """Everything that was acknowledged is there, every pinned tree is whole, every pack is what its name says."""
+    nothing_lost(lambda: DirectoryProvider(folder), acknowledged)
+    for pack in folder.glob("packs/*.car"):
+        assert pack.stem == hashlib.sha256(pack.read_bytes()).hexdigest()
+        with pack.open("rb") as file:
+            assert list(read_car(file))
+
+
+def nothing_lost(connect: Callable[[], Provider], acknowledged: dict[str, int]) -> None:
+    """What was acknowledged is there, and every pinned tree is whole."""
 
     async def body() -> None:
         for device, count in acknowledged.items():
-            provider = DirectoryProvider(folder)
+            provider = connect()
             blocks = dict(item for number in range(count) for item in writer.tree(device, number))
             assert await provider.get_blocks(list(blocks)) == blocks
             assert await provider.has(list(blocks)) == set(blocks)
@@ -59,10 +70,6 @@ def check(folder: Path, acknowledged: dict[str, int]) -> None:
             assert ipns_record.parse_record(record).sequence >= max(acknowledged.values()) - 1
 
     asyncio.run(body())
-    for pack in folder.glob("packs/*.car"):
-        assert pack.stem == hashlib.sha256(pack.read_bytes()).hexdigest()
-        with pack.open("rb") as file:
-            assert list(read_car(file))
 
 
 def test_killed_at_any_moment(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import format_datetime
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
@@ -20,6 +20,7 @@ from tests.servers.faults import Faults
 KEY, SECRET, BUCKET = "FILEBASEKEY123456789", "filebase-secret-of-the-tests", "memories"
 #: Seconds that the clock of who signs may be wrong (S3, "Signature calculations").
 _SKEW = 15 * 60
+_BEGAN = datetime(2026, 11, 1, tzinfo=UTC).timestamp()
 
 
 class SmallS3:
@@ -31,6 +32,12 @@ class SmallS3:
         self.page = 1000
         self.ahead = 0.0  #: seconds that the service's clock is ahead of this machine's
         self._ticks = 0
+        #: Seconds since 1970 at which an object is put.
+        self.clock = self._tick
+
+    def _tick(self) -> float:
+        self._ticks += 1
+        return _BEGAN + self._ticks
 
     def bucket_app(self) -> web.Application:
         """The application, of S3 alone."""
@@ -51,8 +58,7 @@ class SmallS3:
         if request.method == "GET" and not key:
             return self._listing(request)
         if request.method == "PUT":
-            self._ticks += 1
-            when = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(seconds=self._ticks)
+            when = datetime.fromtimestamp(self.clock(), UTC)
             about = {k.lower(): v for k, v in request.headers.items() if k.lower().startswith("x-amz-meta-")}
             self.objects[key] = (body, when.isoformat(timespec="milliseconds").replace("+00:00", "Z"), about)
             return web.Response(headers={"ETag": f'"{hashlib.md5(body).hexdigest()}"'})

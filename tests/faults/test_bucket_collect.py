@@ -1,0 +1,226 @@
+"""Letting go of blocks in a bucket: as in a folder (test_directory_collect.py), where nothing can be renamed and who deletes
+does not see who puts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipfsmem_providers.bucket import BucketProvider
+from ipfsmem_providers.bucket_layout import BucketCollector
+from ipfsmem_providers.bucket_objects import Objects
+
+from ipfsmem.content.tree import build_tree
+from tests.faults.test_directory_collect import (  # noqa: F401 - the same laws, asked of a bucket
+    NEW,
+    OLD,
+    Crash,
+    Stick,
+    any_order,
+    test_a_publish_does_it_when_it_is_time,
+    test_after_the_mark_everything_is_sent_again,
+    test_little_waste_is_left,
+    test_what_is_needed_of_a_pack_moves_to_another_one,
+    test_who_was_told_that_it_is_there_has_a_day_to_pin,
+)
+from tests.support.effort import cases
+from tests.unit.providers.bucket_lab import Bucket, bucket
+
+
+class Cloud(Stick):
+    """A bucket whose server has the clock of the test."""
+
+    def __init__(self, folder: Path, at: Bucket) -> None:
+        super().__init__(folder)
+        self.at = at
+        at.server.clock = lambda: self.clock.ns / 1e9
+
+    def open(self) -> BucketProvider:  # type: ignore[override]
+        return self.at.open(clock=self.clock)
+
+    def stamp(self) -> None:
+        """The server says when an object was put."""
+
+    def packs(self, ending: str) -> set[str]:
+        """Their names."""
+        keys = {key.rpartition("/")[2] for key in self.at.server.objects if "/packs/" in key}
+        return {key.removesuffix(ending) for key in keys if key.endswith(ending)}
+
+    @property
+    def size(self) -> int:
+        return sum(len(body) for key, (body, _, _) in self.at.server.objects.items() if key.endswith(".car"))
+
+
+@pytest.fixture
+def stick(tmp_path: Path) -> Iterator[Cloud]:
+    with bucket() as at:
+        yield Cloud(tmp_path, at)
+
+
+def test_space_comes_back_a_day_later_and_not_before(stick: Cloud) -> None:
+    old, new = stick.put(OLD), stick.put(NEW)
+    stick.pin(old), stick.pin(new)
+    stick.unpin(old)
+    before = stick.size
+    assert stick.collect() == 0, "younger than a day"
+    stick.later(1.1)
+    promised = stick.collect()
+    assert promised > 90_000 and stick.size == before and stick.whole(OLD)
+    stick.later(0.9)
+    assert stick.collect() == 0 and stick.size == before
+    stick.later(0.2)
+    assert stick.collect() == promised
+    assert stick.size == before - promised and stick.whole(NEW)
+    assert not asyncio.run(stick.open().get_blocks([cid for cid, _ in build_tree(OLD).blocks]))
+    assert not stick.packs(".going") and stick.packs(".car") == stick.packs(".idx")
+
+
+def test_what_is_put_again_after_its_mark_has_another_name(stick: Cloud) -> None:
+    """Who deletes a marked pack does not see that somebody puts just these bytes at this moment."""
+    stick.put(OLD)
+    stick.pin(stick.put(NEW))
+    stick.later(1.1)
+    stick.collect()
+    [marked] = stick.packs(".going")
+    before = stick.packs(".car")
+    stick.pin(stick.put(OLD))
+    [again] = stick.packs(".car") - before
+    assert marked in before and again != marked and stick.packs(".going") == {marked}
+    stick.later(1.1)
+    stick.collect()
+    assert marked not in stick.packs(".car") and stick.whole(OLD) and stick.whole(NEW)
+
+
+def test_a_pack_that_is_put_again_in_the_last_moment_stays(
+    stick: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stick.put(OLD)
+    stick.pin(stick.put(NEW))
+    stick.later(1.1)
+    stick.collect()
+    stick.later(1.1)
+    real = BucketCollector._take_away
+
+    def take_away(self: Any, name: str, is_needed: Callable[[], bool]) -> bool:
+        stick.pin(stick.put(OLD))  # another device, after this one has looked at the pins
+        return real(self, name, is_needed)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BucketCollector, "_take_away", take_away)
+        patch.setattr(BucketCollector, "due", lambda self: False)
+        stick.collect()
+    assert stick.whole(OLD) and stick.whole(NEW)
+    for _ in range(3):
+        stick.later(1.1)
+        stick.collect()
+    assert stick.whole(OLD) and stick.whole(NEW) and not stick.packs(".going")
+
+
+def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
+    stick: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pins are read again before each removal. What the pin needs is written anew before the pack goes after all."""
+    stick.pin(stick.put(NEW))
+    old = stick.put(OLD)
+    stick.later(1.1)
+    stick.collect()
+    stick.later(1.1)
+    real = BucketCollector._take_away
+
+    def take_away(self: Any, name: str, is_needed: Callable[[], bool]) -> bool:
+        stick.pin(old)
+        return real(self, name, is_needed)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BucketCollector, "_take_away", take_away)
+        stick.collect()
+    assert stick.whole(OLD)
+    stick.collect()
+    assert stick.whole(OLD) and stick.whole(NEW) and not stick.packs(".going")
+    stick.unpin(old)
+    for _ in range(2):
+        stick.later(1.1)
+        stick.collect()
+    assert not stick.whole(OLD) and stick.whole(NEW)
+
+
+def test_a_machine_that_slept_looks_again_before_it_puts(stick: Cloud) -> None:
+    """It saw the bucket, slept for two days while others marked and removed, and puts the very pack that it had put before."""
+    stick.pin(stick.put(NEW))
+    device = stick.open()
+    stick.put(OLD, provider=device)
+    stick.later(1.1)
+    stick.collect()
+    stick.later(0.9)
+    tree = build_tree(OLD)
+    asyncio.run(device.put_car(tree.cid, tree.blocks, name="n"))
+    stick.pin(tree.cid)
+    [marked] = stick.packs(".going")
+    stick.later(0.2)
+    stick.collect()
+    assert marked not in stick.packs(".car") and stick.whole(OLD) and stick.whole(NEW)
+
+
+def test_a_pack_without_an_index_counts_for_nothing_and_is_read_when_it_is_all_there_is(stick: Cloud) -> None:
+    """A device ended between the two, or somebody deleted indexes."""
+    stick.pin(stick.put(NEW))
+    cids = [cid for cid, _ in build_tree(NEW).blocks]
+    for key in [key for key in stick.at.server.objects if key.endswith(".idx")]:
+        del stick.at.server.objects[key]
+    assert asyncio.run(stick.open().has(cids)) == set()
+    assert stick.whole(NEW)
+    assert asyncio.run(stick.open().has(cids)) == set(cids), "the index was made again by who read it"
+    stick.put(OLD)
+    for key in [key for key in stick.at.server.objects if key.endswith(".idx")]:
+        del stick.at.server.objects[key]
+    for _ in range(3):
+        stick.later(1.1)
+        stick.collect()
+    assert stick.whole(NEW) and not stick.whole(OLD) and stick.packs(".car") == stick.packs(".idx")
+
+
+@pytest.mark.parametrize("seed", range(cases(1, 5)))
+def test_devices_in_any_order(stick: Cloud, seed: int) -> None:
+    any_order(stick, seed, cases(20, 120))
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_a_crash_at_any_step(stick: Cloud, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    kept = {"keep": b"k" * 2000}
+    stick.put({**OLD, **kept})
+    stick.pin(stick.put({**kept, "other": b"o" * 500}))
+    stick.pin(stick.put(NEW))
+    everything = ({**kept, "other": b"o" * 500}, NEW)
+    left = [step]
+
+    def stops(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            if left[0] == 0:
+                raise Crash
+            left[0] -= 1
+            return real(*args, **more)
+
+        return call
+
+    def interrupted() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Objects, "put", stops(Objects.put))
+            patch.setattr(Objects, "delete", stops(Objects.delete))
+            try:
+                stick.collect()
+            except Crash:
+                pass
+        assert all(stick.whole(files) for files in everything)
+
+    stick.later(1.1)
+    interrupted()
+    stick.later(1.1)
+    interrupted()
+    for _ in range(3):
+        stick.later(1.1)
+        stick.collect()
+        assert all(stick.whole(files) for files in everything)
+    assert stick.size < 110_000

@@ -1,0 +1,101 @@
+"""Devices that are killed before and after any of their requests to a bucket, and devices that publish to one at the same
+moment. What is killed is a process; the server goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from ipfsmem.content.car import read_car
+from tests.faults.test_directory_crash import SCRIPT, nothing_lost, start, writer
+from tests.servers import s3
+from tests.support.effort import THOROUGH
+from tests.unit.providers.bucket_lab import Bucket, bucket
+
+#: Ends itself at its n-th change of the bucket: before the request is sent, or when it was answered.
+KILLED = """
+import os, runpy, signal, sys
+import obstore
+left = {step}
+def counted(real):
+    def call(*args, **kwargs):
+        global left
+        left -= 1
+        if left < 0 and {before}:
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = real(*args, **kwargs)
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+    return call
+for name in ("put", "delete"):
+    setattr(obstore, name, counted(getattr(obstore, name)))
+sys.argv = ["writer", {spec!r}, "late", "20", "2"]
+runpy.run_path({script!r}, run_name="__main__")
+"""
+
+
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3.KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3.SECRET)
+    with bucket() as made:
+        yield made
+
+
+def check(at: Bucket, acknowledged: dict[str, int]) -> None:
+    """As in a folder; and nothing in the bucket was ever other than its name says."""
+    nothing_lost(at.open, acknowledged)
+    for key, (body, _, _) in at.server.objects.items():
+        if key.endswith(".car"):
+            assert key.rpartition("/")[2] == f"{hashlib.sha256(body).hexdigest()}.car"
+            assert list(read_car(io.BytesIO(body)))
+
+
+def spec(at: Bucket) -> str:
+    return f"bucket:{at.spec}"
+
+
+@pytest.mark.parametrize("step", range(30) if THOROUGH else range(0, 30, 4))
+def test_killed_before_and_after_every_request(at: Bucket, step: int) -> None:
+    acknowledged = {}
+    for before in (True, False):
+        device = f"late-{before}"
+        program = KILLED.format(step=step, before=before, spec=spec(at), script=str(SCRIPT))
+        program = program.replace('"late"', repr(device))
+        done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == -signal.SIGKILL
+        acknowledged[device] = len(done.stdout.split())
+        check(at, acknowledged)
+    again = start(spec(at), device, 6, 2)
+    out, _ = again.communicate()
+    assert len(out.split()) == 6
+    check(at, {**acknowledged, device: max(6, acknowledged[device])})
+
+
+def test_devices_at_once_lose_nothing(at: Bucket) -> None:
+    """Three processes publish and merge in one bucket while this one reads everything that was acknowledged."""
+    publishes = 24 if THOROUGH else 8
+    processes = {name: start(spec(at), name, publishes, 3) for name in ("a", "b", "c")}
+    provider = at.open()
+    for number in range(publishes):
+        for name, process in processes.items():
+            assert process.stdout is not None
+            assert process.stdout.readline() == f"{number}\n"
+            if number % 4 == 0:
+                blocks = dict(writer.tree(name, number) + writer.tree(name, number // 2))
+                assert asyncio.run(provider.get_blocks(list(blocks))) == blocks
+                assert asyncio.run(provider.has(list(blocks))) == set(blocks)
+    for process in processes.values():
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait() == 0
+    check(at, dict.fromkeys(processes, publishes))
+    assert sum("/names/" in key for key in at.server.objects) == 1
