@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -227,3 +228,14 @@ def after(direction: str, size: int, work: Callable[[], object]) -> Callable[[st
             work()
 
     return progress
+
+
+@contextlib.contextmanager
+def meanwhile(seconds: float, work: Callable[[], object]) -> Iterator[None]:
+    """Does `work` so many seconds later, whatever goes on inside; it is done when this ends."""
+    timer = threading.Timer(seconds, work)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.join()

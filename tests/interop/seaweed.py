@@ -64,6 +64,8 @@ class SeaweedFS:
             f"-s3.config={config}", f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}",
             f"-s3.port={s3}", "-volume.max=8", "-master.volumeSizeLimitMB=64",
             "-s3.port.iceberg=0", "-s3.port.lance=0",
+            # After a kill nobody else can be elected, and a stop is not waited for.
+            "-master.electionTimeout=1s", "-volume.preStopSeconds=0",
         ]  # fmt: skip
         self.url = f"http://127.0.0.1:{s3}"
         self._process: subprocess.Popen[bytes] | None = None

@@ -1,0 +1,243 @@
+"""The bucket provider at a real S3 server: the contract, devices that share a memory, and the server killed while it is used."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipfsmem_providers.bucket_objects import Objects
+from ipfsmem_providers.http_policy import ONCE
+
+from ipfsmem.errors import ProviderError, ProviderUnavailable
+from ipfsmem.memory import Memory
+from ipfsmem.testing import MockClock
+from ipfsmem.vault.opening import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
+from tests.interop import trees
+from tests.interop.counterparts import after, meanwhile
+from tests.interop.seaweed import SeaweedFS, seaweed
+from tests.servers import s3 as account
+from tests.support.effort import THOROUGH
+from tests.unit.provider import test_contract as contract
+from tests.unit.providers.bucket_lab import Bucket
+
+pytestmark = pytest.mark.interop
+WALLET = Unlock(RawKeySigner(b"\x2a" * 32))
+#: Enough to be killed in the middle of, also after half of it was compressed away.
+MANY = {f"large{n}": trees.chacha20(f"bucket killed {n}", 250_000).hex() for n in range(30)}
+_prefixes = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeaweedFS]:
+    with seaweed(tmp_path_factory.mktemp("seaweed"), account.KEY, account.SECRET) as server:
+        asyncio.run(server.make_bucket(account.BUCKET))
+        yield server
+        server.kill()  # it takes its time to end, and nobody reads what it holds
+
+
+@pytest.fixture
+def at(s3: SeaweedFS) -> Bucket:
+    """A prefix of its own."""
+    return Bucket(s3.url, s3, prefix=f"run{next(_prefixes)}")
+
+
+# -- the contract ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock() -> MockClock:
+    return MockClock()
+
+
+@pytest.fixture
+def connect(at: Bucket, clock: MockClock) -> Callable[[], Any]:
+    return lambda: at.open(clock=clock)
+
+
+for _name, _law in vars(contract).items():
+    if _name.startswith("test_") and "connect" in _law.__annotations__:
+        globals()[f"test_contract_{_name.removeprefix('test_')}"] = _law
+
+
+# -- memories ----------------------------------------------------------------------------------------------------------
+
+
+def device(home: Path, at: Bucket, **settings: object) -> Memory:
+    return Memory.load(
+        "m", "encrypted-ipfs", provider=at.open(**settings), unlock=WALLET, unprotected_keys=True, home=home,
+        create=True,
+    )  # fmt: skip
+
+
+def sync(memory: Memory) -> None:
+    asyncio.run(memory.sync())
+
+
+def again(s3: SeaweedFS, at: Bucket) -> None:
+    """Started, and what it held before can be read: its old volumes come up after it takes new objects."""
+    s3.start()
+    asyncio.run(s3.make_bucket(account.BUCKET))
+    objects = at.open().objects
+    for key in [f"{kind}/{name}" for kind in ("packs", "names") for name in objects.list(kind)]:
+        for attempt in itertools.count():
+            try:
+                objects.start(key, 1)
+                break
+            except ProviderUnavailable:
+                if attempt == 100:
+                    raise
+                time.sleep(0.3)
+
+
+def test_two_devices_at_once(at: Bucket, tmp_path: Path) -> None:
+    a, b = device(tmp_path / "a", at), device(tmp_path / "b", at)
+    sync(a), sync(b)
+
+    async def both() -> None:
+        await asyncio.gather(a.sync(), b.sync())
+
+    for turn in range(4):
+        a.write("shared", f"a {turn}")
+        a.write(f"a{turn}", "own")
+        b.write("shared", f"b {turn}")
+        b.write(f"b{turn}", "own")
+        asyncio.run(both())
+    for memory in (a, b, a):
+        sync(memory)
+    c = device(tmp_path / "c", at)
+    assert a.files() == b.files() == c.files() and {"a3", "b3", "shared"} <= set(a.files())
+    assert a.status().root == b.status().root
+    for memory in (a, b, c):
+        memory.close()
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_one_change_is_four_puts(at: Bucket, tmp_path: Path, count: int) -> None:
+    """A pack, its index, a pin and a record, whatever stands beside them."""
+    if count > 1_000 and not THOROUGH:
+        pytest.skip("minutes; HYPOTHESIS_PROFILE=ci")
+    with device(tmp_path / "a", at) as a:
+        for n in range(count):
+            a.write(f"key{n:05}", f"text {n} " * 20)
+        sync(a)
+    for turn in range(3):
+        provider = at.open()
+        sent: list[int] = []
+        put = provider.objects.put
+        provider.objects.put = lambda key, data: (sent.append(len(data)), put(key, data))[1]  # type: ignore[method-assign]
+        with Memory.load("m", provider=provider, home=tmp_path / "a") as a:
+            a.write("key00007", f"changed {turn}")
+            sync(a)
+        assert provider.objects.requests["PUT"] == len(sent) == 4
+        assert sum(sent) < (36 if count > 1_000 else 24) * 1024, sent
+        assert sum(provider.objects.requests.values()) <= 45
+
+
+def test_lost_packs_are_named_and_sent_again(at: Bucket, tmp_path: Path) -> None:
+    a = device(tmp_path / "a", at)
+    for n in range(20):
+        a.write(f"k{n}", trees.chacha20(f"lost {n}", 2_000).hex())
+    sync(a)
+    packs = at.open().objects
+    cars = [name for name in packs.list("packs") if name.endswith(".car")]
+    packs.delete([f"packs/{max(cars, key=lambda name: packs.list('packs')[name].size)}"])
+    [found] = asyncio.run(a.check_providers(full=True))
+    assert (found.state, found.missing > 20) == ("missing", True)
+    [mended] = asyncio.run(a.check_providers(full=True, repair=True))
+    assert (mended.state, mended.sent) == ("ok", found.missing)
+    b = device(tmp_path / "b", at)
+    assert b.files() == a.files()
+    a.close(), b.close()
+
+
+# -- the server is killed ----------------------------------------------------------------------------------------------
+
+
+def roots(at: Bucket) -> set[str]:
+    return {name for name in at.open().objects.list("pins") if name.endswith((".json", ".pins"))}
+
+
+@pytest.mark.parametrize("moment", ["before", "in the middle", "after"] if THOROUGH else ["after"])
+def test_killed_while_it_takes_an_upload(
+    s3: SeaweedFS, at: Bucket, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the pack is sent, while it is, and between it and its index."""
+    a = device(tmp_path / "a", at, retry=ONCE)
+    a.write("small", "text")
+    sync(a)
+    b = device(tmp_path / "b", at, retry=ONCE)
+    assert b.files() == a.files()
+    before, root = roots(at), a.status().root
+    for key, text in MANY.items():
+        a.write(key, text)
+    kept = a.files()
+    put = Objects.put
+
+    def killing(self: Objects, key: str, data: bytes) -> None:
+        if len(data) < 1_000_000:
+            put(self, key, data)
+        elif moment == "after":
+            put(self, key, data)
+            s3.kill()
+        elif moment == "before":
+            s3.kill()
+            put(self, key, data)
+        else:
+            with meanwhile(0.02, s3.kill):
+                put(self, key, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Objects, "put", killing)
+        with pytest.raises(ProviderUnavailable):
+            sync(a)
+    assert a.files() == kept and a.status().unpublished and a.status().root == root
+    again(s3, at)
+    assert roots(at) == before  # of the upload nothing is shown
+    sync(b)
+    assert set(b.files()) == set(kept) - set(MANY)
+    a.close()
+    a = device(tmp_path / "a", at)
+    sync(a)
+    assert not a.status().unpublished and a.status().root != root
+    b.close()
+    b = device(tmp_path / "b", at)
+    sync(b)
+    assert a.files() == b.files() and set(b.files()) == set(kept)
+    a.close(), b.close()
+
+
+def test_killed_while_it_gives_a_tree(s3: SeaweedFS, at: Bucket, tmp_path: Path) -> None:
+    """To a device that has other things to send, and to one that has nothing."""
+    a, b = device(tmp_path / "a", at), device(tmp_path / "b", at)
+    sync(a), sync(b)
+    for key, text in MANY.items():
+        a.write(key, text)
+    sync(a)
+    b.write("mine", "written meanwhile")
+    own = b.files()
+    b.close()
+    b = device(tmp_path / "b", at, retry=ONCE, progress=after("received", 10_000, s3.kill))
+    with pytest.raises(ProviderUnavailable):
+        sync(b)
+    assert b.status().unpublished and own["mine"] == b.files()["mine"]
+    again(s3, at)
+    with pytest.raises(ProviderError):
+        device(tmp_path / "c", at, retry=ONCE, progress=after("received", 10_000, s3.kill))
+    assert not list((tmp_path / "c").iterdir())
+    again(s3, at)
+    b.close()
+    b = device(tmp_path / "b", at)
+    a.close()
+    a = device(tmp_path / "a", at)
+    for memory in (b, a, b):
+        sync(memory)
+    c = device(tmp_path / "c", at)
+    assert a.files() == b.files() == c.files() and set(a.files()) == {*MANY, "mine"}
+    for memory in (a, b, c):
+        memory.close()
