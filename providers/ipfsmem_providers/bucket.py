@@ -1,13 +1,14 @@
 """The `bucket` provider: object storage of S3's kind (AWS, R2, B2, MinIO, ...), of Google Cloud, or of Azure.
 
-    bucket:s3://<bucket>[/<prefix>][?endpoint=<URL>&region=<region>]
-    bucket:gs://<bucket>[/<prefix>]
-    bucket:az://<container>[/<prefix>][?account=<storage account>]
+    bucket:s3://<bucket>[/<prefix>]                    AWS
+    bucket:https://<host>/<bucket>[/<prefix>]          any server that speaks S3
+    bucket:gs://<bucket>[/<prefix>]                    Google Cloud Storage
+    bucket:az://<container>[/<prefix>]                 Azure; or https://<account>.blob.core.windows.net/<container>
 
     AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL_S3, ...     as AWS's own tools take them
     GOOGLE_APPLICATION_CREDENTIALS, ...                                                as Google's do
     AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY, ...                         as Azure's do
-    BUCKET_ENDPOINT, BUCKET_REGION    a server for S3, where the address names none
+    BUCKET_ENDPOINT, BUCKET_REGION    a server for s3://, and its region, before what AWS_... say
     BUCKET_CREDENTIALS=instance       ask the machine's own cloud for credentials
 
 Settings of the same names in lower case win over the environment. It needs the extra `bucket` (obstore).

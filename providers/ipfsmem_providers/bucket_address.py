@@ -1,8 +1,10 @@
 """Where a bucket is and who may use it: from a spec and settings to a store of obstore's.
 
-    s3://<bucket>[/<prefix>][?endpoint=<URL>][&region=<region>]     AWS, R2, B2, MinIO and all that speak S3
-    gs://<bucket>[/<prefix>]                                        Google Cloud Storage
-    az://<container>[/<prefix>][?account=<storage account>]         Azure Blob Storage
+    s3://<bucket>[/<prefix>]                           AWS, or the server that AWS_ENDPOINT_URL_S3 names
+    https://<host>/<bucket>[/<prefix>]                 any server that speaks S3: R2, B2, MinIO, ...
+    gs://<bucket>[/<prefix>]                           Google Cloud Storage
+    az://<container>[/<prefix>]                        Azure, with AZURE_STORAGE_ACCOUNT_NAME
+    https://<account>.blob.core.windows.net/<container>[/<prefix>]
 
 Credentials come from where each vendor's own tools look for them in the environment, or from settings of the same names
 in lower case. They are in no spec, no error and no name. Nothing here sends anything, and obstore is imported when a
@@ -12,13 +14,12 @@ store is made.
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from ipfsmem.errors import ConfigError
 from ipfsmem_providers.provider_settings import choice, setting
@@ -28,9 +29,14 @@ if TYPE_CHECKING:
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,220}")
 _PREFIX: Final = re.compile(r"[A-Za-z0-9._-]+")
-_EXAMPLE: Final = "For instance bucket:s3://my-bucket/memories, gs://my-bucket or az://my-container."
-#: What each kind of store may say behind a question mark.
-_QUERY: Final = {"s3": ("endpoint", "region"), "gs": (), "az": ("account",)}
+_EXAMPLE: Final = (
+    "For instance bucket:s3://my-bucket/memories, bucket:https://s3.example.com/my-bucket/memories, bucket:gs://my-bucket "
+    "or bucket:az://my-container."
+)
+_AZURE: Final = ".blob.core.windows.net"
+#: Servers of S3's kind that say their region in their name.
+_REGION: Final = re.compile(r"s3[.-]([a-z0-9]+(?:-[a-z0-9]+){1,3})\.[a-z0-9.-]+\.[a-z]+")
+_R2: Final = ".r2.cloudflarestorage.com"
 #: Names of credentials in the environment: all of one group must be there.
 _KEYS: Final = {
     "s3": (
@@ -67,14 +73,14 @@ _ADC: Final = ".config/gcloud/application_default_credentials.json"
 class Address(NamedTuple):
     """A bucket and what of it is ours."""
 
-    scheme: str  #: s3, gs or az
+    scheme: str  #: s3, gs or az: whose language is spoken
     bucket: str
     prefix: str  #: without slashes at its ends; "" for the whole bucket
-    query: tuple[tuple[str, str], ...]
+    endpoint: str  #: URL of the server, where the address names it
 
     def __str__(self) -> str:
-        more = "&".join(f"{name}={value}" for name, value in self.query)
-        return f"{self.scheme}://{self.bucket}{self.prefix and '/'}{self.prefix}{more and '?'}{more}"
+        path = f"{self.bucket}{self.prefix and '/'}{self.prefix}"
+        return f"{self.endpoint}/{path}" if self.endpoint else f"{self.scheme}://{path}"
 
 
 class Patience(NamedTuple):
@@ -89,31 +95,30 @@ def parse(rest: str) -> Address:
     """The address in what stands behind `bucket:`. ConfigError for anything that is none."""
     try:
         url = urlsplit(rest)
-        query = parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query))
-        odd = url.username is not None or url.port is not None or url.fragment
+        odd = url.username is not None or bool(url.query) or bool(url.fragment) or not url.hostname
+        scheme, host, endpoint = url.scheme, url.netloc, ""
+        parts = url.path.strip("/").split("/") if url.path.strip("/") else []
+        if scheme in ("http", "https"):
+            odd = odd or url.port == 0
+            endpoint = f"{scheme}://{host.lower()}"
+            scheme = "az" if (url.hostname or "").endswith(_AZURE) else "s3"
+            host = parts.pop(0) if parts else ""
     except ValueError:
-        raise ConfigError(f"{rest!r} is no address of a bucket", hint=_EXAMPLE) from None
-    scheme = {"s3a": "s3", "gcs": "gs", "azure": "az", "abfs": "az"}.get(url.scheme, url.scheme)
-    prefix = url.path.strip("/")
-    if scheme not in _QUERY or odd or not _BUCKET.fullmatch(url.netloc):
-        raise ConfigError(f"{rest!r} is no address of a bucket", hint=_EXAMPLE)
-    for part in prefix.split("/") if prefix else ():
+        scheme, odd = "", True
+    if odd or scheme not in _KEYS or not _BUCKET.fullmatch(host):
+        raise ConfigError(f"{_shown(rest)} is no address of a bucket", hint=_EXAMPLE)
+    for part in parts:
         if not _PREFIX.fullmatch(part) or part in (".", ".."):
             raise ConfigError(
                 f"the part {part!r} of {rest!r} cannot be in the names of objects",
                 hint="Use letters, digits, dots, hyphens and underscores between the slashes.",
             )
-    for name, value in query:
-        if name not in _QUERY[scheme] or not value:
-            known = " and ".join(_QUERY[scheme]) or "nothing"
-            raise ConfigError(
-                f"{name!r} in {rest!r} says nothing about a bucket",
-                hint=f"Behind the question mark of {scheme}:// may stand: {known}. Keys come from the environment.",
-            )
-    found = dict(query)
-    if "endpoint" in found:
-        _endpoint(found["endpoint"])
-    return Address(scheme, url.netloc, prefix, tuple(sorted(found.items())))
+    return Address(scheme, host, "/".join(parts), endpoint)
+
+
+def _shown(rest: str) -> str:
+    """What a person wrote, unless it may hold a secret."""
+    return "what was given" if any(char in rest for char in "?@#") else repr(rest)
 
 
 def check_installed() -> None:
@@ -133,14 +138,11 @@ def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]
     groups = _KEYS[address.scheme]
     names = {name for group in groups for name in group} | set(_MORE[address.scheme])
     given = {name.lower(): text for name in names if (text := str(settings.get(name.lower()) or "").strip())}
-    if address.scheme == "az" and not (
-        "account" in dict(address.query)
-        or setting(settings, "AZURE_STORAGE_ACCOUNT_NAME")
-        or _emulated(settings)
-    ):
+    known = address.endpoint or setting(settings, "AZURE_STORAGE_ACCOUNT_NAME") or _emulated(settings)
+    if address.scheme == "az" and not known:
         raise ConfigError(
             f"the storage account of {address} is not known",
-            hint="Write az://<container>?account=<storage account>, or set AZURE_STORAGE_ACCOUNT_NAME.",
+            hint=f"Write bucket:https://<storage account>{_AZURE}/{address.bucket}, or set AZURE_STORAGE_ACCOUNT_NAME.",
         )
     own = choice(settings, "BUCKET_CREDENTIALS", ("environment", "instance")) == "instance"
     if own or _emulated(settings) or any(all(setting(settings, name) for name in group) for group in groups):
@@ -165,7 +167,6 @@ def store(
     from obstore.exceptions import BaseError
     from obstore.store import AzureStore, GCSStore, S3Store
 
-    query = dict(address.query)
     config: dict[str, Any] = credentials(address, settings)
     client: ClientConfig = {
         "allow_http": True,  # what a person configured; blocks are sealed, and keys sign without being sent
@@ -181,19 +182,20 @@ def store(
     }
     try:
         if address.scheme == "s3":
-            endpoint = query.get("endpoint") or setting(settings, "BUCKET_ENDPOINT")
+            endpoint = address.endpoint or setting(settings, "BUCKET_ENDPOINT")
             if endpoint:
-                config |= {"endpoint": _endpoint(endpoint), "aws_endpoint_url_s3": _endpoint(endpoint)}
-            # Many at once is not what every server of S3's kind does.
-            config["disable_bulk_delete"] = True
-            region = query.get("region") or setting(settings, "BUCKET_REGION")
+                config |= {"endpoint": endpoint, "aws_endpoint_url_s3": endpoint}
+            region = setting(settings, "BUCKET_REGION") or _region(endpoint)
             if region:
                 config["region"] = region
+            # Many at once is not what every server of S3's kind does.
+            config["disable_bulk_delete"] = True
             return S3Store(address.bucket, config=config, **options)  # type: ignore[arg-type]
         if address.scheme == "gs":
             return GCSStore(address.bucket, config=config, **options)  # type: ignore[arg-type]
-        if "account" in query:
-            config["azure_storage_account_name"] = query["account"]
+        if address.endpoint:
+            account = address.endpoint.partition("://")[2].removesuffix(_AZURE)
+            config["azure_storage_account_name"] = account
         return AzureStore(address.bucket, config=config, **options)  # type: ignore[arg-type]
     except (BaseError, ValueError, TypeError) as error:
         reason = type(error).__name__
@@ -209,24 +211,10 @@ def _emulated(settings: Mapping[str, Any]) -> bool:
     return setting(settings, "AZURE_STORAGE_USE_EMULATOR").lower() in ("1", "true", "yes", "on")
 
 
-def _endpoint(text: str) -> str:
-    try:
-        url = urlsplit(text)
-        sound = url.scheme in ("http", "https") and bool(url.hostname) and url.username is None
-        sound = sound and (url.port is None or url.port > 0) and not url.query and not url.fragment
-    except ValueError:
-        sound = False
-    if not sound:
-        raise ConfigError(
-            "the endpoint of a bucket is no URL of a server, or has more in it than that",
-            hint="For instance endpoint=https://<account>.r2.cloudflarestorage.com; keys come from the environment.",
-        )
-    return text.rstrip("/")
-
-
-def endpoint_set(settings: Mapping[str, Any]) -> bool:
-    """Whether the environment or the settings name a server for S3 that is not AWS."""
-    return any(
-        setting(settings, name) or os.environ.get(name)
-        for name in ("BUCKET_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-    )
+def _region(endpoint: str) -> str:
+    """The region that a server's name says; "" when it says none."""
+    host = urlsplit(endpoint).hostname or ""
+    if host.endswith(_R2):
+        return "auto"
+    found = _REGION.fullmatch(host)
+    return found[1] if found else ""

@@ -76,7 +76,7 @@ def _failed(status: int, reason: Reason, shown: str, where: str, what: str) -> P
     if reason.code in _REGION or status in (301, 307, 308) or "incorrectly configured region" in shown:
         return ProviderRefused(
             f"{where} is in another region, or at another endpoint{code}",
-            hint="Name it in the address, ?region=eu-central-1 for instance, or set AWS_REGION. R2 takes region=auto.",
+            hint="Set AWS_REGION (or BUCKET_REGION) to the bucket's region, for instance eu-central-1.",
         )
     if reason.code in _KEY or status == 401:
         return ProviderRefused(

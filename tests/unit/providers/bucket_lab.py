@@ -26,7 +26,7 @@ class Bucket:
     @property
     def spec(self) -> str:
         """What stands behind the kind."""
-        return f"s3://{s3.BUCKET}/{self.prefix}?endpoint={self.url}"
+        return f"{self.url}/{s3.BUCKET}/{self.prefix}"
 
     def open(self, *, clock: Callable[[], int] = time.time_ns, **settings: Any) -> BucketProvider:
         """The provider once more."""
