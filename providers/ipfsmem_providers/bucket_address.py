@@ -64,7 +64,7 @@ _KEYS: Final = {
 #: Taken from the settings when they are there, beside what names credentials.
 _MORE: Final = {
     "s3": ("AWS_SESSION_TOKEN", "AWS_REGION"),
-    "gs": ("GOOGLE_BASE_URL", "GOOGLE_SKIP_SIGNATURE"),
+    "gs": (),
     "az": ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ENDPOINT", "AZURE_STORAGE_USE_EMULATOR"),
 }
 _ADC: Final = ".config/gcloud/application_default_credentials.json"
@@ -148,8 +148,6 @@ def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]
     if own or _emulated(settings) or any(all(setting(settings, name) for name in group) for group in groups):
         return given
     if address.scheme == "gs" and (Path.home() / _ADC).is_file():
-        return given
-    if address.scheme == "gs" and setting(settings, "GOOGLE_SKIP_SIGNATURE"):
         return given
     raise ConfigError(
         f"no credentials for {address}: {' and '.join(groups[0])} are not set"
