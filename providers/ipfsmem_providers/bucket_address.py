@@ -46,10 +46,10 @@ _KEYS: Final = {
         ("AWS_CONTAINER_CREDENTIALS_FULL_URI",),
     ),
     "gs": (
+        ("GOOGLE_APPLICATION_CREDENTIALS",),
         ("GOOGLE_SERVICE_ACCOUNT",),
         ("GOOGLE_SERVICE_ACCOUNT_PATH",),
         ("GOOGLE_SERVICE_ACCOUNT_KEY",),
-        ("GOOGLE_APPLICATION_CREDENTIALS",),
     ),
     "az": (
         ("AZURE_STORAGE_ACCOUNT_KEY",),
@@ -101,7 +101,9 @@ def parse(rest: str) -> Address:
         if scheme in ("http", "https"):
             odd = odd or url.port == 0
             endpoint = f"{scheme}://{host.lower()}"
-            scheme = "az" if (url.hostname or "").endswith(_AZURE) else "s3"
+            azure = (url.hostname or "").endswith(_AZURE)
+            odd = odd or (azure and scheme == "http")  # a token may go along, which S3 has none of
+            scheme = "az" if azure else "s3"
             host = parts.pop(0) if parts else ""
     except ValueError:
         scheme, odd = "", True
@@ -150,12 +152,18 @@ def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]
     if address.scheme == "gs" and (Path.home() / _ADC).is_file():
         return given
     raise ConfigError(
-        f"no credentials for {address}: {' and '.join(groups[0])} are not set"
-        if len(groups[0]) > 1
-        else f"no credentials for {address}: {groups[0][0]} is not set",
-        hint="Set what the vendor's tools take from the environment, such as "
-        f"{' or '.join(' and '.join(group) for group in groups[:2])}; BUCKET_CREDENTIALS=instance asks the machine's own cloud.",
+        f"no credentials for {address}: {' and '.join(groups[0])} {'are' if len(groups[0]) > 1 else 'is'} not set",
+        hint="Set them in the environment as the vendor's own tools take them. BUCKET_CREDENTIALS=instance asks the cloud that "
+        "this machine runs in.",
     )
+
+
+def secrets(address: Address, settings: Mapping[str, Any]) -> list[str]:
+    """What no error may repeat."""
+    names = {name for group in _KEYS[address.scheme] for name in group} | set(_MORE[address.scheme])
+    hidden = ("KEY", "SECRET", "TOKEN")
+    found = (setting(settings, name) for name in names if any(part in name for part in hidden))
+    return [text for text in found if text]
 
 
 def store(
@@ -198,10 +206,10 @@ def store(
     except (BaseError, ValueError, TypeError) as error:
         reason = type(error).__name__
     # Outside `except`: what obstore says may repeat what it was given.
+    begins = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}[address.scheme]
     raise ConfigError(
         f"the settings for {address} cannot be used ({reason})",
-        hint="Look at the variables of the environment that begin with "
-        f"{ {'s3': 'AWS_', 'gs': 'GOOGLE_', 'az': 'AZURE_'}[address.scheme] }.",
+        hint=f"Look at the variables of the environment that begin with {begins}.",
     )
 
 

@@ -52,7 +52,7 @@ def told(error: BaseException, where: str, what: str, redact: Redactor) -> Provi
     if not found and "Connect" in debug:
         return ProviderUnavailable(
             f"no connection to {where}",
-            hint="See that this device is online, and that the endpoint and the bucket are spelled right.",
+            hint="See that this device is online, and that the name of the server is spelled right.",
         )
     if isinstance(error, FileNotFoundError) and (status, reason.code) in ((0, ""), (404, "")):
         return Gone(f"{where} has no such object")
@@ -66,7 +66,7 @@ def _failed(status: int, reason: Reason, shown: str, where: str, what: str) -> P
     if _no_bucket(reason) or (status == 404):
         return ProviderRefused(
             f"there is no bucket {where}{code}",
-            hint="Make it in the vendor's console (ipfsmem makes no buckets), or correct its name or endpoint.",
+            hint="Make it in the vendor's console, or correct its name or that of its server.",
         )
     if reason.code in _CLOCK or "too skewed" in reason.text.lower():
         return ProviderRefused(

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem_providers.blocking_work import beat
-from ipfsmem_providers.bucket_address import Address, Patience, credentials, store
+from ipfsmem_providers.bucket_address import Address, Patience, credentials, secrets, store
 from ipfsmem_providers.bucket_errors import Gone, Silent, told
 from ipfsmem_providers.http_errors import Redactor
 from ipfsmem_providers.http_policy import Outages, Retry, Silence, Timeouts, Timing
@@ -36,7 +36,6 @@ _LIST_MAX: Final = 200_000
 _PAGE: Final = 1_000
 #: The largest body that goes with the shortest patience, and how the next classes grow.
 _SMALL: Final = 256 * 1024
-_SECRET: Final = ("key", "secret", "token", "password")
 
 
 class Objects:
@@ -53,11 +52,8 @@ class Objects:
         self._outages = Outages(timing)
         self._silence = Silence(timing, settings.get("silence"), company=bool(settings.get("company")))
         self._progress: Callable[[str, int], None] | None = settings.get("progress")
-        self._redact = Redactor(
-            text
-            for name, text in credentials(address, settings).items()
-            if any(part in name for part in _SECRET)
-        )
+        credentials(address, settings)
+        self._redact = Redactor(secrets(address, settings))
         self._stores: dict[Patience, Any] = {}
         self._lock = threading.Lock()
         self._store(self._patience(0))

