@@ -23,8 +23,11 @@ from ipfsmem.sync.names import pin_name
 from ipfsmem.vault.recovery import Words, words_of
 from ipfsmem.vault.vaults import further_vaults
 
-#: What each kind of provider needs, as docs/PROVIDERS.md has it. What else of a kind is set here is added.
+#: What each kind of provider needs, as docs/PROVIDERS.md has it; of buckets each cloud's. What else of a kind is set here is added.
 NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "bucket:az": ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCOUNT_NAME"),
+    "bucket:gs": ("GOOGLE_APPLICATION_CREDENTIALS",),
+    "bucket:s3": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
     "filebase": ("FILEBASE_KEY", "FILEBASE_SECRET"),
     "kubo": ("KUBO_RPC_AUTH",),
     "peer": ("PEER_TOKEN",),
@@ -32,7 +35,12 @@ NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "pinning_service": ("PINNING_SERVICE_GATEWAY", "PINNING_SERVICE_TOKEN"),
     "web3storage": ("W3UP_PRINCIPAL", "W3UP_PROOF", "W3UP_SERVICE_DID", "W3UP_SPACE"),
 }
-_PREFIX: Final[Mapping[str, str]] = {"web3storage": "W3UP_"}
+_PREFIX: Final[Mapping[str, tuple[str, ...]]] = {
+    "bucket:az": ("AZURE_STORAGE_", "BUCKET_"),
+    "bucket:gs": ("GOOGLE_", "BUCKET_"),
+    "bucket:s3": ("AWS_", "BUCKET_"),
+    "web3storage": ("W3UP_",),
+}
 _SECRET: Final = re.compile(r"TOKEN|KEY|SECRET|JWT|AUTH|PROOF|PRINCIPAL|PASS")
 _USER: Final = re.compile(r"(?<=//)[^/?#\s]*@")
 _QUERY: Final = re.compile(r"[?#][^,\s]*")
@@ -167,7 +175,7 @@ def _place(
     settings_of: Mapping[str, Mapping[str, Any]],
 ) -> Place:
     given = _given(spec, settings_of)
-    names = {*NEEDS.get(spec.partition(":")[0], ()), *given}
+    names = {*NEEDS.get(_kind(spec), ()), *given}
     shown = shown_spec(spec, settings_of)
     other = placed if root is not None and placed != root else None
     return Place(shown, sorted(names), shown != spec, other, at)
@@ -175,11 +183,22 @@ def _place(
 
 def _given(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """The settings of a provider's kind, from the settings file and the environment."""
-    kind = spec.partition(":")[0]
-    prefix = _PREFIX.get(kind, kind.upper() + "_")
-    ours = kind in NEEDS or kind in settings_of
-    given = {name.upper(): _text(value) for name, value in settings_of.get(kind, {}).items()}
+    kind = _kind(spec)
+    table = kind.partition(":")[0]
+    prefix = _PREFIX.get(kind, (kind.upper() + "_",))
+    ours = kind in NEEDS or table in settings_of
+    given = {name.upper(): _text(value) for name, value in settings_of.get(table, {}).items()}
     return given | {n: v for n, v in os.environ.items() if ours and n.startswith(prefix) and v}
+
+
+def _kind(spec: str) -> str:
+    """The kind of a provider, of a bucket with whose it is."""
+    kind, _, rest = spec.partition(":")
+    if kind != "bucket":
+        return kind
+    scheme, _, place = rest.partition("://")
+    azure = scheme == "az" or place.partition("/")[0].endswith(".blob.core.windows.net")
+    return f"bucket:{'az' if azure else 'gs' if scheme == 'gs' else 's3'}"
 
 
 def _text(value: object) -> str:

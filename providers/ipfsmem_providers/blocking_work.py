@@ -38,7 +38,7 @@ class _Call(Generic[T]):
         self.beats = 0
         self.result: T
         self.error: BaseException | None = None
-        self.thread = threading.Thread(target=self._run, name="ipfsmem store", daemon=True)
+        self.thread = threading.Thread(target=self._run, name="ipfsmem-store", daemon=True)
 
     def _run(self) -> None:
         _here.call = self

