@@ -48,6 +48,8 @@ _RECENT: Final = 60
 #: Bytes between two parts that are read along, rather than asked for each: a request costs about what they do.
 _GAP: Final = 128 * 1024
 _INDEX_GAP: Final = 4 * 1024
+#: Put anew whenever it matters what time the server has.
+_NOW: Final = "now"
 #: More bytes than this in near parts, and the object is read whole; so many of such bytes are kept for a moment.
 _LITTLE: Final = 4 * 1024 * 1024
 _KEPT: Final = 64 * 1024 * 1024
@@ -94,7 +96,8 @@ class BucketShelf:
                 parts = self._objects.ranges(self._key(name), near)
                 return [_cut(near, parts, span) for span in spans]
             data = self._objects.read(self._key(name))
-            self._whole.put(name, data)
+            if hashlib.sha256(data).hexdigest() == name[:64]:  # what answered in its place is not kept
+                self._whole.put(name, data)
         return [data[start:end] for start, end in spans]
 
     def file(self, name: str, *, buffered: bool = False) -> BinaryIO:
@@ -248,19 +251,34 @@ class BucketPacks(Packs):
 
 
 class BucketCollector(Collector):
-    """Marks and removes packs of a bucket. How old an object is says its server, within minutes of this device's clock:
-    what a clock signs that is farther off is refused."""
+    """Marks and removes packs of a bucket. How old an object is, and what time it is, says its server: the clock of this
+    device may be days ahead, and not every server refuses what it signs then."""
 
     def __init__(self, packs: BucketPacks, shelf: BucketShelf, now: int) -> None:
         super().__init__(packs, now)
         self._objects = shelf
 
+    def remove(self, read: Callable[[], Roots]) -> int:
+        """As ever, by the server's clock."""
+        if self.due():
+            self._now = self._time()
+        return super().remove(read)
+
     def mark(self, roots: Roots) -> int:
-        """As ever; packs whose maker ended before their index was put get one first, so that they can be judged."""
+        """As ever, by the server's clock; packs whose maker ended before their index was put get one first, so that they can be judged."""
+        self._now = self._time()
         for name, size in self._packs.look().unfinished.items():
             if self._now - self._packs.look(recent=True).files[name].changed >= DAY_MS:
                 self._packs.index(name, size)
         return super().mark(roots)
+
+    def _time(self) -> int:
+        """When the server says that something was put just now, in milliseconds since 1970 UTC."""
+        self._objects.write(_NOW, b"now")
+        seen = self._objects.look().get(_NOW)
+        if seen is None:
+            raise ProviderUnavailable(f"{self._objects} does not list what was put there just now")
+        return seen.changed
 
     def _due(self, view: View) -> list[str]:
         marks = {name: view.files[f"{name[:64]}{GOING}"] for name in view.going}
@@ -269,13 +287,15 @@ class BucketCollector(Collector):
     def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
         """A new root that needs anything of it comes first: then it stays, until that stands in another pack."""
         seen = self._packs.look().files.get(name)
-        if seen is not None and (self._now - seen.changed < DAY_MS or is_needed()):
+        if seen is None:
+            return False  # another device is at it; what is left of the pack is swept away another day
+        if self._now - seen.changed < DAY_MS or is_needed():
             return False
         # The mark goes last: while the pack is there, it is marked.
         self._objects.remove([f"{name[:64]}{ending}" for ending in (".car", ".idx", LOST)])
         self._objects.unlink(f"{name[:64]}{GOING}")
         self._packs.forget(name)
-        return seen is not None
+        return True
 
 
 class BucketPins(Pins):

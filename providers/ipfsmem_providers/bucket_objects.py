@@ -148,6 +148,7 @@ class Objects:
                     page = await asyncio.wait_for(anext(stream), patience)
                 except StopAsyncIteration:
                     break
+                beat()
                 before = len(found)
                 for entry in page:
                     changed = int(entry["last_modified"].timestamp() * 1000)

@@ -147,6 +147,29 @@ def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
     assert not stick.whole(OLD) and stick.whole(NEW)
 
 
+@pytest.mark.parametrize("days", [30, -30])
+def test_a_clock_that_is_wrong_removes_nothing_too_soon(stick: Cloud, days: int) -> None:
+    """Not every server refuses what such a clock signs: Azure takes a token in the address whatever the time is."""
+    stick.pin(stick.put(NEW))
+    old = stick.put(OLD)
+
+    def wrong() -> BucketProvider:
+        return stick.at.open(clock=lambda: stick.clock.ns + days * 86_400_000_000_000)
+
+    asyncio.run(wrong().collect())
+    assert not stick.packs(".going"), "younger than a day"
+    stick.later(1.1)
+    for _ in range(2):
+        asyncio.run(wrong().collect())
+        asyncio.run(wrong().put_car(old, [], name="n"))
+    assert len(stick.packs(".going")) == 1 and stick.whole(OLD)
+    stick.later(1.1)
+    asyncio.run(wrong().collect())
+    assert stick.whole(NEW) and stick.whole(OLD) == (days < 0)
+    stick.collect()
+    assert not stick.whole(OLD) and stick.whole(NEW)
+
+
 def test_a_machine_that_slept_looks_again_before_it_puts(stick: Cloud) -> None:
     """It saw the bucket, slept for two days while others marked and removed, and puts the very pack that it had put before."""
     stick.pin(stick.put(NEW))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ipfsmem_providers import bucket_address
+from ipfsmem_providers import bucket_address, bucket_layout
 from ipfsmem_providers.bucket import BucketProvider
 from ipfsmem_providers.bucket_address import Address, Patience, credentials, parse, store
 from ipfsmem_providers.http_policy import ONCE, Retry
@@ -327,8 +327,10 @@ def test_a_damaged_pack_gives_its_other_blocks_and_what_it_lost_is_sent_again(at
     assert asyncio.run(at.open().lacking()) == []
 
 
-def test_bytes_of_another_are_no_damage(at: Bucket) -> None:
-    """A proxy's page in place of a pack must not make anybody write down that the pack is damaged."""
+@pytest.mark.parametrize("little", [0, 1 << 20])
+def test_bytes_of_another_are_no_damage(at: Bucket, monkeypatch: pytest.MonkeyPatch, little: int) -> None:
+    """A proxy's page in place of a pack, read whole or in parts, must not make anybody write down that it is damaged."""
+    monkeypatch.setattr(bucket_layout, "_LITTLE", little)
     asyncio.run(at.open().put_car(TREE.cid, TREE.blocks, name="m"))
     before = dict(at.server.objects)
     provider = at.open(retry=QUICK)
@@ -338,4 +340,5 @@ def test_bytes_of_another_are_no_damage(at: Bucket) -> None:
             asyncio.run(provider.get_blocks([cid for cid, _ in TREE.blocks]))
     at.server.faults.clear()
     assert at.server.objects == before
+    assert asyncio.run(provider.get_blocks([cid for cid, _ in TREE.blocks])) == dict(TREE.blocks)
     assert asyncio.run(at.open().get_blocks([cid for cid, _ in TREE.blocks])) == dict(TREE.blocks)
