@@ -65,10 +65,11 @@ class BucketProvider(PackedStore):
             self._bucket_packs,
             BucketPins(pins, lambda: clock() // 1_000_000),
             BucketRecords(names),
-            # Each request has its bound; this one is for what no request is.
-            Waiting(self.objects.where, self.objects.longest),
+            # Each request has its bound. This one is for a list of empty pages without end, which obstore passes over by itself.
+            Waiting(self.objects.where, self.objects.light),
             clock,
         )
+        self.step_seconds = self.objects.heavy
 
     @property
     def name(self) -> str:

@@ -8,7 +8,6 @@ known here.
 
 from __future__ import annotations
 
-import asyncio
 import random
 import threading
 import time
@@ -61,9 +60,14 @@ class Objects:
         self.requests: dict[str, int] = {}
 
     @property
-    def longest(self) -> float:
-        """Seconds that one request takes at most, with the waits before it is tried again."""
-        return self._timeouts.stall + PUT_MAX / _SLOWEST + self._retry.most
+    def light(self) -> float:
+        """Seconds that a request takes at most that moves little, with the pause before it."""
+        return self._timeouts.stall + self._timeouts.connect + self._retry.most + 1.0
+
+    @property
+    def heavy(self) -> float:
+        """Seconds that one takes beyond these which moves as much as an object may have."""
+        return PUT_MAX / _SLOWEST
 
     def put(self, key: str, data: bytes) -> None:
         """Put an object whole, over what has its key."""
@@ -137,28 +141,21 @@ class Objects:
         import obstore
 
         start = len(folder) + 1
-        patience = self._patience(0).silent + self._timeouts.connect
 
-        async def pages(at: Any) -> dict[str, Seen]:
+        def ask(at: Any) -> dict[str, Seen]:
             found: dict[str, Seen] = {}
-            stream = obstore.list(at, folder, chunk_size=_PAGE)
-            while len(found) <= _LIST_MAX:
-                try:
-                    # obstore passes over pages without anything in them, and a sick server gives such without end.
-                    page = await asyncio.wait_for(anext(stream), patience)
-                except StopAsyncIteration:
-                    break
+            for page in obstore.list(at, folder, chunk_size=_PAGE):
                 beat()
                 before = len(found)
                 for entry in page:
                     changed = int(entry["last_modified"].timestamp() * 1000)
                     stamp = (changed, entry["size"], entry["e_tag"])
                     found[entry["path"][start:]] = Seen(entry["size"], changed, stamp)
-                if len(found) == before:
+                if len(found) == before or len(found) > _LIST_MAX:
                     break  # the same again
             return found
 
-        return self._ask("LIST", "list objects", lambda at: asyncio.run(pages(at)))
+        return self._ask("LIST", "list objects", ask)
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects; one that is not there is none the less deleted."""
@@ -217,8 +214,6 @@ class Objects:
     def _failed(self, error: Exception, what: str) -> ProviderError | Gone:
         from obstore.exceptions import BaseError
 
-        if isinstance(error, TimeoutError):
-            return Silent(f"{self.where} does not answer: nothing came when it was asked to {what}")
         if isinstance(error, BaseError | OSError):
             return told(error, self.where, what, self._redact)
         raise error

@@ -57,6 +57,8 @@ class PackedStore(ABC):
 
     #: A pack that has this many bytes is placed, and the next one begun. None: one upload, one pack.
     pack_bytes: int | None = None
+    #: Seconds that one step may take beside the usual where it moves all of a pack.
+    step_seconds: float = 0.0
 
     def __init__(
         self, packs: Packs, pins: Pins, names: Records, waiting: Waiting, clock: Callable[[], int]
@@ -83,11 +85,11 @@ class PackedStore(ABC):
             for cid, data in blocks:
                 writer.add(cid, data)
                 if self.pack_bytes is not None and writer.size >= self.pack_bytes:
-                    await self._run(self._place, writer, more=writer.size / _SLOWEST)
+                    await self._run(self._place, writer, more=self._placing(writer))
                     writer = await self._run(self._new_pack, root)
                 elif writer.due > _FLUSH:
                     await self._run(writer.flush)
-            await self._run(self._finish, writer, more=writer.size / _SLOWEST)
+            await self._run(self._finish, writer, more=self._placing(writer))
         except BaseException:
             writer.drop()
             raise
@@ -102,7 +104,7 @@ class PackedStore(ABC):
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Blocks that are there and sound; all of them were checked."""
         by_digest = _by_digest(cids)
-        found = await self._run(self._packs.get, by_digest)
+        found = await self._run(self._packs.get, by_digest, more=self.step_seconds)
         return {cid: data for digest, data in found.items() for cid in by_digest[digest]}
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
@@ -180,6 +182,9 @@ class PackedStore(ABC):
     @abstractmethod
     def _collector(self, now: int) -> Collector:
         """Who lets go of packs; `now` in milliseconds since 1970 UTC."""
+
+    def _placing(self, writer: PackWriter) -> float:
+        return max(writer.size / _SLOWEST, self.step_seconds)
 
     def _new_pack(self, root: CID) -> PackWriter:
         return PackWriter(self._packs.shelf.new(), root)
