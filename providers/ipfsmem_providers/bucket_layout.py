@@ -33,6 +33,7 @@ from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.bucket_objects import Objects
 from ipfsmem_providers.name_files import Records
 from ipfsmem_providers.pack_collect import DAY_MS, Collector, Roots
+from ipfsmem_providers.pack_index import decode_index
 from ipfsmem_providers.pack_lost import LOST
 from ipfsmem_providers.pack_store import GOING, Packs, PackWriter, View
 from ipfsmem_providers.pin_files import Pins, is_list, is_one, tag_of
@@ -241,6 +242,8 @@ class BucketPacks(Packs):
         stem, index = writer.stem, writer.index()
         writer.place()
         self.shelf.write(f"{stem}.idx", index)
+        self.forget(f"{stem}.car")
+        self._indexes[f"{stem}.car", writer.size] = decode_index(index)
         if f"{stem}{LOST}" in files:
             self.shelf.unlink(f"{stem}{LOST}")  # it is whole again
         return f"{stem}.car"

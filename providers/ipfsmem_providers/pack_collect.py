@@ -202,9 +202,7 @@ class Collector(ABC):
     def _write(self, blocks: dict[bytes, tuple[bytes, str, int, int]]) -> int:
         if not blocks:
             return 0
-        name, size = self._packs.write_merged(blocks)
-        self._packs.forget(name)
-        return size
+        return self._packs.write_merged(blocks)[1]
 
     def _is_needed(self, name: str, known: Roots, read: Callable[[], Roots]) -> bool:
         """Whether a root that came since `known` was read needs a block of a pack that is out of sight."""

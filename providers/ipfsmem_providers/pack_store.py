@@ -458,6 +458,7 @@ class Packs:
             with contextlib.suppress(OSError):  # somebody wants just this pack again, and it is whole
                 self.shelf.unlink(f"{stem}{ending}")
         self.shelf.flush()
+        self.forget(f"{stem}.car")
         return f"{stem}.car"
 
     def write_merged(self, blocks: dict[bytes, tuple[bytes, str, int, int]]) -> tuple[str, int]:

@@ -85,7 +85,7 @@ class PackedStore(ABC):
             for cid, data in blocks:
                 writer.add(cid, data)
                 if self.pack_bytes is not None and writer.size >= self.pack_bytes:
-                    await self._run(self._place, writer, more=self._placing(writer))
+                    await self._run(self._packs.place, writer, more=self._placing(writer))
                     writer = await self._run(self._new_pack, root)
                 elif writer.due > _FLUSH:
                     await self._run(writer.flush)
@@ -189,11 +189,8 @@ class PackedStore(ABC):
     def _new_pack(self, root: CID) -> PackWriter:
         return PackWriter(self._packs.shelf.new(), root)
 
-    def _place(self, writer: PackWriter) -> None:
-        self._packs.forget(self._packs.place(writer))
-
     def _finish(self, writer: PackWriter) -> None:
-        self._place(writer)
+        self._packs.place(writer)
         with contextlib.suppress(OSError, ProviderError):
             # The blocks are safe; the rest can be done another day.
             self._packs.compact()
