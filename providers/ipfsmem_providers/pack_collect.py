@@ -220,7 +220,7 @@ class Collector(ABC):
 
 def _unsure(cid: CID) -> ProviderRefused:
     return ProviderRefused(
-        f"{cid}, which a pin needs, is not in the folder (or nothing that can be followed), so nothing was removed",
-        hint="Let the program that keeps the folder in step finish, or sync the device whose newest version it is. An older "
+        f"{cid}, which a pin needs, is not there (or nothing that can be followed), so nothing was removed",
+        hint="Let the program that keeps a folder in step finish, or sync the device whose newest version it is. An older "
         "version that is gone from there holds this up until it is not kept any more.",
     )

@@ -118,7 +118,7 @@ def test_a_move_that_could_not_take_everything(sealed_place: Place) -> None:
 def test_a_list_of_pins_that_is_damaged(sealed_place: Place) -> None:
     """Done in the order that was told before, the stick listed nothing afterwards, and each sync said that all was well."""
     place = sealed_place
-    place.patch.setattr("ipfsmem_providers.directory_pins.MAX_FILES", 3)
+    place.patch.setattr("ipfsmem_providers.pin_files.MAX_FILES", 3)
     place.ok("write tone --body 0", "sync")
     place.ok("sync", device=place.other)
     for text in range(1, 5):
@@ -156,7 +156,7 @@ def test_a_folder_whose_parts_did_not_all_arrive(sealed_place: Place, way: str) 
     refused = place.run("gc")
     assert refused.code == 7
     hinted(
-        "Let the program that keeps the folder in step finish, or sync the device whose newest version it is. An older"
+        "Let the program that keeps a folder in step finish, or sync the device whose newest version it is. An older"
         " version that is gone from there holds this up until it is not kept any more.",
         refused.out,
     )

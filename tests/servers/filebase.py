@@ -25,7 +25,10 @@ from ipfsmem.content.unixfs import file_bytes
 from ipfsmem.errors import FormatError
 from tests.servers import gateway_of, pinning_rules
 from tests.servers.car_store import Arriving, CarStore
-from tests.servers.s3 import BUCKET, KEY, SECRET, SmallS3, xml_error
+from tests.servers.s3 import BUCKET as BUCKET
+from tests.servers.s3 import KEY as KEY
+from tests.servers.s3 import SECRET as SECRET
+from tests.servers.s3 import SmallS3, xml_error
 
 _PIECE = 256 * 1024
 _HOP: frozenset[str] = frozenset(
