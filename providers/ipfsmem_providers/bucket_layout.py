@@ -263,7 +263,7 @@ class BucketCollector(Collector):
 
     def remove(self, read: Callable[[], Roots]) -> int:
         """As ever, by the server's clock."""
-        if self.due():
+        if self.due(self._packs.look(recent=True)):
             self._now = self._time()
         return super().remove(read)
 

@@ -53,9 +53,9 @@ class Collector(ABC):
         #: The digests of packs that leave.
         self._leaving: dict[str, set[bytes]] = {}
 
-    def due(self) -> bool:
+    def due(self, view: View) -> bool:
         """Whether a pack was marked long enough ago to be removed."""
-        return bool(self._due(self._packs.look(recent=True)))
+        return bool(self._due(view))
 
     def mark(self, roots: Roots) -> int:
         """Mark packs of which a good part is of no use; bytes that will be free when they are removed."""

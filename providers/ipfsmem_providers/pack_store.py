@@ -382,13 +382,13 @@ class Packs:
             for key in [key for key in known if key[0] == name]:
                 known.pop(key) if isinstance(known, dict) else known.discard(key)
 
-    def compact(self) -> None:
+    def compact(self, view: View | None = None) -> None:
         """Merge the smallest packs when there are too many, and clear leftovers away.
 
         The merged pack is in place before its parts go, and its bytes follow from the set of its blocks alone. So
         two devices that merge the same set write the same file, and no device removes what another relies on.
         """
-        view = self.look(recent=True)
+        view = view or self.look()
         if sum(size < self.grown for size in view.packs.values()) <= self.most:
             return
         self.sweep(view, time.time() - LEFTOVER_SECONDS)

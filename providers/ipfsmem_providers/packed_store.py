@@ -193,9 +193,10 @@ class PackedStore(ABC):
         self._packs.place(writer)
         with contextlib.suppress(OSError, ProviderError):
             # The blocks are safe; the rest can be done another day.
-            self._packs.compact()
+            view = self._packs.look(recent=True)
+            self._packs.compact(view)
             collector = self._collector(self._clock() // 1_000_000)
-            if collector.due():
+            if collector.due(view):
                 collector.remove(self._roots)
 
     def _collect(self) -> int:

@@ -110,7 +110,7 @@ def test_a_pack_that_is_put_again_in_the_last_moment_stays(
 
     with monkeypatch.context() as patch:
         patch.setattr(BucketCollector, "_take_away", take_away)
-        patch.setattr(BucketCollector, "due", lambda self: False)
+        patch.setattr(BucketCollector, "due", lambda self, view: False)
         stick.collect()
     assert stick.whole(OLD) and stick.whole(NEW)
     for _ in range(3):

@@ -212,7 +212,7 @@ def test_a_pack_that_is_written_again_in_the_last_moment_stays(
         return real(self, name, is_needed)
 
     monkeypatch.setattr(directory_collect.FolderCollector, "_take_away", take_away)
-    monkeypatch.setattr(directory_collect.FolderCollector, "due", lambda self: False)
+    monkeypatch.setattr(directory_collect.FolderCollector, "due", lambda self, view: False)
     stick.collect()
     assert stick.whole(OLD) and stick.whole(NEW)
 
