@@ -61,9 +61,9 @@ class SmallS3:
         if request.method == "GET" and not key:
             return self._listing(request)
         if request.method == "PUT":
-            when = datetime.fromtimestamp(self.clock(), UTC)
+            now = datetime.fromtimestamp(self.clock(), UTC)
             about = {k.lower(): v for k, v in request.headers.items() if k.lower().startswith("x-amz-meta-")}
-            self.objects[key] = (body, when.isoformat(timespec="milliseconds").replace("+00:00", "Z"), about)
+            self.objects[key] = (body, now.isoformat(timespec="milliseconds").replace("+00:00", "Z"), about)
             return web.Response(headers={"ETag": f'"{hashlib.md5(body).hexdigest()}"'})
         if request.method == "DELETE":
             self.objects.pop(key, None)
