@@ -274,9 +274,8 @@ async def _open_named(run: Run, leads: dict[str, CID], *, anchor: bool) -> None:
                 raise error
             run.put_off(root, error)
             continue
-        if isinstance(error, NotFoundError | BlockError):
-            run.unread.add(root)
         _refuse(run, root, sources[root], error)
+    run.unread |= run.in_part.intersection(leads.values())
 
 
 def _own_past(run: Run) -> set[str]:
@@ -328,6 +327,7 @@ async def _open_roots(run: Run, roots: list[CID], *, anchor: bool) -> dict[CID, 
         failed = {root: error for root, error in failed.items() if root not in keyless}
         failed |= await _read_and_use(run, keyless, anchor)
     run.opened.difference_update(root for root, error in failed.items() if isinstance(error, ProviderError))
+    run.in_part.update(root for root, error in failed.items() if isinstance(error, NotFoundError | BlockError))
     run.refused.difference_update(roots)
     run.refused.update(root for root, error in failed.items() if not isinstance(error, ProviderError))
     return failed

@@ -54,7 +54,9 @@ class Run:
         #: What is said of each of them, and its details.
         self.why_damaged: dict[CID, tuple[str, str]] = {}
         self.opened: set[CID] = set()
-        #: Roots that a name leads to and that cannot be opened, for parts of them are not there.
+        #: Roots that cannot be opened, for parts of them are not there, and those of them that a name leads to: of these a
+        #: signature says that they are a head, wherever they were seen first.
+        self.in_part: set[CID] = set()
         self.unread: set[CID] = set()
         #: Roots that a name or a list showed and that were not used, for what they are and not for an outage.
         self.refused: set[CID] = set()

@@ -135,3 +135,25 @@ def test_what_is_only_signed_comes_back_when_picked(
     assert other.ok("read", "memory7", "--body").out == "text 7\n"
     partly(other, "salvage", "--pick", "all")
     assert len(other.ok("list", "--json").json) == 70
+
+
+def test_a_newer_version_that_cannot_be_opened_is_told_with_its_code_where_a_list_shows_it_first(
+    sealed: Cli, second: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new device reads the list before the names of devices. What it could not open there was no news when a device's name
+    led to it: it was back, without the newest texts, and the command ended with 0."""
+    sealed.ok("write", "old", "--body", "of before")
+    sealed.ok("sync")
+    second.ok("sync")
+    sealed.ok("write", "newest", "--body", "of now")
+    sealed.ok("sync")
+    damage_root(sealed, stick)
+    third = Cli(tmp_path / "third", monkeypatch)
+    back = third("init", "--unprotected-keys", "--label", "third", key=KEY)
+    assert back.code == 14 and "not used: " in back.out
+    assert "old" in third.ok("list").out
+    assert third("sync").code == 14
+    sealed.ok("write", "after", "--body", "it")
+    sealed.ok("sync")
+    third.ok("sync")
+    assert "newest" in third.ok("list").out
