@@ -66,6 +66,29 @@ CREATE TABLE reports (id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
 """
 
 
+_ASCII = "typeof({0})!='text' OR {0} GLOB '*[^ -~]*'"
+_NUMBER = "typeof({0})!='integer' OR {0} NOT BETWEEN 0 AND 9007199254740991"
+_BYTES = "typeof({0})!='blob'"
+
+
+def _strange(
+    *, texts: tuple[str, ...] = (), numbers: tuple[str, ...] = (), blobs: tuple[str, ...] = ()
+) -> str:
+    columns = ((_ASCII, texts), (_NUMBER, numbers), (_BYTES, blobs))
+    return " OR ".join(condition.format(name) for condition, names in columns for name in names)
+
+
+#: What a row of these tables is that nobody put there, for the disk changed it.
+_STRANGE = {
+    "heads": _strange(texts=("root", "device", "digest"), numbers=("c", "seen"), blobs=("prev",)),
+    "marks": _strange(texts=("device", "digest", "h"), numbers=("c",)),
+    "placed": _strange(texts=("root", "answered"), numbers=("at",)),
+    "objects": _strange(numbers=("refs", "size"), blobs=("digest",))
+    + " OR refs=0 OR length(digest)!=32 OR held NOT IN (0, 1)",
+    "nodes": _strange(numbers=("size",)),
+}
+
+
 def explained(path: Path, error: Exception) -> IpfsmemError:
     """SQLite's complaint as one of our errors."""
     text = str(error)
@@ -373,6 +396,26 @@ class Database:
                     raise damaged(self.path, "its blocks are not in the order in which they are looked for")
                 last = found
         self._looked_over = True
+
+    def strange(self) -> set[str]:
+        """The tables of what was seen, sent or counted that have rows which nobody put there."""
+        find = "SELECT 1 FROM {} WHERE {} LIMIT 1"
+        return {
+            table
+            for table, strange in _STRANGE.items()
+            if self.connection.execute(find.format(table, strange)).fetchone() is not None
+        }
+
+    def drop_strange(self, tables: Iterable[str]) -> None:
+        """Forget such rows (inside a transaction): without them more is read, sent or counted again. A part of the state keeps
+        its row, and gets its size back."""
+        for table in tables:
+            do = (
+                "UPDATE nodes SET size=coalesce((SELECT length(data) FROM blocks WHERE digest=file), 0)"
+                if table == "nodes"
+                else f"DELETE FROM {table}"  # noqa: S608
+            )
+            self.connection.execute(f"{do} WHERE {_STRANGE[table]}")
 
     def is_sound(self, digest: bytes, data: object) -> bool:
         """Whether what a row of `blocks` holds is what its digest says. If not, it counts as absent from now on."""

@@ -327,7 +327,9 @@ async def _open_roots(run: Run, roots: list[CID], *, anchor: bool) -> dict[CID, 
         failed = {root: error for root, error in failed.items() if root not in keyless}
         failed |= await _read_and_use(run, keyless, anchor)
     run.opened.difference_update(root for root, error in failed.items() if isinstance(error, ProviderError))
-    run.in_part.update(root for root, error in failed.items() if isinstance(error, NotFoundError | BlockError))
+    run.in_part.update(
+        root for root, error in failed.items() if isinstance(error, NotFoundError | BlockError)
+    )
     run.refused.difference_update(roots)
     run.refused.update(root for root, error in failed.items() if not isinstance(error, ProviderError))
     return failed

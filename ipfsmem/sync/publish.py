@@ -149,6 +149,11 @@ def _recount_when_due(replica: Replica) -> None:
     db.set_meta(_COUNTED, str(now).encode())
 
 
+def recount_now(db: Database) -> None:
+    """Rows of objects were lost: the next publish counts them anew (inside a transaction)."""
+    db.set_meta(_COUNTED, b"0")
+
+
 def next_number(replica: Replica) -> int:
     """The number of this device's next commit: one more than that of its last, and of any that it was shown as its own.
 

@@ -20,6 +20,7 @@ from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.fork import Adopted
 from ipfsmem.sync.names import Names
+from ipfsmem.sync.publish import recount_now
 from ipfsmem.sync.report import Progress, SyncReport
 from ipfsmem.wallet.root_keys import RootKeys
 
@@ -130,9 +131,14 @@ class Run:
             yield
 
     def _drop_garbled(self) -> None:
-        """Forget rows of roots that the disk changed into none, which ended every sync: they are known again, and placed again,
-        by this one."""
-        db = self.replica.db.connection
+        """Forget rows that the disk changed into something else than rows of their kind, which ended every sync: roots are known
+        again and placed again, and objects are counted again, by this one."""
+        replica, db = self.replica, self.replica.db.connection
+        if strange := replica.db.strange():
+            with replica.transaction():
+                replica.db.drop_strange(strange)
+                if "objects" in strange:
+                    recount_now(replica.db)
         # As bytes: what a disk changed may be no text at all.
         heads = [row for row in db.execute("SELECT CAST(root AS BLOB) FROM heads") if not _are_cids(row)]
         rows = db.execute(
@@ -140,7 +146,7 @@ class Run:
         )
         placed = [(root, provider) for root, answered, provider in rows if not _are_cids((root, answered))]
         if heads or placed:
-            with self.replica.transaction():
+            with replica.transaction():
                 db.executemany("DELETE FROM heads WHERE CAST(root AS BLOB)=?", heads)
                 db.executemany(
                     "DELETE FROM placed WHERE CAST(root AS BLOB)=? AND CAST(provider AS BLOB)=?", placed

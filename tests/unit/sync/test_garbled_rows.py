@@ -64,6 +64,37 @@ def test_a_root_that_is_none_any_more_ends_no_sync(lab: Lab, sql: str) -> None:
     assert all_texts(a) == all_texts(b) == all_texts(lab.restore("c")) == {*texts, "after it"}
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE objects SET size = -size",
+        "UPDATE objects SET size = x'ff'",
+        "UPDATE objects SET refs = 'x' WHERE digest = (SELECT min(digest) FROM objects)",
+        "UPDATE objects SET held = 65",
+        "UPDATE nodes SET size = -size",
+        "UPDATE marks SET c = x'ff'",
+        "UPDATE marks SET digest = CAST(x'ff00' AS TEXT)",
+        "UPDATE heads SET seen = x'00'",
+        "UPDATE heads SET prev = 'x'",
+        "UPDATE placed SET at = 'x'",
+    ],
+)
+def test_a_row_that_is_none_of_its_kind_ends_no_sync(lab: Lab, sql: str) -> None:
+    """One bit made a size negative, or a number bytes: each sync and `gc` ended with exit code 70, for good. An object of which
+    it is neither said that it is here nor that it is not stood in no root any more."""
+    a, b = two(lab)
+    texts = all_texts(a)
+    change(b, sql)
+    b.write("k1", "after it")
+    assert lab.sync(b).published and not asyncio.run(b.gc()).problems
+    lab.settle(a, b)
+    counts = Counter(b.replica.store.located())
+    assert dict(b.replica.db.connection.execute("SELECT digest, refs FROM objects")) == counts
+    assert [digest for _, digest, _ in objects_held(b.replica.db)] == sorted(counts)
+    assert all_texts(a) == all_texts(b) == all_texts(lab.restore("c")) == {*texts, "after it"} - {"text 1"}
+    assert a.status().root == b.status().root and not b.replica.db.strange()
+
+
 @pytest.mark.parametrize("field", ["root", "rings", "missing"])
 def test_what_is_known_of_a_provider_may_be_garbled(lab: Lab, field: str) -> None:
     """A changed letter leaves it JSON, and no CID: then everything is due to be looked at."""
