@@ -57,7 +57,7 @@ import sys
 from ipfsmem.wallet.signers import MnemonicSigner
 before = sys.getrecursionlimit()
 MnemonicSigner("test test test test test test test test test test test junk")
-from ipfsmem.seal import signers
+from ipfsmem.wallet import signers
 try:
     signers._open_keystore(b"{}", "x", "it")
 except Exception:
@@ -89,13 +89,13 @@ def test_json_of_strangers_has_one_reader() -> None:
     own = {
         "config.py",
         "forwarding.py",
-        "looking.py",
+        "pin_lists.py",
         "replica.py",
         "names.py",
         "publish.py",
-        "store.py",
+        "state.py",
         "writing.py",
-        "working_scan.py",
+        "scan.py",
         "secret_check.py",
     }
     own |= {"psa_requests.py", "canonical.py", "blob.py"}
