@@ -25,11 +25,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
+from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers.filebase_rpc import Alias, Rpc, bucket_token, names_token
 from ipfsmem_providers.filebase_s3 import Bucket
@@ -46,7 +47,7 @@ _ON: Final = frozenset(("1", "true", "yes", "on"))
 _log = logging.getLogger("ipfsmem.providers")
 
 
-class FilebaseProvider:
+class FilebaseProvider(ProviderBase):
     """A bucket as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
@@ -117,10 +118,6 @@ class FilebaseProvider:
                 _log.warning("the alias at filebase was not moved: %s", error)
         return answered
 
-    async def has(self, cids: Collection[CID]) -> set[CID]:
-        """Filebase does not say which blocks it has."""
-        raise unsupported(self, "tell which blocks are stored")
-
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Checked blocks from the own gateway, then from others."""
         return await self._reader.get_blocks(cids)
@@ -160,14 +157,6 @@ class FilebaseProvider:
         if not pin.handle:
             return
         await (self._rpc.unpin(pin) if self._via == "rpc" else self._bucket.delete(pin.handle))
-
-    async def put_name(self, name: str, record: bytes) -> None:
-        """Not here: Filebase signs names itself, and keys never leave this device."""
-        raise unsupported(self, "keep names that are signed here")
-
-    async def get_name(self, name: str) -> bytes | None:
-        """Not here."""
-        raise unsupported(self, "keep names that are signed here")
 
     async def close(self) -> None:
         """Close connections."""

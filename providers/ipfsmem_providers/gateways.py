@@ -20,7 +20,8 @@ from ipfsmem.errors import (
     ProviderRefused,
     SealError,
 )
-from ipfsmem.provider.contract import Block, Capabilities, Pin, partly, unsupported
+from ipfsmem.provider.base import ProviderBase
+from ipfsmem.provider.contract import Block, Capabilities, partly
 from ipfsmem.published import ipns_record
 from ipfsmem_providers.foreign_layout import with_files
 from ipfsmem_providers.gateway_client import GatewayClient, base_of
@@ -40,7 +41,7 @@ _GIVE_UP: Final = 4
 _AT_ONCE: Final = 32
 
 
-class Gateways:
+class Gateways(ProviderBase):
     """Several gateways as a read-only provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, urls: str | Iterable[str], settings: Mapping[str, Any] | None = None) -> None:
@@ -137,30 +138,6 @@ class Gateways:
         if best is None and problems and len(problems) == len(answers):
             raise joined(problems)
         return best
-
-    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
-        """Not here."""
-        raise unsupported(self, "store anything")
-
-    async def has(self, cids: Collection[CID]) -> set[CID]:
-        """Not here."""
-        raise unsupported(self, "tell what is stored")
-
-    async def pin(self, root: CID, name: str) -> Pin:
-        """Not here."""
-        raise unsupported(self, "pin")
-
-    async def pins(self, name: str) -> list[Pin]:
-        """Not here."""
-        raise unsupported(self, "list pins")
-
-    async def unpin(self, pin: Pin) -> None:
-        """Not here."""
-        raise unsupported(self, "unpin")
-
-    async def put_name(self, name: str, record: bytes) -> None:
-        """Not here."""
-        raise unsupported(self, "keep names")
 
     async def close(self) -> None:
         """Close connections."""

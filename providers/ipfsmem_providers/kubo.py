@@ -27,6 +27,7 @@ from ipfsmem.content.car import CarParser
 from ipfsmem.content.cid import CID
 from ipfsmem.content.limits import OWN
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
+from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin
 from ipfsmem_providers.afterwards import BOUND, Afterwards
 from ipfsmem_providers.http_body import Multipart, SpooledCar
@@ -54,7 +55,7 @@ class _Import(msgspec.Struct):
     stats: _Stats | None = msgspec.field(name="Stats", default=None)
 
 
-class KuboProvider:
+class KuboProvider(ProviderBase):
     """A node as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:

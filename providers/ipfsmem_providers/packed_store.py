@@ -15,14 +15,15 @@ there, and how long it may take.
 from __future__ import annotations
 
 import contextlib
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused, SealError
-from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
+from ipfsmem.provider.base import ProviderBase
+from ipfsmem.provider.contract import Block, Capabilities, Pin
 from ipfsmem.published import ipns_record
 from ipfsmem_providers.blocking_work import Waiting
 from ipfsmem_providers.name_files import Records
@@ -52,7 +53,7 @@ _SLOWEST: Final = 1024 * 1024
 _COLLECT_SECONDS: Final = 900.0
 
 
-class PackedStore(ABC):
+class PackedStore(ProviderBase):
     """Shelves as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     #: A pack that has this many bytes is placed, and the next one begun. None: one upload, one pack.
@@ -118,10 +119,6 @@ class PackedStore(ABC):
         """
         return await self._run(self._listing)
 
-    def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """Not here: raises ProviderRefused."""
-        raise unsupported(self, "send a whole tree at once")
-
     async def pin(self, root: CID, name: str) -> Pin:
         """List `root` under `name`; a pin that is there keeps its time."""
         if not 0 < len(name) <= _NAME_MAX:
@@ -167,9 +164,6 @@ class PackedStore(ABC):
             raise ProviderRefused(str(error)) from error
         best = await self._run(self._names.best, name)
         return best.encoded if best else None
-
-    async def close(self) -> None:  # noqa: B027 - a way to the network is closed, a folder needs nothing
-        """Nothing is held open."""
 
     async def _run(self, work: Callable[..., T], *args: object, more: float = 0.0) -> T:
         """Do blocking work beside the event loop; see Waiting."""

@@ -25,6 +25,7 @@ from ipfsmem.errors import (
     ProviderUnavailable,
     SealError,
 )
+from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin, partly
 from ipfsmem.published import ipns_record
 from ipfsmem_providers.gateway_client import GatewayClient
@@ -71,7 +72,7 @@ class _Pins(msgspec.Struct):
     pins: list[_Pin]
 
 
-class PeerProvider:
+class PeerProvider(ProviderBase):
     """Another ipfsmem as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:

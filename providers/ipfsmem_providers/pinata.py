@@ -25,14 +25,15 @@ root is kept beside it as keyvalue, so that an upload whose answer was lost is f
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import ConfigError, FormatError, ProviderRefused
-from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
+from ipfsmem.provider.base import ProviderBase
+from ipfsmem.provider.contract import Block, Capabilities, Pin
 from ipfsmem_providers import pinata_api, pinata_plan, pinata_proof, pinata_tus
 from ipfsmem_providers.car_files import CarFiles
 from ipfsmem_providers.http import Http
@@ -56,7 +57,7 @@ _TOKEN_HEADER: Final = "x-pinata-gateway-token"  # noqa: S105 - a header's name
 _log = logging.getLogger("ipfsmem.providers")
 
 
-class PinataProvider:
+class PinataProvider(ProviderBase):
     """An account at Pinata as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
@@ -150,10 +151,6 @@ class PinataProvider:
                     return answered
             return await self._put_folder(root, car, name)
 
-    async def has(self, cids: Collection[CID]) -> set[CID]:
-        """Pinata does not say which blocks it has."""
-        raise unsupported(self, "tell which blocks are stored")
-
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Checked blocks from the own gateway, then from others."""
         self._can_read()
@@ -200,14 +197,6 @@ class PinataProvider:
             await self._legacy.unpin(pin.handle)
         else:
             await self._api.delete(pin.handle)
-
-    async def put_name(self, name: str, record: bytes) -> None:
-        """Not here."""
-        raise unsupported(self, "keep names")
-
-    async def get_name(self, name: str) -> bytes | None:
-        """Not here."""
-        raise unsupported(self, "keep names")
 
     async def close(self) -> None:
         """Close connections."""

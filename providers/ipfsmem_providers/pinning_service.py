@@ -16,7 +16,7 @@ sync looks again, so no older root is given up for one that is only asked for. A
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from yarl import URL
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderRefused
+from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers.addresses import is_public
 from ipfsmem_providers.gateways import Gateways
@@ -48,7 +49,7 @@ _ADDRESS_MAX: Final = 300
 _HINT: Final = "For instance pinning_service:https://api.example.com/psa, with PINNING_SERVICE_TOKEN."
 
 
-class PinningServiceProvider:
+class PinningServiceProvider(ProviderBase):
     """A pinning service as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
@@ -106,10 +107,6 @@ class PinningServiceProvider:
             hint="Use it beside a provider that holds the blocks, such as kubo.",
         )
 
-    async def has(self, cids: Collection[CID]) -> set[CID]:
-        """Not here."""
-        raise unsupported(self, "tell what is stored")
-
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Checked blocks from the gateways."""
         if self._gateway is None:
@@ -164,14 +161,6 @@ class PinningServiceProvider:
     async def status(self, pin: Pin) -> Request | None:
         """What the service says about a pin now; None when it does not know it."""
         return await self._client.status(pin.handle)
-
-    async def put_name(self, name: str, record: bytes) -> None:
-        """Not here."""
-        raise unsupported(self, "keep names")
-
-    async def get_name(self, name: str) -> bytes | None:
-        """Not here."""
-        raise unsupported(self, "keep names")
 
     async def close(self) -> None:
         """Close connections."""

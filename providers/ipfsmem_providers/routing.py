@@ -6,19 +6,19 @@ needed. Servers forget records after 48 hours, so whoever keeps a name alive put
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, FormatError, ProviderRefused, SealError
-from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
+from ipfsmem.provider.base import ProviderBase
+from ipfsmem.provider.contract import Capabilities
 from ipfsmem.published import ipns_record
 from ipfsmem_providers.routing_client import RoutingClient
 
 _CAPABILITIES: Final = Capabilities(put=False, names=True, durable=False)
 
 
-class RoutingProvider:
+class RoutingProvider(ProviderBase):
     """Names at routing servers. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
@@ -56,34 +56,6 @@ class RoutingProvider:
         except FormatError as error:
             raise ProviderRefused(str(error)) from error
         return await self.client.get(name)
-
-    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
-        """Not here."""
-        raise unsupported(self, "store blocks")
-
-    async def has(self, cids: Collection[CID]) -> set[CID]:
-        """Not here."""
-        raise unsupported(self, "tell what is stored")
-
-    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Not here."""
-        raise unsupported(self, "serve blocks")
-
-    def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """Not here."""
-        raise unsupported(self, "serve trees")
-
-    async def pin(self, root: CID, name: str) -> Pin:
-        """Not here."""
-        raise unsupported(self, "pin")
-
-    async def pins(self, name: str) -> list[Pin]:
-        """Not here."""
-        raise unsupported(self, "list pins")
-
-    async def unpin(self, pin: Pin) -> None:
-        """Not here."""
-        raise unsupported(self, "unpin")
 
     async def close(self) -> None:
         """Close connections."""

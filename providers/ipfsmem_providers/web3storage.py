@@ -36,6 +36,7 @@ from yarl import URL
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, FormatError, ProviderError, ProviderRefused
+from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers import ucan
 from ipfsmem_providers.gateways import Gateways
@@ -63,7 +64,7 @@ _NAME_MAX: Final = 255
 _MANY: Final = 32
 
 
-class Web3Storage:
+class Web3Storage(ProviderBase):
     """A space at a w3up service as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:

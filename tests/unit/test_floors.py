@@ -106,6 +106,7 @@ def test_providers_know_the_contract_only(path: Path) -> None:
                 "ipfsmem.errors",
                 "ipfsmem.device.held_folder",  # a folder held open: one way through links, not two
                 "ipfsmem.device.shared_folder",
+                "ipfsmem.provider.base",
                 "ipfsmem.provider.contract",
                 "ipfsmem.published.ipns_record",
             )
