@@ -57,6 +57,8 @@ class Bench:
         self.kind = kind
         self.faults = faults
         self._make = make
+        #: How long the provider waits for its server.
+        self.limits = LIMITS
         self._store = store
 
     def filler(self) -> Provider:
@@ -67,7 +69,7 @@ class Bench:
         """The provider once more."""
         settings = {
             "retry": Retry(attempts=2, first=0.01, most=0.02, patience=0.5),
-            "timeouts": LIMITS,
+            "timeouts": self.limits,
             **more,
         }
         return self._make(settings)
