@@ -40,6 +40,8 @@ MAX_OTHERS: Final = 512 * 1024
 MAX_OTHER_SLOTS: Final = 512
 #: Ids to which a ring gives keys: a commit has a counter for each, and room for no more (format section 8).
 MAX_IDS: Final = 1536
+#: How often admins may call anybody out: each epoch of a root says all of that again.
+MAX_CLAIMS: Final = 1536
 #: Share of a ring's room from which people are warned.
 WARN_FROM: Final = 0.5
 SLOT_MAGIC: Final = b"IPMK"
@@ -83,6 +85,7 @@ class Ring:
         "_bytes",
         "_hashes",
         "_nothing",
+        "filled",
         "keys",
         "plain",
         "spare",
@@ -120,11 +123,13 @@ class Ring:
         self._bytes: bytes | None = None
         _check_vault(vault, self.statements, plain)
         self.view: Authority = evaluate(self.statements, self.keys, plain=plain)
-        #: What share of its room is taken, the fullest of its limits: 1.0 is full.
-        self.used = self._used()
+        #: What share of its 1 MiB is taken, and of that limit which is the nearest: 1.0 is full.
+        self.filled = self._size() / MAX_RING
+        self.used = max(self.filled, self._used_by_others(), len(self.view.keys_of) / MAX_IDS)
         if bounded and self.used > 1:
             raise LimitError(
-                f"the key ring would pass its limits: 1 MiB in all, 512 KiB of what admins and devices said, {MAX_IDS} ids",
+                f"the key ring would pass its limits: 1 MiB in all, 512 KiB of what admins and devices said, {MAX_IDS} ids, "
+                f"{MAX_CLAIMS} removals by admins",
                 hint="Revoke whoever fills it, with all that it said (ipfsmem keys revoke ID --nothing-stands), or move to a new "
                 "vault.",
             )
@@ -257,18 +262,23 @@ class Ring:
         shown = sum(_envelope_size(st) for st in self.statements if st.public)
         hidden = sum(_envelope_size(st) for st in self.statements if not st.public)
         if not self.plain:
-            text = hidden + sum(50 + len(str(ek.epoch)) for ek in self.keys) + 20
+            text = hidden + sum(map(_key_size, self.keys)) + 20
             hidden = _b64_size(pad(4 + text) + OVERHEAD)
         return shown + hidden + 90
 
-    def _used(self) -> float:
-        facts = self.view.facts
+    def _used_by_others(self) -> float:
+        """The share of their room that is taken by what no root signed."""
+        roots = self.view.facts.roots
         others = sum(
             _envelope_size(st) if st.public or self.plain else _b64_size(_envelope_size(st))
             for st in self.statements
-            if st.body.by not in facts.roots
+            if st.body.by not in roots
         )
-        return max(self._size() / MAX_RING, others / MAX_OTHERS, len(self.view.keys_of) / MAX_IDS)
+        # A key that only they name takes more room than its name: with ten thousand of them roots had none left.
+        named = names_of(st for st in self.statements if st.body.by in roots)
+        others += _b64_size(sum(_key_size(ek) for ek in self.keys if ek.id not in named))
+        claims = sum(map(len, self.view.put_out_by.values()))
+        return max(others / MAX_OTHERS, claims / MAX_CLAIMS)
 
     def _same_vault(self, other: Ring | Shown) -> None:
         if other.vault != self.vault:
@@ -516,6 +526,11 @@ def _slot_key(body: Epoch, pairs: list[tuple[bytes, bytes]], vault: bytes) -> Ep
 
 def _envelope_size(st: Statement) -> int:
     return _b64_size(len(st.payload)) + 86 + 18
+
+
+def _key_size(ek: EpochKey) -> int:
+    """Bytes of a key in the ring's body."""
+    return 50 + len(str(ek.epoch))
 
 
 def _b64_size(n: int) -> int:

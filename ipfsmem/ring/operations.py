@@ -58,6 +58,8 @@ LAST_HLC: Final = "f" * 16
 MAX_FAMILIES: Final = 64
 #: Keys that only the epochs of other admins name, and that a new epoch names too: the newest.
 MAX_OTHER_KEYS: Final = 16
+#: Share of a ring up to which keys are given to whom only admins let in, but for an enrolment.
+MOST_FILLED: Final = 0.875
 
 
 class Device(msgspec.Struct, frozen=True):
@@ -512,16 +514,14 @@ def _state_epoch(
         )
         made.append(make(signer, body, ring.vault))
     own, *others = made
-    try:
+    if whole or not others:
         return ring.add(made, [key])
-    except LimitError:
-        if whole:
-            raise
-    # What somebody fills it with must not keep the roots, and whom they let in, from their key.
+    # What somebody fills it with must not keep the roots, and whom they let in, from their key, nor take their room.
     grown = ring.add([own], [key])
     for st in sorted(others, key=lambda st: len(st.payload)):
         with contextlib.suppress(LimitError):
-            grown = grown.add([st])
+            more = grown.add([st])
+            grown = more if more.filled <= max(MOST_FILLED, grown.filled) else grown
     return grown
 
 

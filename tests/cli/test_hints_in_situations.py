@@ -178,7 +178,7 @@ def test_a_list_of_members_that_others_have_filled(sealed_place: Place) -> None:
         patch.setattr("ipfsmem.ring.keyring.MAX_RING", 1 << 40)
         ring = memory.replica.ring
         assert ring is not None
-        room = int(ring._used() * MAX_OTHERS) + 50
+        room = int(ring._used_by_others() * MAX_OTHERS) + 50
     place.patch.setattr("ipfsmem.ring.keyring.MAX_OTHERS", room)
     hinted(
         "Revoke whoever fills it, with all that it said (ipfsmem keys revoke ID --nothing-stands), or move to a new vault.",
