@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,6 +71,9 @@ def _nothing_of_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         for name in ("TMPDIR", "TEMP", "TMP"):
             patch.setenv(name, str(temporary))
         patch.setattr(tempfile, "tempdir", None)
+        if sys.dont_write_bytecode:  # what the tests start would compile all of the package at every start
+            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+            patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
         yield
 
 

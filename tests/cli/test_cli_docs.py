@@ -10,26 +10,72 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ipfsmem.cli.app import SHORT
 from ipfsmem.sync.report import MOST_NAMED, Notice
+from tests.support import effort
 from tests.support.cli_lab import KEY, Cli
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_every_example_of_the_command_line_page_runs_and_prints_that(tmp_path: Path) -> None:
-    """All commands run in one shell; after each a mark with its exit code is printed."""
+Step = tuple[str, list[str]]
+#: Memories that only their own examples name: these lean on no others, and run in a folder of their own beside them.
+APART = ("second", "copy", "notes", "page", "served")
+
+
+def examples() -> dict[str, list[Step]]:
+    """The commands of the page and what they print, by the story that they belong to, each in the page's order."""
     page = (DOCS / "CLI.md").read_text("utf-8")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        page = page.replace("8793", str(free.getsockname()[1]))  # so that two runs at once do not meet
-    blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
-    steps: list[tuple[str, list[str]]] = []
-    for block in blocks:
+    found: dict[str, list[Step]] = {"the whole page": []}
+    for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL):
+        steps: list[Step] = []
         for line in block.splitlines():
             if line.startswith("$ "):
                 steps.append((line[2:], []))
             else:
                 steps[-1][1].append(line)
+        named = {name for command, _ in steps for name in re.findall(r"-n (\w+)", command)} & set(APART)
+        story = (
+            "demo" if steps[0][0].startswith("ipfsmem demo") else named.pop() if named else "laptop and phone"
+        )
+        assert not named, block
+        found.setdefault(story, []).extend(steps)
+        found["the whole page"] += steps
+    return found
+
+
+EXAMPLES = examples()
+#: What all stories lean on: where the provider and the homes are.
+BEFORE = [
+    step for step in EXAMPLES["laptop and phone"] if re.match(r"mkdir stick|export IPFSMEM_HOME", step[0])
+]
+
+
+def test_no_story_leans_on_another_one() -> None:
+    """Each memory apart is there, and none of its files and folders is named elsewhere; no example is left out."""
+    assert len(BEFORE) == 2
+    assert set(EXAMPLES) == {"the whole page", "laptop and phone", "demo", *APART}
+    assert len(EXAMPLES["the whole page"]) == sum(map(len, EXAMPLES.values())) / 2
+
+
+@pytest.mark.parametrize("story", EXAMPLES)
+def test_every_example_of_the_command_line_page_runs_and_prints_that(tmp_path: Path, story: str) -> None:
+    """All commands of a story run in one shell; after each a mark with its exit code is printed."""
+    if story == "the whole page" and not effort.THOROUGH:
+        pytest.skip("its stories run, each by itself (HYPOTHESIS_PROFILE=ci: all in one shell too)")
+    steps = (
+        EXAMPLES[story]
+        if EXAMPLES[story][0] in BEFORE or story == "the whole page"
+        else BEFORE + EXAMPLES[story]
+    )
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])  # so that two runs at once do not meet
+    steps = [
+        (command.replace("8793", port), [line.replace("8793", port) for line in lines])
+        for command, lines in steps
+    ]
     script = "".join(f'{command}\necho "@@ $?"\n' for command, _ in steps)
     bin_ = tmp_path / "bin"
     bin_.mkdir()

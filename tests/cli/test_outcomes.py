@@ -10,7 +10,7 @@ import click
 import pytest
 
 from ipfsmem.cli.app import group
-from ipfsmem.device import lock
+from ipfsmem.device import database, lock
 from tests.support.cli_lab import Cli
 from tests.support.outcomes import ROWS, Place, Row
 
@@ -140,8 +140,8 @@ def test_a_full_disk_is_said_and_nothing_is_half_there(
 
 
 def test_a_memory_that_another_process_holds(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    wait = lock.directory_lock.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]
-    monkeypatch.setitem(wait, "wait", 0.05)
+    assert database.Database.__init__.__kwdefaults__["wait"] == 10.0
+    monkeypatch.setitem(database.Database.__init__.__kwdefaults__, "wait", 0.05)
     with lock.directory_lock(cli.home / "default" / "lock"):
         assert "Wait for the other ipfsmem process" in cli.fails(5, "write", "tone", "--body", "x").err
     cli.ok("write", "tone", "--body", "x")
