@@ -7,6 +7,7 @@ temporary folder; `--basetemp` says otherwise. Nothing is written to the user's 
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -53,6 +54,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if quick.is_quick(item.nodeid):
             item.add_marker(pytest.mark.quick)
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays to the end: a search for garbage, of which some tests ask for many, need
+    not go through 300,000 objects of imported tests each time (0.2 seconds)."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
