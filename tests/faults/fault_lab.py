@@ -25,6 +25,7 @@ from ipfsmem.device import database, root_folders
 from ipfsmem.memory import Memory
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.wallet.root_keys import RootKeys
+from tests.support import effort
 
 NAMESPACE = "alex"
 ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
@@ -207,10 +208,13 @@ def every_boundary(
 ) -> Iterator[tuple[Lab, Outcome]]:
     """Kill `work` before its change number first, first + step, ... on a fresh world each, until it gets through.
 
-    With IPFSMEM_EVERY_BOUNDARY in the environment no change is passed over, which takes minutes.
+    A short run passes over twice as many (tests/support/effort.py). With IPFSMEM_EVERY_BOUNDARY in the environment no
+    change is passed over, which takes minutes.
     """
     if os.environ.get("IPFSMEM_EVERY_BOUNDARY"):
         step, first = 1, 0
+    elif not effort.THOROUGH:
+        step = 2 * step + 1
     number = first
     while True:
         lab = start(number)
