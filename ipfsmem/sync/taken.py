@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from ipfsmem.canonical import read_json
+from ipfsmem.causal.entries import segment_name
 from ipfsmem.causal.state import Change
 from ipfsmem.causal.value import FORGOTTEN, Entry
 from ipfsmem.device.others_texts import mark
@@ -27,6 +28,8 @@ from ipfsmem.sync.retention import DAY_MS
 GUARD_FROM: Final = 10
 #: Joins of so many milliseconds are counted as one: the count of a day has few parts, whoever publishes how often.
 _PART_MS: Final = 3_600_000
+#: Stands behind an author of pieces of the timeline.
+_PIECES: Final = ":t"
 #: Row that counts what joins took away lately, a list of `Gone`, the oldest first.
 _GONE: Final = "gone lately"
 #: Stands in the canonical JSON of an entry that holds a wish to forget, and in no other's.
@@ -38,7 +41,7 @@ _dots = re.compile(rb'"([0-9a-f]{16})-[0-9]{1,16}":\{').findall
 class Gone(msgspec.Struct, frozen=True):
     """What joins took away from `at` to `last` (milliseconds, at most an hour), when `root` was what this device had published last.
 
-    `lost`: how many texts, by the families that had written them, sorted, in one text. `by`: whose heads brought that.
+    `lost`: how many texts, by the families that had written them, sorted, in one text; behind each, which sort of text. `by`: whose heads brought that.
     """
 
     at: int
@@ -59,7 +62,7 @@ class Mass(msgspec.Struct, frozen=True):
 
 
 def note_taken(replica: Replica, changes: Iterable[Change]) -> dict[str, int]:
-    """How many texts a join took away, by who had written them; after it, and inside its transaction.
+    """How many texts a join took away, by who had written them and which sort they are; after it, and inside its transaction.
 
     A text that others wrote over stands. Who had written it is remembered until it goes, beside who wrote over it.
     """
@@ -84,7 +87,7 @@ def note_taken(replica: Replica, changes: Iterable[Change]) -> dict[str, int]:
             continue
         if row is not None:
             ended.append((name,))
-        lost[by] += 1
+        lost[" ".join(one + _sort(change.name) for one in by.split())] += 1
     db.executemany("INSERT OR REPLACE INTO authors VALUES (?,?)", over)
     db.executemany("DELETE FROM authors WHERE mark=?", ended)
     return dict(lost)
@@ -121,7 +124,11 @@ def count_taken(replica: Replica, lost: Mapping[str, int], by: str) -> Mass | No
     db.set_meta(_GONE, msgspec.json.encode(left))
     if found is None:
         return None
-    gone, of = found
+    gone, told_of = found
+    merged: Counter[str] = Counter()
+    for one, number in told_of.items():
+        merged[one.removesuffix(_PIECES)] += number
+    of = {one: merged[one] for one in sorted(merged, key=lambda one: (-merged[one], one))}
     last = published.decode() if published else went[0].root
     who = tuple(sorted(set[str]().union(*(part.by for part in went))))
     return Mass(tuple(dict.fromkeys([went[0].root, last])), gone, of, who)
@@ -150,8 +157,14 @@ def mass(
     )
 
 
+def _sort(name: str) -> str:
+    """What is put behind an author: of each, texts and pieces of the timeline are counted by themselves, or the days that somebody
+    noted would be so many texts that stand."""
+    return _PIECES if segment_name(name) is not None else ""
+
+
 def standing(replica: Replica) -> dict[str, int]:
-    """How many texts and pieces of the timeline stand here, by all who wrote them, as far as this device saw."""
+    """How many texts and pieces of the timeline stand here, by all who wrote them, as far as this device saw; see `_sort`."""
     family = _families(replica)
     over: dict[bytes, str] = {
         bytes(name): by for name, by in replica.db.connection.execute("SELECT mark, by FROM authors")
@@ -160,7 +173,8 @@ def standing(replica: Replica) -> dict[str, int]:
     for name, text in replica.store.texts():
         if _WISH not in text:
             earlier = over.get(_mark(replica, name)) if over else None
-            found.update(_authors(text, family).union(earlier.split() if earlier is not None else ()))
+            authors = _authors(text, family).union(earlier.split() if earlier is not None else ())
+            found.update(one + _sort(name) for one in authors)
     return found
 
 

@@ -119,6 +119,23 @@ def test_no_junk_hides_a_mass_delete(lab: Lab, how: str) -> None:
     assert f"with what {deleter.replica.config.label} published" in said
 
 
+def test_days_that_were_noted_hide_no_mass_delete_of_texts(lab: Lab) -> None:
+    """Each day's piece of the timeline counted as a text that stands: after half a year of notes all texts of a device went, unsaid."""
+    a, b, _ = lab.three()
+    for n in range(12):
+        a.write(f"memory{n:02}", f"text {n}")
+    for _ in range(130):
+        lab.clock.advance(DAY)
+        a.note("seen")
+    lab.settle(a, b)
+    before = a.status().root
+    for n in range(12):
+        delete(b, f"memory{n:02}")
+    lab.sync(b)
+    said = says(lab.sync(a), "mass-delete")
+    assert said.startswith("12 texts") and before is not None and before in said
+
+
 def test_a_device_is_taken_at_its_word_for_what_it_alone_deleted(lab: Lab) -> None:
     """A stranger may be called as an honest device is, and may delete beside it on one day."""
     a, b, m = lab.three()
