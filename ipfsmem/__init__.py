@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ipfsmem.device.replica import World
-    from ipfsmem.local_memory import Status
     from ipfsmem.memories.memories import Listed
     from ipfsmem.memories.readings import Reading
     from ipfsmem.memory import Memory
     from ipfsmem.provider.contract import Provider, open_provider
+    from ipfsmem.results import Status
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.vault.opening import Unlock
     from ipfsmem.wallet.root_keys import RootKeys
@@ -47,7 +47,7 @@ _WHERE = {
     "RawKeySigner": "wallet.signers",
     "Reading": "memories.readings",
     "RootKeys": "wallet.root_keys",
-    "Status": "local_memory",
+    "Status": "results",
     "SyncReport": "sync.report",
     "Unlock": "vault.opening",
     "WalletSigner": "wallet.signers",

@@ -24,6 +24,7 @@ from ipfsmem.content.cid import CID, RAW, parse_cid, public_of_ipns_name
 from ipfsmem.errors import FormatError, IpfsmemError, NoVaultError
 from ipfsmem.memories.memories import check_body
 from ipfsmem.memory import Memory
+from ipfsmem.results import Answer
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import KeystoreSigner, RawKeySigner, create_keystore
@@ -60,6 +61,38 @@ class Step(msgspec.Struct, frozen=True):
     def held(self) -> bool:
         """Whether every claim held."""
         return all(claim.held for claim in self.claims)
+
+
+class StepPlayed(Answer, frozen=True, kw_only=True):
+    """A step with whether every claim of it held; times in seconds."""
+
+    title: str
+    text: str
+    claims: tuple[Claim, ...]
+    seconds: float
+    facts: dict[str, Any]
+    held: bool
+
+
+class Played(Answer, frozen=True, kw_only=True):
+    """A demo that was played: whether all of so many claims held, the versions at its ends, the folder that was kept."""
+
+    held: bool
+    claims: int
+    roots: dict[str, str | None]
+    folder: str | None
+    steps: list[StepPlayed]
+
+    @classmethod
+    def of(cls, steps: list[Step], roots: dict[str, str | None], folder: str | None) -> Played:
+        """What came of the steps."""
+        return cls(
+            held=all(step.held for step in steps),
+            claims=sum(len(step.claims) for step in steps),
+            roots=roots,
+            folder=folder,
+            steps=[StepPlayed(**msgspec.structs.asdict(step), held=step.held) for step in steps],
+        )
 
 
 class Flipped(msgspec.Struct, frozen=True):

@@ -24,7 +24,6 @@ from ipfsmem.causal.cards import Kind, is_forgotten
 from ipfsmem.causal.clock import hlc_ms, put_right
 from ipfsmem.causal.entries import SegmentName, entry_place, memory_name, segment_name
 from ipfsmem.causal.value import Entry, decode_entry
-from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.events import Timeline, events_of
 from ipfsmem.device.replica import Replica
@@ -66,6 +65,7 @@ from ipfsmem.published.history import (
     open_past,
 )
 from ipfsmem.published.versions import History, find_text, history, read_past
+from ipfsmem.results import Exported, Late, ScopeCounts, Status
 from ipfsmem.ring.authority import Person
 from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.forwarding import waiting, words_of_move
@@ -80,65 +80,6 @@ from ipfsmem.vault.doctor import STATE_DAMAGED, Finding, examine, passphrase_pro
 TELL_SUPERSEDED = 50
 
 list_ = list  # `LocalMemory.list` hides the builtin inside the class
-
-
-class ScopeCounts(msgspec.Struct, frozen=True):
-    """How much is in one scope; "" is the nameless one."""
-
-    scope: str
-    memories: int
-    events: int
-    conflicts: int
-    not_fetched: int
-
-
-class Status(msgspec.Struct, frozen=True):
-    """What a person asks a memory first."""
-
-    namespace: str
-    mode: Mode
-    folder: str | None
-    device: str
-    memories: int
-    events: int
-    conflicts: int
-    not_fetched: int
-    unpublished: bool
-    root: str | None
-    providers: list_[str]
-    vault: VaultConfig | None
-    members: list[str]
-    #: What a person should know about the plain files: left alone, missing, not there.
-    notices: list[str] = []
-    #: Where the plain files are.
-    files: list_[FolderFacts] = []
-    #: When the name record was put that waits longest to be put again (milliseconds); None when none was.
-    names_put: int | None = None
-    #: What is known of the copy at each provider that something is published at.
-    presence: list_[Presence] = []
-    #: The same counts for each scope, the nameless one first; empty where there is no other.
-    scopes: list_[ScopeCounts] = []
-    #: Who was removed, and by whom.
-    removed: list_[Removal] = []
-
-
-class Exported(msgspec.Struct, frozen=True):
-    """How many files were written, what was left out, and of a CAR its root."""
-
-    files: int
-    left_out: LeftOut
-    root: str | None = None
-
-
-class Late(msgspec.Struct, frozen=True):
-    """Something that a revoked member wrote after what was accepted when it was revoked (format section 4).
-
-    `place` is a memory's key or `timeline/<day>`, `member` an id, `dot` the value.
-    """
-
-    place: str
-    member: str
-    dot: str
 
 
 def _from_below(
@@ -316,20 +257,20 @@ class LocalMemory:
         root = self.replica.db.get_meta("root")
         forgotten = what_is_forgotten(self.replica, self._providers) if self.mode.published else ""
         return Status(
-            self.namespace,
-            self.mode,
-            str(self.replica.folder) if self.replica.folder else None,
-            self.device,
-            sum(one.memories for one in counts),
-            sum(one.events for one in counts),
-            sum(one.conflicts for one in counts),
-            sum(one.not_fetched for one in counts),
-            self.mode.published and self._unpublished(),
-            root.decode() if root else None,
-            list_(self.replica.config.providers) or [provider.name for provider in self._providers],
-            self.replica.config.vault,
-            [f"{p.id} {p.role} {p.label}" for p in self.members()],
-            [
+            namespace=self.namespace,
+            mode=self.mode,
+            folder=str(self.replica.folder) if self.replica.folder else None,
+            device=self.device,
+            memories=sum(one.memories for one in counts),
+            events=sum(one.events for one in counts),
+            conflicts=sum(one.conflicts for one in counts),
+            not_fetched=sum(one.not_fetched for one in counts),
+            unpublished=self.mode.published and self._unpublished(),
+            root=root.decode() if root else None,
+            providers=list_(self.replica.config.providers) or [provider.name for provider in self._providers],
+            vault=self.replica.config.vault,
+            members=[f"{p.id} {p.role} {p.label}" for p in self.members()],
+            notices=[
                 *(self._files.notices() if self._files is not None else []),
                 *self._late_notices(),
                 *self._revoked_notices(),
@@ -337,11 +278,11 @@ class LocalMemory:
                 *([words_of_move(self.replica, move)] if (move := waiting(self.replica)) is not None else []),
                 *self._superseded(),
             ],
-            self.folders(),
-            oldest_put(self.replica, self._providers),
-            self._presence(),
-            counts if len(counts) > 1 else [],
-            self.removed(),
+            files=self.folders(),
+            names_put=oldest_put(self.replica, self._providers),
+            presence=self._presence(),
+            scopes=counts if len(counts) > 1 else [],
+            removed=self.removed(),
         )
 
     def counts(self) -> list_[ScopeCounts]:
@@ -364,11 +305,11 @@ class LocalMemory:
         )
         return [
             ScopeCounts(
-                scope,
-                memories.get(scope, (0, 0))[0],
-                events[scope],
-                conflicts[scope],
-                memories.get(scope, (0, 0))[1],
+                scope=scope,
+                memories=memories.get(scope, (0, 0))[0],
+                events=events[scope],
+                conflicts=conflicts[scope],
+                not_fetched=memories.get(scope, (0, 0))[1],
             )
             for scope in scopes
         ]
@@ -426,7 +367,8 @@ class LocalMemory:
         if ring is None or not ring.view.cutoffs:
             return []
         with self.replica.reading():
-            return [Late(*found) for found in late_values(self.replica.store, ring.view.cutoffs)]
+            found = late_values(self.replica.store, ring.view.cutoffs)
+        return [Late(place=place, member=member, dot=dot) for place, member, dot in found]
 
     def _unpublished(self) -> bool:
         with self.replica.reading():  # another process may have written
@@ -735,20 +677,20 @@ class LocalMemory:
         """
         parts, left = self._whole()
         left.refuse(partial)
-        return Exported(export_folder(Path(folder), tree_of(parts)), left)
+        return Exported(files=export_folder(Path(folder), tree_of(parts)), left_out=left)
 
     def export_zip(self, out: BinaryIO, *, partial: bool = False) -> Exported:
         """The same as a zip. Raises IncompleteError, before anything is written."""
         parts, left = self._whole()
         left.refuse(partial)
-        return Exported(export_zip(out, tree_of(parts)), left)
+        return Exported(files=export_zip(out, tree_of(parts)), left_out=left)
 
     def export_plain_car(self, out: BinaryIO, *, partial: bool = False) -> Exported:
         """The same as a CAR, whose root any IPFS program computes. Raises IncompleteError, before anything is written."""
         parts, left = self._whole()
         left.refuse(partial)
         files = tree_of(parts)
-        return Exported(len(files), left, str(export_plain_car(out, files)))
+        return Exported(files=len(files), left_out=left, root=str(export_plain_car(out, files)))
 
     def _published(self, root: str | None) -> CID:
         if root is not None:

@@ -31,6 +31,7 @@ from ipfsmem.memories.importing import import_files
 from ipfsmem.mode import Mode, ModeName, mode_named
 from ipfsmem.provider.given_root import Paper
 from ipfsmem.provider.opening import Channels
+from ipfsmem.results import Opened
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.synced_memory import SyncedMemory, Where, each_of, specs_of
 from ipfsmem.vault.finding import find_vault, reach, vault_of_root
@@ -49,15 +50,6 @@ from ipfsmem.wallet.root_keys import RootKeys
 
 T = TypeVar("T")
 list_ = list  # `Memory.list` hides the builtin inside the class
-
-
-class Opened(msgspec.Struct, frozen=True):
-    """A foreign bundle: what was asked for, the root CID that answered (None for plain files of a web server), and
-    what was left out and why."""
-
-    source: str
-    root: str | None
-    problems: list[str]
 
 
 class Memory(SyncedMemory):
@@ -377,7 +369,7 @@ class Memory(SyncedMemory):
         )
         parts = {scope: Part(blob) for scope, blob in {"": foreign.blob, **foreign.scopes}.items()}
         problems = list(dict.fromkeys(import_files(memory._memories, parts).problems))
-        memory.opened = Opened(foreign.source, foreign.root, problems)
+        memory.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)
         memory.replica.read_only = foreign.source
         return memory
 

@@ -37,11 +37,12 @@ from ipfsmem.errors import (
 from ipfsmem.local_memory import LocalMemory
 from ipfsmem.memories.secret_check import SecretCheck
 from ipfsmem.mode import Mode
-from ipfsmem.provider.contract import Capabilities, Provider, lasting_spec
+from ipfsmem.provider.contract import Provider, lasting_spec
 from ipfsmem.provider.opening import Channels
 from ipfsmem.provider.probe import Step, probe
 from ipfsmem.provider.unavailable import Unready
 from ipfsmem.published.layout import PlainLayout, SealedLayout
+from ipfsmem.results import ProviderInfo, Salvage
 from ipfsmem.ring import operations
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.background import Background, Told
@@ -55,7 +56,6 @@ from ipfsmem.sync.removals import called, removals, told_as, whose_word
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 from ipfsmem.sync.revoke_notices import words_of_label, words_of_revoke, words_of_what_stands
-from ipfsmem.sync.salvage import Found, Salvaged
 from ipfsmem.sync.schedule import Pace
 from ipfsmem.sync.state_back import bring_state_back
 from ipfsmem.vault.opening import (
@@ -76,28 +76,6 @@ _PUBLISHED = (FormatError, NotFoundError, OpenError, SignatureError)
 list_ = list  # `Memory.list` hides the builtin inside the class
 #: One provider or several: specs such as a folder's path or `pinata`, or open ones.
 Where = str | Provider | Sequence[str | Provider] | None
-
-
-class ProviderInfo(msgspec.Struct, frozen=True):
-    """A provider of a memory: how it was named, what it can do, the root placed there last and when (milliseconds).
-
-    `problem`: why it cannot be used, such as a token that is not set; nothing is known of what it can do then.
-    """
-
-    spec: str
-    name: str
-    capabilities: Capabilities
-    root: str | None
-    at: int | None
-    problem: str = ""
-
-
-class Salvage(msgspec.Struct, frozen=True):
-    """What can be read of damaged heads, what was brought back (None when only looked at), and the sync around it."""
-
-    found: Found
-    done: Salvaged | None
-    report: SyncReport
 
 
 class SyncedMemory(LocalMemory):
@@ -420,7 +398,7 @@ class SyncedMemory(LocalMemory):
         finally:
             self.render()
         report.conflicts = len(self._memories.conflicts())
-        return Salvage(found, done, report)
+        return Salvage(dry_run=dry_run, found=found, done=done, report=report)
 
     async def _bring_back(
         self, root: RootKeys, progress: Progress, *, damaged_ok: bool = False
@@ -494,7 +472,9 @@ class SyncedMemory(LocalMemory):
             ).fetchone()
             root, at = row if row is not None else (None, None)
             problem = provider.problem if isinstance(provider, Unready) else ""
-            found.append(ProviderInfo(spec, provider.name, provider.capabilities, root, at, problem))
+            found.append(
+                ProviderInfo.of(spec, provider.name, provider.capabilities, root=root, at=at, problem=problem)
+            )
         return found
 
     def recovery_sheet(self) -> RecoverySheet:

@@ -316,8 +316,9 @@ def _report(kind: str, message: str, hint: str, code: int, as_json: bool) -> int
     if len(message) > _LONGEST:  # what somebody typed or pasted, most likely
         message = f"{message[: _LONGEST - 300]} ... {message[-200:]}"
     if as_json:
-        found: dict[str, Any] = {"kind": kind, "message": message, "hint": hint, "exit_code": code}
-        text = to_json({"error": found})
+        from ipfsmem.results import Failed, Failure
+
+        text = to_json(Failed(error=Failure(kind=kind, message=message, hint=hint, exit_code=code)))
     else:
         text = f"ipfsmem: {one_line(clean(message))}"
         if hint:

@@ -36,14 +36,16 @@ def command(here: Here, path: str, car: str | None) -> None:
         with new_car(car) as out:
             packed = pack_tree(path, out)
     if here.json:
+        from ipfsmem.results import Packed
+
         here.emit(
-            {
-                "cid": str(packed.root),
-                "files": packed.files,
-                "folders": packed.folders,
-                "bytes": packed.size,
-                "car_bytes": packed.car_size or None,
-            }
+            Packed(
+                cid=str(packed.root),
+                files=packed.files,
+                folders=packed.folders,
+                bytes=packed.size,
+                car_bytes=packed.car_size or None,
+            )
         )
     else:
         click.echo(str(packed.root), err=car == "-")

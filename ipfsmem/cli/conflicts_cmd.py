@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,7 @@ from ipfsmem.cli.printing import called, clean, clean_lines, is_terminal, style
 from ipfsmem.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.readings import Reading, Unsettled
+    from ipfsmem.results import Conflict
 
 
 @ours("conflicts", scoped=True, shows=True)
@@ -23,67 +23,50 @@ def command(here: Here, key: str | None) -> None:
 
     Settle one with the command that is printed then: it names what you looked at.
     """
+    from ipfsmem.results import Conflict
+
     with here.memory() as memory:
         everywhere = key is None and here.scope is None
         found = [item for item in memory.conflicts(everywhere=everywhere) if key in (None, item.key)]
         names = called(memory.members())
         late = [value for value in memory.late_values() if key is None or value.place == key]
-    shown = [_shown(item, names) for item in found]
+    shown = [Conflict.of(item, names) for item in found]
     if key is not None and not found and not late:
         raise NotFoundError(f"{key} has no conflict", hint="List all: ipfsmem conflicts.")
     if here.json:
-        here.emit([*shown, *({"key": v.place, "revoked": v.member, "dot": v.dot} for v in late)])
+        here.emit([*shown, *late])
         return
     if not found and not late and is_terminal():
         click.echo("No conflicts.", err=True)
     for item in shown:
-        _print(item, whole=key is not None, elsewhere=everywhere and bool(item["scope"]))
+        _print(item, whole=key is not None, elsewhere=everywhere and bool(item.scope))
     for value in late:
         said = f"written by {value.member} after it was revoked; to approve it, write the memory again"
         click.echo(f"{style(clean(value.place), bold=True)}  {said}")
 
 
-def _shown(item: Unsettled, names: dict[str, str]) -> dict[str, Any]:
-    def by(reading: Reading | None) -> dict[str, Any]:
-        if reading is None:
-            return {"device": "", "text": None}
-        return {
-            "device": names.get(reading.device) or reading.device,
-            "text": reading.data.decode("utf-8", "replace"),
-        }
-
-    return {
-        "key": item.key,
-        "scope": item.scope,
-        "forgotten": item.forgotten,
-        "seen": item.seen,
-        **by(item.shown),
-        "copies": [{"file": copy.file, **by(copy.reading)} for copy in item.copies],
-    }
-
-
-def _print(item: dict[str, Any], *, whole: bool, elsewhere: bool) -> None:
-    key = item["key"]
-    if item["forgotten"]:
+def _print(item: Conflict, *, whole: bool, elsewhere: bool) -> None:
+    key = item.key
+    if item.forgotten:
         state = "forgotten, with words that were written meanwhile"
-    elif item["text"] is None:
+    elif item.text is None:
         state = advice("the newest text is not fetched yet (ipfsmem sync)")
     else:
-        state = f"shown is what {item['device']} wrote"
-    where = f" (in the scope {item['scope']}: ipfsmem conflicts {key} --scope {item['scope']})"
+        state = f"shown is what {item.device} wrote"
+    where = f" (in the scope {item.scope}: ipfsmem conflicts {key} --scope {item.scope})"
     click.echo(f"{style(clean(key), bold=True)}  {clean(state)}{advice(where) if elsewhere else ''}")
-    for copy in item["copies"]:
-        by = f"by {copy['device']}" if copy["text"] is not None else advice("not fetched yet (ipfsmem sync)")
-        click.echo(f"  {copy['file']}  {clean(by)}")
-        if whole and copy["text"] is not None:
-            before, after = (item["text"] or "").splitlines(), copy["text"].splitlines()
+    for copy in item.copies:
+        by = f"by {copy.device}" if copy.text is not None else advice("not fetched yet (ipfsmem sync)")
+        click.echo(f"  {copy.file}  {clean(by)}")
+        if whole and copy.text is not None:
+            before, after = (item.text or "").splitlines(), copy.text.splitlines()
             for line in differences(before, after, around=1):
                 colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
                 click.echo("    " + style(clean_lines(line), fg=colour))
     if whole:
-        ways = ["--keep"] if item["forgotten"] or item["text"] is not None else []
-        ways += [f"--take {copy['file']}" for copy in item["copies"] if copy["text"] is not None][:1]
+        ways = ["--keep"] if item.forgotten or item.text is not None else []
+        ways += [f"--take {copy.file}" for copy in item.copies if copy.text is not None][:1]
         ways += ["--file PATH"]
-        settle = f"ipfsmem resolve {key} --seen {item['seen']} {ways[0]}"
+        settle = f"ipfsmem resolve {key} --seen {item.seen} {ways[0]}"
         others = "".join(f", or {way}" for way in ways[1:])
         click.echo(style(advice(f"  Settle it: {settle}{others}"), dim=True))

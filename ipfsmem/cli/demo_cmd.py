@@ -9,7 +9,7 @@ import tempfile
 import time
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -74,15 +74,9 @@ def command(here: Here, source: str | None, keep: bool, folder: str | None) -> N
     claims = [claim for step in steps for claim in step.claims]
     held = all(claim.held for claim in claims)
     if here.json:
-        here.emit(
-            {
-                "held": held,
-                "claims": len(claims),
-                "roots": demo.roots,
-                "folder": str(place) if keep else None,
-                "steps": [_as_json(step) for step in steps],
-            }
-        )
+        from ipfsmem.demo import Played
+
+        here.emit(Played.of(steps, demo.roots, str(place) if keep else None))
     else:
         _end(demo.roots, len(claims), sum(not claim.held for claim in claims), time.perf_counter() - started)
         if keep:
@@ -147,10 +141,3 @@ def _kept(place: Path) -> None:
     click.echo(
         f"   IPFSMEM_PASSPHRASE={PASSPHRASE} ipfsmem list --home {shlex.quote(f'{place}/b')} --namespace {NAMESPACE}"
     )
-
-
-def _as_json(step: Step) -> dict[str, Any]:
-    import msgspec
-
-    made: dict[str, Any] = msgspec.to_builtins(step)
-    return {**made, "held": step.held}

@@ -19,7 +19,9 @@ def command(here: Here, folder: str, gone: bool) -> None:
     with here.memory() as memory:
         brought = memory.detach(folder, gone=gone)
     if here.json:
-        here.emit({"path": folder, "detached": True, "brought_out": brought})
+        from ipfsmem.results import FolderDetached
+
+        here.emit(FolderDetached(path=folder, brought_out=brought))
         return
     click.echo(f"{clean(folder)} is no working copy any more; its files stay as they are.")
     if brought:

@@ -25,20 +25,12 @@ def command(here: Here, root_a: str | None, root_b: str | None, names: bool) -> 
 
     A version is an address from `ipfsmem log`, or the beginning of one.
     """
+    from ipfsmem.results import Difference
+
     with here.memory() as memory:
-        lines = memory.diff(root_a, root_b)
+        lines = [Difference.of(line) for line in memory.diff(root_a, root_b)]
     if here.json:
-        here.emit(
-            [
-                {
-                    "key": line.key,
-                    "change": line.change,
-                    "before": _text(line.before),
-                    "after": _text(line.after),
-                }
-                for line in lines
-            ]
-        )
+        here.emit(lines)
         return
     for line in lines:
         if names:
@@ -72,9 +64,5 @@ def differences(old: list[str], new: list[str], *, around: int = 2) -> Iterator[
     return iter([head, *("-" + x for x in gone), *("+" + x for x in came)])
 
 
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode("utf-8", "replace")
-
-
-def _lines(data: bytes | None) -> list[str]:
-    return (_text(data) or "").splitlines()
+def _lines(text: str | None) -> list[str]:
+    return (text or "").splitlines()

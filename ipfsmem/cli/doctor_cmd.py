@@ -29,7 +29,9 @@ def command(here: Here, restore_files: bool, clock_is_right: bool) -> None:
         findings = memory.doctor()
     errors = sum(finding.level == "error" for finding in findings)
     if here.json:
-        here.emit({"findings": findings, "errors": errors, "restored_files": restored, "clock_back_ms": back})
+        from ipfsmem.results import Examined
+
+        here.emit(Examined(findings=findings, errors=errors, restored_files=restored, clock_back_ms=back))
     else:
         if clock_is_right:
             click.echo(

@@ -14,8 +14,8 @@ from ipfsmem.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.files.exporting import LeftOut
-    from ipfsmem.local_memory import Exported
     from ipfsmem.memory import Memory
+    from ipfsmem.results import Exported, FileWritten
 
 
 @ours("export", scoped=True, shows=True)
@@ -85,13 +85,17 @@ def command(
         )
     if out is None and tree is None and nobody_listens():
         raise deaf("ipfsmem export")
+    from msgspec import UNSET
+
+    from ipfsmem.results import FileWritten
+
     with here.memory() as memory:
         _outside(memory, tree or out)
         if tree is not None:
             where = Path(tree).expanduser()
             made = _write_tree(memory, where, "folder" if folder else "zip" if zipped else "car")
-            more = {"root": made.root} if made.root else {}
-            _said(here, where, f"{count(made.files, 'file')}", files=made.files, **more)
+            done = FileWritten(path=str(where), files=made.files, root=made.root or UNSET)
+            _said(here, done, f"{count(made.files, 'file')}")
             tell_left_out(made.left_out, partial)
             return
         left = memory.left_out()
@@ -100,7 +104,7 @@ def command(
         where = Path(out).expanduser()
         with new_car(str(where), mode=0o600) as file:
             file.write(blob)
-        _said(here, where, size(len(blob)), bytes=len(blob))
+        _said(here, FileWritten(path=str(where), bytes=len(blob)), size(len(blob)))
     else:
         write_bytes(blob)
     tell_left_out(left, partial)
@@ -137,13 +141,13 @@ def tell_left_out(left: LeftOut, partial: bool, *, ours: bool = True) -> None:
         click.echo(f"left out: {clean(str(left))}", err=True)
 
 
-def _said(here: Here, where: Path, what: str, **facts: int | str) -> None:
+def _said(here: Here, done: FileWritten, what: str) -> None:
     from ipfsmem.cli.cid_cmd import is_stdout
 
     if here.json:
-        here.emit({"path": str(where), **facts})
+        here.emit(done)
     else:
-        click.echo(f"{clean(str(where))}: {what}, in plain text", err=is_stdout(str(where)))
+        click.echo(f"{clean(done.path)}: {what}, in plain text", err=is_stdout(done.path))
 
 
 def _export_car(here: Here, where: Path, root: str | None) -> None:
@@ -155,7 +159,9 @@ def _export_car(here: Here, where: Path, root: str | None) -> None:
             cid = memory.export_car(out, root)
     written = 0 if is_stdout(str(where)) else where.stat().st_size
     if here.json:
-        here.emit({"path": str(where), "root": str(cid), "bytes": written})
+        from ipfsmem.results import FileWritten
+
+        here.emit(FileWritten(path=str(where), root=str(cid), bytes=written))
     else:
         long = f", {size(written)}" if written else ""
         click.echo(f"{clean(str(where))}: version {cid}{long}", err=is_stdout(str(where)))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, count, table
+
+if TYPE_CHECKING:
+    from ipfsmem.results import FolderAccepted, FolderPaused
 
 
 @click.group("folders", context_settings={"help_option_names": ["-h", "--help"]})
@@ -41,18 +46,22 @@ def list_command(here: Here) -> None:
 def pause_command(here: Here, folder: str) -> None:
     """Take nothing in from DIR and write nothing to it, until `accept` or `put-back`. Before a large operation on it, for
     instance: a checkout, a search and replace, a restore."""
+    from ipfsmem.results import FolderPaused
+
     with here.memory() as memory:
         memory.pause_folder(folder)
-    _said(here, folder, "paused", "is paused: nothing is taken in there and nothing written.")
+    _said(here, FolderPaused(path=folder), "is paused: nothing is taken in there and nothing written.")
 
 
 @ours("accept", short_help="What stands in a paused folder counts.")
 @click.argument("folder", metavar="DIR", callback=named)
 def accept_command(here: Here, folder: str) -> None:
     """Take everything that stands in DIR for edits, earlier texts too. Files that are missing follow the usual rule for deletes."""
+    from ipfsmem.results import FolderAccepted
+
     with here.memory() as memory:
         memory.accept_folder(folder)
-    _said(here, folder, "accepted", "counts as it stands, and goes on.")
+    _said(here, FolderAccepted(path=folder), "counts as it stands, and goes on.")
 
 
 @ours("put-back", short_help="What is remembered counts.")
@@ -63,16 +72,18 @@ def put_back_command(here: Here, folder: str) -> None:
     with here.memory() as memory:
         number = memory.put_back_folder(folder)
     if here.json:
-        here.emit({"path": folder, "put_back": number})
+        from ipfsmem.results import FolderPutBack
+
+        here.emit(FolderPutBack(path=folder, put_back=number))
     else:
         click.echo(f"{clean(folder)} is as it is remembered: {count(number, 'file')} put back.")
 
 
-def _said(here: Here, folder: str, what: str, text: str) -> None:
+def _said(here: Here, done: FolderPaused | FolderAccepted, text: str) -> None:
     if here.json:
-        here.emit({"path": folder, what: True})
+        here.emit(done)
     else:
-        click.echo(f"{clean(folder)} {text}")
+        click.echo(f"{clean(done.path)} {text}")
 
 
 for made in (list_command, pause_command, accept_command, put_back_command):

@@ -25,7 +25,9 @@ def command(here: Here, key: str, reason: str, if_match: str | None) -> None:
         folders, public = memory.folders(), memory.mode.public and memory.status().root is not None
         told = learnt(memory.mode)
     if here.json:
-        here.emit({"key": key, "forgotten": True})
+        from ipfsmem.results import Forgotten
+
+        here.emit(Forgotten(key=key))
     else:
         click.echo(f"{key} is forgotten here{told}.")
         if public:

@@ -50,8 +50,6 @@ def command(
     more than a tenth of what somebody wrote was deleted in a day stays until --drop-guarded says that this was right: by that version, by the
     device in whose published state the deletes came, or all. Each is listed with what went.
     """
-    from msgspec import to_builtins
-
     from ipfsmem.config import Keep
 
     with here.memory(provider=provider) as memory, Meter(silent=here.json) as meter:
@@ -67,7 +65,9 @@ def command(
         if daily is not None and not dry_run:
             memory.collect_by_itself(Keep(keep_roots, keep_days) if daily else None)
     if here.json:
-        here.emit({"dry_run": dry_run, **to_builtins(done)})
+        from ipfsmem.results import Collecting
+
+        here.emit(Collecting.of(done, dry_run=dry_run))
     else:
         _show(done, dry_run)
     if done.problems:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from ipfsmem.cli.app import QUIET, deaf, nobody_listens
 from ipfsmem.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
+    import msgspec
+
     from ipfsmem.memory import Memory
     from ipfsmem.vault.opening import Unlock
     from ipfsmem.wallet.root_keys import RootKeys
@@ -136,8 +138,14 @@ class Here:
         if self.led and not self.json:
             click.echo(f"note: {self.led}", err=True)
 
-    def emit(self, value: Any) -> None:
-        """Print a result for a program."""
+    def emit(self, value: msgspec.Struct | Sequence[msgspec.Struct] | Sequence[str]) -> None:
+        """Print an answer for a program: what Python returns, and no shape that a command makes itself."""
+        from ipfsmem.cli.printing import to_json
+
+        click.echo(to_json(value))
+
+    def emit_open(self, value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+        """Print what has no fixed fields: events of the timeline, whose data is their writer's, and what a file says."""
         from ipfsmem.cli.printing import to_json
 
         click.echo(to_json(value))

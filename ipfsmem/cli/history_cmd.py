@@ -16,8 +16,6 @@ def command(here: Here, key: str) -> None:
     The columns: when it was written and by which device, its SHA-256, its size, where it stands now, and the newest version
     that holds it. Read one with `ipfsmem read KEY --root CID`, bring one back with `ipfsmem restore KEY`.
     """
-    import msgspec
-
     with here.memory() as memory:
         found = memory.history(key)
         published = memory.mode.published
@@ -25,8 +23,9 @@ def command(here: Here, key: str) -> None:
         labels = {person.id: person.label for person in members}
     names = called(members)
     if here.json:
-        rows = [{**msgspec.to_builtins(one), "label": labels.get(one.device, "")} for one in found.versions]
-        here.emit({"key": key, "versions": rows, "roots_not_kept": found.gone})
+        from ipfsmem.results import TextHistory
+
+        here.emit(TextHistory.of(found, labels))
         return
     lines = [
         (

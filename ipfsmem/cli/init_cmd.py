@@ -35,8 +35,8 @@ from ipfsmem.mode import Mode
 if TYPE_CHECKING:
     from ipfsmem.bundle.program_events import FurtherVault
     from ipfsmem.config import VaultConfig
-    from ipfsmem.local_memory import Status
     from ipfsmem.memory import Memory
+    from ipfsmem.results import Status
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.vault.opening import Unlock
 
@@ -173,26 +173,19 @@ def command(
         part = part_only(memory)
         failure = failure or part
         if here.json:
+            from ipfsmem.results import Begun
+
             with shown_or_said(_MADE) if words else contextlib.nullcontext():
                 here.emit(
-                    {
-                        "namespace": here.namespace,
-                        "mode": status.mode,
-                        "restored": restored,
-                        "folder": status.folder,
-                        "device": status.device,
-                        "memories": status.memories,
-                        "events": status.events,
-                        "root": status.root,
-                        "address": status.vault.address if status.vault else None,
-                        "vault": status.vault.name if status.vault else None,
-                        "vault_tag": status.vault.tag if status.vault else None,
-                        "keystore": str(keystore) if keystore else None,
-                        "recovery_words": words,
-                        "warnings": [*_warnings(words, keystore, memory.unlisted), *_remarks(status)],
-                        "vaults": memory.vaults() if restored else [],
-                        "sync": report,
-                    }
+                    Begun.of(
+                        status,
+                        restored=restored,
+                        keystore=str(keystore) if keystore else None,
+                        recovery_words=words,
+                        warnings=[*_warnings(words, keystore, memory.unlisted), *_remarks(status)],
+                        vaults=memory.vaults() if restored else [],
+                        sync=report,
+                    )
                 )
             if failure is not None:
                 raise failure

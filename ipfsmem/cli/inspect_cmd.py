@@ -34,7 +34,7 @@ def command(here: Here, path: str, context: str | None, **given: Any) -> None:
 
     found = inspect(Path(path).expanduser(), _keys(here, context, given))
     if here.json:
-        here.emit(found)
+        here.emit_open(found)
     else:
         _show(found, 0)
 

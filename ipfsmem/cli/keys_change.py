@@ -44,7 +44,9 @@ def passphrase_command(here: Here, new_passphrase_fd: int | None, unprotected_ke
             )
         memory.change_passphrase(new, old, unprotected=unprotected_keys)
     if here.json:
-        here.emit({"protected": new is not None})
+        from ipfsmem.results import KeysProtected
+
+        here.emit(KeysProtected(protected=new is not None))
     elif new is None:
         click.echo("This device's keys lie on the disk without a passphrase now.")
     else:

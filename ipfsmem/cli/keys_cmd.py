@@ -42,34 +42,13 @@ def list_command(here: Here) -> None:
         reason = ring.view.reason if ring is not None else ""
         removed = memory.removed()
         said = {one.id: _by(ring, one) for one in removed}
-        revoked = sorted(ring.view.revoked) if ring is not None else []
-        roots = ring.view.facts.root_ids if ring is not None else frozenset()
         device = memory.device
     order = {"admin": 0, "writer": 1, "reader": 2}
     members.sort(key=lambda person: (person.rank, order[person.role], person.label, person.id))
     if here.json:
-        here.emit(
-            {
-                "members": [
-                    {
-                        "id": p.id,
-                        "role": p.role,
-                        "label": p.label,
-                        "kind": p.kind,
-                        "family": p.family,
-                        "this_device": p.id == device,
-                        "sign": p.sign.hex(),
-                        "box": p.box.hex(),
-                        "root": p.id in roots,
-                    }
-                    for p in members
-                ],
-                "revoked": revoked,
-                "removed": removed,
-                "seals": {"epoch": sealing.epoch, "ek": sealing.id} if sealing else None,
-                "reason": reason,
-            }
-        )
+        from ipfsmem.results import MemberList
+
+        here.emit(MemberList.of(ring, members, removed, device))
         return
     table(
         ("id", "role", "label", ""),
@@ -190,7 +169,9 @@ def derive_command(here: Here, vault: str, key_number: int, signature_passphrase
     """
     from hashlib import sha256
 
-    from ipfsmem.content.cid import ipns_name
+    import msgspec
+
+    from ipfsmem.results import WalletKeys
     from ipfsmem.vault.opening import Unlock
     from ipfsmem.wallet.message import key_request
     from ipfsmem.wallet.signers import RawKeySigner
@@ -203,23 +184,17 @@ def derive_command(here: Here, vault: str, key_number: int, signature_passphrase
     signer = RawKeySigner(read_raw_key(sys.stdin.read(1024)))
     message = key_request(signer.address, vault, key_number)
     root = Unlock(signer, vault, key_number, passphrase).root(twice=True)
-    found = {
-        "address": "0x" + signer.address.hex(),
-        "vault": vault,
-        "key_number": str(key_number),
-        "message_sha256": sha256(message).hexdigest(),
-        "admin_public": root.admin_public.hex(),
-        "head_public": root.head_public.hex(),
-        "box_public": root.box_public.hex(),
-        "check": (root.check or b"").hex(),
-        "vault_tag": root.vault_tag.hex(),
-        "plain_vault_tag": root.tag(plain=True).hex(),
-        "ipns_name": ipns_name(root.head_public),
-    }
+    found = WalletKeys.of(
+        root,
+        address="0x" + signer.address.hex(),
+        vault=vault,
+        key_number=key_number,
+        message_sha256=sha256(message).hexdigest(),
+    )
     if here.json:
-        here.emit({**found, "key_number": key_number})
+        here.emit(found)
     else:
-        facts(found.items())
+        facts((name, str(value)) for name, value in msgspec.structs.asdict(found).items())
 
 
 for sub in (

@@ -36,7 +36,9 @@ def command(here: Here, output: str | None) -> None:
     where = Path(output).expanduser()
     write_atomic(where, f"{text}\n".encode())
     if here.json:
-        here.emit({"path": str(where)})
+        from ipfsmem.results import FileWritten
+
+        here.emit(FileWritten(path=str(where)))
     else:
         click.echo(f"{clean(str(where))}: print it, and write the 24 words on it by hand.")
 

@@ -18,6 +18,7 @@ from ipfsmem.errors import IncompleteError, ProviderUnavailable
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
+    from ipfsmem.results import NewRecoveryWords
     from ipfsmem.vault.recovery import NewWords, Words
 
 #: What nobody can change about the words of `init`; docs/CLI.md says how to move.
@@ -130,19 +131,21 @@ def _tell_what_stays(made: NewWords, old: list[Words], going: list[Words]) -> No
     click.echo(style(advice("On paper beside them: ipfsmem keys sheet"), dim=True), err=True)
 
 
-def _facts(made: NewWords, going: list[Words]) -> dict[str, Any]:
+def _facts(made: NewWords, going: list[Words]) -> NewRecoveryWords:
+    from ipfsmem.results import NewRecoveryWords
+
     warnings = [
         "The recovery words are shown this once. Who has them can read and change this memory.",
         *([f"Not published everywhere yet: {made.problem}"] if made.problem else []),
         *([ROOT_STAYS] if any(one.root for one in made.older) else []),
     ]
-    return {
-        "recovery_words": made.words,
-        "id": made.id,
-        "label": made.label,
-        "published": not made.problem,
-        "older": made.older,
-        "revoking": [one.id for one in going],
-        "warnings": warnings,
-        "sync": made.report,
-    }
+    return NewRecoveryWords(
+        recovery_words=made.words,
+        id=made.id,
+        label=made.label,
+        published=not made.problem,
+        older=made.older,
+        revoking=[one.id for one in going],
+        warnings=warnings,
+        sync=made.report,
+    )

@@ -43,21 +43,9 @@ def command(here: Here, kind: str | None, tag: str | None) -> None:
 def tell(here: Here, found: Sequence[Listed]) -> None:
     """Print memories as a table or as JSON."""
     if here.json:
-        here.emit(
-            [
-                {
-                    "key": item.key,
-                    "scope": item.scope,
-                    "fields": item.file.fields,
-                    "tags": item.file.tags,
-                    "sha256": item.body,
-                    "merged": item.merged,
-                    "conflicts": item.conflicts,
-                    "fetched": item.fetched,
-                }
-                for item in found
-            ]
-        )
+        from ipfsmem.results import MemoryLine
+
+        here.emit([MemoryLine.of(item) for item in found])
         return
     if not found and is_terminal():
         click.echo(advice("No memories yet. Write one: ipfsmem write KEY --body TEXT"), err=True)

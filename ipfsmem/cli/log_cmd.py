@@ -21,7 +21,9 @@ def command(here: Here, limit: int | None) -> None:
         members = memory.members()
         labels = {person.id: person.label for person in members}
     if here.json:
-        here.emit([{**_fields(entry), "label": labels.get(entry.device, "")} for entry in entries])
+        from ipfsmem.results import PublishedVersion
+
+        here.emit([PublishedVersion.of(entry, labels) for entry in entries])
         return
     if not entries and is_terminal():
         click.echo(advice("Nothing was published yet. Publish: ipfsmem sync"), err=True)
@@ -38,10 +40,3 @@ def command(here: Here, limit: int | None) -> None:
         for e in entries
     ]
     table(("seen (UTC)", "no.", "device", "", "version"), rows, styles=("dim", "", "cyan", "dim", "bold"))
-
-
-def _fields(entry: object) -> dict[str, object]:
-    import msgspec
-
-    made: dict[str, object] = msgspec.to_builtins(entry)
-    return made

@@ -28,7 +28,7 @@ def command(here: Here, kind: str, data: tuple[str, ...], document: str | None) 
     with here.memory() as memory:
         event = memory.note(kind, **found)
     if here.json:
-        here.emit(event)
+        here.emit_open(event)
     else:
         click.echo(event["id"])
     here.tell_where()

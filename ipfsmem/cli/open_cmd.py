@@ -94,14 +94,10 @@ def _export(here: Here, memory: Memory, where: Path, partial: bool) -> None:
     blob = memory.export(partial=True)
     write_atomic(where, blob)
     if here.json:
-        here.emit(
-            {
-                "path": str(where),
-                "bytes": len(blob),
-                "root": memory.opened.root,
-                "problems": memory.opened.problems,
-            }
-        )
+        from ipfsmem.results import BundleWritten
+
+        root, problems = memory.opened.root, memory.opened.problems
+        here.emit(BundleWritten(path=str(where), bytes=len(blob), root=root, problems=problems))
     else:
         click.echo(f"{clean(str(where))}: {size(len(blob))}")
     export_cmd.tell_left_out(left, partial, ours=False)

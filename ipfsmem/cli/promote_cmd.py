@@ -20,6 +20,8 @@ def command(here: Here, key: str, copy: str | None) -> None:
     with here.memory() as memory:
         written = memory.promote(key, copy=copy)
     if here.json:
-        here.emit({"key": key, "sha256": written.sha256})
+        from ipfsmem.results import Promoted
+
+        here.emit(Promoted(key=key, sha256=written.sha256))
     else:
         click.echo(written.sha256)

@@ -35,35 +35,18 @@ def command() -> None:
 @ours("list", short_help="Where this memory is published.")
 def list_command(here: Here) -> None:
     """List the providers of this memory: what each can do, and the version that this device placed there last."""
-    from ipfsmem.provider.abilities import good_for, limits
-
     with here.memory() as memory:
         found = memory.providers()
     if here.json:
-        here.emit(
-            [
-                {
-                    "spec": one.spec,
-                    "kind": one.name.partition(":")[0],
-                    "name": one.name,
-                    "capabilities": one.capabilities,
-                    "can": good_for(one.capabilities),
-                    "limits": limits(one.capabilities),
-                    "root": one.root,
-                    "at": one.at,
-                    "problem": one.problem,
-                }
-                for one in found
-            ]
-        )
+        here.emit(found)
         return
     table(
         ("kind", "provider", "can", "last version", "when"),
         [
             (
-                one.name.partition(":")[0],
+                one.kind,
                 one.spec,
-                clean(one.problem) or good_for(one.capabilities),
+                clean(one.problem) or one.can,
                 short(one.root) if one.root else "nothing yet",
                 moment(one.at),
             )
@@ -107,7 +90,9 @@ def test_command(here: Here, spec: str) -> None:
         steps = asyncio.run(memory.test_provider(spec))
     failed = [step for step in steps if step.outcome == "failed" and step.what != ALTOGETHER]
     if here.json:
-        here.emit({"provider": spec, "steps": steps, "failed": len(failed)})
+        from ipfsmem.results import ProviderTried
+
+        here.emit(ProviderTried(provider=spec, steps=steps, failed=len(failed)))
     else:
         width = max((len(step.what) for step in steps), default=0)
         for step in steps:
@@ -144,7 +129,9 @@ def check_command(here: Here, repair: bool, full: bool) -> None:
         found = asyncio.run(memory.check_providers(repair=repair, full=full, progress=meter))
     missing = sum(one.missing for one in found if one.state != "waiting")
     if here.json:
-        here.emit({"providers": found, "missing": missing})
+        from ipfsmem.results import ProvidersChecked
+
+        here.emit(ProvidersChecked(providers=found, missing=missing))
     else:
         for one in found:
             mark, colour = _PRESENCE[one.state]
@@ -212,7 +199,9 @@ def move_command(
             )
         found = memory.status().providers
     if here.json:
-        here.emit({"moved": moved, "providers": found})
+        from ipfsmem.results import MovedTo
+
+        here.emit(MovedTo(moved=moved, providers=found))
     else:
         _tell_of_move(target, moved)
         _now(here, found)

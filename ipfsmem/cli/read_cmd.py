@@ -53,22 +53,9 @@ def tell(here: Here, reading: Reading, *, only_body: bool) -> None:
     """Print a memory byte for byte, or as JSON."""
     key, file = reading.key, reading.file
     if here.json:
-        here.emit(
-            {
-                "key": key,
-                "scope": reading.scope,
-                "sha256": reading.sha256,
-                "fields": file.fields,
-                "body": file.body,
-                "text": reading.data.decode(),
-                "token": reading.token,
-                "seen": reading.seen,
-                "device": reading.device,
-                "hlc": reading.hlc,
-                "merged": reading.merged,
-                "conflicts": reading.conflicts,
-            }
-        )
+        from ipfsmem.results import MemoryText
+
+        here.emit(MemoryText.of(reading))
         return
     data = (file.body + "\n").encode() if only_body else reading.data
     if is_terminal():

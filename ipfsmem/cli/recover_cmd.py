@@ -98,7 +98,9 @@ def command(
     part = part_only(memory)
     missing = None if damaged else part  # --damaged asked for what can be had
     if here.json:
-        here.emit({"status": status, "sync": report, "vaults": vaults})
+        from ipfsmem.results import Recovered
+
+        here.emit(Recovered(status=status, sync=report, vaults=vaults))
         if missing is not None:
             raise missing
         end_restored(report)

@@ -47,7 +47,9 @@ def command(here: Here, key: str, seen: str | None, keep: bool, take: str | None
             data = memory.read_conflict(key, take).data
         written = memory.resolve(key, data, seen=item)
     if here.json:
+        from ipfsmem.results import Resolved
+
         sha256 = written.sha256 if written is not None else None
-        here.emit({"key": key, "sha256": sha256, "replaced": item.files})
+        here.emit(Resolved(key=key, sha256=sha256, replaced=item.files))
     else:
         click.echo(written.sha256 if written is not None else f"{key} stays forgotten.")

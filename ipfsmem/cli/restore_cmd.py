@@ -27,6 +27,8 @@ def command(here: Here, key: str, root: str | None, text: str | None, seen: str 
     with here.memory() as memory:
         written = memory.restore(root, key, text=text, seen=seen)
     if here.json:
-        here.emit({"key": key, "sha256": written.sha256, "bytes": len(written.data), "token": written.token})
+        from ipfsmem.results import Written
+
+        here.emit(Written.of(written))
     else:
         click.echo(written.sha256)

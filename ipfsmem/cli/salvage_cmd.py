@@ -56,7 +56,9 @@ def command(
     found, done = result.found, result.done
     closed = result.report.damaged - len(found.heads)
     if here.json:
-        here.emit({"dry_run": dry_run, "found": found, "done": done, "sync": result.report})
+        import msgspec
+
+        here.emit(msgspec.structs.replace(result, dry_run=dry_run))
     else:
         if found.heads or closed <= 0:
             _show(found, done)

@@ -34,7 +34,9 @@ def list_command(here: Here, forgotten: bool) -> None:
         found = [(one, inside.get(one.token, 0)) for one in memory.scopes(forgotten=forgotten)]
         live = {one.token for one in memory.scopes()}
     if here.json:
-        here.emit([{"scope": one.token, "memories": number, "card": one.card} for one, number in found])
+        from ipfsmem.results import ScopeLine
+
+        here.emit([ScopeLine(scope=one.token, memories=number, card=one.card) for one, number in found])
         return
     rows = []
     for one, number in found:
@@ -57,8 +59,10 @@ def show_command(here: Here, name: str) -> None:
         memories, events = len(part.list()), len(part.timeline())
     card = one.card
     if here.json:
+        from ipfsmem.results import ScopeFacts
+
         here.emit(
-            {"scope": name, "forgotten": one.forgotten, "memories": memories, "events": events, "card": card}
+            ScopeFacts(scope=name, forgotten=one.forgotten, memories=memories, events=events, card=card)
         )
         return
     facts(
@@ -90,7 +94,9 @@ def make_command(here: Here, name: str, title: str | None, kind: Kind) -> None:
     with here.memory() as memory:
         made = memory.make_scope(name, title=title, kind=kind)
     if here.json:
-        here.emit({"scope": name, "card": made.card})
+        from ipfsmem.results import ScopeCard
+
+        here.emit(ScopeCard(scope=name, card=made.card))
     else:
         click.echo(f"{name} is made: {clean(made.title)}.")
 
@@ -111,7 +117,9 @@ def into_command(here: Here, name: str, other: str | None, stay: bool) -> None:
     with here.memory() as memory:
         made = memory.lead_scope(name, other)
     if here.json:
-        here.emit({"scope": name, "card": made.card})
+        from ipfsmem.results import ScopeCard
+
+        here.emit(ScopeCard(scope=name, card=made.card))
     elif other is None:
         click.echo(f"{name} is a scope of its own again.")
     else:
@@ -129,7 +137,9 @@ def title_command(here: Here, name: str, title: str) -> None:
     with here.memory() as memory:
         made = memory.title_scope(name, title)
     if here.json:
-        here.emit({"scope": name, "title": made.title})
+        from ipfsmem.results import ScopeTitle
+
+        here.emit(ScopeTitle(scope=name, title=made.title))
     else:
         click.echo(f"{name} is called {clean(made.title)}.")
 
@@ -164,7 +174,9 @@ def forget_command(here: Here, name: str, reason: str, yes: bool) -> None:
         gone = memory.forget_scope(name, reason=reason)
         told = learnt(memory.mode)
     if here.json:
-        here.emit({"scope": name, "forgotten": gone})
+        from ipfsmem.results import ScopeForgotten
+
+        here.emit(ScopeForgotten(scope=name, forgotten=gone))
     else:
         click.echo(f"The scope {name} is forgotten here with {count(gone, 'memory')}{told}.")
 
@@ -179,8 +191,10 @@ def restore_command(here: Here, name: str, root: str | None) -> None:
         back = memory.restore_scope(name, root)
         published = memory.mode.published
     if here.json:
+        from ipfsmem.results import ScopeRestored
+
         here.emit(
-            {"scope": name, "memories": back.texts, "events": back.events, "not_fetched": back.not_fetched}
+            ScopeRestored(scope=name, memories=back.texts, events=back.events, not_fetched=back.not_fetched)
         )
     elif root is None:
         texts = " Its texts come back with --root VERSION (ipfsmem log), before anything is written there."

@@ -89,6 +89,7 @@ async def _serve(
     new_token: bool,
     create: bool,
 ) -> None:
+    from msgspec import UNSET
     from msgspec.json import encode
 
     from ipfsmem.http.guard import LOCAL_HOSTS
@@ -96,6 +97,7 @@ async def _serve(
     from ipfsmem.http.running import running
     from ipfsmem.http.serving import PSA_PATH, app
     from ipfsmem.provider.contract import open_provider
+    from ipfsmem.results import Serving
 
     store = open_provider(f"directory:{folder}", {"create": create})
     if token and not os.access(folder, os.W_OK):
@@ -109,8 +111,16 @@ async def _serve(
     async with running(server, host, port, public=bool(names)) as url:
         pins = f"{url}{PSA_PATH}"
         if here.json:
-            said = {"url": url, "writes": bool(token), "psa": pins if token else None}
-            click.echo(encode(said | ({"token": token} if new_token else {})))
+            click.echo(
+                encode(
+                    Serving(
+                        url=url,
+                        writes=bool(token),
+                        psa=pins if token else None,
+                        token=token if new_token else UNSET,
+                    )
+                )
+            )
         else:
             click.echo(f"serving {folder} at {url}, {'writes with the token' if token else 'read only'}")
             if token:

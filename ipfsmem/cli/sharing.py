@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ipfsmem.cli.printing import clean
 
 if TYPE_CHECKING:
-    from ipfsmem.local_memory import Status
+    from ipfsmem.results import Status
 
 #: A public gateway that gives blocks which can be checked, for what lies in the network.
 GATEWAY = "gateway:https://trustless-gateway.link"

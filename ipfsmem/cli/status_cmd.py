@@ -17,7 +17,7 @@ MOST = 5
 
 if TYPE_CHECKING:
     from ipfsmem.files.working_copies import FolderFacts
-    from ipfsmem.local_memory import ScopeCounts, Status
+    from ipfsmem.results import ScopeCounts, Status
     from ipfsmem.sync.presence import Presence
 
 #: Who can read what, said at `init` and here (SECURITY.md has the long form).

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +19,7 @@ from ipfsmem.errors import IpfsmemError, ProviderUnavailable, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
+    from ipfsmem.results import Failure
     from ipfsmem.sync.background import Attempt
     from ipfsmem.sync.report import Notice, SyncReport
 
@@ -204,43 +205,49 @@ class _Lines:
     def _failed(self, error: Exception, attempt: Attempt) -> None:
         found = _error(error)
         what = "not reached" if isinstance(error, ProviderUnavailable) else "failed"
-        text = f"{what}: {clean(found['message'])}"
+        text = f"{what}: {clean(found.message)}"
         new = text != self._problem
         if not new and not attempt.passes:
             return
         again = f"; next try in {attempt.again_in:,.0f} s" if attempt.again_in is not None else ""
         self._line(style(text, fg="yellow") + again, err=True)
-        if new and found["hint"]:
-            self._line(advice(found["hint"]), err=True)
+        if new and found.hint:
+            self._line(advice(found.hint), err=True)
         self._problem = text
 
     def _line(self, text: str, *, err: bool = False) -> None:
         click.echo(f"{moment(self._now())}  {' '.join(text.split())}", err=err)
 
     def _as_json(self, attempt: Attempt) -> str:
+        from msgspec import UNSET
         from msgspec.json import encode
 
-        result = {"report": attempt.report} if attempt.error is None else {"error": _error(attempt.error)}
-        return encode({"at": self._now(), **result, "again_in": attempt.again_in}).decode()
+        from ipfsmem.results import SyncAttempt
+
+        made = SyncAttempt(
+            at=self._now(),
+            report=UNSET if attempt.report is None else attempt.report,
+            error=UNSET if attempt.error is None else _error(attempt.error),
+            again_in=attempt.again_in,
+        )
+        return encode(made).decode()
 
 
 def _did_something(report: SyncReport) -> bool:
     return bool(report.entries_changed or report.published or report.new_identity or report.blocks_sent)
 
 
-def _error(error: Exception) -> dict[str, Any]:
+def _error(error: Exception) -> Failure:
     """As errors are printed everywhere."""
     from ipfsmem.cli.app import kind_of
+    from ipfsmem.results import Failure
 
     if isinstance(error, IpfsmemError):
-        return {
-            "kind": kind_of(error),
-            "message": str(error),
-            "hint": advice(error.hint),
-            "exit_code": error.exit_code,
-        }
+        return Failure(
+            kind=kind_of(error), message=str(error), hint=advice(error.hint), exit_code=error.exit_code
+        )
     text = f"unexpected {type(error).__name__}: {error}"
-    return {"kind": "Unexpected", "message": text, "hint": "", "exit_code": 70}
+    return Failure(kind="Unexpected", message=text, hint="", exit_code=70)
 
 
 def tell(report: SyncReport) -> None:

@@ -32,9 +32,13 @@ def command(here: Here, since: str | None, until: str | None, kind: str | None, 
     if limit is not None:
         noted = noted[-limit:]
     if here.json:
+        if not here.stacked:
+            here.emit_open([event for _, event in noted])
+            return
+        from ipfsmem.results import EventOfScope
+
         # An event may have a field of that name, so the scope stands beside it.
-        events = [event for _, event in noted]
-        here.emit([{"scope": scope, "event": event} for scope, event in noted] if here.stacked else events)
+        here.emit([EventOfScope(scope=scope, event=event) for scope, event in noted])
         return
     if not noted and is_terminal():
         click.echo(advice("No events. Add one: ipfsmem note TYPE key=value"), err=True)

@@ -17,8 +17,9 @@ def command(here: Here) -> None:
     with here.memory() as memory:
         done = memory.undo()
     if here.json:
-        sha256 = done.shown.sha256 if done.shown is not None else None
-        here.emit({"undone": done.operation, "key": done.key, "scope": done.scope, "sha256": sha256})
+        from ipfsmem.results import ChangeUndone
+
+        here.emit(ChangeUndone.of(done))
         return
     place = f"{done.scope}/{done.key}" if done.scope else done.key
     now = "it shows what it showed before" if done.shown is not None else "there is no such memory now"

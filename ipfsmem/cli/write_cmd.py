@@ -106,7 +106,9 @@ def command(
                 if_match=match,
             )
     if here.json:
-        here.emit({"key": key, "sha256": written.sha256, "bytes": len(written.data), "token": written.token})
+        from ipfsmem.results import Written
+
+        here.emit(Written.of(written))
         return
     if is_terminal():  # a person needs no hash, a program nothing else
         click.echo(f"{key} is written: {size(len(written.data))}, on this disk")

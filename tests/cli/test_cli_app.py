@@ -18,6 +18,7 @@ import pytest
 from ipfsmem.cli import app, conflicts_cmd
 from ipfsmem.cli.app import SHORT
 from ipfsmem.errors import IpfsmemError
+from ipfsmem.results import Conflict, ConflictCopy
 from tests.support.cli_lab import Cli, program
 
 
@@ -262,10 +263,8 @@ def test_s15_a_diff_of_very_many_lines_is_shown_in_time() -> None:
 def test_s15_a_conflict_of_very_many_lines_is_shown_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Relative of S15: `conflicts KEY` compared each line with each."""
     old, new = ("\n".join(f"{who} {n % 7}" for n in range(6_000)) for who in ("here", "there"))
-    item = {
-        "key": "tone", "scope": "", "forgotten": False, "seen": "s", "text": old, "device": "a",
-        "copies": [{"file": "f", "text": new, "device": "b"}],
-    }  # fmt: skip
+    copies = (ConflictCopy(file="f", text=new, device="b"),)
+    item = Conflict(key="tone", scope="", forgotten=False, seen="s", text=old, device="a", copies=copies)
     shown: list[str] = []
     monkeypatch.setattr(click, "echo", lambda text="", **_: shown.append(text))
     began = time.process_time()

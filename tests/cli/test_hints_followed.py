@@ -492,7 +492,9 @@ def test_u12_a_new_hint_is_followed_by_a_test() -> None:
     """`tests/support/hints_not_followed.txt` lists those that no test carries out yet. It may only get shorter."""
     known = {one.text for one in hints()}
     carried_out = {row.text for row in (*FOLLOWED, *OF_PROVIDERS)} | ELSEWHERE.keys() | followed().keys()
-    waiting = set((Path(__file__).parents[1] / "hints_not_followed.txt").read_text("utf-8").splitlines())
+    waiting = set(
+        (Path(__file__).parents[1] / "support" / "hints_not_followed.txt").read_text("utf-8").splitlines()
+    )
     assert {text for text in carried_out if text not in known} == set(), "no such hint any more"
     assert known - carried_out - waiting == set(), "carry it out in a row above"
     assert waiting & carried_out == set() and waiting <= known, "take these off the list"

@@ -26,6 +26,7 @@ FLOORS = (
     ("provider",),
     ("sync",),
     ("vault",),
+    ("results",),
     ("local_memory",),
     ("synced_memory",),
     ("memory",),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.local_memory import Late
+from ipfsmem.results import Late
 from ipfsmem.ring import operations
 from tests.support.cli_lab import Cli
 from tests.support.device_lab import ROOT, Lab
@@ -65,7 +65,7 @@ def test_nobody_was_revoked(lab: Lab) -> None:
 def test_the_command_line_shows_them(sealed_home: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem.memory import Memory
 
-    late = [Late("tone", "ab" * 8, "ab" * 8 + "-7")]
+    late = [Late(place="tone", member="ab" * 8, dot="ab" * 8 + "-7")]
     monkeypatch.setattr(Memory, "late_values", lambda self: late)
     assert "after it was revoked" in sealed_home.ok("conflicts").out
     assert sealed_home.ok("conflicts", "--json").json == [

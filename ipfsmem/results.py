@@ -1,0 +1,815 @@
+"""The answers of a memory as values: what Python returns, and what `--json` prints, field for field.
+
+Every face shows these and makes no shape of its own: JSON is their encoding by msgspec, in the order of the fields. They are
+frozen and are built by field names. Moments are milliseconds since 1970 (UTC), spans are seconds, sizes are bytes, and a
+hash is 64 hex digits, unless a field says otherwise. What a lower room returns and is right as it stands (a sync's report,
+a provider's presence, a working copy's facts) is passed on and not repeated here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ipfsmem.bundle.program_events import FurtherVault
+from ipfsmem.causal.cards import Card
+from ipfsmem.config import VaultConfig
+from ipfsmem.content.cid import ipns_name
+from ipfsmem.device.collection import Collected
+from ipfsmem.files.exporting import LeftOut
+from ipfsmem.files.working_copies import FolderFacts
+from ipfsmem.memories.memories import Listed
+from ipfsmem.memories.readings import Copy, Reading, Token, Unsettled
+from ipfsmem.memories.undo import Undone
+from ipfsmem.mode import Mode
+from ipfsmem.provider.abilities import good_for, limits
+from ipfsmem.provider.contract import Capabilities
+from ipfsmem.provider.probe import Step
+from ipfsmem.published.history import DiffLine, LogEntry
+from ipfsmem.published.versions import History, Version
+from ipfsmem.ring.authority import Person
+from ipfsmem.ring.keyring import Ring
+from ipfsmem.sync.collection import Collection
+from ipfsmem.sync.guards import Guarded
+from ipfsmem.sync.moving import Moved
+from ipfsmem.sync.presence import Presence
+from ipfsmem.sync.removals import Removal
+from ipfsmem.sync.report import SyncReport
+from ipfsmem.sync.retention import Verdict
+from ipfsmem.sync.salvage import Found, Salvaged
+from ipfsmem.vault.doctor import Finding
+from ipfsmem.vault.recovery import Words
+from ipfsmem.wallet.root_keys import RootKeys
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What one operation of a memory answers."""
+
+
+def shown_text(data: bytes | None) -> str | None:
+    """A stored text for people and programs: what is no UTF-8 is replaced. None where there is no text."""
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+# -- memories ------------------------------------------------------------------------------------------------
+
+
+class MemoryText(Answer, frozen=True, kw_only=True):
+    """One memory as it is shown. `sha256` is that of `text`; `seen` stands for `token`, which a write hands back."""
+
+    key: str
+    scope: str
+    sha256: str
+    fields: dict[str, str]
+    body: str
+    text: str
+    token: Token
+    seen: str
+    #: Who wrote it, and that device's clock: 16 hex digits, the first 12 of them milliseconds.
+    device: str
+    hlc: str
+    merged: bool
+    #: The names of conflict copies.
+    conflicts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, reading: Reading) -> MemoryText:
+        """Raises UnicodeDecodeError never: a memory that is shown is UTF-8."""
+        file = reading.file
+        return cls(
+            key=reading.key,
+            scope=reading.scope,
+            sha256=reading.sha256,
+            fields=file.fields,
+            body=file.body,
+            text=reading.data.decode(),
+            token=reading.token,
+            seen=reading.seen,
+            device=reading.device,
+            hlc=reading.hlc,
+            merged=reading.merged,
+            conflicts=reading.conflicts,
+        )
+
+
+class MemoryLine(Answer, frozen=True, kw_only=True):
+    """One memory in a list: its header, not its body. `sha256` None and `fetched` False: its text is not on this device."""
+
+    key: str
+    scope: str
+    fields: dict[str, str]
+    tags: tuple[str, ...]
+    sha256: str | None
+    merged: bool
+    #: How many texts stand beside what is shown.
+    conflicts: int
+    fetched: bool
+
+    @classmethod
+    def of(cls, listed: Listed) -> MemoryLine:
+        """A line of `Memory.list`."""
+        return cls(
+            key=listed.key,
+            scope=listed.scope,
+            fields=listed.file.fields,
+            tags=listed.file.tags,
+            sha256=listed.body,
+            merged=listed.merged,
+            conflicts=listed.conflicts,
+            fetched=listed.fetched,
+        )
+
+
+class Written(Answer, frozen=True, kw_only=True):
+    """What is shown after a write or a restore; `bytes` is the length of the whole text."""
+
+    key: str
+    sha256: str
+    bytes: int
+    token: Token
+
+    @classmethod
+    def of(cls, reading: Reading) -> Written:
+        """What a write answered."""
+        return cls(key=reading.key, sha256=reading.sha256, bytes=len(reading.data), token=reading.token)
+
+
+class Forgotten(Answer, frozen=True, kw_only=True):
+    """A memory that is forgotten here, and elsewhere with the next sync."""
+
+    key: str
+    forgotten: bool = True
+
+
+class Promoted(Answer, frozen=True, kw_only=True):
+    """A text of others that is this person's word now."""
+
+    key: str
+    sha256: str
+
+
+class Resolved(Answer, frozen=True, kw_only=True):
+    """A conflict that is settled: what is shown now (None: it stays forgotten), and the names of the copies that went."""
+
+    key: str
+    sha256: str | None
+    replaced: tuple[str, ...]
+
+
+class ChangeUndone(Answer, frozen=True, kw_only=True):
+    """The operation that was undone (`write`, `forget`, ...), and what its memory shows now; None when no text is."""
+
+    undone: str
+    key: str
+    scope: str
+    sha256: str | None
+
+    @classmethod
+    def of(cls, done: Undone) -> ChangeUndone:
+        """What `Memory.undo` did."""
+        return cls(
+            undone=done.operation,
+            key=done.key,
+            scope=done.scope,
+            sha256=done.shown.sha256 if done.shown is not None else None,
+        )
+
+
+class ConflictCopy(Answer, frozen=True, kw_only=True):
+    """A text beside the one that is shown, and the label of the device that wrote it; None: it is not fetched."""
+
+    file: str
+    device: str
+    text: str | None
+
+
+class Conflict(Answer, frozen=True, kw_only=True):
+    """A memory with texts that are not shown. `seen` is for `resolve`; `text` None: forgotten, or not fetched."""
+
+    key: str
+    scope: str
+    forgotten: bool
+    seen: str
+    #: The label of the device that wrote what is shown.
+    device: str
+    text: str | None
+    copies: tuple[ConflictCopy, ...]
+
+    @classmethod
+    def of(cls, item: Unsettled, names: dict[str, str]) -> Conflict:
+        """An item of `Memory.conflicts`; `names` are labels by device."""
+
+        def copy_of(copy: Copy) -> ConflictCopy:
+            return ConflictCopy(
+                file=copy.file, device=_writer(copy.reading, names), text=_text_of(copy.reading)
+            )
+
+        return cls(
+            key=item.key,
+            scope=item.scope,
+            forgotten=item.forgotten,
+            seen=item.seen,
+            device=_writer(item.shown, names),
+            text=_text_of(item.shown),
+            copies=tuple(map(copy_of, item.copies)),
+        )
+
+
+def _writer(reading: Reading | None, names: dict[str, str]) -> str:
+    return "" if reading is None else names.get(reading.device) or reading.device
+
+
+def _text_of(reading: Reading | None) -> str | None:
+    return shown_text(None if reading is None else reading.data)
+
+
+class Late(Answer, frozen=True, kw_only=True):
+    """Something that a revoked member wrote after what was accepted when it was revoked (format section 4).
+
+    `place` is a memory's key or `timeline/<day>`, `member` an id, `dot` the value.
+    """
+
+    place: str = msgspec.field(name="key")
+    member: str = msgspec.field(name="revoked")
+    dot: str
+
+
+class Difference(Answer, frozen=True, kw_only=True):
+    """One memory that two states show differently; a side is None where the memory is not there."""
+
+    key: str
+    change: Literal["added", "removed", "changed"]
+    before: str | None
+    after: str | None
+
+    @classmethod
+    def of(cls, line: DiffLine) -> Difference:
+        """A line of `Memory.diff`."""
+        return cls(
+            key=line.key,
+            change=line.change,
+            before=shown_text(line.before),
+            after=shown_text(line.after),
+        )
+
+
+class PublishedVersion(Answer, frozen=True, kw_only=True):
+    """A published version that this device knows: its address, its number at its device, when it was first seen here."""
+
+    root: str
+    device: str
+    c: int
+    at_ms: int
+    #: The hash of its commit.
+    commit: str
+    #: Whether this device made it.
+    own: bool
+    #: What the device is called.
+    label: str
+
+    @classmethod
+    def of(cls, entry: LogEntry, labels: dict[str, str]) -> PublishedVersion:
+        """A line of `Memory.log`."""
+        return cls(**msgspec.structs.asdict(entry), label=labels.get(entry.device, ""))
+
+
+class TextVersion(Answer, frozen=True, kw_only=True):
+    """One text that a memory has had, or a wish to forget it (`sha256` None)."""
+
+    sha256: str | None
+    #: When it was written, by its writer's clock; None for imported texts.
+    written: int | None
+    device: str
+    #: The newest version kept here that holds it; None when it was not published from here.
+    root: str | None
+    now: Literal["shown", "beside", ""]
+    #: Bytes; None when it is not on this device.
+    size: int | None
+    #: Whether it is the word of this device's person.
+    own: bool
+    label: str
+
+    @classmethod
+    def of(cls, version: Version, labels: dict[str, str]) -> TextVersion:
+        """One of `Memory.history`."""
+        return cls(**msgspec.structs.asdict(version), label=labels.get(version.device, ""))
+
+
+class TextHistory(Answer, frozen=True, kw_only=True):
+    """The texts of one memory, the one written last first; so many known versions are not kept here and were not looked at."""
+
+    key: str
+    versions: list[TextVersion]
+    roots_not_kept: int
+
+    @classmethod
+    def of(cls, found: History, labels: dict[str, str]) -> TextHistory:
+        """What `Memory.history` found."""
+        versions = [TextVersion.of(one, labels) for one in found.versions]
+        return cls(key=found.key, versions=versions, roots_not_kept=found.gone)
+
+
+class EventOfScope(Answer, frozen=True, kw_only=True):
+    """An event of the timeline, and the scope that it came from."""
+
+    scope: str
+    event: dict[str, Any]
+
+
+# -- a memory and its scopes ---------------------------------------------------------------------------------
+
+
+class ScopeCounts(Answer, frozen=True, kw_only=True):
+    """How much is in one scope; "" is the nameless one."""
+
+    scope: str
+    memories: int
+    events: int
+    conflicts: int
+    not_fetched: int
+
+
+class Status(Answer, frozen=True, kw_only=True):
+    """What a person asks a memory first. Counts are of all scopes."""
+
+    namespace: str
+    mode: Mode
+    folder: str | None
+    device: str
+    memories: int
+    events: int
+    conflicts: int
+    not_fetched: int
+    #: Whether something here is published nowhere yet.
+    unpublished: bool
+    #: The address of the version published last.
+    root: str | None
+    providers: list[str]
+    vault: VaultConfig | None
+    members: list[str]
+    #: What a person should know: files left alone, missing, not there; late values; what waits for an answer.
+    notices: list[str]
+    #: Where the plain files are.
+    files: list[FolderFacts]
+    #: When the name record was put that waits longest to be put again; None when none was.
+    names_put: int | None
+    #: What is known of the copy at each provider that something is published at.
+    presence: list[Presence]
+    #: The same counts for each scope, the nameless one first; empty where there is no other.
+    scopes: list[ScopeCounts]
+    #: Who was removed, and by whom.
+    removed: list[Removal]
+
+
+class ScopeLine(Answer, frozen=True, kw_only=True):
+    """One scope in a list. `card` None: it is forgotten, or its card is not fetched."""
+
+    scope: str
+    memories: int
+    card: Card | None
+
+
+class ScopeFacts(Answer, frozen=True, kw_only=True):
+    """One scope, and how much is in it."""
+
+    scope: str
+    forgotten: bool
+    memories: int
+    events: int
+    card: Card | None
+
+
+class ScopeCard(Answer, frozen=True, kw_only=True):
+    """A scope that was made, or changed."""
+
+    scope: str
+    card: Card | None
+
+
+class ScopeTitle(Answer, frozen=True, kw_only=True):
+    """What people call a scope now."""
+
+    scope: str
+    title: str
+
+
+class ScopeForgotten(Answer, frozen=True, kw_only=True):
+    """A scope that is forgotten, with so many memories."""
+
+    scope: str
+    forgotten: int
+
+
+class ScopeRestored(Answer, frozen=True, kw_only=True):
+    """What came back with a scope; `not_fetched` texts are not kept on this device, so they did not."""
+
+    scope: str
+    memories: int
+    events: int
+    not_fetched: int
+
+
+class Examined(Answer, frozen=True, kw_only=True):
+    """What a look at everything on this device found. `errors`: how many findings are."""
+
+    findings: list[Finding]
+    errors: int
+    #: Plain files that were written again, and how far the clock of writes went back.
+    restored_files: int
+    clock_back_ms: int
+
+
+# -- in and out ----------------------------------------------------------------------------------------------
+
+
+class Exported(Answer, frozen=True, kw_only=True):
+    """How many files were written, what was left out, and of a CAR its root."""
+
+    files: int
+    left_out: LeftOut
+    root: str | None = None
+
+
+class FileWritten(Answer, frozen=True, kw_only=True):
+    """A file or folder that was written: how many bytes or files, and of a CAR its root."""
+
+    path: str
+    files: int | UnsetType = UNSET
+    root: str | UnsetType = UNSET
+    bytes: int | UnsetType = UNSET
+
+
+class Opened(Answer, frozen=True, kw_only=True):
+    """A foreign bundle: what was asked for, the root CID that answered (None for plain files of a web server), and
+    what was left out and why."""
+
+    source: str
+    root: str | None
+    problems: list[str]
+
+
+class BundleWritten(Answer, frozen=True, kw_only=True):
+    """A foreign bundle that was written to a file: its bytes, and what is known of where it came from (`Opened`)."""
+
+    path: str
+    bytes: int
+    root: str | None
+    problems: list[str]
+
+
+class Packed(Answer, frozen=True, kw_only=True):
+    """The root CID of a file or folder; `bytes` are those of its files, `car_bytes` None when no CAR was written."""
+
+    cid: str
+    files: int
+    folders: int
+    bytes: int
+    car_bytes: int | None
+
+
+class FolderDetached(Answer, frozen=True, kw_only=True):
+    """A folder that is no working copy any more, and the files that came out of what was set aside."""
+
+    path: str
+    detached: bool = True
+    brought_out: list[str]
+
+
+class FolderPaused(Answer, frozen=True, kw_only=True):
+    """A working copy that nothing is taken from and nothing written to."""
+
+    path: str
+    paused: bool = True
+
+
+class FolderAccepted(Answer, frozen=True, kw_only=True):
+    """A working copy whose texts count as they stand."""
+
+    path: str
+    accepted: bool = True
+
+
+class FolderPutBack(Answer, frozen=True, kw_only=True):
+    """A working copy in which so many files were written as they are remembered."""
+
+    path: str
+    put_back: int
+
+
+# -- members and keys ----------------------------------------------------------------------------------------
+
+
+class Member(Answer, frozen=True, kw_only=True):
+    """One id of a member. `family` is the id that its device had first; `sign` and `box` are public keys in hex."""
+
+    id: str
+    role: str
+    label: str
+    kind: str
+    family: str
+    this_device: bool
+    sign: str
+    box: str
+    #: Whether it belongs to the memory from its beginning.
+    root: bool
+
+
+class SealingKey(Answer, frozen=True, kw_only=True):
+    """The current encryption key: its number and its name."""
+
+    epoch: int
+    ek: str
+
+
+class MemberList(Answer, frozen=True, kw_only=True):
+    """Who belongs to a memory, who was revoked, and the current encryption key; `reason` says why there is none."""
+
+    members: list[Member]
+    revoked: list[str]
+    removed: list[Removal]
+    seals: SealingKey | None
+    reason: str
+
+    @classmethod
+    def of(
+        cls, ring: Ring | None, members: Sequence[Person], removed: list[Removal], device: str
+    ) -> MemberList:
+        """The members in the order that is given, seen from `device`."""
+        roots = ring.view.facts.root_ids if ring is not None else frozenset()
+        sealing = ring.view.sealing if ring is not None else None
+        return cls(
+            members=[
+                Member(
+                    id=one.id,
+                    role=one.role,
+                    label=one.label,
+                    kind=one.kind,
+                    family=one.family,
+                    this_device=one.id == device,
+                    sign=one.sign.hex(),
+                    box=one.box.hex(),
+                    root=one.id in roots,
+                )
+                for one in members
+            ],
+            revoked=sorted(ring.view.revoked) if ring is not None else [],
+            removed=removed,
+            seals=SealingKey(epoch=sealing.epoch, ek=sealing.id) if sealing else None,
+            reason=ring.view.reason if ring is not None else "",
+        )
+
+
+class NewRecoveryWords(Answer, frozen=True, kw_only=True):
+    """New recovery words, said this once. `older` worked before them; `revoking` are the ids of those that go now."""
+
+    recovery_words: list[str]
+    id: str
+    label: str
+    #: Whether it is certain that they are published everywhere.
+    published: bool
+    older: list[Words]
+    revoking: list[str]
+    warnings: list[str]
+    sync: SyncReport | None
+
+
+class KeysProtected(Answer, frozen=True, kw_only=True):
+    """Whether this device's keys are under a passphrase now."""
+
+    protected: bool
+
+
+class WalletKeys(Answer, frozen=True, kw_only=True):
+    """The public values of a wallet's vault (format section 2.3), in hex."""
+
+    address: str
+    vault: str
+    key_number: int
+    message_sha256: str
+    admin_public: str
+    head_public: str
+    box_public: str
+    check: str
+    vault_tag: str
+    #: That of the vault in mode `ipfs`.
+    plain_vault_tag: str
+    ipns_name: str
+
+    @classmethod
+    def of(
+        cls, root: RootKeys, *, address: str, vault: str, key_number: int, message_sha256: str
+    ) -> WalletKeys:
+        """What may be known of root keys."""
+        return cls(
+            address=address,
+            vault=vault,
+            key_number=key_number,
+            message_sha256=message_sha256,
+            admin_public=root.admin_public.hex(),
+            head_public=root.head_public.hex(),
+            box_public=root.box_public.hex(),
+            check=(root.check or b"").hex(),
+            vault_tag=root.vault_tag.hex(),
+            plain_vault_tag=root.tag(plain=True).hex(),
+            ipns_name=ipns_name(root.head_public),
+        )
+
+
+# -- providers -----------------------------------------------------------------------------------------------
+
+
+class ProviderInfo(Answer, frozen=True, kw_only=True):
+    """A provider of a memory: how it was named, what it can do (in words: `can`, `limits`), the root placed there last
+    and when.
+
+    `problem`: why it cannot be used, such as a token that is not set; nothing is known of what it can do then.
+    """
+
+    spec: str
+    kind: str
+    name: str
+    capabilities: Capabilities
+    can: str
+    limits: list[str]
+    root: str | None
+    at: int | None
+    problem: str
+
+    @classmethod
+    def of(
+        cls,
+        spec: str,
+        name: str,
+        capabilities: Capabilities,
+        *,
+        root: str | None,
+        at: int | None,
+        problem: str,
+    ) -> ProviderInfo:
+        """With what its capabilities are in words."""
+        return cls(
+            spec=spec,
+            kind=name.partition(":")[0],
+            name=name,
+            capabilities=capabilities,
+            can=good_for(capabilities),
+            limits=limits(capabilities),
+            root=root,
+            at=at,
+            problem=problem,
+        )
+
+
+class ProviderTried(Answer, frozen=True, kw_only=True):
+    """What a provider really does; `failed` counts broken promises."""
+
+    provider: str
+    steps: list[Step]
+    failed: int
+
+
+class ProvidersChecked(Answer, frozen=True, kw_only=True):
+    """Whether everything that lives is at each provider; `missing` parts are not, where nothing waits to be served."""
+
+    providers: list[Presence]
+    missing: int
+
+
+class MovedTo(Answer, frozen=True, kw_only=True):
+    """What a move brought to the new provider, and where the memory is published now."""
+
+    moved: Moved
+    providers: list[str]
+
+
+class Collecting(Answer, frozen=True, kw_only=True):
+    """What a collection let go, or with `dry_run` would: a verdict for each root, at each provider and here; bytes that are
+    free at providers, and why one did not do its part; the roots that are guarded."""
+
+    dry_run: bool
+    providers: dict[str, list[Verdict]]
+    here: list[Verdict]
+    blocks: Collected
+    freed: dict[str, int]
+    problems: dict[str, str]
+    guards: list[Guarded]
+
+    @classmethod
+    def of(cls, done: Collection, *, dry_run: bool) -> Collecting:
+        """What `Memory.gc` did."""
+        return cls(dry_run=dry_run, **msgspec.structs.asdict(done))
+
+
+class Salvage(Answer, frozen=True, kw_only=True):
+    """What can be read of damaged heads, what was brought back (None when only looked at), and the sync around it."""
+
+    dry_run: bool
+    found: Found
+    done: Salvaged | None
+    report: SyncReport = msgspec.field(name="sync")
+
+
+# -- beginnings, and work that goes on ------------------------------------------------------------------------
+
+
+class Begun(Answer, frozen=True, kw_only=True):
+    """A memory that was made, or with `restored` brought back: whose it is, and what its owner must keep.
+
+    `recovery_words` are said this once; `keystore` is the wallet's file when a wallet was made.
+    """
+
+    namespace: str
+    mode: str
+    restored: bool
+    folder: str | None
+    device: str
+    memories: int
+    events: int
+    root: str | None
+    address: str | None
+    vault: str | None
+    vault_tag: str | None
+    keystore: str | None
+    recovery_words: list[str] | None
+    warnings: list[str]
+    #: Further vaults of the wallet that came back.
+    vaults: list[FurtherVault]
+    sync: SyncReport | None
+
+    @classmethod
+    def of(
+        cls,
+        status: Status,
+        *,
+        restored: bool,
+        keystore: str | None,
+        recovery_words: list[str] | None,
+        warnings: list[str],
+        vaults: list[FurtherVault],
+        sync: SyncReport | None,
+    ) -> Begun:
+        """A memory as its status describes it just after."""
+        vault = status.vault
+        return cls(
+            namespace=status.namespace,
+            mode=status.mode,
+            restored=restored,
+            folder=status.folder,
+            device=status.device,
+            memories=status.memories,
+            events=status.events,
+            root=status.root,
+            address=vault.address if vault else None,
+            vault=vault.name if vault else None,
+            vault_tag=vault.tag if vault else None,
+            keystore=keystore,
+            recovery_words=recovery_words,
+            warnings=warnings,
+            vaults=vaults,
+            sync=sync,
+        )
+
+
+class Recovered(Answer, frozen=True, kw_only=True):
+    """A memory that came back, the sync that brought it, and further vaults of its wallet."""
+
+    status: Status
+    sync: SyncReport | None
+    vaults: list[FurtherVault]
+
+
+class Failure(Answer, frozen=True, kw_only=True):
+    """An error: its class, what happened, what to do next, and what a command ends with."""
+
+    kind: str
+    message: str
+    hint: str
+    exit_code: int
+
+
+class Failed(Answer, frozen=True, kw_only=True):
+    """What stands on standard error when a command failed."""
+
+    error: Failure
+
+
+class SyncAttempt(Answer, frozen=True, kw_only=True):
+    """One of the syncs that go on: its report or its failure, and in how many seconds the next one comes."""
+
+    at: int
+    report: SyncReport | UnsetType = UNSET
+    error: Failure | UnsetType = UNSET
+    again_in: float | None
+
+
+class Serving(Answer, frozen=True, kw_only=True):
+    """Where a folder is served, whether it may be written with the token, and where the pinning service is."""
+
+    url: str
+    writes: bool
+    psa: str | None
+    #: A token that was made just now, said this once.
+    token: str | UnsetType = UNSET

@@ -1,0 +1,88 @@
+"""The answers are values that every face shows as they are: frozen, built by names, documented, and JSON all through."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ipfsmem import Memory, results
+from ipfsmem.sync.report import Notice, SyncReport
+
+ROOT = Path(__file__).parents[2]
+ANSWERS = sorted(
+    (
+        one
+        for one in vars(results).values()
+        if isinstance(one, type) and issubclass(one, results.Answer) and one.__module__ == results.__name__
+    ),
+    key=lambda one: one.__name__,
+)
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda one: one.__name__)
+def test_an_answer_is_a_documented_frozen_value_with_named_fields(answer: type[msgspec.Struct]) -> None:
+    assert answer.__struct_config__.frozen
+    fields = inspect.signature(answer).parameters.values()
+    assert all(field.kind is inspect.Parameter.KEYWORD_ONLY for field in fields)
+    assert answer.__doc__ and answer.__doc__.strip()
+
+
+def test_every_answer_has_a_schema_and_so_can_be_published() -> None:
+    """What an OpenAPI document is made of: each name once, so that no two answers are mixed up."""
+    _, parts = msgspec.json.schema_components(ANSWERS)
+    assert {one.__name__ for one in ANSWERS} <= parts.keys()
+
+
+def test_commands_print_answers_and_make_no_shape_of_their_own() -> None:
+    """What `emit` takes is checked by mypy; what has no fixed fields comes from three commands alone."""
+    unfixed = {"note_cmd.py", "timeline_cmd.py", "inspect_cmd.py"}
+    for path in sorted((ROOT / "ipfsmem" / "cli").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            named = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if named in ("emit", "to_json", "encode"):
+                assert not any(isinstance(part, ast.Dict) for part in ast.walk(node)), (
+                    f"{path.name}:{node.lineno}"
+                )
+            if named == "emit_open":
+                assert path.name in unfixed, f"{path.name} prints what is not in results.py"
+
+
+def test_the_fields_that_the_document_names_are_those_of_the_answers() -> None:
+    text = (ROOT / "docs" / "CLI.md").read_text("utf-8")
+    rows = dict(
+        re.findall(r"^\| (.+?) \| (`.+) \|$", text[text.index("## JSON") : text.index("## Words")], re.M)
+    )
+    pairs = {
+        "`sync`, `keys unlock`, `keys rotate`": SyncReport,
+        "a notice": Notice,
+        "`keys list`": results.MemberList,
+        "a member": results.Member,
+        "`keys derive`": results.WalletKeys,
+    }
+    assert rows.keys() == pairs.keys() | {"command"} - {"command"}
+    for row, answer in pairs.items():
+        outside = re.sub(r"\([^()]*\)", "", rows[row])  # what stands in brackets explains a field
+        named = set(re.findall(r"`(\w+)`", outside))
+        assert named and named <= set(answer.__struct_encode_fields__), row
+
+
+def test_what_python_returns_is_what_json_says(tmp_path: Path) -> None:
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        written = results.Written.of(memory.write("tone", "direct"))
+        assert memory.status().memories == 1
+        told = msgspec.json.decode(msgspec.json.encode(memory.status()))
+        assert list(told) == list(results.Status.__struct_fields__) and told["namespace"] == "alex"
+        read = memory.read("tone")
+        assert read is not None
+        shown = msgspec.json.decode(msgspec.json.encode(results.MemoryText.of(read)))
+        assert shown["sha256"] == written.sha256 and shown["token"] == list(written.token)
+        assert shown["body"] == "direct" and shown["text"].encode() == read.data
+        (line,) = map(results.MemoryLine.of, memory.list())
+        assert (line.key, line.sha256, line.fetched) == ("tone", written.sha256, True)
