@@ -345,6 +345,12 @@ class Database:
             raise damaged(self.path, f"the value {name!r} does not have its checksum")
         return stored[8:]
 
+    def is_changed(self, name: str) -> bool:
+        """Whether the disk changed a named value into something that was not set."""
+        row = self.connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
+        stored = b"" if row is None else blob(row[0])
+        return row is not None and (stored is None or stored[:8] != _check(name, stored[8:]))
+
     def metas(self, prefix: str) -> Iterator[tuple[str, bytes]]:
         """All named values whose name begins with `prefix`; those that are not what was set are left out."""
         rows = self.connection.execute(

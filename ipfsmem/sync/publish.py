@@ -161,8 +161,11 @@ def next_number(replica: Replica) -> int:
     with a number that others have seen before it would be taken for another copy of itself.
     """
     last = _last_commit(replica)
-    row = replica.db.connection.execute("SELECT c FROM marks WHERE device=?", (replica.device.id,)).fetchone()
-    return max(last.c if last else 0, row[0] if row is not None else 0) + 1
+    (shown,) = replica.db.connection.execute(
+        "SELECT max(c) FROM (SELECT c FROM marks WHERE device=? UNION ALL SELECT c FROM heads WHERE device=?)",
+        (replica.device.id, replica.device.id),
+    ).fetchone()
+    return max(last.c if last else 0, shown or 0) + 1
 
 
 def note_whole(db: Database, root: CID) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Final
 
 from ipfsmem.content.cid import CID, is_cid
 from ipfsmem.device.lock import directory_lock_async
@@ -24,6 +25,26 @@ from ipfsmem.sync.publish import recount_now
 from ipfsmem.sync.report import Progress, SyncReport
 from ipfsmem.wallet.root_keys import RootKeys
 
+#: Values that say what was seen, put and asked for, and when, and what stands there in the place of one that the disk changed:
+#: more is read, put or asked for again. All that cannot be had again is none of them.
+NOTES: Final[dict[str, bytes | None]] = {
+    **dict.fromkeys(
+        (
+            "anchor pins",
+            "anchor_behind",
+            "asked for",
+            "collected",
+            "commit",
+            "gone lately",
+            "guard pins",
+            "looked at",
+        )
+    ),
+    **dict.fromkeys(("moved answered", "names", "put", "root", "secret rules", "told", "whole")),
+    **dict.fromkeys(("lacking", "sending"), b"1"),
+    "counted": b"0",
+}
+
 
 class Run:
     """One sync. `root` is the unlocked wallet or recovery key, None in everyday use."""
@@ -37,6 +58,7 @@ class Run:
     ) -> None:
         assert replica.config.vault is not None and replica.vault_tag is not None
         self.replica = replica
+        self._drop_garbled()
         self.providers = providers
         self.where = " and ".join(provider.name for provider in providers)
         self.root = root
@@ -127,7 +149,6 @@ class Run:
             yield
             return
         async with directory_lock_async(self.replica.folder / "sync.lock", wait=60.0):
-            self._drop_garbled()
             yield
 
     def _drop_garbled(self) -> None:
@@ -139,6 +160,14 @@ class Run:
                 replica.db.drop_strange(strange)
                 if "objects" in strange:
                     recount_now(replica.db)
+        if any(map(replica.db.is_changed, NOTES)):
+            with replica.transaction():
+                for name in filter(replica.db.is_changed, NOTES):
+                    instead = NOTES[name]
+                    if instead is None:
+                        replica.db.drop_meta(name)
+                    else:
+                        replica.db.set_meta(name, instead)
         # As bytes: what a disk changed may be no text at all.
         heads = [row for row in db.execute("SELECT CAST(root AS BLOB) FROM heads") if not _are_cids(row)]
         rows = db.execute(

@@ -12,6 +12,7 @@ import pytest
 
 from ipfsmem.device.root_folders import objects_held
 from ipfsmem.memory import Memory
+from ipfsmem.sync.run import NOTES
 from tests.support.device_lab import Lab, all_texts, lab_in
 
 DAY = 86_400
@@ -93,6 +94,27 @@ def test_a_row_that_is_none_of_its_kind_ends_no_sync(lab: Lab, sql: str) -> None
     assert [digest for _, digest, _ in objects_held(b.replica.db)] == sorted(counts)
     assert all_texts(a) == all_texts(b) == all_texts(lab.restore("c")) == {*texts, "after it"} - {"text 1"}
     assert a.status().root == b.status().root and not b.replica.db.strange()
+
+
+def test_a_note_that_the_disk_changed_ends_no_sync(lab: Lab) -> None:
+    """One bit in what says when names were put last, or what was published last, ended each sync, for good; the advice was to
+    move the folder away, with all that was not published yet."""
+    a, b = two(lab)
+    notes = sorted(name for name in NOTES if b.replica.db.get_meta(name) is not None)
+    assert {"commit", "counted", "looked at", "names", "put", "root", "sending", "whole"} <= {*notes}
+    for number, name in enumerate(notes):
+        change(b, "UPDATE meta SET value = CAST(value || 'x' AS BLOB) WHERE name = ?", name)
+        b.write("mine", f"beside {name}")
+        assert lab.sync(b).published, name
+        a.write("theirs", f"number {number}")
+        lab.settle(a, b)
+        assert all_texts(a) == all_texts(b) >= {f"beside {name}", f"number {number}"}
+        assert a.status().root == b.status().root and not asyncio.run(b.gc()).problems
+    numbers = [
+        c for (c,) in b.replica.db.connection.execute("SELECT c FROM heads WHERE device = ?", (b.device,))
+    ]
+    assert len(set(numbers)) == len(numbers) and b.device in {one.id for one in a.members()}
+    assert all_texts(lab.restore("c")) == all_texts(a)
 
 
 @pytest.mark.parametrize("field", ["root", "rings", "missing"])
