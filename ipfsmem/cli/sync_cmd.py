@@ -298,9 +298,13 @@ def paragraph(report: SyncReport) -> str:
 
 
 def _from(report: SyncReport) -> str:
-    """Whose changes came, and to what: ` from phone: tone, music`."""
-    names = [clean(name) for name in report.changed]
-    if len(names) > _SHOWN:
+    """Whose changes came, and to what: ` from phone: tone, music (removed)`."""
+    names = [
+        clean(f"{memory.scope}/{memory.key}" if memory.scope else memory.key)
+        + (" (removed)" if kind == "removed" else "")
+        for memory, kind in report.changes.kinds.items()
+    ]
+    if len(names) > _SHOWN or report.changes.unnamed:
         names = [*names[:_SHOWN], "and more"]
     return (f" from {', '.join(map(clean, report.sources))}" if report.sources else "") + (
         f": {', '.join(names)}" if names else ""

@@ -40,6 +40,7 @@ from ipfsmem.published.opening import Head
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.anchors import doubt, looked, move_anchor
+from ipfsmem.sync.changes import as_report
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
 from ipfsmem.sync.discovery import discover, discover_older, find_copies, weigh
 from ipfsmem.sync.forwarding import waiting, words_of_move
@@ -331,6 +332,7 @@ async def _pull(run: Run) -> None:
     else:
         run.report.not_placed += sorted(_silent(run))
     _tell_of_move(run)
+    run.report.changes = as_report(run.kinds)
     run.report.blocks_received = run.fetcher.blocks
     run.report.bytes_received = run.fetcher.bytes
 

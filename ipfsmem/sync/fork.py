@@ -67,10 +67,12 @@ def orphans(replica: Replica) -> set[str]:
 
 class Adopted(msgspec.Struct, frozen=True):
     """What is left of a head to join, timeline lines to append when that is done, each with its scope, and what of it a
-    person is told: keys under which texts stand beside the one where there was no room, and entries that lost something."""
+    person is told: the entries that were written as they were before, keys under which texts stand beside the one where there
+    was no room, and entries that lost something."""
 
     left: list[Change]
     lines: list[tuple[str, bytes]]
+    before: dict[str, Entry]
     beside: list[str]
     lost: list[str]
 
@@ -158,17 +160,21 @@ def adopt(replica: Replica, changes: list[Change], ctx: dict[str, int], devices:
     if taken or segments:
         note_others(replica, taken)
         store.apply(taken | segments, Frame(after.ctx, frame.seen, frame.hlc))
-    beside, without = _put_beside(replica, crowded)
+    beside, without, untouched = _put_beside(replica, crowded)
     left += [Change(name, store.entry(name), others.entries.get(name, {})) for name in theirs]
-    return Adopted(left, lines, beside, sorted({*lost, *without}))
+    was = {**untouched, **{name: mine[name] for name in taken}}
+    return Adopted(left, lines, was, beside, sorted({*lost, *without}))
 
 
-def _put_beside(replica: Replica, crowded: dict[str, list[Value]]) -> tuple[list[str], list[str]]:
-    """Write texts for which there was no room under a key of their own, which every device makes alike; under which, and
-    the entries of which something could not be kept: it is no memory, or nobody has it."""
+def _put_beside(
+    replica: Replica, crowded: dict[str, list[Value]]
+) -> tuple[list[str], list[str], dict[str, Entry]]:
+    """Write texts for which there was no room under a key of their own, which every device makes alike; under which, the
+    entries of which something could not be kept (it is no memory, or nobody has it), and what was written to, as it was."""
     writing = Writing(replica)
     beside: list[str] = []
     without: list[str] = []
+    before: dict[str, Entry] = {}
     for name, values in crowded.items():
         memory = memory_name(name)
         for value in values:
@@ -179,6 +185,7 @@ def _put_beside(replica: Replica, crowded: dict[str, list[Value]]) -> tuple[list
             key = f"{memory.key[:_STEM]}-{value.body[:16]}"
             there = memory_entry(key, memory.scope)
             if all(other.body != value.body for other in writing.entry(there).values()):
+                before.setdefault(there, {**writing.entry(there)})
                 try:
                     writing.keep_beside(there, body, of=value.of)
                 except (NotFoundError, LimitError):  # the scope was forgotten, or it is full too
@@ -186,7 +193,7 @@ def _put_beside(replica: Replica, crowded: dict[str, list[Value]]) -> tuple[list
                     continue
             beside.append(key)
     writing.commit()
-    return sorted(set(beside)), without
+    return sorted(set(beside)), without, before
 
 
 def _one_segment(replica: Replica, name: str, mine: Entry, theirs: Entry) -> tuple[Entry, list[bytes], bool]:

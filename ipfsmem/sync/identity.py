@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from ipfsmem.bundle.timeline import segment_lines
 from ipfsmem.causal.entries import parse_entry
 from ipfsmem.causal.own_copies import Held, check_own_pairs, lines_to_move, step_back, values_to_move
@@ -107,11 +109,19 @@ def move_since(replica: Replica, old: str, common: int, published: list[Change])
     return lines
 
 
-def move_values(replica: Replica, old: str, changes: list[Change]) -> tuple[list[Line], list[Change]]:
+class MovedValues(msgspec.Struct, frozen=True):
+    """What is left to do once values of an old id were moved: `lines` of the timeline to append when the head is joined, and
+    the `whole` of what this join has to bring. `before`: the entries as they were."""
+
+    lines: list[Line]
+    whole: list[Change]
+    before: dict[str, Entry]
+
+
+def move_values(replica: Replica, old: str, changes: list[Change]) -> MovedValues:
     """Move what the other copy's head (described by `changes`) does not hold (inside a transaction).
 
-    Returns the lines of the timeline that have to be appended once the head is joined, and everything that this join
-    has to bring: the old id's values go from here whole, so also those that the head holds as we did.
+    The old id's values go from here whole, so the join has to bring also those that the head holds as we did.
     """
     store = replica.store
     differing = {change.name: change.theirs for change in changes}
@@ -133,7 +143,7 @@ def move_values(replica: Replica, old: str, changes: list[Change]) -> tuple[list
         Frame(stepped.ctx, seen, frame.hlc),
     )
     same = [Change(name, {}, entry) for name, entry in entries.items() if name not in differing]
-    return lines, [*changes, *same]
+    return MovedValues(lines, [*changes, *same], entries)
 
 
 def _lines_left(replica: Replica, held: Held, there: Entry) -> list[Line]:

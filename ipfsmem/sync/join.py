@@ -6,12 +6,13 @@ know as another write is dropped whole. A body that cannot be had is "not fetche
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 
+import msgspec
+
 from ipfsmem.causal.clock import ZERO, observed
-from ipfsmem.causal.entries import MemoryName, check_entry_name, entry_place, parse_entry, scope_of
+from ipfsmem.causal.entries import check_entry_name, entry_place
 from ipfsmem.causal.state import (
     Change,
     Choose,
@@ -39,11 +40,11 @@ from ipfsmem.device.bulk import all_hold, blocks_here, no_collection
 from ipfsmem.device.others_texts import keep_own, note_others
 from ipfsmem.device.replica import STRAY, Replica
 from ipfsmem.device.state import Frame, located
-from ipfsmem.errors import SignatureError
+from ipfsmem.errors import FormatError, SignatureError
 from ipfsmem.published.opening import Head
 from ipfsmem.sync.explain import device_called
 from ipfsmem.sync.fetch import HELD_MAX, Fetcher
-from ipfsmem.sync.report import CROWDED, MOST_NAMED, Progress, SyncReport
+from ipfsmem.sync.report import MOST_NAMED, Progress
 
 #: Signatures checked between two reports of progress.
 _TELL = 8_192
@@ -146,13 +147,25 @@ def _portions(sizes: Mapping[bytes, int]) -> Iterator[list[bytes]]:
         yield portion
 
 
-def join(changes: list[Change], head: Head, replica: Replica, report: SyncReport) -> bool:
-    """Join inside a transaction; False, and nothing changed, when a dot turns out to be two writes (equivocation)."""
+class JoinedHead(msgspec.Struct, frozen=True):
+    """What joining one head changed: its entries as they were before and are now, and how many texts could not be had."""
+
+    before: dict[str, Entry]
+    after: dict[str, Entry]
+    not_fetched: int
+    #: Texts for which there was no room, and where; empty when there was.
+    left_out: int
+    crowded: str
+
+
+def join(changes: list[Change], head: Head, replica: Replica) -> JoinedHead:
+    """Join inside a transaction. Raises FormatError, with nothing changed, when a dot turns out to be two writes: whoever
+    calls has looked for forks first."""
     with no_collection():
-        return _join(changes, head, replica, report)
+        return _join(changes, head, replica)
 
 
-def _join(changes: list[Change], head: Head, replica: Replica, report: SyncReport) -> bool:
+def _join(changes: list[Change], head: Head, replica: Replica) -> JoinedHead:
     store = replica.store
     theirs_ctx = seen_counts(head.ctx)
     # The state may have moved on since the differences were read.
@@ -165,14 +178,10 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
     outcome = join_changes(now_here, store.frame.ctx, theirs_ctx, choose)
     if outcome.clashes:
         dots = ", ".join(clash.dot for clash in outcome.clashes)
-        report.say(
-            "equivocation",
-            f"{device_called(replica.ring, dots[:16])} wrote two different things in one place: the second was not taken in",
-            f"device {dots[:16]} wrote two different things under {dots}: the head {head.root} "
-            "that brought the second was not joined",
+        raise FormatError(
+            f"head {head.root} contradicts itself: {device_called(replica.ring, dots[:16])} wrote different things under {dots}"
         )
-        return False
-    joined = _with_room(now_here, outcome.entries, replica, report)
+    joined, crowded = _with_room(now_here, outcome.entries, replica)
     before = {change.name: change.mine for change in now_here if change.name in joined}
     bodies: list[bytes] = []
     bases: list[bytes] = []
@@ -190,49 +199,38 @@ def _join(changes: list[Change], head: Head, replica: Replica, report: SyncRepor
         note_others(replica, joined)
         keep_own(replica, before, joined)
         store.apply(joined, frame)
-    report.entries_changed += len(joined)
-    report.changed_in = dict(Counter(report.changed_in) + Counter(map(scope_of, joined)))
-    _note_changed(report, joined)
     lacking = sum(digest not in here for digest in bodies)
     if lacking or not here.issuperset(bases):
         replica.db.set_meta(LACKING, b"1")
-    report.not_fetched += lacking
-    return True
+    left_out = sum(crowded.values())
+    return JoinedHead(before, joined, lacking, left_out, _words_of_crowded(crowded))
 
 
 def _with_room(
-    changes: list[Change], joined: dict[str, Entry], replica: Replica, report: SyncReport
-) -> dict[str, Entry]:
-    """What a join changes, each entry with no more than one object has room for: any number of devices may have written
-    under one key, and with a part of the state that cannot be sealed nobody could publish or join any more."""
+    changes: list[Change], joined: dict[str, Entry], replica: Replica
+) -> tuple[dict[str, Entry], dict[str, int]]:
+    """What a join changes, each entry with no more than one object has room for, and how many values that leaves out of which:
+    any number of devices may have written under one key, and with a part of the state that cannot be sealed nobody could
+    publish or join any more."""
     assert replica.ring is not None
     let_in = replica.ring.view.let_in
     kept = {name: fitting(entry, let_in, MAX_VALUES) for name, entry in joined.items()}
     crowded = {name: len(joined[name]) - len(entry) for name, entry in kept.items() if entry != joined[name]}
     if not crowded:
-        return joined
+        return joined, {}
     here = {change.name: change.mine for change in changes if change.name in crowded}
+    replica.left_out.append(_words_of_crowded(crowded))
+    return {name: entry for name, entry in kept.items() if entry != here.get(name)}, crowded
+
+
+def _words_of_crowded(crowded: dict[str, int]) -> str:
+    if not crowded:
+        return ""
     places = sorted(map(entry_place, crowded))
-    said = (
+    return (
         f"{sum(crowded.values())} texts by very many devices were left out, for there is no room for all of them under one "
         f"name: {', '.join(places[:MOST_NAMED])}"
     )
-    report.left_out += sum(crowded.values())
-    report.say("crowded", f"{said}. {CROWDED}")
-    replica.left_out.append(said)
-    return {name: entry for name, entry in kept.items() if entry != here.get(name)}
-
-
-def _note_changed(report: SyncReport, names: Iterable[str]) -> None:
-    """Name the memories that changed, as many as a report names."""
-    for name in sorted(names):
-        if len(report.changed) >= MOST_NAMED:
-            break
-        match parse_entry(name):
-            case MemoryName(scope, key):
-                shown = f"{scope}/{key}" if scope else key
-                if shown not in report.changed:
-                    report.changed.append(shown)
 
 
 def _note_stray(replica: Replica, entries: Iterable[Entry]) -> None:

@@ -5,15 +5,17 @@ Format sections 5 and 7. Reading and checking a head happens outside of transact
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from ipfsmem.canonical import read_json
 from ipfsmem.causal.clock import hlc_ms
-from ipfsmem.causal.entries import entry_place
+from ipfsmem.causal.entries import entry_place, scope_of
 from ipfsmem.causal.state import Change
 from ipfsmem.causal.tree import empty_tree
+from ipfsmem.causal.value import Entry
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.device.events import append_moved
@@ -22,7 +24,6 @@ from ipfsmem.device.scopes import drop_own_segments
 from ipfsmem.errors import (
     BlockError,
     DamagedError,
-    FormatError,
     IpfsmemError,
     NotFoundError,
     OpenError,
@@ -30,6 +31,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.published.opening import Head, tops
 from ipfsmem.published.reader import differences
+from ipfsmem.sync.changes import between, followed_by
 from ipfsmem.sync.explain import device_called, label_of, reason, told_apart
 from ipfsmem.sync.fork import (
     adopt_head,
@@ -49,10 +51,10 @@ from ipfsmem.sync.identity import (
     move_values,
     new_identity,
 )
-from ipfsmem.sync.join import LACKING, checked, fetch_objects, join
+from ipfsmem.sync.join import LACKING, JoinedHead, checked, fetch_objects, join
 from ipfsmem.sync.names import target
 from ipfsmem.sync.pin_lists import hold, let_in, named_before
-from ipfsmem.sync.report import MOST_NAMED, UNLOCK
+from ipfsmem.sync.report import CROWDED, MOST_NAMED, UNLOCK
 from ipfsmem.sync.retention import DAY_MS
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.taken import count_taken, note_taken
@@ -238,11 +240,15 @@ async def _changes(run: Run, head: Head) -> list[Change]:
     return changes
 
 
-def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
+def _join_or_hold(
+    run: Run, changes: list[Change], head: Head, moved: Mapping[str, Entry] | None = None
+) -> bool:
     """Join a head, or hold it: whoever copied a device's state wrote something else (format section 5).
 
-    The first head was joined. A held one is taken in as soon as the old id is given up.
+    The first head was joined. A held one is taken in as soon as the old id is given up. `moved`: entries as they were before
+    what this device had written in them went, to come back with the head.
     """
+    before = {**(moved or {})}
     forked = forked_devices(changes, head, run.replica) | _other_copy(run, head)
     if not _joinable(run, forked, head):
         run.heads.pop(head.root, None)
@@ -262,26 +268,40 @@ def _join_or_hold(run: Run, changes: list[Change], head: Head) -> bool:
             return False
         adopted = adopt_head(run.replica, changes, head, forked)
         changes, lines = adopted.left, adopted.lines
+        before = {**adopted.before, **before}
         run.report.say(
             "fork-joined",
             f"two copies of {_called(run, forked)} wrote different things; the texts of both were kept, "
             "some may come twice",
         )
         run.taken_over.setdefault("fork-joined", []).append(adopted)
-    before = run.report.entries_changed
-    if not join(changes, head, run.replica, run.report):
-        raise FormatError(f"head {head.root} contradicts itself")
+    joined = join(changes, head, run.replica)
+    _count_joined(run, joined, before)
     drop_own_segments(run.replica, [change.name for change in changes])
     append_new_lines(run.replica, lines)
     learn(run.replica, (change.name for change in changes))
     let_in(run.replica, head.root)
     run.report.heads_joined += _note_head(run, head)
     by = head.commit.commit.dev
-    if run.report.entries_changed > before and by != run.replica.device.id:
+    if joined.after and by != run.replica.device.id:
         source = told_apart(run.replica.ring, by)
         if source not in run.report.sources:
             run.report.sources.append(source)
     return True
+
+
+def _count_joined(run: Run, joined: JoinedHead, before: Mapping[str, Entry]) -> None:
+    """Count what a head brought. `before`: entries that were made ready for it, as they were."""
+    report = run.report
+    report.entries_changed += len(joined.after)
+    report.changed_in = dict(Counter(report.changed_in) + Counter(map(scope_of, joined.after)))
+    report.not_fetched += joined.not_fetched
+    report.left_out += joined.left_out
+    if joined.crowded:
+        report.say("crowded", f"{joined.crowded}. {CROWDED}")
+    was = {**joined.before, **before}
+    now = {**{name: run.replica.store.entry(name) for name in before}, **joined.after}
+    run.kinds = followed_by(run.kinds, between(was, now))
 
 
 def _called(run: Run, devices: Iterable[str]) -> str:
@@ -412,6 +432,8 @@ def take_over_orphans(run: Run) -> None:
                 "orphan",
                 f"{_called(run, found)} is no member any more: the texts of that device go on as those of this one",
             )
+            now = {name: run.replica.store.entry(name) for name in adopted.before}
+            run.kinds = followed_by(run.kinds, between(adopted.before, now))
             run.taken_over.setdefault("orphan", []).append(adopted)
 
 
@@ -470,8 +492,9 @@ async def become_another(run: Run, stranger: Head | None, *, unknown: bool = Fal
         common = last_pair(run.replica) if stranger is None and not unknown else 0
         new_identity(run.replica, run.report)
         if stranger is not None and changes is not None:
-            lines, whole = move_values(run.replica, old, changes)
-            _join_or_hold(run, whole, stranger)
+            moved = move_values(run.replica, old, changes)
+            lines = moved.lines
+            _join_or_hold(run, moved.whole, stranger, moved.before)
         else:
             lines = move_since(run.replica, old, common, changes or [])
         append_moved(run.replica, lines)

@@ -16,6 +16,7 @@ from ipfsmem.errors import (
     ProviderError,
     UnreadError,
 )
+from ipfsmem.sync.changes import Changes, in_a_row
 
 #: What a person does where a notice asks for the wallet.
 UNLOCK: Final = "ipfsmem keys unlock --wallet FILE, or with --mnemonic or --words"
@@ -47,7 +48,7 @@ _SAID_ANEW: Final = frozenset(
     )
 )
 
-#: So many of the memories that a sync changed are named by its report.
+#: So many of anything are named in one notice.
 MOST_NAMED: Final = 20
 
 #: (what is being done, how much is done, of how much; 0 when not known)
@@ -80,9 +81,10 @@ class SyncReport(msgspec.Struct):
     entries_changed: int = 0
     #: How many of these by scope; "" is the nameless one.
     changed_in: dict[str, int] = msgspec.field(default_factory=dict)
-    #: The devices whose changes were joined, as their person calls them; and of the memories that changed the first `MOST_NAMED`.
+    #: The devices whose changes were joined, as their person calls them.
     sources: list[str] = msgspec.field(default_factory=list)
-    changed: list[str] = msgspec.field(default_factory=list)
+    #: Which memories these added, changed and removed.
+    changes: Changes = Changes()
     conflicts: int = 0
     not_fetched: int = 0
     #: Texts of others that were left out, and so are gone, for want of room under one name.
@@ -139,7 +141,7 @@ class SyncReport(msgspec.Struct):
         self.entries_changed += earlier.entries_changed
         self.changed_in = dict(Counter(self.changed_in) + Counter(earlier.changed_in))
         self.sources = list(dict.fromkeys([*earlier.sources, *self.sources]))
-        self.changed = list(dict.fromkeys([*earlier.changed, *self.changed]))[:MOST_NAMED]
+        self.changes = in_a_row(earlier.changes, self.changes)
         self.blocks_received += earlier.blocks_received
         self.bytes_received += earlier.bytes_received
         self.blocks_sent += earlier.blocks_sent

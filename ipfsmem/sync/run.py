@@ -18,6 +18,7 @@ from ipfsmem.provider.outages import Unread
 from ipfsmem.published.opening import Head
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
+from ipfsmem.sync.changes import Kinds
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.fork import Adopted
 from ipfsmem.sync.names import Names
@@ -107,6 +108,8 @@ class Run:
         self.doubled: set[str] = set()
         #: What this sync took over, by the kind of notice that says so.
         self.taken_over: dict[str, list[Adopted]] = {}
+        #: Which memories were added, changed and removed.
+        self.kinds: Kinds = {}
         #: Whether another device's head, or the anchor, has this device in its ring.
         self.known_elsewhere = False
         #: Providers that did not take the root of this sync: no name is put there that leads to it.

@@ -1,0 +1,153 @@
+"""What a sync says it changed, by name, is what changed: of added, changed and removed memories, of copies and of forks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ipfsmem.causal.entries import MemoryName
+from ipfsmem.cli.sync_cmd import paragraph
+from ipfsmem.memory import Memory
+from ipfsmem.sync.changes import MOST_CHANGES, Changes, Kind, as_report, followed_by, in_a_row
+from ipfsmem.sync.report import SyncReport
+from tests.support.device_lab import ROOT, Lab, delete, lab_in, texts
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+def _really(before: dict[str, set[str]], after: dict[str, set[str]]) -> Changes:
+    """What differs between all texts before and after, in the nameless scope."""
+
+    def those(kind: Kind) -> tuple[str, ...]:
+        keys = sorted(before.keys() | after.keys())
+        found = [key for key in keys if before.get(key) != after.get(key)]
+        kinds = {
+            key: "removed" if key not in after else "changed" if key in before else "added" for key in found
+        }
+        return tuple(key for key in found if kinds[key] == kind)
+
+    return Changes(*({"": those(kind)} if those(kind) else {} for kind in ("added", "changed", "removed")))
+
+
+def _synced(lab: Lab, memory: Memory) -> SyncReport:
+    """A sync whose report names what differs afterwards."""
+    before = texts(memory)
+    report = lab.sync(memory)
+    assert report.changes == _really(before, texts(memory))
+    return report
+
+
+def test_a_report_names_what_was_added_changed_and_removed_by_scope(lab: Lab) -> None:
+    a = lab.create("a")
+    for key in ("keep", "tone", "gone"):
+        a.write(key, "1")
+        a.scope("work").write(key, "1")
+    lab.sync(a)
+    b = lab.restore("b")
+    assert b.restored is not None
+    three = ("gone", "keep", "tone")
+    assert b.restored.changes == Changes(added={"": three, "work": three})
+    lab.settle(a, b)
+    assert lab.sync(b).changes == Changes()
+    for part in (a, a.scope("work")):
+        part.write("tone", "2")
+        part.write("new", "2")
+    delete(a, "gone")
+    delete(a, "gone", "work")
+    a.note("an event is no memory")
+    assert lab.sync(a).changes == Changes()  # what this device wrote itself is no news
+    report = lab.sync(b)
+    both = Changes(
+        added={"": ("new",), "work": ("new",)},
+        changed={"": ("tone",), "work": ("tone",)},
+        removed={"": ("gone",), "work": ("gone",)},
+    )
+    assert report.changes == both
+    said = paragraph(report)
+    assert "new, work/new, tone, work/tone, gone (removed), and more" in said
+    assert msgspec.json.decode(msgspec.json.encode(report), type=SyncReport) == report
+
+
+def test_heads_that_a_sync_joins_one_after_another_count_as_one(lab: Lab) -> None:
+    a, b, c = lab.three()
+    a.write("tone", "of a")
+    b.write("tone", "of b")
+    b.write("more", "of b")
+    lab.sync(a)
+    lab.sync(b)
+    _synced(lab, c)
+    _synced(lab, a)
+    delete(b, "more")
+    a.write("tone", "both")
+    lab.sync(a)
+    lab.sync(b)
+    _synced(lab, c)
+    _synced(lab, b)
+
+
+def test_a_restored_device_names_only_what_was_published_since(lab: Lab) -> None:
+    """Its own texts move to a new id: for whoever reads them nothing happened."""
+    a = lab.create("a")
+    for key in ("one", "two", "three"):
+        a.write(key, "1")
+    lab.sync(a)
+    lab.save("a", "saved")
+    a.write("one", "2")
+    a.write("four", "4")
+    lab.sync(a)
+    a = lab.put_back("a", "saved", unlock=ROOT)
+    a.write("five", "5")
+    report = _synced(lab, a)
+    assert report.new_identity and report.changes.added == {"": ("four",)}
+    assert set(report.changes.changed) <= {""} and not report.changes.removed
+
+
+def test_both_copies_of_a_device_name_what_the_other_wrote(lab: Lab) -> None:
+    a, b = lab.create("a"), None
+    a.write("both", "before")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    lab.save("a", "saved")
+    a.write("both", "of a")
+    a.write("one", "1")
+    lab.sync(a)
+    _synced(lab, b)
+    copy = lab.put_back("a", "saved")
+    copy.write("both", "of the copy")
+    copy.write("two", "2")
+    copy.unlock(ROOT)
+    assert _synced(lab, copy).new_identity
+    _synced(lab, b)
+    _synced(lab, copy)
+
+
+def test_no_report_names_more_than_a_bound_and_says_how_many_it_leaves_out() -> None:
+    many: dict[MemoryName, Kind] = {MemoryName("", f"k{n:04}"): "added" for n in range(MOST_CHANGES + 5)}
+    told = as_report(many)
+    assert len(told.added[""]) == MOST_CHANGES and told.unnamed == 5
+    assert told.added[""][0] == "k0000"
+    again = in_a_row(told, as_report({MemoryName("work", "tone"): "changed"}))
+    assert again.unnamed == 6 and not again.changed
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "both"),
+    [
+        ("added", "changed", "added"),
+        ("added", "removed", None),
+        ("changed", "changed", "changed"),
+        ("changed", "removed", "removed"),
+        ("removed", "added", "changed"),
+    ],
+)
+def test_two_changes_of_one_memory_are_one(first: Kind, then: Kind, both: Kind | None) -> None:
+    memory = MemoryName("", "tone")
+    assert followed_by({memory: first}, {memory: then}) == ({memory: both} if both else {})
