@@ -38,10 +38,17 @@ class Unread:
                 self._why[root] = why
                 self._newer.setdefault(root, []).append(frozenset(roots[:at]))
 
-    def settle(self, known: Collection[CID]) -> None:
-        """Forget what was read after all, by another way or in an earlier sync."""
-        for root in self._why.keys() & set(known):
-            del self._why[root], self._newer[root]
+    def after(self, unread: Mapping[CID, ProviderError], known: Collection[CID]) -> Unread:
+        """The same with further roots that names lead to, and without what was read after all, by another way or in an
+        earlier sync."""
+        later = Unread()
+        later.silent, later.listless = {**self.silent}, {**self.listless}
+        later._why, later._newer = {**self._why}, {root: [*lists] for root, lists in self._newer.items()}
+        for root, why in unread.items():
+            later.note(root, why)
+        for root in later._why.keys() & set(known):
+            del later._why[root], later._newer[root]
+        return later
 
     @property
     def roots(self) -> list[CID]:

@@ -16,9 +16,11 @@ from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.errors import FormatError, LimitError, MembershipError
 from ipfsmem.published.ipns_record import Record
+from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, half_spent, target
 from ipfsmem.sync.publish import build_ring_root
 from ipfsmem.sync.run import Run
+from ipfsmem.sync.steps import Joined
 from ipfsmem.wallet.root_keys import RootKeys
 
 #: Rings that could not be read and were replaced: what the anchor showed -> what it was moved to.
@@ -28,24 +30,24 @@ _MOST_REPLACED: Final = 16
 _LOOKED: Final = "anchor_behind"
 
 
-def move_anchor(run: Run, root: RootKeys) -> None:
+def move_anchor(run: Run, joined: Joined, root: RootKeys) -> None:
     """Sign a record of the root's name that leads to our ring, where it leads elsewhere or half of its life is spent (inside a
     transaction)."""
     value = f"/ipfs/{build_ring_root(run.replica)}"
     known = run.names.known(ipns_name(root.head_public))
     if known is not None and not half_spent(known, run.replica.world.now(), ANCHOR_LIFE_MS):
-        leave = known.value == value or not _may_replace(run, known, value)
+        leave = known.value == value or not _may_replace(run, joined, known, value)
         if leave:
             return
     run.names.sign(root.head_seed, root.head_public, value, ANCHOR_LIFE_MS)
 
 
-def _may_replace(run: Run, shown: Record, ours: str) -> bool:
+def _may_replace(run: Run, joined: Joined, shown: Record, ours: str) -> bool:
     """Whether the name may leave what it shows. What was read is in our ring. What could not be read is replaced, for nobody
     may have it any more, but by one ring of ours only once: where it stands again, a device has it and stands by it."""
     with contextlib.suppress(FormatError):
         leads = target(shown)
-        if not isinstance(leads, CID) or leads in run.ring_roots or leads in run.heads:
+        if not isinstance(leads, CID) or leads in joined.found.ring_roots or leads in joined.heads:
             return True
     db = run.replica.db
     stored = db.get_meta(_REPLACED)
@@ -64,30 +66,28 @@ def _may_replace(run: Run, shown: Record, ours: str) -> bool:
     return True
 
 
-def doubt(run: Run) -> None:
-    """Have everything looked at in this sync when anchors lead to less than what this device put there: whoever moved them
-    could not read that. Once for each such move. Before a root that is at hand says more."""
+def doubt(run: Run, anchored: Ring | None) -> bool:
+    """Whether everything is to be looked at in this sync, for anchors lead to less (`anchored`) than what this device put
+    there: whoever moved them could not read that. Once for each such move. Before a root that is at hand says more."""
     replica = run.replica
-    if replica.ring is None or run.anchored is None or run.anchored.join(replica.ring) == run.anchored:
-        return
+    if replica.ring is None or anchored is None or anchored.join(replica.ring) == anchored:
+        return False
     shown = _shown(run)
     if replica.db.get_meta(_LOOKED) == shown:
-        return
+        return False
     try:
         with replica.transaction():
             ring_root = str(build_ring_root(replica))
     except (MembershipError, LimitError):  # no ring that this device can make, so none that it put there
-        return
+        return False
     row = replica.db.connection.execute("SELECT 1 FROM placed WHERE root=?", (ring_root,)).fetchone()
-    if row is not None:
-        run.suspicious = run.doubtful = True
+    return row is not None
 
 
 def looked(run: Run) -> None:
     """All was looked at because of a doubt."""
-    if run.doubtful:
-        with run.replica.transaction():
-            run.replica.db.set_meta(_LOOKED, _shown(run))
+    with run.replica.transaction():
+        run.replica.db.set_meta(_LOOKED, _shown(run))
 
 
 def _shown(run: Run) -> bytes:

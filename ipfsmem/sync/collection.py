@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import msgspec
 
 from ipfsmem.content.cid import CID, is_cid, parse_cid, raw_cid
@@ -55,7 +57,15 @@ class Collection(msgspec.Struct, frozen=True):
     guards: list[Guarded] = []
 
 
-async def _unpin(run: Run, provider: Provider, rules: Rules, dropped: frozenset[str]) -> list[Verdict]:
+async def _unpin(
+    run: Run,
+    provider: Provider,
+    rules: Rules,
+    *,
+    rings: Set[CID],
+    guards: Set[str],
+    dropped: frozenset[str],
+) -> list[Verdict]:
     pins = await provider.pins(pin_name(run.anchor))
     db = run.replica.db.connection
     ours = {
@@ -68,7 +78,7 @@ async def _unpin(run: Run, provider: Provider, rules: Rules, dropped: frozenset[
     for pin in pins:
         answered = str(pin.cid)
         root, at = ours.get(answered, (answered, pin.created))
-        known = _facts(run.replica, root, at, run.names.roots(), run.ring_roots, run.guards)
+        known = _facts(run.replica, root, at, run.names.roots(), rings, guards)
         facts[answered] = msgspec.structs.replace(known, root=answered)
     for pin in await pinned_anchors(run, provider):
         facts[str(pin.cid)] = Pinned(str(pin.cid), pin.created, ring=True)
@@ -96,9 +106,9 @@ async def _unpin(run: Run, provider: Provider, rules: Rules, dropped: frozenset[
     return verdicts
 
 
-def judge_here(run: Run, rules: Rules) -> list[Verdict]:
-    """A verdict for each root that this device knows, newest first; `run.guards` are those that stay guarded."""
-    return _judge_known(run.replica, run.names.roots(), run.ring_roots, rules, run.guards)
+def judge_here(run: Run, rings: Set[CID], rules: Rules, guards: Set[str]) -> list[Verdict]:
+    """A verdict for each root that this device knows, newest first; `guards` are those that stay guarded."""
+    return _judge_known(run.replica, run.names.roots(), rings, rules, guards)
 
 
 def superseded(replica: Replica) -> int:
@@ -112,7 +122,7 @@ def superseded(replica: Replica) -> int:
     )
 
 
-async def collect_when_due(run: Run) -> None:
+async def collect_when_due(run: Run, rings: Set[CID]) -> None:
     """Once a day, where a person said that old roots are to go by themselves. What fails is tried again a day later."""
     keep, now = run.replica.config.collect, run.replica.world.now()
     if keep is None:
@@ -123,7 +133,7 @@ async def collect_when_due(run: Run) -> None:
     with run.replica.transaction():
         run.replica.db.set_meta(_COLLECTED, str(now).encode())
     try:
-        done = await collect_roots(run, Rules(keep_roots=keep.roots, keep_days=keep.days))
+        done = await collect_roots(run, rings, Rules(keep_roots=keep.roots, keep_days=keep.days))
     except ProviderError as error:
         run.report.failed("old versions could not be let go of", error)
         return
@@ -142,7 +152,7 @@ async def collect_when_due(run: Run) -> None:
 
 
 def _judge_known(
-    replica: Replica, named: set[CID], rings: set[CID], rules: Rules, guards: set[str]
+    replica: Replica, named: Set[CID], rings: Set[CID], rules: Rules, guards: Set[str]
 ) -> list[Verdict]:
     rows = replica.db.connection.execute("SELECT root, seen FROM heads").fetchall()
     facts = [_facts(replica, root, seen, named, rings, guards) for root, seen in rows if is_cid(root)]
@@ -152,7 +162,7 @@ def _judge_known(
 
 
 def _facts(
-    replica: Replica, root: str, at: int, named: set[CID], rings: set[CID], guards: set[str]
+    replica: Replica, root: str, at: int, named: Set[CID], rings: Set[CID], guards: Set[str]
 ) -> Pinned:
     """`guards` are roots that this device guards, or any other one at a provider."""
     head = replica.db.connection.execute("SELECT seen, device FROM heads WHERE root=?", (root,)).fetchone()
@@ -191,8 +201,9 @@ async def whole_at(run: Run, provider: Provider) -> bool:
     return True
 
 
-async def collect_roots(run: Run, rules: Rules) -> Collection:
-    """Unpin superseded roots and drop the blocks that only they needed (format section 7). After a pull."""
+async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
+    """Unpin superseded roots and drop the blocks that only they needed (format section 7). After a pull, which found `rings`:
+    roots with a ring alone that an anchor names."""
     verdicts: dict[str, list[Verdict]] = {}
     problems: dict[str, str] = {}
     failure: ProviderError | None = None
@@ -208,17 +219,19 @@ async def collect_roots(run: Run, rules: Rules) -> Collection:
             asked.append(provider)
     dropped = meant(run, rules.drop_guarded, elsewhere)
     told = as_told(run, elsewhere, dropped)
-    run.guards |= {*guarded(run.replica.db), *elsewhere} - dropped
+    guards = {*guarded(run.replica.db), *elsewhere} - dropped
     for provider in asked:
         if provider.capabilities.list and provider.capabilities.unpin:
             try:
-                verdicts[provider.name] = await _unpin(run, provider, rules, dropped)
+                verdicts[provider.name] = await _unpin(
+                    run, provider, rules, rings=rings, guards=guards, dropped=dropped
+                )
             except ProviderError as error:
                 failure = failure or error
                 problems[provider.name] = error.in_a_line()
     if failure is not None and not verdicts:
         raise failure
-    here = judge_here(run, rules)
+    here = judge_here(run, rings, rules, guards)
     stay = [parse_cid(verdict.root) for verdict in here if verdict.keep]
     # A root that waits since a sync failed is among no heads yet, and the next sync sends it (finding L1).
     waiting = waiting_root(run.replica)

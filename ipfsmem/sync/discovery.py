@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Set
 
-from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc_ms
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import (
@@ -25,7 +24,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.given_root import Paper
-from ipfsmem.published.opening import Head, Opened, open_root
+from ipfsmem.published.opening import Opened, open_root
 from ipfsmem.published.reader import RootFiles, read_root
 from ipfsmem.ring.authority import RANK_ROOT
 from ipfsmem.ring.keyring import WARN_FROM, Ring, parse_keyring
@@ -35,106 +34,161 @@ from ipfsmem.ring.statements import Revoke
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
 from ipfsmem.sync.explain import device_called, reason
 from ipfsmem.sync.names import pin_name, target
-from ipfsmem.sync.pin_lists import Looks, held_heads, named_before, not_whole
+from ipfsmem.sync.pin_lists import Looks, held_heads, not_whole
 from ipfsmem.sync.run import Run
+from ipfsmem.sync.steps import Found
 
 #: Names of devices that admins let in which are asked in one sync: 64 families with 8 successors each. What roots let in is
 #: asked first and always; who fills a ring with devices hides nobody else's texts.
 MAX_NAMES = MAX_FAMILIES * (1 + MAX_HEIRS)
 
 
-async def discover(run: Run) -> None:
-    """Anchors and device names, then the roots they point at, until nothing new is learned."""
-    run.fresh = run.replica.ring is None
+async def discover(run: Run) -> Found:
+    """Anchors and device names, then the roots they point at, until nothing new is learned. Rings that are verified are kept
+    on the way, for they lead to further names."""
+    search = Search(run)
     todo = [ipns_name(run.anchor)]
     if run.root is not None:
         todo.append(ipns_name(run.root.head_public))
     asked: set[str] = set()
-    await _follow_all(run, todo, asked)
+    await _follow_all(search, todo, asked)
     for provider in run.providers:
         if isinstance(provider, Paper):
             # Whoever wrote it down wants this root, whatever older ones are found.
-            await _open_named(run, {provider.name: provider.root}, anchor=False)
-            await _follow_all(run, _to_ask(run, asked), asked)
-    run.held = held_heads(run.replica)
-    again = [root for root in (*run.held, *not_whole(run.replica)) if _is_news(run, root, False)]
-    failed = await _open_roots(run, again, anchor=False)  # what cannot be read now stays held
-    run.later.update(root for root, error in failed.items() if isinstance(error, ProviderError))
+            await _open_named(search, {provider.name: provider.root}, anchor=False)
+            await _follow_all(search, _to_ask(search, asked), asked)
+    search.held = held_heads(run.replica)
+    again = [root for root in (*search.held, *not_whole(run.replica)) if _is_news(search, root, False)]
+    failed = await _open_roots(search, again, anchor=False)  # what cannot be read now stays held
+    search.later.update(root for root, error in failed.items() if isinstance(error, ProviderError))
     if run.root is not None:
         await learn_unknown(run)
+    return search.found()
 
 
-async def discover_older(run: Run) -> list[Head]:
-    """The heads that pin lists show, when names led to damaged ones: older roots are joined whole, as any other head."""
-    before = set(run.heads) | set(run.damaged)
-    if not run.pins_read:
-        await _open_pins(run)
-    return [head for root, head in run.heads.items() if root not in before]
+async def discover_older(run: Run, found: Found) -> Found:
+    """What pin lists show beside what was found, when names led to damaged heads: older roots are joined whole, as any other
+    head."""
+    search = Search(run, found)
+    if not search.lists_read:
+        await _open_pins(search)
+    return search.found()
 
 
-async def _follow_all(run: Run, todo: list[str], asked: set[str]) -> None:
+class Search:
+    """What was found so far; nobody but this module changes it."""
+
+    def __init__(self, run: Run, found: Found | None = None) -> None:
+        self.run = run
+        so_far = found or Found(fresh=run.replica.ring is None)
+        self.fresh = so_far.fresh
+        self.heads = dict(so_far.heads)
+        self.opened = set(so_far.opened)
+        self.in_part = set(so_far.in_part)
+        self.unread = set(so_far.unread)
+        self.refused = set(so_far.refused)
+        self.later = set(so_far.later)
+        self.outages = so_far.outages.after({}, ())
+        self.lists_read = so_far.lists_read
+        self.listed = set(so_far.listed)
+        self.ring_roots = set(so_far.ring_roots)
+        self.headless = set(so_far.headless)
+        self.anchored = so_far.anchored
+        self.held = so_far.held
+        self.known_elsewhere = so_far.known_elsewhere
+
+    def found(self) -> Found:
+        """The same for whoever goes on with it."""
+        return Found(
+            heads=dict(self.heads),
+            fresh=self.fresh,
+            opened=frozenset(self.opened),
+            in_part=frozenset(self.in_part),
+            unread=frozenset(self.unread),
+            refused=frozenset(self.refused),
+            later=frozenset(self.later),
+            outages=self.outages,
+            lists_read=self.lists_read,
+            listed=frozenset(self.listed),
+            ring_roots=frozenset(self.ring_roots),
+            headless=frozenset(self.headless),
+            anchored=self.anchored,
+            held=self.held,
+            known_elsewhere=self.known_elsewhere,
+        )
+
+    def put_off(self, root: CID, error: ProviderError) -> None:
+        """A head that is known of cannot be read now. It holds nothing up, whoever's doing that is: a later sync reads it."""
+        self.opened.discard(root)  # what could be opened of it is not all of it
+        self.outages.note(root, error)
+        self.run.report.put_off(root, error)
+
+
+async def _follow_all(search: Search, todo: list[str], asked: set[str]) -> None:
     listed = False
     while todo:
         asked.update(todo)
-        leads = await _resolve(run, todo)
-        anchors = anchor_names(run)
-        await _open_named(run, {name: root for name, root in leads.items() if name in anchors}, anchor=True)
-        await _open_named(run, {n: root for n, root in leads.items() if n not in anchors}, anchor=False)
-        if not listed and (not run.opened or not any(p.capabilities.names for p in run.providers)):
+        leads = await _resolve(search, todo)
+        anchors = _anchor_names(search.run)
+        await _open_named(
+            search, {name: root for name, root in leads.items() if name in anchors}, anchor=True
+        )
+        await _open_named(search, {n: root for n, root in leads.items() if n not in anchors}, anchor=False)
+        if not listed and (not search.opened or not any(p.capabilities.names for p in search.run.providers)):
             # Where names are lost or hidden, pin lists still show roots; each is verified like any other.
             listed = True
-            if run.root is not None and run.root.head_public != run.anchor:
-                await learn_anchor(run, run.root.head_public)
-                own = await _resolve(run, [ipns_name(run.root.head_public)])
-                await _open_named(run, own, anchor=True)
-            await _open_pins(run)
+            if search.run.root is not None and search.run.root.head_public != search.run.anchor:
+                await learn_anchor(search.run, search.run.root.head_public)
+                own = await _resolve(search, [ipns_name(search.run.root.head_public)])
+                await _open_named(search, own, anchor=True)
+            await _open_pins(search)
         elif not listed:
             listed = True
-            await look_at_lists(run)
-        todo = _to_ask(run, asked)
+            await look_at_lists(search)
+        todo = _to_ask(search, asked)
 
 
-async def _open_pins(run: Run) -> None:
+async def _open_pins(search: Search) -> None:
     """Every root that a list shows, many at a time, newest first: a device that was off for months has its newest head
     among old ones. What nobody can give now does not hide the others; raises when all are so, and when nobody says what
     there is."""
     failure: ProviderError | None = None
-    run.pins_read = True
-    told = any(provider.capabilities.names for provider in run.providers)
-    for provider in run.providers:
+    search.lists_read = True
+    told = any(provider.capabilities.names for provider in search.run.providers)
+    for provider in search.run.providers:
         if not provider.capabilities.list:
             continue
-        roots = await _listed(run, provider)
+        roots = await _listed(search, provider)
         if roots is None:
             continue
         told = True
         if len(roots) > MAX_PINS:
-            run.report.say(
+            search.run.report.say(
                 "pins",
                 f"{provider.name} keeps {len(roots)} versions of this memory: only the newest {MAX_PINS} were looked at. "
                 "Let go of old ones: ipfsmem gc",
             )
-        fresh = [root for root in roots[:MAX_PINS] if _is_news(run, root, False)]
-        failed = await _open_listed(run, fresh)
-        run.unread_now.note_listed(roots, failed)
-        _tell_of_pins(run, provider, failed)
+        fresh = [root for root in roots[:MAX_PINS] if _is_news(search, root, False)]
+        failed = await _open_listed(search, fresh)
+        search.outages.note_listed(roots, failed)
+        _tell_of_pins(search, provider, failed)
         down = (error for error in failed.values() if isinstance(error, ProviderError))
         failure = failure or next(down, None)
-    if failure is None and (run.fresh or not told):
-        failure = next(iter(run.unread_now.silent.values()), None)
-    if failure is not None and not run.heads:
+    if failure is None and (search.fresh or not told):
+        failure = next(iter(search.outages.silent.values()), None)
+    if failure is not None and not search.heads:
         raise failure
 
 
-async def _listed(run: Run, provider: Provider) -> list[CID] | None:
+async def _listed(search: Search, provider: Provider) -> list[CID] | None:
     """The roots of a provider's pin list, newest first; None when it cannot be read now, which is said."""
     try:
-        pins = await provider.pins(pin_name(run.anchor))
+        pins = await provider.pins(pin_name(search.run.anchor))
     except ProviderError as error:
-        run.unread_now.listless[provider.name] = error
+        search.outages.listless[provider.name] = error
         if not provider.capabilities.names:
-            run.unread_now.silent[provider.name] = error
-        run.report.say(
+            search.outages.silent[provider.name] = error
+        search.run.report.say(
             "channel-down",
             f"the pin list of {provider.name} could not be read: {error}. What only it shows comes with a later sync",
         )
@@ -142,35 +196,35 @@ async def _listed(run: Run, provider: Provider) -> list[CID] | None:
     return list(dict.fromkeys(pin.cid for pin in sorted(pins, key=lambda pin: -pin.created)))
 
 
-async def look_at_lists(run: Run) -> None:
+async def look_at_lists(search: Search) -> None:
     """Pin lists where names exist too: a name can lose what was published under it, when two devices move one anchor at
     once, or a provider and a device go back together. See `looking` for when, and which roots."""
-    looks = Looks.of(run.replica, unlocked=run.root is not None, fresh=run.fresh)
-    for provider in run.providers:
+    looks = Looks.of(search.run.replica, unlocked=search.run.root is not None, fresh=search.fresh)
+    for provider in search.run.providers:
         can = provider.capabilities
         if not (can.names and can.list and looks.is_due(provider.name)):
             continue
-        roots = await _listed(run, provider)
+        roots = await _listed(search, provider)
         if roots is None:
             continue
-        news = [root for root in looks.unseen(provider.name, roots) if _is_news(run, root, False)]
-        run.listed.update(news)
-        failed = await _open_listed(run, news)
-        run.unread_now.note_listed(roots, failed)
-        _tell_of_pins(run, provider, failed)
-        in_part = [root for root in news if root in run.heads and run.heads[root].lacking]
+        news = [root for root in looks.unseen(provider.name, roots) if _is_news(search, root, False)]
+        search.listed.update(news)
+        failed = await _open_listed(search, news)
+        search.outages.note_listed(roots, failed)
+        _tell_of_pins(search, provider, failed)
+        in_part = [root for root in news if root in search.heads and search.heads[root].lacking]
         part = MembershipError("joined in part")
         looks.note(provider.name, news, failed | dict.fromkeys(in_part, part))
-    with run.replica.transaction():
+    with search.run.replica.transaction():
         looks.keep()
 
 
-async def _open_listed(run: Run, roots: list[CID]) -> dict[CID, IpfsmemError]:
+async def _open_listed(search: Search, roots: list[CID]) -> dict[CID, IpfsmemError]:
     """Open roots of one list. Where nobody gives any of many, the rest is not asked for."""
     failed: dict[CID, IpfsmemError] = {}
     for start in range(0, len(roots), PINS_AT_ONCE):
         part = roots[start : start + PINS_AT_ONCE]
-        problems = await _open_roots(run, part, anchor=False)
+        problems = await _open_roots(search, part, anchor=False)
         failed |= problems
         if len(problems) == len(part) and all(isinstance(e, ProviderError) for e in problems.values()):
             failed |= dict.fromkeys(roots[start + PINS_AT_ONCE :], problems[part[0]])
@@ -178,7 +232,7 @@ async def _open_listed(run: Run, roots: list[CID]) -> dict[CID, IpfsmemError]:
     return failed
 
 
-def _tell_of_pins(run: Run, provider: Provider, failed: dict[CID, IpfsmemError]) -> None:
+def _tell_of_pins(search: Search, provider: Provider, failed: dict[CID, IpfsmemError]) -> None:
     """One notice for each sort of failure, however many roots a list shows: whoever may pin can list anything."""
     sorts: dict[type[IpfsmemError], dict[CID, IpfsmemError]] = {}
     for root, error in failed.items():
@@ -188,28 +242,28 @@ def _tell_of_pins(run: Run, provider: Provider, failed: dict[CID, IpfsmemError])
         source = f"pin list of {provider.name}"
         if issubclass(sort, ProviderError):
             what = "a version" if len(roots) == 1 else f"{len(roots)} versions"
-            run.report.say(
+            search.run.report.say(
                 "channel-down",
                 f"{what} in the {source} could not be read, so newer texts may be missing: {error}; the next sync tries again",
             )
         elif len(roots) == 1:
-            _refuse(run, root, source, error)
+            _refuse(search, root, source, error)
         else:
-            run.report.say(
+            search.run.report.say(
                 "head-refused",
                 f"{len(roots)} versions in the {source} were not used, one of them {root}: {reason(error)}",
-                f"{len(roots)} roots ({source}) were not used, one of them {root}: {error}{run.why(error)}",
+                f"{len(roots)} roots ({source}) were not used, one of them {root}: {error}{search.run.why(error)}",
             )
 
 
-def _to_ask(run: Run, asked: Set[str]) -> list[str]:
+def _to_ask(search: Search, asked: Set[str]) -> list[str]:
     """The names that the ring leads to and that were not asked yet: anchors, whom roots let in, then whom admins did, of
     these no more than `MAX_NAMES`. A reader's is not asked: nothing that it publishes counts."""
-    ring = run.replica.ring
+    ring = search.run.replica.ring
     if ring is None:
         return []
     view = ring.view
-    may = [p for p in view.members.values() if p.id == run.replica.device.id or view.may_write(p.id)]
+    may = [p for p in view.members.values() if p.id == search.run.replica.device.id or view.may_write(p.id)]
     by_admins = [p for p in may if view.members[p.family].rank != RANK_ROOT]
     others = {ipns_name(person.sign): person for person in by_admins}
     known = [ipns_name(key) for key in (*view.anchors(), *(p.sign for p in may if p not in by_admins))]
@@ -217,7 +271,7 @@ def _to_ask(run: Run, asked: Set[str]) -> list[str]:
     waiting = [name for name in others if name not in asked]
     if left := waiting[room:]:
         by = sorted({device_called(ring, view.members[others[name].family].by) for name in left})
-        run.report.say(
+        search.run.report.say(
             "names-left",
             f"{len(left)} devices that {' and '.join(by)} let in were not asked what they published, for they are too many. "
             "If you do not know them, revoke who let them in, with all of them: ipfsmem keys revoke ID --nothing-stands",
@@ -225,15 +279,15 @@ def _to_ask(run: Run, asked: Set[str]) -> list[str]:
     return [*(name for name in dict.fromkeys(known) if name not in asked), *waiting[:room]]
 
 
-async def _resolve(run: Run, names: list[str]) -> dict[str, CID]:
+async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
     """The root that each name leads to, of an anchor by as many other names as may stand between; those that lead nowhere
     are left out. A device's own name leads to its root: what it would lead to else is of its holder's making."""
     found: dict[str, CID] = {}
     wrong: dict[str, FormatError] = {}
-    at, anchors = {name: name for name in names}, anchor_names(run)
+    at, anchors = {name: name for name in names}, _anchor_names(search.run)
     for _ in range(MAX_HOPS):
         following: dict[str, str] = {}
-        for name, record in zip(at, await run.names.read_all(list(at.values())), strict=True):
+        for name, record in zip(at, await search.run.names.read_all(list(at.values())), strict=True):
             if record is None:
                 continue
             try:
@@ -250,7 +304,7 @@ async def _resolve(run: Run, names: list[str]) -> dict[str, CID]:
     if wrong:
         who = "a device names" if len(wrong) == 1 else f"{len(wrong)} devices name"
         name, first = next(iter(wrong.items()))
-        run.report.say(
+        search.run.report.say(
             "bad-record",
             f"{who} something as its newest version that is none; that was not used",
             f"{name}: {first}",
@@ -258,132 +312,136 @@ async def _resolve(run: Run, names: list[str]) -> dict[str, CID]:
     return found
 
 
-async def _open_named(run: Run, leads: dict[str, CID], *, anchor: bool) -> None:
+async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) -> None:
     """Verify the roots that names lead to; `anchor` when only a root can sign those names.
 
     What an outage hides stops the sync where it may be a root's ring or this device's own past; another member's is put off,
     for that member alone may have made it unreadable, and who is to revoke it syncs first.
     """
-    own = _own_past(run)
+    own = _own_past(search)
     must = {root for name, root in leads.items() if name in own}
     sources = {root: name for name, root in reversed(leads.items())}
-    fresh = [root for root in dict.fromkeys(leads.values()) if _is_news(run, root, anchor)]
-    for root, error in (await _open_roots(run, fresh, anchor=anchor)).items():
+    fresh = [root for root in dict.fromkeys(leads.values()) if _is_news(search, root, anchor)]
+    for root, error in (await _open_roots(search, fresh, anchor=anchor)).items():
         if isinstance(error, ProviderError):
             if root in must:
                 raise error
-            run.put_off(root, error)
+            search.put_off(root, error)
             continue
-        _refuse(run, root, sources[root], error)
-    run.unread |= run.in_part.intersection(leads.values())
+        _refuse(search, root, sources[root], error)
+    search.unread |= search.in_part.intersection(leads.values())
 
 
-def _own_past(run: Run) -> set[str]:
+def _own_past(search: Search) -> set[str]:
     """The names that nobody but this device and the roots can move."""
-    ring = run.replica.ring
-    keys = {run.anchor, run.replica.device.sign_public}
-    if run.root is not None:
-        keys.add(run.root.head_public)
+    ring = search.run.replica.ring
+    keys = {search.run.anchor, search.run.replica.device.sign_public}
+    if search.run.root is not None:
+        keys.add(search.run.root.head_public)
     if ring is not None:
         people = (ring.view.members.get(one) for one in ring.view.facts.root_ids)
         keys |= {person.anchor for person in people if person is not None and person.anchor}
     return {ipns_name(key) for key in keys}
 
 
-def _is_news(run: Run, root: CID, anchor: bool) -> bool:
-    return root not in run.opened and (anchor or root not in run.headless)
+def _is_news(search: Search, root: CID, anchor: bool) -> bool:
+    return root not in search.opened and (anchor or root not in search.headless)
 
 
-def anchor_names(run: Run) -> set[str]:
+def _anchor_names(run: Run) -> set[str]:
     roots = [run.root.head_public] if run.root is not None else []
     return {ipns_name(public) for public in (*run.anchors(), *roots)}
 
 
-def _refuse(run: Run, root: CID, source: str, error: IpfsmemError) -> None:
-    run.report.say(
+def _refuse(search: Search, root: CID, source: str, error: IpfsmemError) -> None:
+    search.run.report.say(
         "head-refused",
-        f"{_published_by(run, root, source)} was not used: {reason(error)}",
-        f"root {root} ({source}) was not used: {error}{run.why(error)}",
+        f"{_published_by(search, root, source)} was not used: {reason(error)}",
+        f"root {root} ({source}) was not used: {error}{search.run.why(error)}",
     )
 
 
-def _published_by(run: Run, root: CID, source: str) -> str:
+def _published_by(search: Search, root: CID, source: str) -> str:
     """What a name or a list leads to, as a person knows it: by the device whose name it is."""
-    ring = run.replica.ring
+    ring = search.run.replica.ring
     for person in ring.view.members.values() if ring is not None else ():
         if ipns_name(person.sign) == source:
             return f"what {device_called(ring, person.id)} published last"
     return f"version {root}"
 
 
-async def _open_roots(run: Run, roots: list[CID], *, anchor: bool) -> dict[CID, IpfsmemError]:
+async def _open_roots(search: Search, roots: list[CID], *, anchor: bool) -> dict[CID, IpfsmemError]:
     """Read roots side by side and verify one after another; what was not used, and why. One of them may bring the keys
     that an older one before it needs: new recovery words have none for what was published before them."""
-    run.opened.update(roots)
-    before = run.replica.ring
-    failed = await _read_and_use(run, roots, anchor)
+    search.opened.update(roots)
+    before = search.run.replica.ring
+    failed = await _read_and_use(search, roots, anchor)
     keyless = [root for root, error in failed.items() if isinstance(error, OpenError)]
-    if keyless and run.replica.ring is not before:
+    if keyless and search.run.replica.ring is not before:
         failed = {root: error for root, error in failed.items() if root not in keyless}
-        failed |= await _read_and_use(run, keyless, anchor)
-    run.opened.difference_update(root for root, error in failed.items() if isinstance(error, ProviderError))
-    run.in_part.update(
+        failed |= await _read_and_use(search, keyless, anchor)
+    search.opened.difference_update(
+        root for root, error in failed.items() if isinstance(error, ProviderError)
+    )
+    search.in_part.update(
         root for root, error in failed.items() if isinstance(error, NotFoundError | BlockError)
     )
-    run.refused.difference_update(roots)
-    run.refused.update(root for root, error in failed.items() if not isinstance(error, ProviderError))
+    search.refused.difference_update(roots)
+    search.refused.update(root for root, error in failed.items() if not isinstance(error, ProviderError))
     return failed
 
 
-async def _read_and_use(run: Run, roots: list[CID], anchor: bool) -> dict[CID, IpfsmemError]:
+async def _read_and_use(search: Search, roots: list[CID], anchor: bool) -> dict[CID, IpfsmemError]:
     reads = {root: read_root(Reader(), root) for root in roots}
-    return await run.fetcher.side_by_side(reads, lambda root, files: _use(run, root, files, anchor))
+    return await search.run.fetcher.side_by_side(reads, lambda root, files: _use(search, root, files, anchor))
 
 
-def _use(run: Run, root: CID, files: RootFiles, anchor: bool) -> IpfsmemError | None:
+def _use(search: Search, root: CID, files: RootFiles, anchor: bool) -> IpfsmemError | None:
     """Take in what a root shows, or say why not."""
-    ring = run.replica.ring
-    secrets = [run.replica.device.box_secret]
-    if run.root is not None:
-        secrets.append(run.root.box_secret)
+    ring = search.run.replica.ring
+    secrets = [search.run.replica.device.box_secret]
+    if search.run.root is not None:
+        secrets.append(search.run.root.box_secret)
     try:
-        opened = open_root(files, run.vault, ring, secrets, held=root in run.held)
+        opened = open_root(files, search.run.vault, ring, secrets, held=root in search.held)
     except OpenError as error:
-        _learn_publicly(run, files.keyring, ring)
+        _learn_publicly(search, files.keyring, ring)
         return error
     except IpfsmemError as error:
         return error
     if opened.head is None and not anchor:
         # Bytes of a ring count when a commit or an anchor names them: else old and new parts could be paired.
         # Pin lists show the anchor's root too, so this alone is no news for anybody.
-        run.opened.discard(root)
-        run.headless.add(root)
+        search.opened.discard(root)
+        search.headless.add(root)
         return None
-    if ring is None and not _is_anchored(run, opened.ring):
+    if ring is None and not _is_anchored(search, opened.ring):
         return FormatError("it has a ring that is not of this wallet")
-    with run.replica.transaction():
+    with search.run.replica.transaction():
         try:
-            _keep_ring(run, opened)
+            _keep_ring(search, opened)
         except LimitError as error:
             return error
     by = opened.head.commit.commit.dev if opened.head is not None else ""
-    if by != run.replica.device.id and not run.known_elsewhere:
-        run.known_elsewhere = run.replica.device.id in opened.shown.alone.view.members
+    if by != search.run.replica.device.id and not search.known_elsewhere:
+        search.known_elsewhere = search.run.replica.device.id in opened.shown.alone.view.members
     if opened.head is None:
-        run.anchored = opened.shown.alone if run.anchored is None else run.anchored.join(opened.shown)
-        run.ring_roots.add(root)
+        search.anchored = (
+            opened.shown.alone if search.anchored is None else search.anchored.join(opened.shown)
+        )
+        search.ring_roots.add(root)
     else:
-        run.heads[root] = opened.head
+        search.heads[root] = opened.head
     return None
 
 
-def _keep_ring(run: Run, opened: Opened) -> None:
+def _keep_ring(search: Search, opened: Opened) -> None:
     """Join what a root shows to our ring, and say when a revoke of somebody who is a member again went with that."""
-    replica, before = run.replica, run.replica.ring
+    replica, before = search.run.replica, search.run.replica.ring
     after = (opened.ring if before is None else before.join(opened.shown)).with_spare(opened.spare)
     replica.set_ring(after)
     if after.used > WARN_FROM:
-        run.report.say(
+        search.run.report.say(
             "ring-filling",
             f"{after.used:.0%} of the room for this memory's list of members is taken. Before it is full, move to a new vault: "
             "ipfsmem init -n NEW (with a wallet also --key-number 2), then export and import",
@@ -396,7 +454,7 @@ def _keep_ring(run: Run, opened: Opened) -> None:
     for one, body in back.items():
         if one not in told:
             person = after.view.members[body.id]
-            run.report.say(
+            search.run.report.say(
                 "revoke-dropped",
                 f"{person.label} ({person.id}) is a member: who revoked it was revoked itself, by somebody who did not "
                 f"know of that. If it should be out: ipfsmem keys revoke {person.id}",
@@ -405,66 +463,14 @@ def _keep_ring(run: Run, opened: Opened) -> None:
         replica.tell(*back)
 
 
-def _is_anchored(run: Run, ring: Ring) -> bool:
-    assert run.replica.config.vault is not None
-    return bytes.fromhex(run.replica.config.vault.admin) in ring.view.roots
+def _is_anchored(search: Search, ring: Ring) -> bool:
+    assert search.run.replica.config.vault is not None
+    return bytes.fromhex(search.run.replica.config.vault.admin) in ring.view.roots
 
 
-def _learn_publicly(run: Run, keyring: bytes, ring: Ring | None) -> None:
+def _learn_publicly(search: Search, keyring: bytes, ring: Ring | None) -> None:
     """A ring that we cannot open still shows, signed, that another key seals: then we stop publishing."""
     if ring is None:
         return
-    with contextlib.suppress(SealError, FormatError), run.replica.transaction():
-        run.replica.set_ring(ring.learn(parse_keyring(keyring, run.vault)))
-
-
-def find_copies(run: Run, named: Set[str]) -> None:
-    """Note heads of another copy of their device among those found: a lower commit number and a later clock than another's."""
-    newest: dict[str, Head] = {}
-    for head in run.heads.values():
-        other = newest.setdefault(head.commit.commit.dev, head)
-        if other.commit.commit.c < head.commit.commit.c:
-            newest[head.commit.commit.dev] = head
-    for head in run.heads.values():
-        commit, top = head.commit.commit, newest[head.commit.commit.dev].commit.commit
-        if commit.c < top.c and head.commit.digest not in named and _is_later(run, commit.h, top.h):
-            run.copies.add(head.root)
-
-
-def _is_later(run: Run, h: str, than: str) -> bool:
-    """Whether a device's clock went on; what is far in the future was a wrong clock, which can be put right."""
-    return than < h and hlc_ms(h) < run.replica.world.now() + FAR_AHEAD_MS
-
-
-def weigh(run: Run, head: Head, named: Set[str]) -> None:
-    """High-water marks: tell of a head older than one seen before, and of two commits with one number; note one of another
-    copy of its device, which counted back while its clock went on.
-
-    `named`: digests of all commits that verified heads name as their past.
-    """
-    db = run.replica.db.connection
-    commit = head.commit.commit
-    row = db.execute("SELECT c, digest, h FROM marks WHERE device=?", (commit.dev,)).fetchone()
-    if row is None or commit.c > row[0]:
-        db.execute(
-            "INSERT OR REPLACE INTO marks VALUES (?,?,?,?)",
-            (commit.dev, commit.c, head.commit.digest, commit.h),
-        )
-    elif commit.c < row[0]:
-        if head.commit.digest in named:
-            return
-        if _is_later(run, commit.h, row[2]) and head.commit.digest not in named_before(run.replica):
-            run.copies.add(head.root)
-        # A list shows the past beside names that show the present, and a held head stays as old as it is: no sign of anything.
-        elif head.root not in run.listed and head.root not in run.held:
-            run.report.say(
-                "stale",
-                f"an older version of {device_called(run.replica.ring, commit.dev)} was shown (its number {commit.c}; {row[0]} "
-                "was seen before)",
-            )
-    elif row[1] != head.commit.digest and commit.dev not in run.doubled:
-        run.doubled.add(commit.dev)
-        run.report.say(
-            "equivocation",
-            f"{device_called(run.replica.ring, commit.dev)} published two different versions with the number {commit.c}",
-        )
+    with contextlib.suppress(SealError, FormatError), search.run.replica.transaction():
+        search.run.replica.set_ring(ring.learn(parse_keyring(keyring, search.run.vault)))

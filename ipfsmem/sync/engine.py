@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ipfsmem.canonical import MAX_INT
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
@@ -39,28 +38,16 @@ from ipfsmem.provider.contract import Provider, Settling
 from ipfsmem.published.opening import Head
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
+from ipfsmem.sync.admission import admit
 from ipfsmem.sync.anchors import doubt, looked, move_anchor
 from ipfsmem.sync.changes import as_report
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
-from ipfsmem.sync.discovery import discover, discover_older, find_copies, weigh
+from ipfsmem.sync.discovery import discover
 from ipfsmem.sync.forwarding import waiting, words_of_move
 from ipfsmem.sync.guards import bring_out_guards
-from ipfsmem.sync.identity import stranger_to_itself
-from ipfsmem.sync.joining import (
-    ask_again,
-    become_another,
-    check_own_name,
-    join_heads,
-    join_listed,
-    joined_before,
-    say_what_was_refused,
-    take_over_orphans,
-    tell_of_copies,
-    tell_of_damaged,
-)
+from ipfsmem.sync.joining import join_found, joined_before
 from ipfsmem.sync.moving import Moved, move_roots
 from ipfsmem.sync.names import DEVICE_LIFE_MS, half_spent, member_names, pin_name, target
-from ipfsmem.sync.pin_lists import keep_not_whole, not_whole
 from ipfsmem.sync.placing import bring_out_anchors, move_former, place
 from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.publish import (
@@ -68,7 +55,6 @@ from ipfsmem.sync.publish import (
     Prepared,
     holds_all_of,
     leave_out,
-    next_number,
     note_whole,
     prepare,
 )
@@ -78,6 +64,7 @@ from ipfsmem.sync.report import UNLOCK, Progress, SyncReport, no_progress
 from ipfsmem.sync.revoke_notices import way_back, words_of_revoked
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.salvage import Found, Salvaged, look, take
+from ipfsmem.sync.steps import Joined, Published
 from ipfsmem.wallet.root_keys import RootKeys
 
 #: Heads that one commit names.
@@ -97,12 +84,12 @@ async def sync(
     run = Run(replica, providers, root, progress)
     async with run.alone():
         before = replica.ring
-        await _pull(run)
-        doubt(run)
-        if root is not None:
-            _administer(run, root)
-        await _bring_out(run, layout)
-        looked(run)
+        joined = await _pull(run)
+        doubtful = doubt(run, joined.found.anchored)
+        anchored = _administer(run, joined, root) if root is not None else joined.found.anchored
+        await _bring_out(run, joined, layout, anchored, suspicious=doubtful)
+        if doubtful:
+            looked(run)
         _tell_of_removals(run, before)
     await _settle(run)
     run.report.seconds = round(time.monotonic() - started, 3)
@@ -127,20 +114,20 @@ async def bring_back(
     started = time.monotonic()
     run = Run(replica, providers, root, progress)
     async with run.alone():
-        await _pull(run)
+        joined = await _pull(run)
         if not damaged_ok:
-            run.unread_now.refuse(run.heads, run.where)
-        if not damaged_ok and (parts := _nothing_whole(run)):
+            joined.outages.refuse(joined.heads, run.where)
+        if not damaged_ok and (parts := joined.unreadable):
             raise DamagedError(
                 f"this memory could not be read whole at {run.where}: at least {parts} parts cannot be read. "
                 f"{_first_of(run.report, 'damaged', 'head-refused')}",
                 hint="If another device still has the memory, sync it, and try again. Else bring back what can be read: "
                 "ipfsmem recover --damaged, then: ipfsmem salvage",
             )
-        _administer(run, root)
+        anchored = _administer(run, joined, root)
         if layout is not None:
             try:
-                await _bring_out(run, layout)
+                await _bring_out(run, joined, layout, anchored)
             except (ProviderError, ConfigError) as error:
                 wait = isinstance(error, ProviderError) and not error.permanent
                 why = str(error) if wait or not error.hint else f"{error}. {error.hint}"
@@ -172,37 +159,29 @@ async def salvage(
     run = Run(replica, providers, root, progress)
     done: Salvaged | None = None
     async with run.alone():
-        await _pull(run)
-        found = await look(run, list(run.damaged.values()))
+        joined = await _pull(run)
+        found = await look(run, list(joined.damaged.values()))
         if layout is not None:
             with replica.transaction():
                 done = take(replica, found, picked)
-            await _bring_out(run, layout)
+            await _bring_out(run, joined, layout, joined.found.anchored)
     await _settle(run)
     run.report.seconds = round(time.monotonic() - started, 3)
     return found, done, run.report
-
-
-def _nothing_whole(run: Run) -> int:
-    """How many roots stand there that were refused or of which a part cannot be read, when no head could be joined whole;
-    else 0. What was refused may be a true head under a folder that somebody else made. Beside a version in which nothing was
-    ever written it is only somebody's who was revoked, but what cannot be read may be all that was written since."""
-    if any(head.commit.commit.ctx for head in run.heads.values()):
-        return 0
-    refused = () if run.heads else run.refused
-    return len({*run.damaged, *run.unread, *refused, *run.unread_now.roots})
 
 
 def _first_of(report: SyncReport, *kinds: str) -> str:
     return next((notice.text for notice in report.notices if notice.kind in kinds), "")
 
 
-async def _bring_out(run: Run, layout: Layout) -> None:
+async def _bring_out(
+    run: Run, joined: Joined, layout: Layout, anchored: Ring | None, *, suspicious: bool = False
+) -> None:
     """Anchors, then what is new, then the names that others look after."""
     replica = run.replica
-    await bring_out_anchors(run)
+    await bring_out_anchors(run, joined)
     try:
-        await publish(run, layout)
+        await publish(run, joined, layout, anchored, suspicious=suspicious)
     except IpfsmemError:
         # What stops publishing may last for days; networks forget in two.
         await run.names.help_out(sorted(member_names(replica)), without=run.without)
@@ -210,7 +189,7 @@ async def _bring_out(run: Run, layout: Layout) -> None:
     await bring_out_guards(run)
     others = sorted(member_names(replica) - {ipns_name(replica.device.sign_public)})
     await run.names.help_out(others, without=run.without)
-    await collect_when_due(run)
+    await collect_when_due(run, joined.found.ring_roots)
 
 
 async def _settle(run: Run) -> None:
@@ -240,12 +219,13 @@ async def move(
     """
     run = Run(replica, [*providers, target], root, progress)
     async with run.alone():
-        await _pull(run)
-        if root is not None:
-            _administer(run, root)
-        await bring_out_anchors(run)
-        await publish(run, layout)
-        moved = await move_roots(run, target, keep_roots=keep_roots, keep_days=keep_days)
+        joined = await _pull(run)
+        anchored = _administer(run, joined, root) if root is not None else joined.found.anchored
+        await bring_out_anchors(run, joined)
+        published = await publish(run, joined, layout, anchored)
+        moved = await move_roots(
+            run, joined, target, newest=published.root, keep_roots=keep_roots, keep_days=keep_days
+        )
     await _settle(run)
     return moved
 
@@ -259,8 +239,8 @@ async def collect(
     """Pull, then unpin superseded roots and drop the blocks that only they needed."""
     run = Run(replica, providers, None, progress)
     async with run.alone():
-        await _pull(run)
-        return await collect_roots(run, rules)
+        joined = await _pull(run)
+        return await collect_roots(run, joined.found.ring_roots, rules)
 
 
 async def check(
@@ -287,60 +267,43 @@ async def check(
         ]
 
 
-async def _pull(run: Run) -> None:
+async def _pull(run: Run) -> Joined:
     """Find and join every head that can be found and verified."""
-    await discover(run)
-    named = {before for head in run.heads.values() for before in head.commit.commit.prev}
-    find_copies(run, named)
-    with run.replica.transaction():
-        for head in sorted(run.heads.values(), key=lambda h: h.commit.commit.c):
-            weigh(run, head, named)
-    mine = ipns_name(run.replica.device.sign_public)
-    stranger = stranger_to_itself(run.replica, list(run.heads.values()))
-    if stranger is not None or run.replica.moved() or next_number(run.replica) > MAX_INT:
-        await become_another(run, stranger)
-    else:
-        await check_own_name(run)
-        if run.names.used_up(mine) and not (run.unsure or run.report.new_identity):
-            # Whoever has a copy of its keys left no number for what comes next under that name.
-            await become_another(run, None)
-    await ask_again(run)
-    take_over_orphans(run)
-    shown = [head for root, head in run.heads.items() if head is not stranger and root not in run.listed]
-    await join_heads(run, shown)
-    await join_listed(run, stranger)
-    if run.damaged or run.unread or (run.refused and not run.heads):
-        # Older roots are heads like any other, and what is whole in them is better than nothing.
-        await join_heads(run, await discover_older(run))
-    with run.replica.transaction():
-        run.fetcher.keep()
-        run.names.keep()
-        settle_persons(run.replica)
-        say_what_was_refused(run)
-        tell_of_damaged(run)
-        later = run.later.intersection(not_whole(run.replica))
-        refused = () if run.heads else sorted(run.refused)
-        keep_not_whole(run.replica, (*sorted(run.damaged), *sorted(later), *refused))
-    tell_of_copies(run)
-    if run.unread_now.roots:
-        run.unread_now.settle({*run.opened, *run.headless, *joined_before(run.replica)})
-    # Who published what cannot be opened, and whether it is news, only that root could say: it is not known to be here.
-    run.report.damaged += len(run.unread - joined_before(run.replica))
-    run.report.unread = len(run.unread_now.roots)
-    if run.fresh:
-        run.report.unread += len(_silent(run))
-    else:
-        run.report.not_placed += sorted(_silent(run))
+    found = await discover(run)
+    admitted = admit(run, found)
+    joined = await join_found(run, admitted)
+    _tell_of_joined(run, joined)
     _tell_of_move(run)
-    run.report.changes = as_report(run.kinds)
-    run.report.blocks_received = run.fetcher.blocks
-    run.report.bytes_received = run.fetcher.bytes
+    return joined
 
 
-def _silent(run: Run) -> set[str]:
+def _tell_of_joined(run: Run, joined: Joined) -> None:
+    report = run.report
+    report.heads_joined = joined.heads_joined
+    report.changed_in = {**joined.changed_in}
+    report.entries_changed = sum(joined.changed_in.values())
+    report.sources = [*joined.sources]
+    report.changes = as_report(joined.kinds)
+    report.not_fetched = joined.not_fetched
+    report.left_out = joined.left_out
+    report.new_identity = joined.new_identity
+    # Who published what cannot be opened, and whether it is news, only that root could say: it is not known to be here.
+    report.damaged = len(joined.damaged) + len(joined.found.unread - joined_before(run.replica))
+    report.unread = len(joined.outages.roots)
+    silent = _silent(run, joined)
+    if joined.found.fresh:
+        report.unread += len(silent)
+    else:
+        report.not_placed += sorted(silent)
+    report.blocks_received = run.fetcher.blocks
+    report.bytes_received = run.fetcher.bytes
+
+
+def _silent(run: Run, joined: Joined) -> set[str]:
     """Providers of this memory that did not say what is newest there. On a new device a place that only knows names is none."""
-    keeping = {p.name for p in run.providers if not run.fresh or p.capabilities.put or p.capabilities.pin}
-    return keeping & {*run.unread_now.silent, *run.names.silent}
+    fresh = joined.found.fresh
+    keeping = {p.name for p in run.providers if not fresh or p.capabilities.put or p.capabilities.pin}
+    return keeping & {*joined.outages.silent, *run.names.silent}
 
 
 def _tell_of_removals(run: Run, before: Ring | None) -> None:
@@ -364,8 +327,8 @@ async def look_there(
     """
     run = Run(replica, [target], root, progress)
     async with run.alone():
-        await _pull(run)
-        if not await _shows(run, target):
+        joined = await _pull(run)
+        if not await _shows(run, joined, target):
             raise NotFoundError(
                 f"{target.name} shows nothing of this memory",
                 hint="Is it the right place? Another device, or who moved it, has the address: ipfsmem providers list.",
@@ -373,9 +336,9 @@ async def look_there(
     return run.report
 
 
-async def _shows(run: Run, provider: Provider) -> bool:
+async def _shows(run: Run, joined: Joined, provider: Provider) -> bool:
     """Whether a provider itself leads to a head of this memory that was verified, now or before."""
-    known = {*run.heads, *joined_before(run.replica)}
+    known = {*joined.heads, *joined_before(run.replica)}
     leads: set[CID | str] = set()
     for record in run.names.shown_by(provider):
         with contextlib.suppress(FormatError):
@@ -385,9 +348,10 @@ async def _shows(run: Run, provider: Provider) -> bool:
     return not known.isdisjoint(leads)
 
 
-def _administer(run: Run, root: RootKeys) -> None:
-    """What an unlocked root does: enrol this device, give keys to who lacks them, move the anchor. What admins said of others
-    stays their word: that becomes a root's by a person who names it, and by nothing else."""
+def _administer(run: Run, joined: Joined, root: RootKeys) -> Ring:
+    """What an unlocked root does: enrol this device, give keys to who lacks them, move the anchor; the ring that anchors lead
+    to from now on. What admins said of others stays their word: that becomes a root's by a person who names it, and by
+    nothing else."""
     replica = run.replica
     if replica.ring is None:
         raise NoVaultError(f"no memory of this wallet, or of these words, was found at {run.where}")
@@ -406,10 +370,10 @@ def _administer(run: Run, root: RootKeys) -> None:
                 replica.set_device(replica.device.with_box(replica.world.random))
             ring = _enrol_itself(run, root, ring)
         replica.set_ring(ring)
-        move_anchor(run, root)
+        move_anchor(run, joined, root)
         run.names.keep()
         settle_persons(replica)
-    run.anchored = replica.ring
+    return replica.ring
 
 
 def _enrol_itself(run: Run, root: RootKeys, ring: Ring) -> Ring:
@@ -439,18 +403,20 @@ def _newest(heads: Iterable[Head]) -> list[str]:
     return [head.commit.digest for head in sorted(heads, key=lambda h: h.commit.commit.h)[-MAX_PREV:]]
 
 
-def _blocked(run: Run, kind: str, text: str) -> None:
+def _blocked(run: Run, kind: str, text: str) -> Published:
     """Say that this sync pulled and could not publish; that is no success."""
     run.report.blocked = kind
     run.report.say(kind, text)
+    return Published(blocked=kind)
 
 
-async def _prepare(run: Run, layout: Layout) -> Prepared:
-    """What to publish. A head with the same commit goes before our own tree when its tree holds all that is here."""
+async def _prepare(run: Run, joined: Joined, layout: Layout) -> tuple[Prepared, bool]:
+    """What to publish. A head with the same commit goes before our own tree when its tree holds all that is here; when none
+    does, True: another device could not have what is here, so it may be missing where both publish."""
     replica = run.replica
     layout.ahead(replica)
     with replica.transaction(), no_collection():
-        ready = prepare(replica, layout, run.heads.values(), _newest(run.heads.values()))
+        ready = prepare(replica, layout, joined.heads.values(), _newest(joined.heads.values()))
         if ready.own and str(ready.root).encode() != replica.db.get_meta("root"):
             # Until names point there it waits, also when this sync is cut off: the commit counts our writes.
             replica.db.set_meta("sending", b"1")
@@ -464,11 +430,8 @@ async def _prepare(run: Run, layout: Layout) -> Prepared:
             with replica.transaction():
                 run.fetcher.keep()
                 note_whole(replica.db, rival)
-            break
-    else:
-        # Another device could not have what is here: it may be missing where both publish.
-        run.suspicious = run.suspicious or bool(ready.rivals)
-    return ready
+            return ready, False
+    return ready, bool(ready.rivals)
 
 
 def _say_what_is_left_out(run: Run) -> None:
@@ -486,43 +449,44 @@ def _say_what_is_left_out(run: Run) -> None:
         )
 
 
-async def publish(run: Run, layout: Layout) -> None:
-    """Publish the joined state, or take over a head that says the same, and move this device's name there."""
+async def publish(
+    run: Run, joined: Joined, layout: Layout, anchored: Ring | None, *, suspicious: bool = False
+) -> Published:
+    """Publish the joined state, or take over a head that says the same, and move this device's name there.
+
+    `anchored`: the ring that anchors lead to. `suspicious`: there is reason to ask each provider for every block.
+    """
     replica = run.replica
     ring = replica.ring
     if ring is None:
         raise NoVaultError(f"no memory of this wallet, or of these words, was found at {run.where}")
     if ring.view.is_out(replica.device.id):
-        _blocked(run, "revoked", words_of_revoked(replica))
-        return
+        return _blocked(run, "revoked", words_of_revoked(replica))
     if not ring.view.may_write(replica.device.id):
-        _blocked(
+        return _blocked(
             run,
             "not-a-writer",
             f"this device ({replica.device.id}) may not write: nothing was published. If it should, unlock once: "
             + UNLOCK,
         )
-        return
-    if not run.heads and _nothing_whole(run) and not any(True for _ in replica.store.names()):
-        run.unsure = (
-            "this memory is empty here, and what was published cannot be read whole (ipfsmem salvage)"
-        )
-    if run.unsure:
-        _blocked(run, "cannot-publish", f"nothing was published: {run.unsure}")
-        return
+    unsure = joined.unsure
+    if not joined.heads and joined.unreadable and not any(True for _ in replica.store.names()):
+        unsure = "this memory is empty here, and what was published cannot be read whole (ipfsmem salvage)"
+    if unsure:
+        return _blocked(run, "cannot-publish", f"nothing was published: {unsure}")
     try:
-        ready = await _prepare(run, layout)
+        ready, alone = await _prepare(run, joined, layout)
     except MembershipError as error:
-        _blocked(run, "cannot-publish", f"nothing was published: {error}. That is done by: {UNLOCK}")
-        return
+        return _blocked(run, "cannot-publish", f"nothing was published: {error}. That is done by: {UNLOCK}")
+    suspicious = suspicious or alone
     try:
-        answered = await place(run, ready.root)
+        answered = await place(run, joined, ready.root, every=suspicious)
     except MissingError as error:
         # What the disk of this device lost is made anew where it can be; texts that are nowhere else are left out.
         with replica.transaction():
             leave_out(replica.db, error.missing)
-        ready = await _prepare(run, layout)
-        answered = await place(run, ready.root)
+        ready, alone = await _prepare(run, joined, layout)
+        answered = await place(run, joined, ready.root, every=suspicious or alone)
     _say_what_is_left_out(run)
     run.report.adopted = not ready.own
     device = replica.device
@@ -531,7 +495,7 @@ async def publish(run: Run, layout: Layout) -> None:
     now = replica.world.now()
     if record is None or record.value != f"/ipfs/{answered}" or half_spent(record, now, DEVICE_LIFE_MS):
         run.names.sign(device.sign_seed, device.sign_public, f"/ipfs/{answered}", DEVICE_LIFE_MS)
-    moved = [name, *move_former(run, answered)]
+    moved = [name, *move_former(run, joined, answered)]
     with replica.transaction():
         run.names.keep()
     await run.names.put(moved, without=run.without)
@@ -551,11 +515,8 @@ async def publish(run: Run, layout: Layout) -> None:
         )
     run.report.root = str(ready.root)
     run.report.published = ready.new
-    if (
-        run.anchored is not None
-        and replica.ring is not None
-        and run.anchored.join(replica.ring) != run.anchored
-    ):
+    if anchored is not None and replica.ring is not None and anchored.join(replica.ring) != anchored:
         run.report.say(
             "unlock", f"a device joined: new devices find everything at once after one unlock: {UNLOCK}"
         )
+    return Published(ready.root, ready.new, not ready.own)

@@ -16,6 +16,7 @@ from ipfsmem.sync.guards import bring_out_guards
 from ipfsmem.sync.names import pin_name
 from ipfsmem.sync.placing import bring_out_anchors, place_at
 from ipfsmem.sync.run import Run
+from ipfsmem.sync.steps import Joined
 
 #: Blocks read together.
 _READ_AT_ONCE = 2_000
@@ -39,15 +40,19 @@ class Moved(msgspec.Struct, frozen=True):
     untold: list[str] = []
 
 
-async def move_roots(run: Run, target: Provider, *, keep_roots: int, keep_days: int) -> Moved:
-    """Place every live root at `target`, oldest first, and verify.
+async def move_roots(
+    run: Run, joined: Joined, target: Provider, *, newest: CID | None, keep_roots: int, keep_days: int
+) -> Moved:
+    """Place every live root at `target`, oldest first, and verify. `newest` is the one that this device stands on.
 
     An old provider may be dead: then older roots that are not wholly here are left behind, and said. Raises its
     ProviderError when that is so of the root that this device stands on.
     """
     await learn_unknown(run)
-    await bring_out_anchors(run)
-    verdicts = judge_here(run, Rules(keep_roots=keep_roots, keep_days=keep_days))
+    await bring_out_anchors(run, joined)
+    verdicts = judge_here(
+        run, joined.found.ring_roots, Rules(keep_roots=keep_roots, keep_days=keep_days), set()
+    )
     live = [parse_cid(verdict.root) for verdict in reversed(verdicts) if verdict.keep]
     live += [root for root in sorted(run.names.roots(), key=str) if root not in live]
     placed: list[CID] = []
@@ -55,19 +60,18 @@ async def move_roots(run: Run, target: Provider, *, keep_roots: int, keep_days: 
     down = ""
     for done, root in enumerate(live):
         run.progress(f"moving to {target.name}", done, len(live))
-        newest = str(root) == run.report.root
         try:
-            complete = await _complete(run, root, ask=newest or not down)
+            complete = await _complete(run, root, ask=root == newest or not down)
         except ProviderError as error:
-            if newest:
+            if root == newest:
                 raise
             complete, down = False, str(error)
         if not complete:
             lacking.append(str(root))
             continue
-        placed.append(await place_at(run, target, root))
+        placed.append(await place_at(run, joined, target, root))
     await bring_out_guards(run)
-    checked = await _check(run, target, placed)
+    checked = await _check(run, target, placed, newest)
     await check_anchor_pins(run, target)
     return Moved(
         [str(root) for root in placed], lacking, run.report.blocks_sent, run.report.bytes_sent, checked, down
@@ -105,7 +109,7 @@ async def _complete(run: Run, root: CID, *, ask: bool) -> bool:
     return True
 
 
-async def _check(run: Run, target: Provider, roots: list[CID]) -> int:
+async def _check(run: Run, target: Provider, roots: list[CID], newest: CID | None) -> int:
     """How many blocks were found there: every block of each root where that can be asked, ring, commits and nodes among
     them; of the newest root what the rest is found by is read, and where nothing can be asked all of it."""
     live = [live_set(run.replica.db, root) for root in roots]
@@ -118,8 +122,7 @@ async def _check(run: Run, target: Provider, roots: list[CID]) -> int:
             raise _lacking(target, lacking[0])
         checked = len(wanted)
     raw = raw_reader(target)
-    newest = next((root for root in roots if str(root) == run.report.root), None)
-    if raw is not None and newest is not None and _keeps_tree(run, target, newest):
+    if raw is not None and newest is not None and newest in roots and _keeps_tree(run, target, newest):
         last = live_set(run.replica.db, newest)
         read = [*last.structure, *([] if target.capabilities.has else last.objects)]
         for start in range(0, len(read), _READ_AT_ONCE):

@@ -24,9 +24,10 @@ from ipfsmem.sync.publish import Sent, new_blocks, send
 from ipfsmem.sync.repair import keep_present
 from ipfsmem.sync.resend_damaged import mend
 from ipfsmem.sync.run import Run
+from ipfsmem.sync.steps import Joined
 
 
-async def bring_out_anchors(run: Run) -> None:
+async def bring_out_anchors(run: Run, joined: Joined) -> None:
     """Put anchors where they are missing or old, the ring they point at first when it was made here.
 
     Devices cannot sign them, and somebody must keep them alive (format section 7).
@@ -38,15 +39,15 @@ async def bring_out_anchors(run: Run) -> None:
             continue
         leads = target(record)
         if isinstance(leads, CID) and run.replica.db.has_block(leads.digest):
-            await place(run, leads, check=False)
+            await place(run, joined, leads, check=False)
     await run.names.put(names)
     await bring_out_anchor_pins(run)
 
 
-async def place(run: Run, root: CID, *, check: bool = True) -> CID:
+async def place(run: Run, joined: Joined, root: CID, *, check: bool = True, every: bool = False) -> CID:
     """Bring a root to every provider that does not have it yet; the root that names are to point at.
 
-    `check`: it is the newest of this device, and its presence is looked at. One that takes it suffices: what the others missed goes to them at the next sync. Raises the first failure when
+    `check`: it is the newest of this device, and its presence is looked at; `every`: of all its blocks. One that takes it suffices: what the others missed goes to them at the next sync. Raises the first failure when
     none took it.
     """
     answers: list[CID] = []
@@ -54,7 +55,10 @@ async def place(run: Run, root: CID, *, check: bool = True) -> CID:
     takers = [provider for provider in run.providers if provider.capabilities.put]
     for provider in takers:
         try:
-            answers.append(await (_bring_to if check else place_at)(run, provider, root))
+            if check:
+                answers.append(await _bring_to(run, joined, provider, root, every))
+            else:
+                answers.append(await place_at(run, joined, provider, root))
         except ProviderError as error:
             failures.append((provider, error))
             run.without.add(provider.name)
@@ -79,11 +83,11 @@ async def place(run: Run, root: CID, *, check: bool = True) -> CID:
     return answered
 
 
-async def _bring_to(run: Run, provider: Provider, root: CID) -> CID:
+async def _bring_to(run: Run, joined: Joined, provider: Provider, root: CID, every: bool) -> CID:
     """Upload, pin, and see that the whole tree is there, in this order; a name comes after it (format section 7)."""
-    answered = await place_at(run, provider, root)
+    answered = await place_at(run, joined, provider, root)
     try:
-        await keep_present(run, provider, root, answered, every=run.suspicious)
+        await keep_present(run, provider, root, answered, every=every)
     except MissingError:
         raise
     except ProviderError as error:
@@ -91,7 +95,7 @@ async def _bring_to(run: Run, provider: Provider, root: CID) -> CID:
     return answered
 
 
-async def place_at(run: Run, provider: Provider, root: CID) -> CID:
+async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> CID:
     """Upload and pin a root where it does not stand yet as far as is known; the root that the provider answered."""
     db = run.replica.db.connection
     can = provider.capabilities
@@ -104,14 +108,14 @@ async def place_at(run: Run, provider: Provider, root: CID) -> CID:
     run.progress(f"publishing to {provider.name}", 0, 0)
     name = pin_name(run.anchor)
     sent = None
-    if row is None and can.list and not can.partial_car and root in run.heads:
+    if row is None and can.list and not can.partial_car and root in joined.heads:
         # Such a service has what it lists or nothing, and in its own layout this device may hold a part of it only.
         pinned = [pin for pin in await provider.pins(name) if pin.cid == root]
         sent = Sent(0, 0, root, pinned[0].handle) if pinned else None
     if sent is None:
         known = _whole_there(run, provider) if can.partial_car else []
         wanted = await _fetch_tree(run, root, known)
-        others = root in run.heads or run.report.heads_joined > 0
+        others = root in joined.heads or joined.heads_joined > 0
         ask = others or not known
         taken = run.sent.setdefault(provider.name, set())
         there = taken | run.fetcher.served.get(provider.name, set())
@@ -192,12 +196,12 @@ async def _still_there(provider: Provider, root: CID) -> bool:
     return not can.has or can.listing or bool(await provider.has([root]))
 
 
-def move_former(run: Run, root: CID) -> list[str]:
+def move_former(run: Run, joined: Joined, root: CID) -> list[str]:
     """After a change of id nobody follows the new name yet: the old one leads to it until somebody does."""
     former = run.replica.former()
     if former is None:
         return []
-    if run.known_elsewhere:
+    if joined.known_elsewhere:
         with run.replica.transaction():
             run.replica.forget_former()
         return []

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from ipfsmem.content.cid import CID
 from ipfsmem.errors import (
     DamagedError,
     IncompleteError,
@@ -128,6 +129,13 @@ class SyncReport(msgspec.Struct):
         notice = Notice(kind, text, detail)
         if notice not in self.notices:
             self.notices.append(notice)
+
+    def put_off(self, root: CID, error: ProviderError) -> None:
+        """Say that a version which is known of could not be read."""
+        self.say(
+            "channel-down",
+            f"version {root} could not be read, so newer texts may be missing: {error}; the next sync tries again",
+        )
 
     def after(self, earlier: SyncReport | None) -> None:
         """Take in what an earlier sync of the same command did and said: what is told once would be told to nobody."""

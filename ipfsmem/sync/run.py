@@ -12,15 +12,10 @@ from typing import Final
 from ipfsmem.content.cid import CID, is_cid
 from ipfsmem.device.lock import directory_lock_async
 from ipfsmem.device.replica import Replica
-from ipfsmem.errors import IpfsmemError, NotFoundError, ProviderError
+from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.provider.contract import Provider
-from ipfsmem.provider.outages import Unread
-from ipfsmem.published.opening import Head
-from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
-from ipfsmem.sync.changes import Kinds
 from ipfsmem.sync.fetch import Fetcher
-from ipfsmem.sync.fork import Adopted
 from ipfsmem.sync.names import Names
 from ipfsmem.sync.publish import recount_now
 from ipfsmem.sync.report import Progress, SyncReport
@@ -71,68 +66,10 @@ class Run:
         self.anchor = bytes.fromhex(replica.config.vault.anchor)
         self.names = Names(replica, providers, self.report)
         self.fetcher = Fetcher(replica.db, providers)
-        #: Verified heads by root.
-        self.heads: dict[CID, Head] = {}
-        #: Verified heads of which a part cannot be read: never joined, and read on request only.
-        self.damaged: dict[CID, Head] = {}
-        #: What is said of each of them, and its details.
-        self.why_damaged: dict[CID, tuple[str, str]] = {}
-        self.opened: set[CID] = set()
-        #: Roots that cannot be opened, for parts of them are not there, and those of them that a name leads to: of these a
-        #: signature says that they are a head, wherever they were seen first.
-        self.in_part: set[CID] = set()
-        self.unread: set[CID] = set()
-        #: Roots that a name or a list showed and that were not used, for what they are and not for an outage.
-        self.refused: set[CID] = set()
-        #: Roots that an earlier sync could not join whole, and that an outage hides in this one.
-        self.later: set[CID] = set()
         #: What each provider took in this sync, by its name: that is there, and is not asked for again before it is read.
         self.sent: dict[str, set[CID]] = {}
-        #: What stands somewhere and could not be read in this sync, for a provider was down.
-        self.unread_now = Unread()
-        #: Whether the pin lists were read in this sync.
-        self.pins_read = False
-        #: Roots with a ring alone that an anchor names, and those that no anchor has named (yet).
-        self.ring_roots: set[CID] = set()
-        self.headless: set[CID] = set()
-        self.anchored: Ring | None = None
-        #: Whether this device knew no ring when the sync began, and roots that only a list beside names showed.
-        self.fresh = False
-        self.listed: set[CID] = set()
-        #: Verified heads of another copy of their device: its commits count back while its clock goes on.
-        self.copies: set[CID] = set()
-        #: Heads that an earlier sync verified and held, and the device that has two copies.
-        self.held: dict[CID, str] = {}
-        #: Those that this sync holds, by the devices that are waited for, and devices of which two versions were told.
-        self.waiting: dict[tuple[str, ...], list[CID]] = {}
-        self.doubled: set[str] = set()
-        #: What this sync took over, by the kind of notice that says so.
-        self.taken_over: dict[str, list[Adopted]] = {}
-        #: Which memories were added, changed and removed.
-        self.kinds: Kinds = {}
-        #: Whether another device's head, or the anchor, has this device in its ring.
-        self.known_elsewhere = False
-        #: Providers that did not take the root of this sync: no name is put there that leads to it.
+        #: Providers that did not take a root of this sync: no name is put there that leads to it.
         self.without: set[str] = set()
-        #: Whether there is reason to ask each provider for every block in this sync.
-        self.suspicious = False
-        #: Whether that is because anchors lead to less than this device had put there.
-        self.doubtful = False
-        #: Roots that this device guards, or some other one at a provider.
-        self.guards: set[str] = set()
-        #: Whether a provider that did not answer may have bodies that are not here; so until they were asked for.
-        self.unsure_of_bodies = True
-        #: Why nothing may be published in this sync; empty when it may.
-        self.unsure = ""
-
-    def put_off(self, root: CID, error: ProviderError) -> None:
-        """A head that is known of cannot be read now. It holds nothing up, whoever's doing that is: a later sync reads it."""
-        self.opened.discard(root)  # what could be opened of it is not all of it
-        self.unread_now.note(root, error)
-        self.report.say(
-            "channel-down",
-            f"version {root} could not be read, so newer texts may be missing: {error}; the next sync tries again",
-        )
 
     def why(self, error: IpfsmemError) -> str:
         """What a refused block adds to an error that it caused."""

@@ -1,0 +1,85 @@
+"""What is made of the heads that were found before any is joined: high-water marks, and heads of another copy of a device.
+
+Format sections 5 and 7. It reads no block and joins nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+
+from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc_ms
+from ipfsmem.content.cid import CID
+from ipfsmem.published.opening import Head
+from ipfsmem.sync.explain import device_called
+from ipfsmem.sync.identity import stranger_to_itself
+from ipfsmem.sync.pin_lists import named_before
+from ipfsmem.sync.run import Run
+from ipfsmem.sync.steps import Admitted, Found
+
+
+def admit(run: Run, found: Found) -> Admitted:
+    """Which of the heads that were found are of another copy of their device, or of this one. Tells of versions older than
+    those seen before, and of two under one number."""
+    heads = found.heads.values()
+    named = {before for head in heads for before in head.commit.commit.prev}
+    copies = copies_among(heads, named, run.replica.world.now())
+    with run.replica.transaction():
+        doubled: set[str] = set()
+        for head in sorted(heads, key=lambda h: h.commit.commit.c):
+            if _weigh(run, found, head, named, doubled):
+                copies.add(head.root)
+    return Admitted(found, frozenset(copies), stranger_to_itself(run.replica, list(heads)))
+
+
+def copies_among(heads: Iterable[Head], named: Set[str], now: int) -> set[CID]:
+    """Heads of another copy of their device: a lower commit number and a later clock than another's, and none of those
+    `named` by a verified head as its past."""
+    newest: dict[str, Head] = {}
+    for head in heads:
+        other = newest.setdefault(head.commit.commit.dev, head)
+        if other.commit.commit.c < head.commit.commit.c:
+            newest[head.commit.commit.dev] = head
+    found: set[CID] = set()
+    for head in heads:
+        commit, top = head.commit.commit, newest[head.commit.commit.dev].commit.commit
+        if commit.c < top.c and head.commit.digest not in named and _is_later(commit.h, top.h, now):
+            found.add(head.root)
+    return found
+
+
+def _is_later(h: str, than: str, now: int) -> bool:
+    """Whether a device's clock went on; what is far in the future was a wrong clock, which can be put right."""
+    return than < h and hlc_ms(h) < now + FAR_AHEAD_MS
+
+
+def _weigh(run: Run, found: Found, head: Head, named: Set[str], doubled: set[str]) -> bool:
+    """High-water marks: tell of a head older than one seen before, and of two commits with one number (once for each device,
+    `doubled`); whether this one is of another copy of its device, which counted back while its clock went on."""
+    db = run.replica.db.connection
+    commit = head.commit.commit
+    row = db.execute("SELECT c, digest, h FROM marks WHERE device=?", (commit.dev,)).fetchone()
+    if row is None or commit.c > row[0]:
+        db.execute(
+            "INSERT OR REPLACE INTO marks VALUES (?,?,?,?)",
+            (commit.dev, commit.c, head.commit.digest, commit.h),
+        )
+    elif commit.c < row[0]:
+        if head.commit.digest in named:
+            return False
+        later = _is_later(commit.h, row[2], run.replica.world.now())
+        if later and head.commit.digest not in named_before(run.replica):
+            return True
+        # A list shows the past beside names that show the present, and a held head stays as old as it is: no sign of anything.
+        if head.root not in found.listed and head.root not in found.held:
+            run.report.say(
+                "stale",
+                f"an older version of {device_called(run.replica.ring, commit.dev)} was shown (its number {commit.c}; {row[0]} "
+                "was seen before)",
+            )
+    elif row[1] != head.commit.digest and commit.dev not in doubled:
+        doubled.add(commit.dev)
+        run.report.say(
+            "equivocation",
+            f"{device_called(run.replica.ring, commit.dev)} published two different versions with the number {commit.c}",
+        )
+    return False

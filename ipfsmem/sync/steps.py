@@ -1,0 +1,111 @@
+"""What one step of a sync hands on to the next: frozen, so that nothing is changed behind the back of whoever holds it.
+
+Nothing here decides or does anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ipfsmem.content.cid import CID
+from ipfsmem.provider.outages import Unread
+from ipfsmem.published.opening import Head
+from ipfsmem.ring.keyring import Ring
+from ipfsmem.sync.changes import Kinds
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What stands at the providers of a memory, as far as it could be read and verified."""
+
+    #: Verified heads by root.
+    heads: Mapping[CID, Head] = {}
+    #: Whether this device knew no ring when the sync began.
+    fresh: bool = False
+    #: Every root that was opened, whatever came of it.
+    opened: frozenset[CID] = frozenset()
+    #: Roots that cannot be opened, for parts of them are not there, and those of them that a name leads to: of these a
+    #: signature says that they are a head, wherever they were seen first.
+    in_part: frozenset[CID] = frozenset()
+    unread: frozenset[CID] = frozenset()
+    #: Roots that a name or a list showed and that were not used, for what they are and not for an outage.
+    refused: frozenset[CID] = frozenset()
+    #: Roots that an earlier sync could not join whole, and that an outage hides in this one.
+    later: frozenset[CID] = frozenset()
+    #: What stands somewhere and could not be read, for a provider was down.
+    outages: Unread = msgspec.field(default_factory=Unread)
+    #: Whether the pin lists were read, and roots that only a list beside names showed.
+    lists_read: bool = False
+    listed: frozenset[CID] = frozenset()
+    #: Roots with a ring alone that an anchor names, and those that no anchor has named (yet).
+    ring_roots: frozenset[CID] = frozenset()
+    headless: frozenset[CID] = frozenset()
+    #: What anchors show of the ring; None when none could be read.
+    anchored: Ring | None = None
+    #: Heads that an earlier sync verified and held, and the device that has two copies.
+    held: Mapping[CID, str] = {}
+    #: Whether another device's head, or the anchor, has this device in its ring.
+    known_elsewhere: bool = False
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """What was found, and what it says of copies of devices."""
+
+    found: Found
+    #: Verified heads of another copy of their device: its commits count back while its clock goes on.
+    copies: frozenset[CID] = frozenset()
+    #: The head of another copy of this device, when there is one.
+    stranger: Head | None = None
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """What is in the state now, and what changed by that."""
+
+    #: All that was found, older roots included.
+    found: Found = Found()
+    #: The heads that hold nothing that is not here.
+    heads: Mapping[CID, Head] = {}
+    #: Verified heads of which a part cannot be read: never joined, and read on request only.
+    damaged: Mapping[CID, Head] = {}
+    #: Roots that were not used, for what they are and not for an outage.
+    refused: frozenset[CID] = frozenset()
+    #: What stands somewhere and could not be read, for a provider was down.
+    outages: Unread = msgspec.field(default_factory=Unread)
+    #: Which memories were added, changed and removed, and how many entries of which scope.
+    kinds: Kinds = {}
+    changed_in: Mapping[str, int] = {}
+    #: The devices whose changes these were, as their person calls them, and how many of the heads were news.
+    sources: tuple[str, ...] = ()
+    heads_joined: int = 0
+    #: Texts that could not be had, and such as found no room.
+    not_fetched: int = 0
+    left_out: int = 0
+    #: Whether this device took a new id, for its state had been restored or copied.
+    new_identity: bool = False
+    #: Whether others know this device under its present id.
+    known_elsewhere: bool = False
+    #: Why nothing may be published; empty when it may.
+    unsure: str = ""
+
+    @property
+    def unreadable(self) -> int:
+        """How many roots stand there that were refused or of which a part cannot be read, when no head could be joined whole;
+        else 0. What was refused may be a true head under a folder that somebody else made. Beside a version in which nothing
+        was ever written it is only somebody's who was revoked, but what cannot be read may be all that was written since."""
+        if any(head.commit.commit.ctx for head in self.heads.values()):
+            return 0
+        refused = () if self.heads else self.refused
+        return len({*self.damaged, *self.found.unread, *refused, *self.outages.roots})
+
+
+class Published(msgspec.Struct, frozen=True):
+    """What this device's name points at now, and how that came."""
+
+    #: None when nothing was ever published, or nothing could be.
+    root: CID | None = None
+    #: Whether this sync made a new commit, or took over another device's root that says the same.
+    new: bool = False
+    adopted: bool = False
+    #: Why nothing could be published: `revoked`, `not-a-writer`, `cannot-publish`; empty when it could.
+    blocked: str = ""
