@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 
 from ipfsmem.content.cid import CID, DAG_PB, parse_cid
@@ -12,7 +14,7 @@ from ipfsmem.provider.contract import MAX_BATCH, Block, Provider, raw_reader
 from ipfsmem.published.live import live_set
 from ipfsmem.sync.anchor_pins import check_anchor_pins, learn_unknown
 from ipfsmem.sync.collection import Rules, judge_here
-from ipfsmem.sync.guards import bring_out_guards
+from ipfsmem.sync.guards import bring_out_guards, guarded, guards_at
 from ipfsmem.sync.names import pin_name
 from ipfsmem.sync.placing import bring_out_anchors, place_at
 from ipfsmem.sync.run import Run
@@ -50,9 +52,8 @@ async def move_roots(
     """
     await learn_unknown(run)
     await bring_out_anchors(run, joined)
-    verdicts = judge_here(
-        run, joined.found.ring_roots, Rules(keep_roots=keep_roots, keep_days=keep_days), set()
-    )
+    rules = Rules(keep_roots=keep_roots, keep_days=keep_days)
+    verdicts = judge_here(run, joined.found.ring_roots, rules, await _guarded_anywhere(run))
     live = [parse_cid(verdict.root) for verdict in reversed(verdicts) if verdict.keep]
     live += [root for root in sorted(run.names.roots(), key=str) if root not in live]
     placed: list[CID] = []
@@ -107,6 +108,15 @@ async def _complete(run: Run, root: CID, *, ask: bool) -> bool:
                     below.append(link.cid)
         level = below
     return True
+
+
+async def _guarded_anywhere(run: Run) -> set[str]:
+    """Roots that this device guards, and any other one at a provider that answers: these move too."""
+    found = set(guarded(run.replica.db))
+    for provider in run.providers:
+        with contextlib.suppress(ProviderError):
+            found |= (await guards_at(run, provider)).keys()
+    return found
 
 
 async def _check(run: Run, target: Provider, roots: list[CID], newest: CID | None) -> int:

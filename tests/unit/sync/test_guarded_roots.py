@@ -16,6 +16,7 @@ from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.sync.guards import guard_name, guarded
 from ipfsmem.sync.taken import mass
+from ipfsmem.testing import SimCloud, SimProvider
 from tests.support.device_lab import ROOT, Forger, Lab, delete, kinds, says
 
 DAY = 86_400
@@ -394,3 +395,11 @@ def test_status_says_when_many_roots_could_go(lab: Lab, monkeypatch: pytest.Monk
     assert any("old versions" in notice and "ipfsmem gc" in notice for notice in a.status().notices)
     asyncio.run(a.gc())
     assert not any("old versions" in notice for notice in a.status().notices)
+
+
+def test_a_move_takes_a_guarded_root_along(lab: Lab) -> None:
+    """Only `gc` looked at the guards: a move left such a root behind, and pinned its name where no part of it was."""
+    a, before = after_a_mass_delete(lab)
+    new = SimProvider(SimCloud(), name="new")
+    moved = asyncio.run(a.move(new, keep_roots=1, keep_days=1))
+    assert before in moved.roots and parse_cid(before) in new.cloud.blocks
