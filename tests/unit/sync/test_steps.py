@@ -1,0 +1,126 @@
+"""The steps of a sync one by one, each on what the one before returned, and nothing else handed from one to the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc, hlc_ms
+from ipfsmem.causal.entries import MemoryName
+from ipfsmem.content.cid import raw_cid
+from ipfsmem.memory import Memory
+from ipfsmem.published.opening import Head
+from ipfsmem.sync.admission import admit, copies_among
+from ipfsmem.sync.discovery import discover, discover_older
+from ipfsmem.sync.joining import join_found
+from ipfsmem.sync.report import no_progress
+from ipfsmem.sync.run import Run
+from ipfsmem.sync.steps import Admitted, Found, Joined, Published
+from tests.support.device_lab import Lab, body, lab_in, texts
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with lab_in(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def two(lab: Lab) -> tuple[Memory, Memory]:
+    """A published what B has not heard of."""
+    a = lab.create("a")
+    a.write("tone", "1")
+    lab.sync(a)
+    b = lab.restore("b")
+    lab.settle(a, b)
+    a.write("tone", "2")
+    a.write("new", "2")
+    lab.sync(a)
+    return a, b
+
+
+def _run(lab: Lab, memory: Memory) -> Run:
+    return Run(memory.replica, [lab.provider("b")], None, no_progress)
+
+
+def test_finding_joins_nothing_and_admitting_neither(lab: Lab, two: tuple[Memory, Memory]) -> None:
+    a, b = two
+    before, run = texts(b), _run(lab, b)
+    found = asyncio.run(discover(run))
+    admitted = admit(run, found)
+    assert texts(b) == before and not run.report.heads_joined
+    by = {head.commit.commit.dev for head in found.heads.values()}
+    assert {a.device, b.device} == by and set(found.heads) <= found.opened and not found.fresh
+    assert admitted == Admitted(found) == admit(run, found)
+
+
+def test_joining_says_what_changed_and_a_sync_that_ends_there_loses_nothing(
+    lab: Lab, two: tuple[Memory, Memory]
+) -> None:
+    _, b = two
+    run = _run(lab, b)
+    joined = asyncio.run(join_found(run, admit(run, asyncio.run(discover(run)))))
+    assert joined.kinds == {MemoryName("", "tone"): "changed", MemoryName("", "new"): "added"}
+    assert joined.changed_in == {"": 2} and joined.heads_joined == 1 and not joined.unsure
+    assert body(b, "tone") == "2"
+    report = lab.sync(b)
+    assert not report.entries_changed and not report.changes.kinds and body(b, "new") == "2"
+
+
+def test_a_head_that_was_not_found_is_not_joined(lab: Lab, two: tuple[Memory, Memory]) -> None:
+    a, b = two
+    run = _run(lab, b)
+    found = asyncio.run(discover(run))
+    without = {root: head for root, head in found.heads.items() if head.commit.commit.dev != a.device}
+    joined = asyncio.run(join_found(run, admit(run, msgspec.structs.replace(found, heads=without))))
+    assert joined.heads.keys() == without.keys() and not joined.kinds and body(b, "tone") == "1"
+
+
+def test_older_roots_are_found_beside_what_was_found(lab: Lab, two: tuple[Memory, Memory]) -> None:
+    _, b = two
+    run = _run(lab, b)
+    found = asyncio.run(discover(run))
+    older = asyncio.run(discover_older(run, found))
+    assert older.lists_read and older.heads.items() >= found.heads.items() and older.opened >= found.opened
+    assert not found.lists_read or older == found
+
+
+def test_what_an_outage_hides_is_no_loss_and_stays_unread(lab: Lab, two: tuple[Memory, Memory]) -> None:
+    _, b = two
+    run = _run(lab, b)
+    found = asyncio.run(discover(run))
+    lab.provider("b").faults.offline = True
+    joined = asyncio.run(join_found(run, admit(run, found)))
+    assert not joined.kinds and not joined.damaged and len(joined.outages.roots) == 1
+    assert not found.outages.roots  # what was found before does not change
+    lab.provider("b").faults.offline = False
+    assert lab.sync(b).changes.changed == {"": ("tone",)}
+
+
+def test_what_steps_hand_on_cannot_be_changed() -> None:
+    for value in (Found(), Admitted(Found()), Joined(), Published()):
+        for field in value.__struct_fields__:
+            with pytest.raises(AttributeError):
+                setattr(value, field, None)
+
+
+def test_another_copy_of_a_device_is_told_by_numbers_and_clocks(lab: Lab, two: tuple[Memory, Memory]) -> None:
+    """Its commits count back while its clock goes on; one that a head names as its past is no copy's."""
+    a, b = two
+    heads = asyncio.run(discover(_run(lab, b))).heads.values()
+    (newest,) = [head for head in heads if head.commit.commit.dev == a.device]
+    now = hlc_ms(newest.commit.commit.h) + 1_000
+
+    def older(ms: int) -> Head:
+        commit = msgspec.structs.replace(newest.commit.commit, c=newest.commit.commit.c - 1, h=hlc(ms))
+        signed = msgspec.structs.replace(newest.commit, commit=commit, json=msgspec.json.encode(commit))
+        return msgspec.structs.replace(newest, root=raw_cid(bytes.fromhex(signed.digest)), commit=signed)
+
+    copy, past, wrong = older(now), older(now - 60_000), older(now + FAR_AHEAD_MS)
+    assert copies_among([newest, copy, past, wrong], set(), now) == {copy.root}
+    assert not copies_among([newest, copy], {copy.commit.digest}, now)
+    assert not copies_among([copy], set(), now)
