@@ -71,14 +71,14 @@ def _weigh(run: Run, found: Found, head: Head, named: Set[str], doubled: set[str
             return True
         # A list shows the past beside names that show the present, and a held head stays as old as it is: no sign of anything.
         if head.root not in found.listed and head.root not in found.held:
-            run.report.say(
+            run.notices.say(
                 "stale",
                 f"an older version of {device_called(run.replica.ring, commit.dev)} was shown (its number {commit.c}; {row[0]} "
                 "was seen before)",
             )
     elif row[1] != head.commit.digest and commit.dev not in doubled:
         doubled.add(commit.dev)
-        run.report.say(
+        run.notices.say(
             "equivocation",
             f"{device_called(run.replica.ring, commit.dev)} published two different versions with the number {commit.c}",
         )

@@ -124,7 +124,7 @@ async def learn_anchor(run: Run, anchor: bytes) -> None:
             try:
                 await learn(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
             except ProviderError as error:
-                run.report.say("channel-down", f"the pin list of {provider.name} could not be read: {error}")
+                run.notices.say("channel-down", f"the pin list of {provider.name} could not be read: {error}")
 
 
 async def learn_unknown(run: Run) -> None:
@@ -167,7 +167,7 @@ async def bring_out_anchor_pins(run: Run) -> None:
             try:
                 await _bring_to(run, provider, anchor)
             except ProviderError as error:
-                run.report.failed(f"what new devices begin with was not placed at {provider.name}", error)
+                run.notices.failed(f"what new devices begin with was not placed at {provider.name}", error)
 
 
 def _takes(provider: Provider) -> bool:
@@ -222,8 +222,7 @@ async def _pin(run: Run, provider: Provider, tree: Tree, name: str) -> None:
     answered = tree.cid
     for holder in holders[:1]:
         answered = same_root(tree.cid, await holder.put_car(tree.cid, tree.blocks, name=name), holder)
-        run.report.blocks_sent += len(tree.blocks)
-        run.report.bytes_sent += sum(len(data) for _, data in tree.blocks)
+        run.sending.count(len(tree.blocks), sum(len(data) for _, data in tree.blocks))
     if provider.capabilities.pin:
         await provider.pin(answered, name)
 

@@ -53,7 +53,7 @@ def _may_replace(run: Run, joined: Joined, shown: Record, ours: str) -> bool:
     stored = db.get_meta(_REPLACED)
     replaced = read_json(stored, type=dict[str, str]) if stored else {}
     if replaced.get(shown.value) == ours:
-        run.report.say(
+        run.notices.say(
             "anchor-unread",
             "the list of members to which this wallet leads new devices cannot be read, and a device that has it stands by it: "
             "sync the other devices, and where that does not help: ipfsmem providers check --repair",

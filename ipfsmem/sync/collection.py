@@ -23,7 +23,7 @@ from ipfsmem.sync.guards import (
 )
 from ipfsmem.sync.names import Names, pin_name
 from ipfsmem.sync.publish import waiting_root
-from ipfsmem.sync.report import SyncReport
+from ipfsmem.sync.report import Notices
 from ipfsmem.sync.retention import DAY_MS, KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.taken import counted_from
@@ -116,7 +116,7 @@ def superseded(replica: Replica) -> int:
     (known,) = replica.db.connection.execute("SELECT count(*) FROM heads").fetchone()
     if known <= KEEP_ROOTS:
         return 0
-    names = Names(replica, (), SyncReport()).roots()
+    names = Names(replica, (), Notices()).roots()
     return sum(
         not verdict.keep for verdict in _judge_known(replica, names, set(), Rules(), set(guarded(replica.db)))
     )
@@ -135,7 +135,7 @@ async def collect_when_due(run: Run, rings: Set[CID]) -> None:
     try:
         done = await collect_roots(run, rings, Rules(keep_roots=keep.roots, keep_days=keep.days))
     except ProviderError as error:
-        run.report.failed("old versions could not be let go of", error)
+        run.notices.failed("old versions could not be let go of", error)
         return
     gone = {
         verdict.root
@@ -145,7 +145,7 @@ async def collect_when_due(run: Run, rings: Set[CID]) -> None:
     }
     if gone:
         what = "1 old version" if len(gone) == 1 else f"{len(gone):,} old versions"
-        run.report.say(
+        run.notices.say(
             "collected",
             f"{what} went by the rules that were set. To let go by hand again: ipfsmem gc --by-hand",
         )

@@ -121,7 +121,7 @@ class Search:
         """A head that is known of cannot be read now. It holds nothing up, whoever's doing that is: a later sync reads it."""
         self.opened.discard(root)  # what could be opened of it is not all of it
         self.outages.note(root, error)
-        self.run.report.put_off(root, error)
+        self.run.notices.put_off(root, error)
 
 
 async def _follow_all(search: Search, todo: list[str], asked: set[str]) -> None:
@@ -163,7 +163,7 @@ async def _open_pins(search: Search) -> None:
             continue
         told = True
         if len(roots) > MAX_PINS:
-            search.run.report.say(
+            search.run.notices.say(
                 "pins",
                 f"{provider.name} keeps {len(roots)} versions of this memory: only the newest {MAX_PINS} were looked at. "
                 "Let go of old ones: ipfsmem gc",
@@ -188,7 +188,7 @@ async def _listed(search: Search, provider: Provider) -> list[CID] | None:
         search.outages.listless[provider.name] = error
         if not provider.capabilities.names:
             search.outages.silent[provider.name] = error
-        search.run.report.say(
+        search.run.notices.say(
             "channel-down",
             f"the pin list of {provider.name} could not be read: {error}. What only it shows comes with a later sync",
         )
@@ -242,14 +242,14 @@ def _tell_of_pins(search: Search, provider: Provider, failed: dict[CID, IpfsmemE
         source = f"pin list of {provider.name}"
         if issubclass(sort, ProviderError):
             what = "a version" if len(roots) == 1 else f"{len(roots)} versions"
-            search.run.report.say(
+            search.run.notices.say(
                 "channel-down",
                 f"{what} in the {source} could not be read, so newer texts may be missing: {error}; the next sync tries again",
             )
         elif len(roots) == 1:
             _refuse(search, root, source, error)
         else:
-            search.run.report.say(
+            search.run.notices.say(
                 "head-refused",
                 f"{len(roots)} versions in the {source} were not used, one of them {root}: {reason(error)}",
                 f"{len(roots)} roots ({source}) were not used, one of them {root}: {error}{search.run.why(error)}",
@@ -271,7 +271,7 @@ def _to_ask(search: Search, asked: Set[str]) -> list[str]:
     waiting = [name for name in others if name not in asked]
     if left := waiting[room:]:
         by = sorted({device_called(ring, view.members[others[name].family].by) for name in left})
-        search.run.report.say(
+        search.run.notices.say(
             "names-left",
             f"{len(left)} devices that {' and '.join(by)} let in were not asked what they published, for they are too many. "
             "If you do not know them, revoke who let them in, with all of them: ipfsmem keys revoke ID --nothing-stands",
@@ -304,7 +304,7 @@ async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
     if wrong:
         who = "a device names" if len(wrong) == 1 else f"{len(wrong)} devices name"
         name, first = next(iter(wrong.items()))
-        search.run.report.say(
+        search.run.notices.say(
             "bad-record",
             f"{who} something as its newest version that is none; that was not used",
             f"{name}: {first}",
@@ -354,7 +354,7 @@ def _anchor_names(run: Run) -> set[str]:
 
 
 def _refuse(search: Search, root: CID, source: str, error: IpfsmemError) -> None:
-    search.run.report.say(
+    search.run.notices.say(
         "head-refused",
         f"{_published_by(search, root, source)} was not used: {reason(error)}",
         f"root {root} ({source}) was not used: {error}{search.run.why(error)}",
@@ -441,7 +441,7 @@ def _keep_ring(search: Search, opened: Opened) -> None:
     after = (opened.ring if before is None else before.join(opened.shown)).with_spare(opened.spare)
     replica.set_ring(after)
     if after.used > WARN_FROM:
-        search.run.report.say(
+        search.run.notices.say(
             "ring-filling",
             f"{after.used:.0%} of the room for this memory's list of members is taken. Before it is full, move to a new vault: "
             "ipfsmem init -n NEW (with a wallet also --key-number 2), then export and import",
@@ -454,7 +454,7 @@ def _keep_ring(search: Search, opened: Opened) -> None:
     for one, body in back.items():
         if one not in told:
             person = after.view.members[body.id]
-            search.run.report.say(
+            search.run.notices.say(
                 "revoke-dropped",
                 f"{person.label} ({person.id}) is a member: who revoked it was revoked itself, by somebody who did not "
                 f"know of that. If it should be out: ipfsmem keys revoke {person.id}",

@@ -87,13 +87,13 @@ async def sync(
         joined = await _pull(run)
         doubtful = doubt(run, joined.found.anchored)
         anchored = _administer(run, joined, root) if root is not None else joined.found.anchored
-        await _bring_out(run, joined, layout, anchored, suspicious=doubtful)
+        published = await _bring_out(run, joined, layout, anchored, suspicious=doubtful)
+        await _look_after(run, joined)
         if doubtful:
             looked(run)
         _tell_of_removals(run, before)
     await _settle(run)
-    run.report.seconds = round(time.monotonic() - started, 3)
-    return run.report
+    return _report(run, joined, published, started)
 
 
 async def bring_back(
@@ -120,26 +120,27 @@ async def bring_back(
         if not damaged_ok and (parts := joined.unreadable):
             raise DamagedError(
                 f"this memory could not be read whole at {run.where}: at least {parts} parts cannot be read. "
-                f"{_first_of(run.report, 'damaged', 'head-refused')}",
+                f"{run.notices.first('damaged', 'head-refused')}",
                 hint="If another device still has the memory, sync it, and try again. Else bring back what can be read: "
                 "ipfsmem recover --damaged, then: ipfsmem salvage",
             )
         anchored = _administer(run, joined, root)
+        published = Published()
         if layout is not None:
             try:
-                await _bring_out(run, joined, layout, anchored)
+                published = await _bring_out(run, joined, layout, anchored)
+                await _look_after(run, joined)
             except (ProviderError, ConfigError) as error:
                 wait = isinstance(error, ProviderError) and not error.permanent
                 why = str(error) if wait or not error.hint else f"{error}. {error.hint}"
-                run.report.say(
+                run.notices.say(
                     "not-published",
                     "the memory is back and can be used, but other devices do not know this one yet: nothing was taken "
                     f"at {run.where} ({why}). The next sync tries again: ipfsmem sync",
                 )
         _tell_of_removals(run, None)
     await _settle(run)
-    run.report.seconds = round(time.monotonic() - started, 3)
-    return run.report
+    return _report(run, joined, published, started)
 
 
 async def salvage(
@@ -158,37 +159,38 @@ async def salvage(
     started = time.monotonic()
     run = Run(replica, providers, root, progress)
     done: Salvaged | None = None
+    published = Published()
     async with run.alone():
         joined = await _pull(run)
         found = await look(run, list(joined.damaged.values()))
         if layout is not None:
             with replica.transaction():
                 done = take(replica, found, picked)
-            await _bring_out(run, joined, layout, joined.found.anchored)
+            published = await _bring_out(run, joined, layout, joined.found.anchored)
+            await _look_after(run, joined)
     await _settle(run)
-    run.report.seconds = round(time.monotonic() - started, 3)
-    return found, done, run.report
-
-
-def _first_of(report: SyncReport, *kinds: str) -> str:
-    return next((notice.text for notice in report.notices if notice.kind in kinds), "")
+    return found, done, _report(run, joined, published, started)
 
 
 async def _bring_out(
     run: Run, joined: Joined, layout: Layout, anchored: Ring | None, *, suspicious: bool = False
-) -> None:
-    """Anchors, then what is new, then the names that others look after."""
-    replica = run.replica
+) -> Published:
+    """Anchors, then what is new."""
     await bring_out_anchors(run, joined)
     try:
-        await publish(run, joined, layout, anchored, suspicious=suspicious)
+        return await publish(run, joined, layout, anchored, suspicious=suspicious)
     except IpfsmemError:
         # What stops publishing may last for days; networks forget in two.
-        await run.names.help_out(sorted(member_names(replica)), without=run.without)
+        await run.names.help_out(sorted(member_names(run.replica)), without=run.sending.without)
         raise
+
+
+async def _look_after(run: Run, joined: Joined) -> None:
+    """Guards, then the names that others look after, then what may go."""
+    replica = run.replica
     await bring_out_guards(run)
     others = sorted(member_names(replica) - {ipns_name(replica.device.sign_public)})
-    await run.names.help_out(others, without=run.without)
+    await run.names.help_out(others, without=run.sending.without)
     await collect_when_due(run, joined.found.ring_roots)
 
 
@@ -198,7 +200,7 @@ async def _settle(run: Run) -> None:
     told = await asyncio.gather(*(provider.settle() for provider in settling))
     for provider, failures in zip(settling, told, strict=True):
         for failure in failures:
-            run.report.say("channel-down", f"{provider.name} has what it was given, but {failure}")
+            run.notices.say("channel-down", f"{provider.name} has what it was given, but {failure}")
 
 
 async def move(
@@ -272,50 +274,50 @@ async def _pull(run: Run) -> Joined:
     found = await discover(run)
     admitted = admit(run, found)
     joined = await join_found(run, admitted)
-    _tell_of_joined(run, joined)
     _tell_of_move(run)
     return joined
 
 
-def _tell_of_joined(run: Run, joined: Joined) -> None:
-    report = run.report
-    report.heads_joined = joined.heads_joined
-    report.changed_in = {**joined.changed_in}
-    report.entries_changed = sum(joined.changed_in.values())
-    report.sources = [*joined.sources]
-    report.changes = as_report(joined.kinds)
-    report.not_fetched = joined.not_fetched
-    report.left_out = joined.left_out
-    report.new_identity = joined.new_identity
-    # Who published what cannot be opened, and whether it is news, only that root could say: it is not known to be here.
-    report.damaged = len(joined.damaged) + len(joined.found.unread - joined_before(run.replica))
-    report.unread = len(joined.outages.roots)
-    silent = _silent(run, joined)
-    if joined.found.fresh:
-        report.unread += len(silent)
-    else:
-        report.not_placed += sorted(silent)
-    report.blocks_received = run.fetcher.blocks
-    report.bytes_received = run.fetcher.bytes
-
-
-def _silent(run: Run, joined: Joined) -> set[str]:
-    """Providers of this memory that did not say what is newest there. On a new device a place that only knows names is none."""
+def _report(run: Run, joined: Joined, published: Published, started: float) -> SyncReport:
+    """What a sync did, of what its steps returned."""
+    sending, fetcher, silent = run.sending, run.fetcher, sorted(joined.silent)
     fresh = joined.found.fresh
-    keeping = {p.name for p in run.providers if not fresh or p.capabilities.put or p.capabilities.pin}
-    return keeping & {*joined.outages.silent, *run.names.silent}
+    return SyncReport(
+        root=str(published.root) if published.root is not None else None,
+        published=published.new,
+        adopted=published.adopted,
+        heads_joined=joined.heads_joined,
+        entries_changed=sum(joined.changed_in.values()),
+        changed_in={**joined.changed_in},
+        sources=[*joined.sources],
+        changes=as_report(joined.kinds),
+        not_fetched=joined.not_fetched,
+        left_out=joined.left_out,
+        damaged=len(joined.damaged) + len(joined.lost),
+        blocks_received=fetcher.blocks,
+        bytes_received=fetcher.bytes,
+        blocks_sent=sending.blocks,
+        bytes_sent=sending.bytes,
+        missing=sending.missing,
+        unread=len(joined.outages.roots) + (len(silent) if fresh else 0),
+        not_placed=list(dict.fromkeys([*([] if fresh else silent), *sending.not_placed])),
+        blocked=published.blocked,
+        new_identity=joined.new_identity,
+        seconds=round(time.monotonic() - started, 3),
+        notices=run.notices.said,
+    )
 
 
 def _tell_of_removals(run: Run, before: Ring | None) -> None:
     """Last of all: what is told once must be in a report that arrives, and a sync that fails has none."""
     with run.replica.transaction():
-        tell_of_removals(run.replica, before, run.report)
+        tell_of_removals(run.replica, before, run.notices)
 
 
 def _tell_of_move(run: Run) -> None:
     move = waiting(run.replica)
     if move is not None:
-        run.report.say("moved", words_of_move(run.replica, move))
+        run.notices.say("moved", words_of_move(run.replica, move))
 
 
 async def look_there(
@@ -325,6 +327,7 @@ async def look_there(
 
     Raises NotFoundError when it shows no head of this memory: nobody is to be followed to a place that holds none.
     """
+    started = time.monotonic()
     run = Run(replica, [target], root, progress)
     async with run.alone():
         joined = await _pull(run)
@@ -333,7 +336,7 @@ async def look_there(
                 f"{target.name} shows nothing of this memory",
                 hint="Is it the right place? Another device, or who moved it, has the address: ipfsmem providers list.",
             )
-    return run.report
+    return _report(run, joined, Published(), started)
 
 
 async def _shows(run: Run, joined: Joined, provider: Provider) -> bool:
@@ -385,14 +388,14 @@ def _enrol_itself(run: Run, root: RootKeys, ring: Ring) -> Ring:
     try:
         ring = operations.enrol(ring, root.admin, public, "writer", since=replica.store.frame.hlc)
     except LimitError as error:
-        run.report.say(
+        run.notices.say(
             "not-enrolled",
             f"this device can read the memory and cannot publish, for there is no room for it: {error}. Make room with the "
             "wallet, or the words of init: ipfsmem keys list, ipfsmem keys revoke ID",
         )
         return ring
     replica.set_enrolled(device)
-    run.report.say(
+    run.notices.say(
         "enrolled", f"this device belongs to the memory now, as {replica.config.label or replica.device.id}"
     )
     return ring
@@ -405,8 +408,7 @@ def _newest(heads: Iterable[Head]) -> list[str]:
 
 def _blocked(run: Run, kind: str, text: str) -> Published:
     """Say that this sync pulled and could not publish; that is no success."""
-    run.report.blocked = kind
-    run.report.say(kind, text)
+    run.notices.say(kind, text)
     return Published(blocked=kind)
 
 
@@ -442,7 +444,7 @@ def _say_what_is_left_out(run: Run) -> None:
             if out == 1
             else f"{out} texts and pieces of the timeline are"
         )
-        run.report.say(
+        run.notices.say(
             "left-out",
             f"{what} on no device and at no provider that answered, so what is published leaves "
             f"{'it' if out == 1 else 'them'} out: a device that has what is lacking publishes it with its next sync",
@@ -488,7 +490,6 @@ async def publish(
         ready, alone = await _prepare(run, joined, layout)
         answered = await place(run, joined, ready.root, every=suspicious or alone)
     _say_what_is_left_out(run)
-    run.report.adopted = not ready.own
     device = replica.device
     name = ipns_name(device.sign_public)
     record = run.names.known(name)
@@ -498,7 +499,7 @@ async def publish(
     moved = [name, *move_former(run, joined, answered)]
     with replica.transaction():
         run.names.keep()
-    await run.names.put(moved, without=run.without)
+    await run.names.put(moved, without=run.sending.without)
     with replica.transaction():
         replica.db.set_meta("root", str(ready.root).encode())
         replica.db.set_meta("sending", b"0")
@@ -513,10 +514,8 @@ async def publish(
                 bytes.fromhex("".join(ready.commit.commit.prev)),
             ),
         )
-    run.report.root = str(ready.root)
-    run.report.published = ready.new
     if anchored is not None and replica.ring is not None and anchored.join(replica.ring) != anchored:
-        run.report.say(
+        run.notices.say(
             "unlock", f"a device joined: new devices find everything at once after one unlock: {UNLOCK}"
         )
     return Published(ready.root, ready.new, not ready.own)

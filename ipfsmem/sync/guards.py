@@ -135,14 +135,14 @@ async def bring_out_guards(run: Run) -> None:
             try:
                 await provider.pin(_answered(run, provider, root), guard_name(run.anchor))
             except ProviderError as error:
-                run.report.failed(
+                run.notices.failed(
                     f"the version before a mass delete was not marked as kept at {provider.name}", error
                 )
                 break
             there.append(root)
         await _take_back(run, provider, [root for root in there if root not in roots], there)
     if roots and not takers:
-        run.report.say(
+        run.notices.say(
             "guard",
             f"the version before a mass delete, {', '.join(roots)}, is kept by this device alone: no provider here can mark it "
             "as kept, so the gc of another device may let it go there. Keep it: ipfsmem export --car FILE",
@@ -163,7 +163,7 @@ async def _take_back(run: Run, provider: Provider, roots: list[str], there: list
                 await provider.unpin(pin)
             there.remove(root)
     except ProviderError as error:
-        run.report.failed(f"a version that is kept no more could not be let go of at {provider.name}", error)
+        run.notices.failed(f"a version that is kept no more could not be let go of at {provider.name}", error)
 
 
 async def guards_at(run: Run, provider: Provider) -> dict[str, Pin]:

@@ -22,7 +22,7 @@ from ipfsmem.device.writing import sign_entry
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.published.opening import Head
 from ipfsmem.ring import operations
-from ipfsmem.sync.report import UNLOCK, SyncReport
+from ipfsmem.sync.report import UNLOCK, Notices
 
 #: A line of the timeline that moves to a new segment, with its scope.
 Line = tuple[str, bytes]
@@ -55,7 +55,7 @@ def stranger_to_itself(replica: Replica, heads: list[Head]) -> Head | None:
     return max(found, key=lambda item: item[:2])[2] if found else None
 
 
-def new_identity(replica: Replica, report: SyncReport) -> Device:
+def new_identity(replica: Replica, notices: Notices) -> Device:
     """Take another signing key and say so in the ring, where it can be said (inside a transaction)."""
     old, enrolled = replica.device, replica.enrolled()
     device = old.successor(replica.world.random)
@@ -66,7 +66,7 @@ def new_identity(replica: Replica, report: SyncReport) -> Device:
             replica.set_ring(operations.successor(ring, enrolled.signer, device.signer, old.id, since=since))
         except IpfsmemError as error:
             # It has too many successors, or the ring is full. Nothing waits for that: an unlock enrols this id.
-            report.say("unlock", f"{device.id} cannot publish before one unlock ({UNLOCK}): {error}")
+            notices.say("unlock", f"{device.id} cannot publish before one unlock ({UNLOCK}): {error}")
     replica.set_device(device, former=old)
     replica.set_enrolled(enrolled)
     replica.note_place()

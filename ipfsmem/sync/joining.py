@@ -161,20 +161,27 @@ class _Joining:
         self.found = msgspec.structs.replace(
             self.found, outages=outages, opened=self.found.opened - {root}
         )  # what could be opened of it is not all of it
-        self.run.report.put_off(root, error)
+        self.run.notices.put_off(root, error)
 
     def joined(self) -> Joined:
         """The same for whoever goes on with it."""
-        outages = self.found.outages
-        if outages.roots:
-            known = {*self.found.opened, *self.found.headless, *joined_before(self.run.replica)}
-            outages = outages.after({}, known)
+        found, run = self.found, self.run
+        outages, before = found.outages, set[CID]()
+        if outages.roots or found.unread:
+            before = joined_before(run.replica)
+            outages = outages.after({}, {*found.opened, *found.headless, *before})
+        # On a new device a place that only knows names keeps nothing of this memory.
+        keeping = {
+            p.name for p in run.providers if not found.fresh or p.capabilities.put or p.capabilities.pin
+        }
         return Joined(
             found=self.found,
             heads=self.heads,
             damaged=self.damaged,
             refused=frozenset(self.refused),
+            lost=found.unread - before,
             outages=outages,
+            silent=frozenset(keeping & {*outages.silent, *run.names.silent}),
             kinds=self.kinds,
             changed_in=dict(self.changed_in),
             sources=tuple(self.sources),
@@ -328,7 +335,7 @@ def _guard(work: _Joining, changes: list[Change], by: str) -> None:
     stay = f"The version before that, {first}, " + (
         f"and the one before the last of it, {last[0]}, are kept" if last else "is kept"
     )
-    work.run.report.say(
+    work.run.notices.say(
         "mass-delete",
         f"{found.gone} texts and pieces of the timeline were deleted elsewhere within a day, more than a tenth of what "
         f"{_few([label_of(ring, family) for family in found.of])} wrote. It came with what "
@@ -380,7 +387,7 @@ def _join_or_hold(
             device for device in forked if work.unsure_of_bodies and not is_out(work.run.replica, device)
         }
         if waited and lacks_what_moves(work.run.replica, changes, waited):
-            work.run.report.say(
+            work.run.notices.say(
                 "equivocation",
                 f"what two copies of {_called(work, forked)} wrote cannot all be kept now: a part of the timeline is not "
                 "fetched yet",
@@ -391,7 +398,7 @@ def _join_or_hold(
         adopted = adopt_head(work.run.replica, changes, head, forked)
         changes, lines = adopted.left, adopted.lines
         before = {**adopted.before, **before}
-        work.run.report.say(
+        work.run.notices.say(
             "fork-joined",
             f"two copies of {_called(work, forked)} wrote different things; the texts of both were kept, "
             "some may come twice",
@@ -418,7 +425,7 @@ def _count_joined(work: _Joining, joined: JoinedHead, before: Mapping[str, Entry
     work.not_fetched += joined.not_fetched
     work.left_out += joined.left_out
     if joined.crowded:
-        work.run.report.say("crowded", f"{joined.crowded}. {CROWDED}")
+        work.run.notices.say("crowded", f"{joined.crowded}. {CROWDED}")
     was = {**joined.before, **before}
     now = {**{name: work.run.replica.store.entry(name) for name in before}, **joined.after}
     work.kinds = followed_by(work.kinds, between(was, now))
@@ -461,7 +468,7 @@ def _drop(work: _Joining, head: Head, error: IpfsmemError) -> None:
             # It will not hold better later, and takes the room of others.
             with work.run.replica.transaction():
                 let_in(work.run.replica, head.root)
-        work.run.report.say("head-refused", what, detail)
+        work.run.notices.say("head-refused", what, detail)
 
 
 def _tell_of_damaged(work: _Joining) -> None:
@@ -476,7 +483,7 @@ def _tell_of_damaged(work: _Joining) -> None:
             del work.damaged[root]
         else:
             what, detail = work.why_damaged[root]
-            work.run.report.say(
+            work.run.notices.say(
                 "damaged", f"{what}. What can be read of it comes back with: ipfsmem salvage", detail
             )
 
@@ -487,7 +494,7 @@ def _note_head(work: _Joining, head: Head, made: int | None = None) -> bool:
     if head.lacking:
         # Joined in part: it is looked at again when the ring has grown, and what it was made upon with it.
         if str(head.root) not in work.run.replica.told():
-            work.run.report.say(
+            work.run.notices.say(
                 "in-part",
                 f"what {_called(work, head.lacking)} wrote was left out: the list of members does not know that device, so "
                 "nobody can tell whether it did. Its texts come when it is added again, or from a device that has them",
@@ -549,7 +556,7 @@ def _take_over_orphans(work: _Joining) -> None:
         found = orphans(work.run.replica)
         if found:
             adopted = adopt_orphans(work.run.replica, found, unsure=work.unsure_of_bodies)
-            work.run.report.say(
+            work.run.notices.say(
                 "orphan",
                 f"{_called(work, found)} is no member any more: the texts of that device go on as those of this one",
             )
@@ -562,7 +569,7 @@ def _tell_of_copies(work: _Joining) -> None:
     """Say which devices' second copies wait, and what found no room: each once, however many versions a device signed."""
     for waiting, roots in work.waiting.items():
         more = f" and {len(roots) - 1} more, which" if len(roots) > 1 else ", which"
-        work.run.report.say(
+        work.run.notices.say(
             "equivocation",
             f"two copies of {_called(work, waiting)} wrote different things. What came second waits until that device has "
             "taken a new id (it does so at its next sync) or is removed (ipfsmem keys revoke DEVICE)",
@@ -571,11 +578,11 @@ def _tell_of_copies(work: _Joining) -> None:
         )
     for kind, found in work.taken_over.items():
         if beside := [key for adopted in found for key in adopted.beside]:
-            work.run.report.say(
+            work.run.notices.say(
                 kind, f"under one key there was no room for all texts: what was too many is {_few(beside)}"
             )
         if lost := [name for adopted in found for name in adopted.lost]:
-            work.run.report.say(
+            work.run.notices.say(
                 kind,
                 "left out was what no device and no provider that answered has, or what had no place: "
                 + _few([entry_place(name) for name in lost]),
@@ -613,7 +620,7 @@ async def _become_another(work: _Joining, stranger: Head | None, *, unknown: boo
                 work.heads.pop(stranger.root, None)
                 changes = None
         common = last_pair(work.run.replica) if stranger is None and not unknown else 0
-        new_identity(work.run.replica, work.run.report)
+        new_identity(work.run.replica, work.run.notices)
         if stranger is not None and changes is not None:
             moved = move_values(work.run.replica, old, changes)
             lines = moved.lines
@@ -623,7 +630,7 @@ async def _become_another(work: _Joining, stranger: Head | None, *, unknown: boo
         append_moved(work.run.replica, lines)
     work.known_elsewhere = False
     work.new_identity = True
-    work.run.report.say(
+    work.run.notices.say(
         "identity",
         f"this device's state was restored or copied: it goes on as {work.run.replica.device.id} (was {old}); "
         "nothing was lost, and a text may come twice",
@@ -632,7 +639,7 @@ async def _become_another(work: _Joining, stranger: Head | None, *, unknown: boo
 
 def _say_what_was_refused(work: _Joining) -> None:
     for cid, why in work.run.fetcher.refused.items():
-        work.run.report.say(
+        work.run.notices.say(
             "bad-block",
             "a provider gave something else than it was asked for; that was not used",
             f"a wrong block was served: {why}",

@@ -75,7 +75,7 @@ async def move_roots(
     checked = await _check(run, target, placed, newest)
     await check_anchor_pins(run, target)
     return Moved(
-        [str(root) for root in placed], lacking, run.report.blocks_sent, run.report.bytes_sent, checked, down
+        [str(root) for root in placed], lacking, run.sending.blocks, run.sending.bytes, checked, down
     )
 
 
@@ -172,8 +172,7 @@ async def _send_what_lacks(run: Run, target: Provider, roots: list[CID], absent:
         blocks: list[Block] = [(cid, here[cid.digest]) for cid in part if cid.digest in here]
         if blocks:
             await target.put_car(roots[-1], blocks, name=pin_name(run.anchor))
-            run.report.blocks_sent += len(blocks)
-            run.report.bytes_sent += sum(len(data) for _, data in blocks)
+            run.sending.count(len(blocks), sum(len(data) for _, data in blocks))
 
 
 def _keeps_tree(run: Run, target: Provider, root: CID) -> bool:

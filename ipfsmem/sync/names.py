@@ -28,7 +28,7 @@ from ipfsmem.published.ipns_record import (
     split_value,
     verify_record,
 )
-from ipfsmem.sync.report import SyncReport
+from ipfsmem.sync.report import Notices
 
 ANCHOR_LIFE_MS = 10 * 365 * 86_400_000
 DEVICE_LIFE_MS = 365 * 86_400_000
@@ -122,11 +122,11 @@ def oldest_put(replica: Replica, channels: Iterable[Provider]) -> int | None:
 class Names:
     """Reads and moves names through one provider, and remembers the greatest record of each."""
 
-    def __init__(self, replica: Replica, providers: Sequence[Provider], report: SyncReport) -> None:
+    def __init__(self, replica: Replica, providers: Sequence[Provider], notices: Notices) -> None:
         """Without providers records are only made and kept, to be put later."""
         self._replica = replica
         self._channels = [provider for provider in providers if provider.capabilities.names]
-        self._report = report
+        self._notices = notices
         kept = replica.db.get_meta("names")
         self._records: dict[str, bytes] = msgspec.json.decode(kept, type=_Kept).records if kept else {}
         self._there: dict[tuple[str, str], bytes | None] = {}
@@ -152,14 +152,14 @@ class Names:
         if failures:
             if len(failures) == len(self._channels):
                 raise failures[0]
-            self._report.say(
+            self._notices.say(
                 "channel-down",
                 f"a name could not be read everywhere: {failures[0]}. What only that place shows comes with a later sync",
             )
         if best is not None:
             self._records[name] = best.encoded
             if best.validity < self._replica.world.now() * 1_000_000:
-                self._report.say(
+                self._notices.say(
                     "expired",
                     "a device did not say for long that its newest version is still that; it was used all the same",
                     f"the record of {name} has run out; what it points at was still used",
@@ -189,7 +189,7 @@ class Names:
         try:
             return verify_record(name, encoded)
         except (FormatError, SignatureError, LimitError) as error:
-            self._report.say(
+            self._notices.say(
                 "bad-record",
                 "a provider showed a newest version that its device did not sign; that was not used",
                 f"a record for {name} was refused: {error}",
@@ -252,7 +252,7 @@ class Names:
             if failures and not any(self._there.get((c.name, name)) == record for c in self._channels):
                 raise failures[0]
             if failures:
-                self._report.say("channel-down", f"a name could not be put everywhere: {failures[0]}")
+                self._notices.say("channel-down", f"a name could not be put everywhere: {failures[0]}")
         self._remember()
 
     async def help_out(self, names: Iterable[str], *, without: Collection[str] = ()) -> None:

@@ -61,12 +61,12 @@ async def place(run: Run, joined: Joined, root: CID, *, check: bool = True, ever
                 answers.append(await place_at(run, joined, provider, root))
         except ProviderError as error:
             failures.append((provider, error))
-            run.without.add(provider.name)
+            run.sending.without.add(provider.name)
             continue
         try:
             await mend(run, provider, root)
         except ProviderError as error:
-            run.report.failed(f"damaged parts at {provider.name} could not be sent again", error)
+            run.notices.failed(f"damaged parts at {provider.name} could not be sent again", error)
     if not answers:
         raise failures[0][1] if failures else ConfigError(f"nothing can be published at {run.where}")
     answered = root if root in answers else answers[0]
@@ -77,9 +77,9 @@ async def place(run: Run, joined: Joined, root: CID, *, check: bool = True, ever
             except ProviderError as error:
                 failures.append((provider, error))
     for provider, failure in failures:
-        run.report.failed(f"not published at {provider.name}", failure)
-        if provider.name not in run.report.not_placed:
-            run.report.not_placed.append(provider.name)
+        run.notices.failed(f"not published at {provider.name}", failure)
+        if provider.name not in run.sending.not_placed:
+            run.sending.not_placed.append(provider.name)
     return answered
 
 
@@ -91,7 +91,7 @@ async def _bring_to(run: Run, joined: Joined, provider: Provider, root: CID, eve
     except MissingError:
         raise
     except ProviderError as error:
-        run.report.failed(f"what is at {provider.name} could not be checked", error)
+        run.notices.failed(f"what is at {provider.name} could not be checked", error)
     return answered
 
 
@@ -117,12 +117,11 @@ async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> C
         wanted = await _fetch_tree(run, root, known)
         others = root in joined.heads or joined.heads_joined > 0
         ask = others or not known
-        taken = run.sent.setdefault(provider.name, set())
+        taken = run.sending.taken.setdefault(provider.name, set())
         there = taken | run.fetcher.served.get(provider.name, set())
         sent = await send(run.replica, provider, root, wanted, name, ask=ask, others=others, there=there)
         taken |= sent.new
-    run.report.blocks_sent += sent.blocks
-    run.report.bytes_sent += sent.bytes
+    run.sending.count(sent.blocks, sent.bytes)
     with run.replica.transaction():
         db.execute(
             "INSERT OR REPLACE INTO placed VALUES (?,?,?,?,?)",

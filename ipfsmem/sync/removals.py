@@ -15,7 +15,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import Member, Revoke, id_of_hex
 from ipfsmem.sync.explain import device_called
-from ipfsmem.sync.report import MOST_NAMED, SyncReport
+from ipfsmem.sync.report import MOST_NAMED, Notices
 
 
 class Removal(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ def told_as(device: str, by: str) -> str:
     return f"removed {device} {by}"
 
 
-def tell_of_removals(replica: Replica, before: Ring | None, report: SyncReport) -> None:
+def tell_of_removals(replica: Replica, before: Ring | None, notices: Notices) -> None:
     """Say of each removal once who was removed, and by whom (inside a transaction). `before`: the ring that this device had.
 
     One that had none was not there when the others were told: it says what can be undone, and nothing of what roots did.
@@ -87,7 +87,7 @@ def tell_of_removals(replica: Replica, before: Ring | None, report: SyncReport) 
                 news[by, one.lasting].append(one)
     for (by, lasting), found in sorted(news.items()):
         if not lasting or before is not None:
-            report.say("removed", words_of_removals(replica.ring, by, found, lasting=lasting))
+            notices.say("removed", words_of_removals(replica.ring, by, found, lasting=lasting))
     if news:
         replica.tell(*(told_as(one.id, by) for (by, _), found in news.items() for one in found))
 

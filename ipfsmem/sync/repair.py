@@ -163,12 +163,12 @@ def _refuse_holes(run: Run, provider: Provider, root: CID, checker: Checker, mis
 def _tell(run: Run, found: Presence) -> None:
     if found.sent:
         count = "1 part was" if found.sent == 1 else f"{found.sent:,} parts were"
-        run.report.say("repaired", f"{count} missing at {found.provider} and sent again")
+        run.notices.say("repaired", f"{count} missing at {found.provider} and sent again")
     if found.state == "waiting":
-        run.report.say("not-served-yet", f"{found.provider}: {found.text}; the next sync looks again")
+        run.notices.say("not-served-yet", f"{found.provider}: {found.text}; the next sync looks again")
     elif found.missing:
-        run.report.missing += found.missing
-        run.report.say("missing", f"{found.provider}: {found.text}, for instance {', '.join(found.shown)}")
+        run.sending.missing += found.missing
+        run.notices.say("missing", f"{found.provider}: {found.text}, for instance {', '.join(found.shown)}")
 
 
 async def _fetch_elsewhere(run: Run, missing: Sequence[CID], by_hand: bool) -> None:
@@ -252,8 +252,7 @@ async def _send_blocks(
         await provider.put_car(root, blocks, name=pin_name(run.anchor))
         size = sum(len(block) for _, block in blocks)
         known.sent += size
-        run.report.blocks_sent += len(blocks)
-        run.report.bytes_sent += size
+        run.sending.count(len(blocks), size)
         _count(run, provider, [cid for cid, _ in blocks])
         done += len(await checker.look_again([cid for cid, _ in blocks]))
     return done
@@ -273,8 +272,7 @@ async def _send_tree(
         run.replica, provider, root, list(new_blocks(run.replica.db, root, ())), pin_name(run.anchor)
     )
     known.sent += sent.bytes
-    run.report.blocks_sent += sent.blocks
-    run.report.bytes_sent += sent.bytes
+    run.sending.count(sent.blocks, sent.bytes)
     _count(run, provider, wanted)
     return len(await checker.look_again(wanted))
 

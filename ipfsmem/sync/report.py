@@ -69,6 +69,37 @@ class Notice(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
+class Notices:
+    """What the steps of one sync have said so far, in the order in which they said it, each thing once."""
+
+    def __init__(self) -> None:
+        self.said: list[Notice] = []
+
+    def say(self, kind: str, text: str, detail: str = "") -> None:
+        """Add a notice, once."""
+        notice = Notice(kind, text, detail)
+        if notice not in self.said:
+            self.said.append(notice)
+
+    def first(self, *kinds: str) -> str:
+        """The text of the first notice of one of these kinds; empty when there is none."""
+        return next((notice.text for notice in self.said if notice.kind in kinds), "")
+
+    def failed(self, what: str, error: ProviderError) -> None:
+        """Say that a provider did not do its part: for good and what helps, or that the next sync tries again."""
+        if error.permanent:
+            self.say("provider-refused", f"{what}: {error.in_a_line()}")
+        else:
+            self.say("provider-down", f"{what}: {error}; the next sync tries again")
+
+    def put_off(self, root: CID, error: ProviderError) -> None:
+        """Say that a version which is known of could not be read."""
+        self.say(
+            "channel-down",
+            f"version {root} could not be read, so newer texts may be missing: {error}; the next sync tries again",
+        )
+
+
 class SyncReport(msgspec.Struct):
     """The outcome of one sync. Bytes are those of blocks."""
 
@@ -124,18 +155,9 @@ class SyncReport(msgspec.Struct):
             return DamagedError.exit_code
         return IncompleteError.exit_code if self.not_placed or self.not_fetched or self.left_out else 0
 
-    def say(self, kind: str, text: str, detail: str = "") -> None:
-        """Add a notice, once."""
-        notice = Notice(kind, text, detail)
-        if notice not in self.notices:
-            self.notices.append(notice)
-
-    def put_off(self, root: CID, error: ProviderError) -> None:
-        """Say that a version which is known of could not be read."""
-        self.say(
-            "channel-down",
-            f"version {root} could not be read, so newer texts may be missing: {error}; the next sync tries again",
-        )
+    def say(self, kind: str, text: str) -> None:
+        """Add a notice of the command that synced, once."""
+        self.notices = list(dict.fromkeys([*self.notices, Notice(kind, text)]))
 
     def after(self, earlier: SyncReport | None) -> None:
         """Take in what an earlier sync of the same command did and said: what is told once would be told to nobody."""
@@ -155,10 +177,3 @@ class SyncReport(msgspec.Struct):
         self.blocks_sent += earlier.blocks_sent
         self.bytes_sent += earlier.bytes_sent
         self.seconds = round(self.seconds + earlier.seconds, 3)
-
-    def failed(self, what: str, error: ProviderError) -> None:
-        """Say that a provider did not do its part: for good and what helps, or that the next sync tries again."""
-        if error.permanent:
-            self.say("provider-refused", f"{what}: {error.in_a_line()}")
-        else:
-            self.say("provider-down", f"{what}: {error}; the next sync tries again")

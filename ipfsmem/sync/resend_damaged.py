@@ -31,7 +31,6 @@ async def mend(run: Run, provider: Provider, root: CID) -> None:
         if blocks:
             await provider.put_car(root, blocks, name=pin_name(run.anchor))
             sent += len(blocks)
-            run.report.blocks_sent += len(blocks)
-            run.report.bytes_sent += sum(len(data) for _, data in blocks)
+            run.sending.count(len(blocks), sum(len(data) for _, data in blocks))
     if sent:
-        run.report.say("mended", f"{sent} parts that were damaged at {provider.name} were sent again")
+        run.notices.say("mended", f"{sent} parts that were damaged at {provider.name} were sent again")

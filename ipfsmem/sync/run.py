@@ -1,6 +1,7 @@
-"""What the parts of one sync share: the replica, the providers, what was found so far, and the report.
+"""What the parts of one sync share: the replica, the providers and what was asked of them, and what was said so far.
 
-It holds; it decides nothing. Everything in it lives for one sync only.
+It holds; it decides nothing. What a step found out is not here but in the value that it returns (`steps`). Everything in it
+lives for one sync only.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import Names
 from ipfsmem.sync.publish import recount_now
-from ipfsmem.sync.report import Progress, SyncReport
+from ipfsmem.sync.report import Notices, Progress
 from ipfsmem.wallet.root_keys import RootKeys
 
 #: Values that say what was seen, put and asked for, and when, and what stands there in the place of one that the disk changed:
@@ -42,6 +43,26 @@ NOTES: Final[dict[str, bytes | None]] = {
 }
 
 
+class Sending:
+    """What was sent in one sync, and who did not take it. It counts; it sends nothing."""
+
+    def __init__(self) -> None:
+        #: What each provider took, by its name: that is there, and is not asked for again before it is read.
+        self.taken: dict[str, set[CID]] = {}
+        #: Providers that did not take a root: no name is put there that leads to it.
+        self.without: set[str] = set()
+        #: Providers that did not take what was published, in the order in which they did not.
+        self.not_placed: list[str] = []
+        self.blocks = self.bytes = 0
+        #: Blocks that live and are missing at providers, after what could be sent again was.
+        self.missing = 0
+
+    def count(self, blocks: int, size: int) -> None:
+        """So many blocks, of so many bytes together, were sent."""
+        self.blocks += blocks
+        self.bytes += size
+
+
 class Run:
     """One sync. `root` is the unlocked wallet or recovery key, None in everyday use."""
 
@@ -61,15 +82,12 @@ class Run:
         if root is not None:
             replica.enroller = member_id(root.admin_public)
         self.progress = progress
-        self.report = SyncReport()
+        self.notices = Notices()
+        self.sending = Sending()
         self.vault = replica.vault_tag
         self.anchor = bytes.fromhex(replica.config.vault.anchor)
-        self.names = Names(replica, providers, self.report)
+        self.names = Names(replica, providers, self.notices)
         self.fetcher = Fetcher(replica.db, providers)
-        #: What each provider took in this sync, by its name: that is there, and is not asked for again before it is read.
-        self.sent: dict[str, set[CID]] = {}
-        #: Providers that did not take a root of this sync: no name is put there that leads to it.
-        self.without: set[str] = set()
 
     def why(self, error: IpfsmemError) -> str:
         """What a refused block adds to an error that it caused."""

@@ -87,7 +87,7 @@ async def look(run: Run, heads: Sequence[Head]) -> Found:
         except ProviderError:
             raise
         except IpfsmemError as error:
-            run.report.say(
+            run.notices.say(
                 "head-refused",
                 f"nothing could be brought back of version {head.root}: {reason(error)}",
                 f"head {head.root} was not salvaged: {error}",

@@ -70,8 +70,12 @@ class Joined(msgspec.Struct, frozen=True):
     damaged: Mapping[CID, Head] = {}
     #: Roots that were not used, for what they are and not for an outage.
     refused: frozenset[CID] = frozenset()
-    #: What stands somewhere and could not be read, for a provider was down.
+    #: Roots that a name leads to, of which parts are not there, and that no earlier sync joined: whether they hold something
+    #: new, only they could say.
+    lost: frozenset[CID] = frozenset()
+    #: What stands somewhere and could not be read, for a provider was down; and providers that did not say what they have.
     outages: Unread = msgspec.field(default_factory=Unread)
+    silent: frozenset[str] = frozenset()
     #: Which memories were added, changed and removed, and how many entries of which scope.
     kinds: Kinds = {}
     changed_in: Mapping[str, int] = {}

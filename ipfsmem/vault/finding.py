@@ -33,7 +33,7 @@ from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.anchor_pins import MAX_HOPS, PINS_AT_ONCE, learn
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import Names, pin_name, target
-from ipfsmem.sync.report import SyncReport
+from ipfsmem.sync.report import Notices
 from ipfsmem.wallet.root_keys import RootKeys
 
 
@@ -109,8 +109,8 @@ class _Search:
         self._providers = providers
         self._sealed = sealed
         self._where = " or ".join(provider.name for provider in providers)
-        self._report = SyncReport()
-        self._names = Names(replica, providers, self._report)
+        self._notices = Notices()
+        self._names = Names(replica, providers, self._notices)
         self._fetcher = Fetcher(replica.db, providers)
         self._anchor = ipns_name(root.head_public)
         self._other: Keyring | None = None
@@ -133,7 +133,7 @@ class _Search:
             return found
         if self._other is not None:
             raise other_kind(self._other, self._sealed, f"at {self._where}")
-        self._doubts += [notice.text for notice in self._report.notices]
+        self._doubts += [notice.text for notice in self._notices.said]
         self._doubts += _cannot_tell(self._providers)
         doubt = "; ".join(self._doubts)
         raise NoVaultError(

@@ -25,7 +25,7 @@ from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names
 from ipfsmem.sync.publish import build_ring_root
-from ipfsmem.sync.report import SyncReport
+from ipfsmem.sync.report import Notices
 from ipfsmem.vault.finding import no_longer
 from ipfsmem.wallet.message import key_request, sign_once, sign_twice
 from ipfsmem.wallet.passphrases import require_strong
@@ -194,7 +194,7 @@ def _make_vault(replica: Replica, root: RootKeys, recovery: RootKeys | None) -> 
         root_label="wallet" if root.kind == "wallet" else "this device",
     )
     replica.set_ring(ring)
-    names = Names(replica, (), SyncReport())
+    names = Names(replica, (), Notices())
     names.sign(root.head_seed, root.head_public, f"/ipfs/{build_ring_root(replica)}", ANCHOR_LIFE_MS)
     if recovery is not None:
         leads = f"/ipns/{ipns_name(root.head_public)}"

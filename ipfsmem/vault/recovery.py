@@ -23,7 +23,7 @@ from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names
-from ipfsmem.sync.report import Notice, SyncReport
+from ipfsmem.sync.report import Notice, Notices, SyncReport
 from ipfsmem.vault.finding import find_vault, no_longer
 from ipfsmem.vault.opening import create_replica
 from ipfsmem.wallet.root_keys import RootKeys
@@ -97,7 +97,7 @@ def enrol_words(replica: Replica, root: RootKeys, words: RootKeys) -> str:
         )
         since = replica.store.frame.hlc
         replica.set_ring(operations.enrol(ring, root.admin, public, "admin", since=since))
-        names = Names(replica, (), SyncReport())
+        names = Names(replica, (), Notices())
         leads = f"/ipns/{ipns_name(root.head_public)}"
         names.sign(words.head_seed, words.head_public, leads, ANCHOR_LIFE_MS)
         names.keep()

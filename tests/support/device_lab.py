@@ -34,7 +34,7 @@ from ipfsmem.published.layout import SealedLayout
 from ipfsmem.ring import operations
 from ipfsmem.sync.names import DEVICE_LIFE_MS, Names, pin_name
 from ipfsmem.sync.publish import new_blocks, prepare, send
-from ipfsmem.sync.report import SyncReport
+from ipfsmem.sync.report import Notices, SyncReport
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
 from ipfsmem.wallet.root_keys import RootKeys
@@ -497,7 +497,7 @@ class Forger:
 
     async def _publish(self, provider: Provider) -> None:
         replica = self.replica
-        names, device = Names(replica, [provider], SyncReport()), self.replica.device
+        names, device = Names(replica, [provider], Notices()), self.replica.device
         name = ipns_name(device.sign_public)
         await names.read(name)
         with replica.transaction():

@@ -31,7 +31,7 @@ from ipfsmem.ring import operations
 from ipfsmem.ring.statements import Role, member_id
 from ipfsmem.sync.anchor_pins import AnchorRoot, ring_tree
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, Names, pin_name
-from ipfsmem.sync.report import SyncReport
+from ipfsmem.sync.report import Notices
 from ipfsmem.testing import MockClock, SeededRandom, SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.wallet.recovery_words import from_words
@@ -73,7 +73,7 @@ def enrol_wallet(memory: Memory, wallet: RootKeys = OTHER, role: Role = "admin")
     with replica.transaction():
         since = replica.store.frame.hlc
         replica.set_ring(operations.enrol(replica.ring, memory._root.admin, itself, role, since=since))
-        names = Names(replica, (), SyncReport())
+        names = Names(replica, (), Notices())
         leads = f"/ipns/{ipns_name(memory._root.head_public)}"
         names.sign(wallet.head_seed, wallet.head_public, leads, ANCHOR_LIFE_MS)
         names.keep()
@@ -530,7 +530,7 @@ def test_a_vault_that_enrols_a_strangers_key_is_never_joined(tmp_path: Path, tru
         own: make_record(EVIL.head_seed, f"/ipns/{main}", 9, until),
         main: make_record(EVIL.head_seed, leads, 9, until),
     }
-    names = Names(a.replica, (), SyncReport())
+    names = Names(a.replica, (), Notices())
     true = {name: names.known(name).encoded for name in (own, main)}  # type: ignore[union-attr]
     for records in (
         forged,

@@ -52,7 +52,7 @@ def test_finding_joins_nothing_and_admitting_neither(lab: Lab, two: tuple[Memory
     before, run = texts(b), _run(lab, b)
     found = asyncio.run(discover(run))
     admitted = admit(run, found)
-    assert texts(b) == before and not run.report.heads_joined
+    assert texts(b) == before and not run.notices.said
     by = {head.commit.commit.dev for head in found.heads.values()}
     assert {a.device, b.device} == by and set(found.heads) <= found.opened and not found.fresh
     assert admitted == Admitted(found) == admit(run, found)
