@@ -1,4 +1,5 @@
-"""One sync: find heads, verify, join, publish. The only code that talks to a provider on behalf of a memory.
+"""One sync: find heads and verify them, admit, join, publish, each step on the value that the one before returned (`steps`).
+The only code that talks to a provider on behalf of a memory.
 
 Order of things (format section 7): read names and roots until nothing new is learned; keep what rings say; find out
 whether this device's own counters were used elsewhere; join every verified head; with an unlocked root enrol this
