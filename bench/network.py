@@ -285,7 +285,7 @@ def _restic(ctx: Context, report: Report, url: str) -> None:
 
 
 def _objects(url: str, prefix: str) -> list[tuple[str, int]]:
-    from ipfsmem_providers.s3_signing import Signer
+    from ipfsmem_providers.filebase.signing import Signer
 
     from tests.servers import filebase
 
@@ -308,7 +308,7 @@ def _stored(url: str) -> int:
 
 def _empty(url: str) -> None:
     """Take our objects away: the next memory of this wallet must not find them."""
-    from ipfsmem_providers.s3_signing import Signer
+    from ipfsmem_providers.filebase.signing import Signer
 
     from tests.servers import filebase
 

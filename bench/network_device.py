@@ -35,7 +35,7 @@ class GoPeer:
 
     def __init__(self, url: str) -> None:
         from ipfsmem_providers.gateways import Gateways
-        from ipfsmem_providers.http import Http
+        from ipfsmem_providers.http.client import Http
         from ipfsmem_providers.routing import RoutingProvider
 
         from ipfsmem.provider.contract import Capabilities
@@ -49,7 +49,7 @@ class GoPeer:
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
         """Send a CAR."""
-        from ipfsmem_providers.http_body import SpooledCar
+        from ipfsmem_providers.http.body import SpooledCar
 
         with await SpooledCar.write(root, blocks) as car:
             await self._http.request("POST", f"{self._url}/car", body=car)

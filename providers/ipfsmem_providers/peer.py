@@ -1,6 +1,6 @@
 """The `peer` provider: another ipfsmem that serves its blocks (`ipfsmem serve`).
 
-`peer:http://127.0.0.1:8787` (PEER_URL when nothing is said), with its token in PEER_TOKEN (provider_tokens.py: each
+`peer:http://127.0.0.1:8787` (PEER_URL when nothing is said), with its token in PEER_TOKEN (http/tokens.py: each
 peer gets its own); settings of the same names in lower case win over the environment. Everything the contract knows; reading works without a token. The other side is
 ipfsmem/http/blocks.py, whose heading lists the calls.
 """
@@ -28,12 +28,12 @@ from ipfsmem.errors import (
 from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin, partly
 from ipfsmem.published import ipns_record
-from ipfsmem_providers.gateway_client import GatewayClient
-from ipfsmem_providers.http import Http, urls_of
-from ipfsmem_providers.http_body import SpooledCar
-from ipfsmem_providers.name_answers import RECORD_TYPE
-from ipfsmem_providers.provider_settings import setting
-from ipfsmem_providers.provider_tokens import token_for
+from ipfsmem_providers.gateways.client import GatewayClient
+from ipfsmem_providers.http.body import SpooledCar
+from ipfsmem_providers.http.client import Http, urls_of
+from ipfsmem_providers.http.tokens import token_for
+from ipfsmem_providers.routing.answers import RECORD_TYPE
+from ipfsmem_providers.settings import setting
 
 _CAPABILITIES: Final = Capabilities(
     has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True, raw=True

@@ -1,7 +1,7 @@
 """The `pinning_service` provider: any service that speaks the Pinning Service API 1.0.0.
 
     pinning_service:<endpoint>   such as https://api.example.com/psa (PINNING_SERVICE_URL when nothing is said)
-    PINNING_SERVICE_TOKEN      the access token; of several services each its own (provider_tokens.py)
+    PINNING_SERVICE_TOKEN      the access token; of several services each its own (http/tokens.py)
     PINNING_SERVICE_ORIGINS    addresses (/ip4/.../p2p/...) of a node that holds the blocks, with commas
     PINNING_SERVICE_PATIENCE   seconds to wait for a pin to be made; 5
     PINNING_SERVICE_GATEWAY    trustless gateways to read from, with commas
@@ -26,11 +26,11 @@ from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderRefused
 from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
-from ipfsmem_providers.addresses import is_public
 from ipfsmem_providers.gateways import Gateways
-from ipfsmem_providers.http import Http, origin_of, urls_of
-from ipfsmem_providers.provider_settings import seconds, setting
-from ipfsmem_providers.provider_tokens import shown, token_for
+from ipfsmem_providers.http.addresses import is_public
+from ipfsmem_providers.http.client import Http, origin_of, urls_of
+from ipfsmem_providers.http.tokens import shown, token_for
+from ipfsmem_providers.http.waiting import Waiting
 from ipfsmem_providers.psa_client import (
     FAILED,
     ORIGINS_MAX,
@@ -41,7 +41,7 @@ from ipfsmem_providers.psa_client import (
     PinningClient,
     Request,
 )
-from ipfsmem_providers.waiting import Waiting
+from ipfsmem_providers.settings import seconds, setting
 
 _LISTED: Final = (QUEUED, PINNING, PINNED)
 _MULTIADDR: Final = re.compile(r"/(ip4|ip6|dns|dns4|dns6|dnsaddr)/([^/\s]+)(?:/[^\s]*)?/p2p/[A-Za-z0-9]+")

@@ -18,8 +18,8 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem_providers.http import Answer, Http
-from ipfsmem_providers.http_errors import short
+from ipfsmem_providers.http.client import Answer, Http
+from ipfsmem_providers.http.errors import short
 
 QUEUED: Final = "queued"
 PINNING: Final = "pinning"

@@ -1,6 +1,6 @@
 """Single files from web servers that strangers name: a `manifest.json` and the Markdown files beside it.
 
-Nothing vouches for these bytes but the server. Reaches public addresses only (addresses.py), follows a few redirects
+Nothing vouches for these bytes but the server. Reaches public addresses only (http/addresses.py), follows a few redirects
 under the same rules, and bounds every answer. Knows nothing of bundles.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ipfsmem_providers.http import Http
-from ipfsmem_providers.http_policy import Retry
+from ipfsmem_providers.http.client import Http
+from ipfsmem_providers.http.policy import Retry
 
 _RETRY: Final = Retry(attempts=2, first=0.3, patience=5.0)
 _ABSENT: Final = frozenset((404, 410))

@@ -118,7 +118,7 @@ def test_a_move_that_could_not_take_everything(sealed_place: Place) -> None:
 def test_a_list_of_pins_that_is_damaged(sealed_place: Place) -> None:
     """Done in the order that was told before, the stick listed nothing afterwards, and each sync said that all was well."""
     place = sealed_place
-    place.patch.setattr("ipfsmem_providers.pin_files.MAX_FILES", 3)
+    place.patch.setattr("ipfsmem_providers.packs.pins.MAX_FILES", 3)
     place.ok("write tone --body 0", "sync")
     place.ok("sync", device=place.other)
     for text in range(1, 5):
@@ -196,7 +196,7 @@ def test_a_service_that_is_down_for_a_while(sealed_place: Place) -> None:
     with serve(node.app) as url:
         place.ok("providers remove STICK", f"providers add kubo:{url}", "sync", "write tone --body x")
         node.faults.answer("*", ".*", 503, times=-1)
-        place.patch.setattr("ipfsmem_providers.http_policy.Retry.wait", lambda *given: None)
+        place.patch.setattr("ipfsmem_providers.http.policy.Retry.wait", lambda *given: None)
         hinted(
             "Your memory is safe on this device; the next sync sends what is waiting.",
             place.cli.fails(41, "sync").err,

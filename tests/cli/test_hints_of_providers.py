@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from ipfsmem_providers import ucan
-from ipfsmem_providers.ucan import Ability, Signer
+from ipfsmem_providers.web3storage import ucan
+from ipfsmem_providers.web3storage.ucan import Ability, Signer
 
 from tests.support.cli_lab import KEY, Cli
 from tests.support.hints import hinted

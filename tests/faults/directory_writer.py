@@ -13,8 +13,8 @@ import hashlib
 import sys
 from datetime import UTC, datetime
 
-from ipfsmem_providers.bucket_layout import BucketPacks
-from ipfsmem_providers.pack_store import Packs
+from ipfsmem_providers.bucket.layout import BucketPacks
+from ipfsmem_providers.packs.store import Packs
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.provider.contract import open_provider

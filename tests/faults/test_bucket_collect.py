@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from ipfsmem_providers.bucket import BucketProvider
-from ipfsmem_providers.bucket_layout import BucketCollector
-from ipfsmem_providers.bucket_objects import Objects
+from ipfsmem_providers.bucket.layout import BucketCollector
+from ipfsmem_providers.bucket.objects import Objects
 
 from ipfsmem.content.tree import build_tree
 from tests.faults.test_directory_collect import (  # noqa: F401 - the same laws, asked of a bucket

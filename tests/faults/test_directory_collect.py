@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers import directory_collect
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.directory_files import FolderShelf
+from ipfsmem_providers.directory import collection as directory_collect
+from ipfsmem_providers.directory.files import FolderShelf
 
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.content.tree import build_tree
@@ -311,7 +311,7 @@ def test_a_damaged_pack_with_something_needed_stays(stick: Stick) -> None:
 
 def test_an_index_that_lies_is_no_proof(stick: Stick) -> None:
     """The index of a pack that stays names a block that is not in it."""
-    from ipfsmem_providers.pack_index import Place, encode_index, open_index
+    from ipfsmem_providers.packs.index import Place, encode_index, open_index
 
     kept = {"keep": b"k" * 3000}
     stick.put({**OLD, **kept})

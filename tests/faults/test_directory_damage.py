@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from ipfsmem_providers import pack_store
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.directory_files import FolderShelf
+from ipfsmem_providers.directory.files import FolderShelf
+from ipfsmem_providers.packs import store as pack_store
 
 from ipfsmem import systems
 from ipfsmem.content.car import read_car
@@ -179,7 +179,7 @@ def test_no_bit_of_an_index_can_hide_a_block_or_bring_a_wrong_one(tmp_path: Path
 def test_a_large_index_that_was_damaged_is_found_out_when_a_block_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ipfsmem_providers import pack_index
+    from ipfsmem_providers.packs import index as pack_index
 
     monkeypatch.setattr(pack_index, "_SMALL", 0)  # as if it had 24,000 blocks or more
     index = fill(tmp_path).with_suffix(".idx")
@@ -216,7 +216,7 @@ def test_any_damage_to_a_pack_loses_only_what_it_hit(tmp_path: Path, data: st.Da
 def test_a_large_index_that_goes_while_it_is_in_use_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ipfsmem_providers import pack_index
+    from ipfsmem_providers.packs import index as pack_index
 
     monkeypatch.setattr(pack_index, "_SMALL", 0)
     many = [block(f"small {i}") for i in range(300)]

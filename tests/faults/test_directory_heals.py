@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.pack_lost import LOST
+from ipfsmem_providers.packs.lost import LOST
 from ipfsmem_providers.peer import PeerProvider
 
 from ipfsmem.content.cid import CID, raw_cid
@@ -35,7 +35,7 @@ def device(home: Path, provider: Provider) -> Memory:
 
 def sections(pack: Path) -> list[tuple[CID, int, int]]:
     """Blocks of a pack: CID, where its bytes begin and how many they are."""
-    from ipfsmem_providers.pack_index import scan
+    from ipfsmem_providers.packs.index import scan
 
     with pack.open("rb") as file:
         return [(raw_cid(s.digest), s.offset, len(s.data)) for s in scan(file)]

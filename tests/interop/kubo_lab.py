@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ipfsmem_providers.http_policy import Retry, Timing
+from ipfsmem_providers.http.policy import Retry, Timing
 from ipfsmem_providers.kubo import KuboProvider
 
 from ipfsmem.testing import MockClock

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
-from ipfsmem_providers.s3_signing import Signer
+from ipfsmem_providers.filebase.signing import Signer
 
 from tests.interop.counterparts import missing
 

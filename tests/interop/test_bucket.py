@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers.bucket_objects import Objects
-from ipfsmem_providers.http_policy import ONCE
+from ipfsmem_providers.bucket.objects import Objects
+from ipfsmem_providers.http.policy import ONCE
 
 from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem.memory import Memory

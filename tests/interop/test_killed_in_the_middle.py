@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from ipfsmem_providers.gateways import Gateways
-from ipfsmem_providers.http import Http
-from ipfsmem_providers.http_body import SpooledCar
-from ipfsmem_providers.http_policy import ONCE
+from ipfsmem_providers.http.body import SpooledCar
+from ipfsmem_providers.http.client import Http
+from ipfsmem_providers.http.policy import ONCE
 
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderUnavailable

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers.http import Http
+from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.pinning_service import PinningServiceProvider
 
 from ipfsmem.content.cid import parse_cid, raw_cid

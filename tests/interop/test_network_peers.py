@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.gateways import Gateways
-from ipfsmem_providers.http import Http
-from ipfsmem_providers.http_body import SpooledCar
+from ipfsmem_providers.http.body import SpooledCar
+from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.peer import PeerProvider
 from ipfsmem_providers.routing import RoutingProvider
 
@@ -153,7 +153,7 @@ def test_two_operators_one_of_them_gone(go: str, helia: str) -> None:
 
 
 def _once() -> Any:
-    from ipfsmem_providers.http_policy import ONCE
+    from ipfsmem_providers.http.policy import ONCE
 
     return ONCE
 

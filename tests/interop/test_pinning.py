@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers.http_policy import Retry
+from ipfsmem_providers.http.policy import Retry
 from ipfsmem_providers.peer import PeerProvider
 from ipfsmem_providers.pinning_service import PinningServiceProvider
 from ipfsmem_providers.psa_client import FAILED, PINNED, QUEUED

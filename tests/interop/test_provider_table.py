@@ -21,8 +21,8 @@ import pytest
 from ipfsmem_providers.bucket import BucketProvider
 from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.gateways import Gateways
-from ipfsmem_providers.http import Http
-from ipfsmem_providers.http_body import SpooledCar
+from ipfsmem_providers.http.body import SpooledCar
+from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.kubo import KuboProvider
 from ipfsmem_providers.peer import PeerProvider
 from ipfsmem_providers.pinning_service import PinningServiceProvider

@@ -9,8 +9,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from ipfsmem_providers.http_policy import ONCE
-from ipfsmem_providers.s3_signing import Signer
+from ipfsmem_providers.filebase.signing import Signer
+from ipfsmem_providers.http.policy import ONCE
 
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory

@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ipfsmem_providers import ucan
-from ipfsmem_providers.http import Http
-from ipfsmem_providers.ucan import Signer
-from ipfsmem_providers.w3up_rpc import Service
-from ipfsmem_providers.w3up_uploads import Kind, Upload
-from ipfsmem_providers.web3storage import Web3Storage
+from ipfsmem_providers.http.client import Http
+from ipfsmem_providers.web3storage import Web3Storage, ucan
+from ipfsmem_providers.web3storage.rpc import Service
+from ipfsmem_providers.web3storage.ucan import Signer
+from ipfsmem_providers.web3storage.uploads import Kind, Upload
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.content.dagpb import decode_node

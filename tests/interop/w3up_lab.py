@@ -11,10 +11,9 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
-from ipfsmem_providers import ucan
-from ipfsmem_providers.http_policy import Retry
-from ipfsmem_providers.ucan import Ability, Signer
-from ipfsmem_providers.web3storage import Web3Storage
+from ipfsmem_providers.http.policy import Retry
+from ipfsmem_providers.web3storage import Web3Storage, ucan
+from ipfsmem_providers.web3storage.ucan import Ability, Signer
 
 from tests.interop.counterparts import need_program, npm_folder, run
 

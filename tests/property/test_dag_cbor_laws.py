@@ -9,7 +9,7 @@ import libipld
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ipfsmem_providers import dag_cbor
+from ipfsmem_providers.web3storage import dag_cbor
 
 from ipfsmem.content.cid import CID, pb_cid, raw_cid
 from ipfsmem.errors import FormatError

@@ -16,8 +16,9 @@ from unittest import mock
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from ipfsmem_providers import pack_index, pack_store
 from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.packs import index as pack_index
+from ipfsmem_providers.packs import store as pack_store
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.published import ipns_record

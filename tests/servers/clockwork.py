@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipfsmem_providers.http_policy import Timing
+from ipfsmem_providers.http.policy import Timing
 
 from ipfsmem.testing import MockClock
 

@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.gateways import Gateways
-from ipfsmem_providers.http_policy import Retry, Timeouts
+from ipfsmem_providers.http.policy import Retry, Timeouts
 from ipfsmem_providers.kubo import KuboProvider
 from ipfsmem_providers.peer import PeerProvider
 from ipfsmem_providers.pinning_service import PinningServiceProvider

@@ -10,9 +10,9 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from ipfsmem_providers import addresses
-from ipfsmem_providers.http import Http
-from ipfsmem_providers.http_policy import ONCE
+from ipfsmem_providers.http import addresses
+from ipfsmem_providers.http.client import Http
+from ipfsmem_providers.http.policy import ONCE
 
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from tests.servers.threaded import serve

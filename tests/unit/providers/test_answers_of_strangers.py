@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pytest
 from ipfsmem_providers import psa_client
 from ipfsmem_providers.gateways import Gateways
-from ipfsmem_providers.http import Http, _Call
-from ipfsmem_providers.http_errors import Redactor, reason_of
+from ipfsmem_providers.http.client import Http, _Call
+from ipfsmem_providers.http.errors import Redactor, reason_of
 from yarl import URL
 
 from ipfsmem.content.cid import raw_cid
@@ -158,7 +158,7 @@ from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import FormatError
 from ipfsmem_providers import dag_cbor
-from ipfsmem_providers.w3up_shards import INDEX, read_index
+from ipfsmem_providers.web3storage.shards import INDEX, read_index
 def block(data):
     return CID(1, 0x71, b"\\x12\\x20" + hashlib.sha256(data).digest()), data
 deep = block(b"\\x82\\x41a" + b"\\x81" * 200_000 + b"\\x00")

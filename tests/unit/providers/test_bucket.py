@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ipfsmem_providers import bucket_address, bucket_layout
 from ipfsmem_providers.bucket import BucketProvider
-from ipfsmem_providers.bucket_address import Address, Patience, credentials, parse, store
-from ipfsmem_providers.http_policy import ONCE, Retry
+from ipfsmem_providers.bucket import address as bucket_address
+from ipfsmem_providers.bucket import layout as bucket_layout
+from ipfsmem_providers.bucket.address import Address, Patience, credentials, parse, store
+from ipfsmem_providers.http.policy import ONCE, Retry
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.content.tree import build_tree
@@ -162,7 +163,7 @@ def test_u12_obstore_is_imported_when_a_bucket_is_opened(monkeypatch: pytest.Mon
     monkeypatch.setattr(bucket_address.importlib.util, "find_spec", lambda name: None)
     with Refused("Install it: pip install 'ipfsmem[bucket]'."):
         open_provider("bucket:s3://box", KEYS)
-    code = "import sys, ipfsmem_providers.bucket; print('obstore' in sys.modules)"
+    code = "import sys, ipfsmem_providers.bucket.provider; print('obstore' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "False\n"
 
@@ -292,7 +293,7 @@ def test_a_large_upload_is_several_packs_and_what_came_is_kept(
 
 
 def test_many_packs_become_few_and_large_ones_are_left(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ipfsmem_providers.bucket_layout import BucketPacks
+    from ipfsmem_providers.bucket.layout import BucketPacks
 
     monkeypatch.setattr(BucketPacks, "most", 6)
     monkeypatch.setattr(BucketPacks, "grown", 50_000)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers.http_policy import Timeouts
+from ipfsmem_providers.http.policy import Timeouts
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.content.fetch import drive_async

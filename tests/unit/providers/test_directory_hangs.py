@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from ipfsmem_providers.blocking_work import Waiting, beat
 from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.packs.blocking_work import Waiting, beat
 
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
@@ -126,7 +126,7 @@ def test_p4_a_cancelled_call_waits_for_its_work_and_then_ends() -> None:
 def test_p4_the_program_ends_although_a_folder_hangs() -> None:
     code = (
         "import asyncio, time\n"
-        "from ipfsmem_providers.blocking_work import Waiting\n"
+        "from ipfsmem_providers.packs.blocking_work import Waiting\n"
         "try: asyncio.run(Waiting('a share', 0.1, why='it hangs').run(lambda: time.sleep(600)))\n"
         "except Exception as error: print(error)\n"
     )

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ipfsmem_providers.directory_files import FolderShelf
-from ipfsmem_providers.pin_files import LIST, MAX_FILES, Pins
+from ipfsmem_providers.directory.files import FolderShelf
+from ipfsmem_providers.packs.pins import LIST, MAX_FILES, Pins
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.device.held_folder import Directory

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ipfsmem_providers import s3_signing
 from ipfsmem_providers.filebase import FilebaseProvider
+from ipfsmem_providers.filebase import signing as s3_signing
 
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import open_provider

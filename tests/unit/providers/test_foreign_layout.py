@@ -14,9 +14,8 @@ import pytest
 from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ipfsmem_providers import foreign_layout
-from ipfsmem_providers.foreign_layout import ForeignLayout, with_files
-from ipfsmem_providers.gateways import Gateways
+from ipfsmem_providers.gateways import Gateways, foreign_layout
+from ipfsmem_providers.gateways.foreign_layout import ForeignLayout, with_files
 
 from ipfsmem.content.cid import CID, pb_cid, raw_cid
 from ipfsmem.content.dagpb import TYPE_FILE, Link, UnixFS, encode_node, encode_unixfs

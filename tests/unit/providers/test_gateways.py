@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from ipfsmem_providers import addresses
-from ipfsmem_providers.gateway_client import base_of
 from ipfsmem_providers.gateways import Gateways
-from ipfsmem_providers.http_policy import ONCE, Timeouts
-from ipfsmem_providers.own_gateway import OwnGateway
-from ipfsmem_providers.routing_client import RoutingClient
+from ipfsmem_providers.gateways.client import base_of
+from ipfsmem_providers.gateways.own_gateway import OwnGateway
+from ipfsmem_providers.http import addresses
+from ipfsmem_providers.http.policy import ONCE, Timeouts
+from ipfsmem_providers.routing.client import RoutingClient
 from yarl import URL
 
 from ipfsmem.content.car import car_bytes, header, section

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ipfsmem_providers import pinata as module
-from ipfsmem_providers import pinata_api, pinata_tus
+from ipfsmem_providers.pinata import api as pinata_api
+from ipfsmem_providers.pinata import provider as module
+from ipfsmem_providers.pinata import tus as pinata_tus
 
 from ipfsmem.content.cid import CID
 from ipfsmem.provider.contract import Provider, open_provider

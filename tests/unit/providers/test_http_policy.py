@@ -8,9 +8,9 @@ import hashlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ipfsmem_providers.http_body import Body, Multipart, SpooledCar
-from ipfsmem_providers.http_errors import REDACTED, Reason, Redactor, failure, joined, reason_of
-from ipfsmem_providers.http_policy import RateLimiter, Retry, retry_after
+from ipfsmem_providers.http.body import Body, Multipart, SpooledCar
+from ipfsmem_providers.http.errors import REDACTED, Reason, Redactor, failure, joined, reason_of
+from ipfsmem_providers.http.policy import RateLimiter, Retry, retry_after
 
 from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import raw_cid

@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import web
-from ipfsmem_providers import addresses
-from ipfsmem_providers.http import Http, Unconnected, urls_of
-from ipfsmem_providers.http_body import Multipart, SpooledCar
-from ipfsmem_providers.http_policy import ONCE, Timeouts
+from ipfsmem_providers.http import addresses
+from ipfsmem_providers.http.body import Multipart, SpooledCar
+from ipfsmem_providers.http.client import Http, Unconnected, urls_of
+from ipfsmem_providers.http.policy import ONCE, Timeouts
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
@@ -643,7 +643,7 @@ def test_p4_one_that_accepts_and_never_answers_costs_one_wait(work: Clockwork) -
 
 
 def test_p4_a_second_host_of_a_silent_provider_gets_a_little() -> None:
-    from ipfsmem_providers.http_policy import REST_AFTER_STALL, Silence, Timing
+    from ipfsmem_providers.http.policy import REST_AFTER_STALL, Silence, Timing
 
     now = [1000.0]
     kept: dict[str, float] = {}

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers.http_body import Multipart
-from ipfsmem_providers.http_policy import Retry, Timeouts, Timing
+from ipfsmem_providers.http.body import Multipart
+from ipfsmem_providers.http.policy import Retry, Timeouts, Timing
 from ipfsmem_providers.kubo import KuboProvider
-from ipfsmem_providers.kubo_rpc import KuboRpc, node_authorization
+from ipfsmem_providers.kubo.rpc import KuboRpc, node_authorization
 
 from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import ipns_name, raw_cid

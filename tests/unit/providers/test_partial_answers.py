@@ -11,9 +11,9 @@ from collections.abc import Callable
 import pytest
 from aiohttp import web
 from ipfsmem_providers.gateways import Gateways
-from ipfsmem_providers.http_policy import ONCE
+from ipfsmem_providers.gateways.own_gateway import OwnGateway
+from ipfsmem_providers.http.policy import ONCE
 from ipfsmem_providers.kubo import KuboProvider
-from ipfsmem_providers.own_gateway import OwnGateway
 from ipfsmem_providers.peer import PeerProvider
 
 from ipfsmem.content.car import header, section

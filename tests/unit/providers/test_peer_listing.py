@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.http_policy import ONCE
+from ipfsmem_providers.http.policy import ONCE
 from ipfsmem_providers.peer import PeerProvider
 
 from ipfsmem.content.cid import CID

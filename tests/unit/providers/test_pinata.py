@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from ipfsmem_providers import pinata as module
-from ipfsmem_providers import pinata_tus
-from ipfsmem_providers.pinata import ROOT_KEY, PinataProvider
-from ipfsmem_providers.pinata_plan import HOW_KEY
+from ipfsmem_providers.pinata import provider as module
+from ipfsmem_providers.pinata import tus as pinata_tus
+from ipfsmem_providers.pinata.plan import HOW_KEY
+from ipfsmem_providers.pinata.provider import ROOT_KEY, PinataProvider
 
 from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import CID
@@ -428,7 +428,7 @@ def test_unpinning_goes_by_file_id(at: Account) -> None:
 @pytest.fixture
 def tus(at: Account, monkeypatch: pytest.MonkeyPatch) -> Account:
     monkeypatch.setattr(module, "ONE_REQUEST", 1_000_000)
-    monkeypatch.setattr("ipfsmem_providers.pinata_api.ONE_REQUEST", 1_000_000)
+    monkeypatch.setattr("ipfsmem_providers.pinata.api.ONE_REQUEST", 1_000_000)
     monkeypatch.setattr(pinata_tus, "CHUNK", 700_000)
     return at
 

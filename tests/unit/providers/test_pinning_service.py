@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from aiohttp import web
 from ipfsmem_providers import psa_client
-from ipfsmem_providers.http_policy import Retry, Timing
+from ipfsmem_providers.http.policy import Retry, Timing
 from ipfsmem_providers.kubo import KuboProvider
 from ipfsmem_providers.pinning_service import PinningServiceProvider
 from ipfsmem_providers.psa_client import PinningClient, milliseconds
@@ -547,7 +547,7 @@ def test_requests_outlive_the_server(tmp_path: Path, cloud: SimCloud) -> None:
 
 
 def test_a_client_speaks_to_any_endpoint() -> None:
-    from ipfsmem_providers.http import Http
+    from ipfsmem_providers.http.client import Http
 
     http = Http("x", trusted=["https://api.example.com"])
     for given in (

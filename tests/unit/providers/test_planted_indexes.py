@@ -9,9 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from ipfsmem_providers import pack_index
-from ipfsmem_providers.directory_files import FolderShelf
-from ipfsmem_providers.pack_index import Index, Place, encode_index
+from ipfsmem_providers.directory.files import FolderShelf
+from ipfsmem_providers.packs import index as pack_index
+from ipfsmem_providers.packs.index import Index, Place, encode_index
 
 GOOD = encode_index([(sha256(b"x").digest(), 40, 10)], 100)
 

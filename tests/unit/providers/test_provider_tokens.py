@@ -13,7 +13,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.provider_tokens import token_for
+from ipfsmem_providers.http.tokens import token_for
 
 from ipfsmem.errors import ConfigError, ProviderError
 from ipfsmem.http import blocks

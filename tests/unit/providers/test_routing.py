@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from ipfsmem_providers.name_answers import RECORD_TYPE
 from ipfsmem_providers.routing import RoutingProvider
-from ipfsmem_providers.routing_client import https_url
+from ipfsmem_providers.routing.answers import RECORD_TYPE
+from ipfsmem_providers.routing.client import https_url
 
 from ipfsmem.content.cid import ipns_name, parse_cid
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
@@ -158,7 +158,7 @@ def test_bad_answers_of_one_operator(two: Two, bad: web.Response) -> None:
     assert run(provider, provider.get_name(NAME)) is None
 
 
-#: What a server says that has no record of a name (the page of name_answers.py has the sources), and what others say.
+#: What a server says that has no record of a name (the page of routing/answers.py has the sources), and what others say.
 NO_RECORD = [
     web.Response(text="delegate error: routing: not found"),  # boxo, delegated-ipfs.dev
     web.Response(text="Record not found"),  # Helia

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.pin_files import tag_of
+from ipfsmem_providers.packs.pins import tag_of
 
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.content.tree import build_tree

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers import dag_cbor, ucan
-from ipfsmem_providers.ucan import Ability, Message, Signer
+from ipfsmem_providers.web3storage import dag_cbor, ucan
+from ipfsmem_providers.web3storage.ucan import Ability, Message, Signer
 
 from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import parse_cid

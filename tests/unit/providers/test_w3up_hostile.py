@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from ipfsmem_providers import dag_cbor, ucan
-from ipfsmem_providers.http_policy import Retry
-from ipfsmem_providers.ucan import Ability, Signer
-from ipfsmem_providers.w3up_shards import make_index, shard_cid
-from ipfsmem_providers.w3up_uploads import Kind, mark_of, tag_of
-from ipfsmem_providers.web3storage import Web3Storage
+from ipfsmem_providers.http.policy import Retry
+from ipfsmem_providers.web3storage import Web3Storage, dag_cbor, ucan
+from ipfsmem_providers.web3storage.shards import make_index, shard_cid
+from ipfsmem_providers.web3storage.ucan import Ability, Signer
+from ipfsmem_providers.web3storage.uploads import Kind, mark_of, tag_of
 
 from ipfsmem.content.car import car_bytes, header, read_car, section
 from ipfsmem.content.cid import CID, raw_cid

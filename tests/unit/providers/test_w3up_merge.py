@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ipfsmem_providers.w3up_merge import Merge, carry, plan
-from ipfsmem_providers.w3up_shards import Shard, read_shard, shard_cid
-from ipfsmem_providers.w3up_tree import Contents
-from ipfsmem_providers.w3up_uploads import Kind, Upload, mark_of
+from ipfsmem_providers.web3storage.merge import Merge, carry, plan
+from ipfsmem_providers.web3storage.shards import Shard, read_shard, shard_cid
+from ipfsmem_providers.web3storage.tree import Contents
+from ipfsmem_providers.web3storage.uploads import Kind, Upload, mark_of
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.content.dagpb import decode_node

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ipfsmem_providers.w3up_shards import Blob, Shard, make_index, read_index, runs, shards
+from ipfsmem_providers.web3storage.shards import Blob, Shard, make_index, read_index, runs, shards
 
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, pb_cid, raw_cid

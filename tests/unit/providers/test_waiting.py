@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from ipfsmem_providers.waiting import FIRST, LONGEST, Waiting
+from ipfsmem_providers.http.waiting import FIRST, LONGEST, Waiting
 
 from tests.servers.clockwork import Clockwork
 

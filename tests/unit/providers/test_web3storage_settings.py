@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers import ucan
-from ipfsmem_providers.ucan import Ability, Signer
-from ipfsmem_providers.w3up_uploads import tag_of
-from ipfsmem_providers.web3storage import Web3Storage
+from ipfsmem_providers.web3storage import Web3Storage, ucan
+from ipfsmem_providers.web3storage.ucan import Ability, Signer
+from ipfsmem_providers.web3storage.uploads import tag_of
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import ConfigError, ProviderRefused

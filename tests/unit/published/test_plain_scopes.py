@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from ipfsmem_providers.stored_files import StoredFiles
+from ipfsmem_providers.gateways.stored_files import StoredFiles
 
 from ipfsmem.bundle.projects import random_token, remote_name
 from ipfsmem.content.cid import CID, raw_cid

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
-from ipfsmem_providers import pin_files
+from ipfsmem_providers.packs import pins as pin_files
 
 from ipfsmem.config import Keep
 from ipfsmem.device.database import Database

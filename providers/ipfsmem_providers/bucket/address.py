@@ -1,0 +1,226 @@
+"""Where a bucket is and who may use it: from a spec and settings to a store of obstore's.
+
+    s3://<bucket>[/<prefix>]                           AWS, or the server that AWS_ENDPOINT_URL_S3 names
+    https://<host>/<bucket>[/<prefix>]                 any server that speaks S3: R2, B2, MinIO, ...
+    gs://<bucket>[/<prefix>]                           Google Cloud Storage
+    az://<container>[/<prefix>]                        Azure, with AZURE_STORAGE_ACCOUNT_NAME
+    https://<account>.blob.core.windows.net/<container>[/<prefix>]
+
+Credentials come from where each vendor's own tools look for them in the environment, or from settings of the same names
+in lower case. They are in no spec, no error and no name. Nothing here sends anything, and obstore is imported when a
+store is made.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from ipfsmem.errors import ConfigError
+from ipfsmem_providers.settings import choice, setting
+
+if TYPE_CHECKING:
+    from obstore.store import AzureStore, ClientConfig, GCSStore, S3Store
+
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,220}")
+_PREFIX: Final = re.compile(r"[A-Za-z0-9._-]+")
+_EXAMPLE: Final = (
+    "For instance bucket:s3://my-bucket/memories, bucket:https://s3.example.com/my-bucket/memories, bucket:gs://my-bucket "
+    "or bucket:az://my-container."
+)
+_AZURE: Final = ".blob.core.windows.net"
+#: Servers of S3's kind that say their region in their name.
+_REGION: Final = re.compile(r"s3[.-]([a-z0-9]+(?:-[a-z0-9]+){1,3})\.[a-z0-9.-]+\.[a-z]+")
+_R2: Final = ".r2.cloudflarestorage.com"
+#: Names of credentials in the environment: all of one group must be there.
+_KEYS: Final = {
+    "s3": (
+        ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
+        ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI",),
+    ),
+    "gs": (
+        ("GOOGLE_APPLICATION_CREDENTIALS",),
+        ("GOOGLE_SERVICE_ACCOUNT",),
+        ("GOOGLE_SERVICE_ACCOUNT_PATH",),
+        ("GOOGLE_SERVICE_ACCOUNT_KEY",),
+    ),
+    "az": (
+        ("AZURE_STORAGE_ACCOUNT_KEY",),
+        ("AZURE_STORAGE_SAS_TOKEN",),
+        ("AZURE_STORAGE_TOKEN",),
+        ("AZURE_STORAGE_CLIENT_ID", "AZURE_STORAGE_CLIENT_SECRET", "AZURE_STORAGE_TENANT_ID"),
+        ("AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"),
+        ("AZURE_FEDERATED_TOKEN_FILE",),
+        ("AZURE_USE_AZURE_CLI",),
+    ),
+}
+#: Taken from the settings when they are there, beside what names credentials.
+_MORE: Final = {
+    "s3": ("AWS_SESSION_TOKEN", "AWS_REGION"),
+    "gs": (),
+    "az": ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ENDPOINT", "AZURE_STORAGE_USE_EMULATOR"),
+}
+_ADC: Final = ".config/gcloud/application_default_credentials.json"
+
+
+class Address(NamedTuple):
+    """A bucket and what of it is ours."""
+
+    scheme: str  #: s3, gs or az: whose language is spoken
+    bucket: str
+    prefix: str  #: without slashes at its ends; "" for the whole bucket
+    endpoint: str  #: URL of the server, where the address names it
+
+    def __str__(self) -> str:
+        path = f"{self.bucket}{self.prefix and '/'}{self.prefix}"
+        return f"{self.endpoint}/{path}" if self.endpoint else f"{self.scheme}://{path}"
+
+
+class Patience(NamedTuple):
+    """How long one request may take, in seconds."""
+
+    connect: float
+    silent: float  #: until the next bytes come
+    total: float
+
+
+def parse(rest: str) -> Address:
+    """The address in what stands behind `bucket:`. ConfigError for anything that is none."""
+    try:
+        url = urlsplit(rest)
+        odd = url.username is not None or bool(url.query) or bool(url.fragment) or not url.hostname
+        scheme, host, endpoint = url.scheme, url.netloc, ""
+        parts = url.path.strip("/").split("/") if url.path.strip("/") else []
+        if scheme in ("http", "https"):
+            odd = odd or url.port == 0
+            endpoint = f"{scheme}://{host.lower()}"
+            azure = (url.hostname or "").endswith(_AZURE)
+            odd = odd or (azure and scheme == "http")  # a token may go along, which S3 has none of
+            scheme = "az" if azure else "s3"
+            host = parts.pop(0) if parts else ""
+    except ValueError:
+        scheme, odd = "", True
+    if odd or scheme not in _KEYS or not _BUCKET.fullmatch(host):
+        raise ConfigError(f"{_shown(rest)} is no address of a bucket", hint=_EXAMPLE)
+    for part in parts:
+        if not _PREFIX.fullmatch(part) or part in (".", ".."):
+            raise ConfigError(
+                f"the part {part!r} of {rest!r} cannot be in the names of objects",
+                hint="Use letters, digits, dots, hyphens and underscores between the slashes.",
+            )
+    return Address(scheme, host, "/".join(parts), endpoint)
+
+
+def _shown(rest: str) -> str:
+    """What a person wrote, unless it may hold a secret."""
+    return "what was given" if any(char in rest for char in "?@#") else repr(rest)
+
+
+def check_installed() -> None:
+    """ConfigError that names the extra when obstore is missing. Imports nothing."""
+    if importlib.util.find_spec("obstore") is None:
+        raise ConfigError(
+            "buckets need obstore, which is not installed", hint="Install it: pip install 'ipfsmem[bucket]'."
+        )
+
+
+def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]:
+    """What settings say of keys and endpoints, by the vendor's names in lower case; the environment is read by obstore.
+
+    ConfigError when neither has credentials: a machine in the vendor's own cloud is asked for its own ones only when
+    BUCKET_CREDENTIALS says `instance`, as anywhere else that question waits for an answer that never comes.
+    """
+    groups = _KEYS[address.scheme]
+    names = {name for group in groups for name in group} | set(_MORE[address.scheme])
+    given = {name.lower(): text for name in names if (text := str(settings.get(name.lower()) or "").strip())}
+    known = address.endpoint or setting(settings, "AZURE_STORAGE_ACCOUNT_NAME") or _emulated(settings)
+    if address.scheme == "az" and not known:
+        raise ConfigError(
+            f"the storage account of {address} is not known",
+            hint=f"Write bucket:https://<storage account>{_AZURE}/{address.bucket}, or set AZURE_STORAGE_ACCOUNT_NAME.",
+        )
+    own = choice(settings, "BUCKET_CREDENTIALS", ("environment", "instance")) == "instance"
+    if own or _emulated(settings) or any(all(setting(settings, name) for name in group) for group in groups):
+        return given
+    if address.scheme == "gs" and (Path.home() / _ADC).is_file():
+        return given
+    raise ConfigError(
+        f"no credentials for {address}: {' and '.join(groups[0])} {'are' if len(groups[0]) > 1 else 'is'} not set",
+        hint="Set them in the environment as the vendor's own tools take them. BUCKET_CREDENTIALS=instance asks the cloud that "
+        "this machine runs in.",
+    )
+
+
+def secrets(address: Address, settings: Mapping[str, Any]) -> list[str]:
+    """What no error may repeat."""
+    names = {name for group in _KEYS[address.scheme] for name in group} | set(_MORE[address.scheme])
+    hidden = ("KEY", "SECRET", "TOKEN")
+    found = (setting(settings, name) for name in names if any(part in name for part in hidden))
+    return [text for text in found if text]
+
+
+def store(
+    address: Address, settings: Mapping[str, Any], patience: Patience
+) -> S3Store | GCSStore | AzureStore:
+    """A store that never tries again by itself. ConfigError for settings that obstore does not take."""
+    from obstore.exceptions import BaseError
+    from obstore.store import AzureStore, GCSStore, S3Store
+
+    config: dict[str, Any] = credentials(address, settings)
+    client: ClientConfig = {
+        "allow_http": True,  # what a person configured; blocks are sealed, and keys sign without being sent
+        "connect_timeout": timedelta(seconds=patience.connect),
+        "read_timeout": timedelta(seconds=patience.silent),
+        "timeout": timedelta(seconds=patience.total),
+        "user_agent": "ipfsmem",
+    }
+    options: dict[str, Any] = {
+        "prefix": address.prefix or None,
+        "client_options": client,
+        "retry_config": {"max_retries": 0, "retry_timeout": timedelta(seconds=patience.total)},
+    }
+    try:
+        if address.scheme == "s3":
+            endpoint = address.endpoint or setting(settings, "BUCKET_ENDPOINT")
+            if endpoint:
+                config |= {"endpoint": endpoint, "aws_endpoint_url_s3": endpoint}
+            region = setting(settings, "BUCKET_REGION") or _region(endpoint)
+            if region:
+                config["region"] = region
+            # Many at once is not what every server of S3's kind does.
+            config["disable_bulk_delete"] = True
+            return S3Store(address.bucket, config=config, **options)  # type: ignore[arg-type]
+        if address.scheme == "gs":
+            return GCSStore(address.bucket, config=config, **options)  # type: ignore[arg-type]
+        if address.endpoint:
+            account = address.endpoint.partition("://")[2].removesuffix(_AZURE)
+            config["azure_storage_account_name"] = account
+        return AzureStore(address.bucket, config=config, **options)  # type: ignore[arg-type]
+    except (BaseError, ValueError, TypeError) as error:
+        reason = type(error).__name__
+    # Outside `except`: what obstore says may repeat what it was given.
+    begins = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}[address.scheme]
+    raise ConfigError(
+        f"the settings for {address} cannot be used ({reason})",
+        hint=f"Look at the variables of the environment that begin with {begins}.",
+    )
+
+
+def _emulated(settings: Mapping[str, Any]) -> bool:
+    return setting(settings, "AZURE_STORAGE_USE_EMULATOR").lower() in ("1", "true", "yes", "on")
+
+
+def _region(endpoint: str) -> str:
+    """The region that a server's name says; "" when it says none."""
+    host = urlsplit(endpoint).hostname or ""
+    if host.endswith(_R2):
+        return "auto"
+    found = _REGION.fullmatch(host)
+    return found[1] if found else ""

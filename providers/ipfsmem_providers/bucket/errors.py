@@ -1,0 +1,100 @@
+"""What a bucket's server says when it fails, in words: from the texts of obstore's errors to ours.
+
+obstore tells the status and the body of an answer in its error's text alone, with addresses and much else, so nothing of
+that text is shown but the server's own code and sentence. Nothing here sends anything.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem_providers.http.errors import Reason, Redactor, is_unavailable, reason_of
+
+_STATUS: Final = re.compile(r"non-2xx status code: (\d{3})[^:\n]{0,60}(?:: )?")
+_DEBUG: Final = "\n\nDebug source:"
+#: So much of a text is read, in characters.
+_READ_MAX: Final = 64 * 1024
+_NO_BUCKET: Final = frozenset(
+    ("NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted", "NoSuchContainer")
+)
+_CLOCK: Final = frozenset(("RequestTimeTooSkewed", "RequestExpired"))
+_KEY: Final = frozenset(
+    (
+        "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "TokenRefreshRequired",
+        "AuthenticationFailed", "InvalidAuthenticationInfo", "NoAuthenticationInformation", "Unauthorized",
+    )
+)  # fmt: skip
+_REGION: Final = frozenset(
+    ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "TemporaryRedirect")
+)  # fmt: skip
+_FULL: Final = frozenset(("QuotaExceeded", "EntityTooLarge", "AccountQuotaExceeded", "XMinioStorageFull"))
+
+
+class Silent(ProviderUnavailable):
+    """A request was taken, or a connection asked for, and then nothing came for as long as is waited."""
+
+
+class Gone(FileNotFoundError):
+    """There is no such object."""
+
+
+def told(error: BaseException, where: str, what: str, redact: Redactor) -> ProviderError | Gone:
+    """obstore's error as ours. `where` is the bucket, `what` what was tried. Raise it outside `except`."""
+    text = str(error)[:_READ_MAX]
+    shown, _, debug = text.partition(_DEBUG)
+    found = _STATUS.search(shown)
+    status = int(found[1]) if found else 0
+    reason = reason_of(shown[found.end() :].encode(), redact) if found else Reason()
+    if not found and ("TimedOut" in debug or "kind: Timeout" in debug):
+        return Silent(f"{where} does not answer: nothing came when it was asked to {what}")
+    if not found and "Connect" in debug:
+        return ProviderUnavailable(
+            f"no connection to {where}",
+            hint="See that this device is online, and that the name of the server is spelled right.",
+        )
+    if isinstance(error, FileNotFoundError) and (status, reason.code) in ((0, ""), (404, "")):
+        return Gone(f"{where} has no such object")
+    if isinstance(error, FileNotFoundError) and not _no_bucket(reason):
+        return Gone(f"{where} has no such object")
+    return _failed(status, reason, shown, where, what)
+
+
+def _failed(status: int, reason: Reason, shown: str, where: str, what: str) -> ProviderError:
+    code = f" ({reason})" if str(reason) else f" ({status})" if status else ""
+    if _no_bucket(reason) or (status == 404):
+        return ProviderRefused(
+            f"there is no bucket {where}{code}",
+            hint="Make it in the vendor's console, or correct its name or that of its server.",
+        )
+    if reason.code in _CLOCK or "too skewed" in reason.text.lower():
+        return ProviderRefused(
+            f"{where} refuses what this device signs, because its clock is wrong{code}",
+            hint="Set this device's clock; more than 15 minutes are not forgiven.",
+        )
+    if reason.code in _REGION or status in (301, 307, 308) or "incorrectly configured region" in shown:
+        return ProviderRefused(
+            f"{where} is in another region, or at another endpoint{code}",
+            hint="Set AWS_REGION (or BUCKET_REGION) to the bucket's region, for instance eu-central-1.",
+        )
+    if reason.code in _KEY or status == 401:
+        return ProviderRefused(
+            f"{where} does not know the key, or it is the key of another account, or no longer valid{code}",
+            hint="Check the credentials in the environment, and that they are for this endpoint.",
+        )
+    if reason.code in _FULL:
+        return ProviderRefused(f"{where} takes no more{code}", hint="Free space there, or raise its quota.")
+    if status == 403:
+        return ProviderRefused(
+            f"{where} does not allow the key to {what}{code}",
+            hint="The key needs to read, write, list and delete objects in this bucket. Without leave to list, some "
+            "servers answer so for a bucket that is not there too.",
+        )
+    if status == 0 or is_unavailable(status):
+        return ProviderUnavailable(f"{where} failed when it was asked to {what}{code}")
+    return ProviderRefused(f"{where} refused to {what}{code}")
+
+
+def _no_bucket(reason: Reason) -> bool:
+    return reason.code in _NO_BUCKET or "bucket does not exist" in reason.text

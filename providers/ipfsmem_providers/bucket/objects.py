@@ -1,0 +1,240 @@
+"""The objects of one bucket below one prefix: put, read, list and delete by obstore, each bounded in time.
+
+No put depends on what is there (a condition that some servers honour and some pass over), no object is put in parts, and
+a list is asked for one folder of keys. Requests are tried again a few times; a server that falls silent costs one wait,
+and is then left alone for some minutes, as with providers that speak HTTP. Everything blocks. What objects mean is not
+known here.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+from ipfsmem.errors import ProviderError, ProviderRefused
+from ipfsmem_providers.bucket.address import Address, Patience, credentials, secrets, store
+from ipfsmem_providers.bucket.errors import Gone, Silent, told
+from ipfsmem_providers.http.errors import Redactor
+from ipfsmem_providers.http.policy import Outages, Retry, Silence, Timeouts, Timing
+from ipfsmem_providers.packs.blocking_work import beat
+from ipfsmem_providers.packs.shelf import Seen, Start
+
+T = TypeVar("T")
+#: The largest object that is put, in bytes.
+PUT_MAX: Final = 24 * 1024 * 1024
+#: Bytes a second that are moved at the least.
+_SLOWEST: Final = 64 * 1024
+#: Requests at once.
+_AT_ONCE: Final = 8
+#: A folder of keys has no more objects than this, or is not one of ours.
+_LIST_MAX: Final = 200_000
+_PAGE: Final = 1_000
+#: The largest body that goes with the shortest patience, and how the next classes grow.
+_SMALL: Final = 256 * 1024
+
+
+class Objects:
+    """One bucket. Usable from any thread."""
+
+    def __init__(self, address: Address, settings: Mapping[str, Any]) -> None:
+        """No network is touched. ConfigError for credentials or settings that cannot do."""
+        self.where = f"bucket:{address}"
+        self._address, self._settings = address, settings
+        self._retry: Retry = settings.get("retry") or Retry()
+        self._timeouts: Timeouts = settings.get("timeouts") or Timeouts()
+        timing: Timing = settings.get("timing") or Timing()
+        self._now = timing.now
+        self._outages = Outages(timing)
+        self._silence = Silence(timing, settings.get("silence"), company=bool(settings.get("company")))
+        self._progress: Callable[[str, int], None] | None = settings.get("progress")
+        credentials(address, settings)
+        self._redact = Redactor(secrets(address, settings))
+        self._stores: dict[Patience, Any] = {}
+        self._lock = threading.Lock()
+        self._store(self._patience(0))
+        #: Requests so far by kind, for reports and tests.
+        self.requests: dict[str, int] = {}
+
+    @property
+    def light(self) -> float:
+        """Seconds that a request takes at most that moves little, with the pause before it."""
+        return self._timeouts.stall + self._timeouts.connect + self._retry.most + 1.0
+
+    @property
+    def heavy(self) -> float:
+        """Seconds that one takes beyond these which moves as much as an object may have."""
+        return PUT_MAX / _SLOWEST
+
+    def put(self, key: str, data: bytes) -> None:
+        """Put an object whole, over what has its key."""
+        import obstore
+
+        if len(data) > PUT_MAX:
+            raise ProviderRefused(f"an object of {len(data)} bytes is larger than is put in one request")
+        self._ask(
+            "PUT",
+            "store an object",
+            lambda at: obstore.put(at, key, data, use_multipart=False),
+            size=len(data),
+        )
+        self._count("sent", len(data))
+
+    def read(self, key: str) -> bytes:
+        """An object whole. FileNotFoundError when there is none."""
+        import obstore
+
+        data = self._ask("GET", "read an object", lambda at: bytes(obstore.get(at, key).bytes()))
+        self._count("received", len(data))
+        return data
+
+    def start(self, key: str, length: int) -> Start | None:
+        """The first bytes of an object, and its size; None when there is none, or an empty one."""
+        import obstore
+
+        def ask(at: Any) -> Start:
+            found = obstore.get(at, key, options={"range": (0, length)})
+            size = found.meta["size"]
+            return Start(bytes(found.bytes()), size)
+
+        try:
+            start = self._ask("GET", "read an object", ask)
+        except Gone:
+            return None
+        self._count("received", len(start.data))
+        return start
+
+    def ranges(self, key: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Parts of an object, several requests at once. FileNotFoundError when there is none."""
+        import obstore
+
+        if not spans:
+            return []
+        starts, ends = [start for start, _ in spans], [end for _, end in spans]
+        parts = self._ask(
+            "GET",
+            "read an object",
+            lambda at: [
+                bytes(part) for part in obstore.get_ranges(at, key, starts=starts, ends=ends, coalesce=0)
+            ],
+            count=len(spans),
+        )
+        self._count("received", sum(map(len, parts)))
+        return parts
+
+    def all_of(self, keys: Sequence[str], work: Callable[[str], T]) -> Iterator[tuple[str, T]]:
+        """`work` on each key, several at once, in their order."""
+        if len(keys) < 2:
+            for key in keys:
+                yield key, work(key)
+            return
+        with ThreadPoolExecutor(min(_AT_ONCE, len(keys)), thread_name_prefix="ipfsmem-bucket") as pool:
+            for key, found in zip(keys, pool.map(work, keys), strict=True):
+                beat()
+                yield key, found
+
+    def list(self, folder: str) -> dict[str, Seen]:
+        """The objects below a folder of keys, by what stands behind it."""
+        import obstore
+
+        start = len(folder) + 1
+
+        def ask(at: Any) -> dict[str, Seen]:
+            found: dict[str, Seen] = {}
+            for page in obstore.list(at, folder, chunk_size=_PAGE):
+                beat()
+                before = len(found)
+                for entry in page:
+                    changed = int(entry["last_modified"].timestamp() * 1000)
+                    stamp = (changed, entry["size"], entry["e_tag"])
+                    found[entry["path"][start:]] = Seen(entry["size"], changed, stamp)
+                if len(found) == before or len(found) > _LIST_MAX:
+                    break  # the same again
+            return found
+
+        return self._ask("LIST", "list objects", ask)
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects; one that is not there is none the less deleted."""
+        import obstore
+
+        def ask(at: Any) -> None:
+            obstore.delete(at, list(keys) if len(keys) > 1 else keys[0])
+
+        if not keys:
+            return
+        try:
+            self._ask("DELETE", "delete an object", ask)
+        except Gone:
+            if len(keys) > 1:  # some servers stop at the first that is gone
+                for key in keys:
+                    self.delete([key])
+
+    def _count(self, direction: str, size: int) -> None:
+        if self._progress is not None:
+            self._progress(direction, size)
+
+    # -- one request ---------------------------------------------------------------------------------------------
+
+    def _ask(self, kind: str, what: str, work: Callable[[Any], T], *, size: int = 0, count: int = 1) -> T:
+        failures = 0
+        while True:
+            if self._outages.rests(self.where):
+                raise Silent(f"{self.where} did not answer a moment ago, and is left alone for some minutes")
+            patience = self._patience(size)
+            began = self._now()
+            self.requests[kind] = self.requests.get(kind, 0) + count
+            try:
+                found = work(self._store(patience))
+            except Exception as error:
+                failed = self._failed(error, what)
+            else:
+                self._outages.answered(self.where)
+                self._silence.answered(began, self._now(), self._timeouts.little)
+                beat()
+                return found
+            beat()
+            if isinstance(failed, Silent):
+                self._silence.add(self._now() - began)
+                self._outages.stalled(self.where)
+                raise failed
+            if isinstance(failed, Gone) or failed.permanent:
+                self._outages.answered(self.where)
+                raise failed
+            failures += 1
+            pause = self._retry.wait(failures, None, random.random())  # noqa: S311 - no secret
+            if pause is None or self._outages.is_down(self.where):
+                self._outages.failed(self.where, silent=False)
+                raise failed
+            time.sleep(pause)
+
+    def _failed(self, error: Exception, what: str) -> ProviderError | Gone:
+        from obstore.exceptions import BaseError
+
+        if isinstance(error, BaseError | OSError):
+            return told(error, self.where, what, self._redact)
+        raise error
+
+    def _patience(self, size: int) -> Patience:
+        """What a request with a body of `size` bytes may take; bodies come in few classes, each with a store."""
+        limits = self._timeouts
+        all_of_it = self._silence.allowed(limits.stall, limits.little) >= limits.stall
+        silent = limits.stall if all_of_it else limits.little
+        most = _SMALL
+        while most < size:
+            most *= 4
+        sent = most / _SLOWEST if most > _SMALL else 0.0
+        connect = min(limits.connect, silent)
+        # Until a body is sent nothing comes back, so both bounds hold for all of it.
+        total = silent + (sent if sent else PUT_MAX / _SLOWEST)
+        return Patience(connect, silent + sent, total)
+
+    def _store(self, patience: Patience) -> Any:
+        with self._lock:
+            found = self._stores.get(patience)
+            if found is None:
+                found = self._stores[patience] = store(self._address, self._settings, patience)
+            return found

@@ -1,0 +1,42 @@
+"""Taking a marked pack out of a shared folder (packs/collection.py decides which, and when)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+from ipfsmem.device.shared_folder import TEMPORARY
+from ipfsmem_providers.directory.files import FolderShelf
+from ipfsmem_providers.packs.collection import DAY_MS, Collector
+from ipfsmem_providers.packs.lost import LOST
+from ipfsmem_providers.packs.store import GOING, Packs
+
+
+class FolderCollector(Collector):
+    """Marks and removes packs of one folder."""
+
+    def __init__(self, packs: Packs, folder: FolderShelf, now: int) -> None:
+        """`folder`: where the packs lie."""
+        super().__init__(packs, now)
+        self._folder = folder
+
+    def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
+        """It is taken out of sight, the pins are read once more, and it comes back when a new one needs anything of it."""
+        folder = self._folder
+        aside = f"{TEMPORARY}{name}"
+        try:
+            folder.replace(name, aside)  # whoever writes it from now on writes another file
+        except FileNotFoundError:
+            taken = False
+        else:
+            taken = self._now - folder.lstat(aside).st_mtime_ns // 1_000_000 >= DAY_MS and not is_needed()
+            if taken:
+                folder.unlink(aside)
+            else:
+                folder.replace(aside, name)
+        left = [GOING, LOST, ".idx"] if taken or name not in folder.names() else [GOING]
+        for ending in left:
+            with contextlib.suppress(OSError):
+                folder.unlink(f"{name[:64]}{ending}")
+        self._packs.forget(name)
+        return taken

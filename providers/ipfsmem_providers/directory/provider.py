@@ -1,0 +1,90 @@
+"""The `directory` provider: a folder on a stick, a share, or kept in step by a sync program.
+
+    pins/<cid>.<16 hex of SHA-256(name)>.json, pins/<sha256>.pins
+    names/<k51...>.<16 hex of SHA-256(record)>.ipns-record
+
+and packs, as packs/provider.py has them. The folder may be shared through sync programs that know nothing of us. This provider
+never makes the folder itself unless told to: an unplugged stick must not become a folder on the system's disk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ipfsmem.errors import ConfigError
+from ipfsmem_providers.directory.collection import FolderCollector
+from ipfsmem_providers.directory.files import SHELVES, FolderShelf, disk_errors, gone
+from ipfsmem_providers.packs.blocking_work import STALL, Waiting
+from ipfsmem_providers.packs.collection import Collector
+from ipfsmem_providers.packs.names import Records
+from ipfsmem_providers.packs.pins import Pins
+from ipfsmem_providers.packs.provider import PackedStore
+from ipfsmem_providers.packs.store import Packs
+
+T = TypeVar("T")
+
+
+class DirectoryProvider(PackedStore):
+    """A folder as a provider. See ipfsmem.provider.contract for what the methods promise."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """Use the folder at `path`; `settings["create"]` makes it when missing, else it must be there.
+
+        `settings["stall"]`: seconds for which it may be silent. `clock` gives nanoseconds since 1970 UTC. The disk is not touched unless the folder is to be made. Raises
+        ConfigError for an empty path, ProviderUnavailable when the folder cannot be made.
+        """
+        if not str(path):
+            raise ConfigError(
+                "the directory provider needs a folder", hint="For instance directory:/media/stick"
+            )
+        try:
+            self._folder = Path(path).expanduser().absolute()
+        except (RuntimeError, ValueError) as error:
+            raise ConfigError(f"{path!r} is not a folder's path: {error}") from None
+        packs, pins, names = (FolderShelf(self._folder, kind) for kind in SHELVES)
+        self._shelves = (packs, pins, names)
+        super().__init__(
+            Packs(packs),
+            Pins(pins, lambda: clock() // 1_000_000),
+            Records(names),
+            Waiting(
+                f"folder {self._folder}",
+                float((settings or {}).get("stall") or STALL),
+                why="its disk or network share hangs",
+                hint="See that the share is reachable or the stick sound, or unmount it. Nothing more is asked of it until then.",
+            ),
+            clock,
+        )
+        self._used = False
+        if (settings or {}).get("create"):
+            with disk_errors(self._folder):
+                self._folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def name(self) -> str:
+        """`directory:` and the path."""
+        return f"directory:{self._folder}"
+
+    def _checked(self, work: Callable[..., T], *args: object) -> T:
+        packs, pins, names = self._shelves
+        with disk_errors(self._folder):
+            if not self._folder.is_dir():
+                raise gone(self._folder)
+            with packs.kept(), pins.kept(), names.kept():
+                if packs.is_there():
+                    self._used = True
+                elif self._used:  # a mount point without its mount looks like an empty folder
+                    raise gone(packs.path)
+                return work(*args)
+
+    def _collector(self, now: int) -> Collector:
+        return FolderCollector(self._packs, self._shelves[0], now)

@@ -1,0 +1,5 @@
+"""Filebase as a provider."""
+
+from ipfsmem_providers.filebase.provider import FilebaseProvider
+
+__all__ = ["FilebaseProvider"]

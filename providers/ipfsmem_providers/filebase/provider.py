@@ -1,0 +1,173 @@
+"""The `filebase` provider: a bucket at Filebase, by S3 or by its node's RPC.
+
+    filebase:<bucket>
+    FILEBASE_KEY, FILEBASE_SECRET   the account's access key
+    FILEBASE_BUCKET                 the bucket, when it is not named above; an IPFS bucket
+    FILEBASE_VIA                    s3 (default; needs the extra `filebase` for its signer), or rpc
+    FILEBASE_PARTIAL=1              with rpc: send only blocks that are new since the last publish (see below)
+    FILEBASE_ALIAS                  a label at Filebase Names that follows the newest root, for people
+    FILEBASE_GATEWAY, FILEBASE_GATEWAY_TOKEN   an own gateway; by default https://ipfs.filebase.io
+    FILEBASE_PATIENCE               seconds to wait for a CID or a pin (90)
+    FILEBASE_S3_URL, FILEBASE_RPC_URL, FILEBASE_API_URL   other hosts; documents name https://s3.filebase.io for S3 too
+    gateways (a setting)            more gateways to read from, asked afterwards
+
+Settings of the same names in lower case win over the environment.
+
+By S3 a publish is one CAR with the whole tree, always: each object is imported by itself, and when an old object is
+deleted to unpin it, blocks that only its CAR brought go with it. So a CAR with new blocks alone would not be safe.
+By RPC (`dag/import`) blocks go into one node's store and a root is pinned with all below it wherever that came from,
+so a partial CAR works as long as the roots before it are still pinned there; when they are not, the import fails and
+says so. As there is no way to ask which blocks are there, that is off unless FILEBASE_PARTIAL says so.
+Both keep our root; another one, or none, is an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ipfsmem.content.cid import CID
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
+from ipfsmem.provider.base import ProviderBase
+from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
+from ipfsmem_providers.filebase.rpc import Alias, Rpc, bucket_token, names_token
+from ipfsmem_providers.filebase.s3 import Bucket
+from ipfsmem_providers.filebase.signing import Signer, check_installed
+from ipfsmem_providers.gateways.own_gateway import OwnGateway
+from ipfsmem_providers.http.body import SpooledCar
+from ipfsmem_providers.http.client import Http, urls_of
+from ipfsmem_providers.settings import choice, needed, seconds, setting
+
+_PATIENCE: Final = 90.0
+_TOKEN_HEADER: Final = "x-filebase-gateway-token"  # noqa: S105 - a header's name
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
+_ON: Final = frozenset(("1", "true", "yes", "on"))
+_log = logging.getLogger("ipfsmem.providers")
+
+
+class FilebaseProvider(ProviderBase):
+    """A bucket as a provider. See ipfsmem.provider.contract for what the methods promise."""
+
+    def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
+        """`rest` is the bucket. No network is touched. ConfigError for settings that cannot do."""
+        settings = settings or {}
+        hint = "Make an access key at console.filebase.com and set FILEBASE_KEY and FILEBASE_SECRET."
+        key, secret = needed(settings, "FILEBASE_KEY", hint), needed(settings, "FILEBASE_SECRET", hint)
+        self._bucket_name = rest.strip() or needed(
+            settings, "FILEBASE_BUCKET", "For instance filebase:my-memory"
+        )
+        if not _BUCKET.fullmatch(self._bucket_name):
+            raise ConfigError(f"{self._bucket_name!r} is no name of a bucket")
+        self._via = choice(settings, "FILEBASE_VIA", ("s3", "rpc"))
+        if self._via == "s3":
+            check_installed()
+        s3 = _url(settings, "FILEBASE_S3_URL", "https://s3.filebase.com")
+        rpc = _url(settings, "FILEBASE_RPC_URL", "https://rpc.filebase.io")
+        api = _url(settings, "FILEBASE_API_URL", "https://api.filebase.io")
+        patience = seconds(settings, "FILEBASE_PATIENCE", _PATIENCE)
+        secrets = (secret, bucket_token(key, secret, self._bucket_name), names_token(key, secret))
+        self._https = [
+            Http("filebase", trusted=[s3], secrets=secrets, settings=settings),
+            Http(
+                "filebase", trusted=[rpc, api], auth=_bearer(secrets[1]), secrets=secrets, settings=settings
+            ),
+            Http("filebase", trusted=[api], auth=_bearer(secrets[2]), secrets=secrets, settings=settings),
+        ]
+        self._bucket = Bucket(self._https[0], Signer(key, secret), s3, self._bucket_name, patience)
+        self._rpc = Rpc(self._https[1], rpc, api, patience)
+        label = setting(settings, "FILEBASE_ALIAS")
+        self._alias = Alias(self._https[2], api, label) if label else None
+        token = setting(settings, "FILEBASE_GATEWAY_TOKEN")
+        self._reader = OwnGateway(
+            "filebase",
+            setting(settings, "FILEBASE_GATEWAY", "https://ipfs.filebase.io"),
+            settings.get("gateways") or (),
+            headers={_TOKEN_HEADER: token} if token else None,
+            settings=settings,
+        )
+        by_rpc = self._via == "rpc"
+        partial = by_rpc and setting(settings, "FILEBASE_PARTIAL").lower() in _ON
+        self._capabilities = Capabilities(
+            partial_car=partial, blocks=True, dag=True, pin=by_rpc, list=True, unpin=True,
+            raw=self._reader.reads_own, listing=not by_rpc,
+        )  # fmt: skip
+
+    @property
+    def name(self) -> str:
+        """`filebase:` and the bucket."""
+        return f"filebase:{self._bucket_name}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Keeps our root; by S3 a root is pinned at upload only, by RPC also afterwards."""
+        return self._capabilities
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        """One CAR; answers our root or fails."""
+        with await SpooledCar.write(root, blocks) as car:
+            if self._via == "rpc":
+                answered = await self._rpc.put(root, car)
+            else:
+                answered = await self._bucket.put(root, car, name)
+        if self._alias is not None:
+            try:
+                await self._alias.point(answered)
+            except ProviderError as error:  # the memory is published all the same
+                _log.warning("the alias at filebase was not moved: %s", error)
+        return answered
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Checked blocks from the own gateway, then from others."""
+        return await self._reader.get_blocks(cids)
+
+    async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Checked blocks from the own gateway alone."""
+        return await self._reader.own_blocks(cids)
+
+    async def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """Checked blocks of a tree."""
+        async for block in self._reader.get_dag(root):
+            yield block
+
+    async def pin(self, root: CID, name: str) -> Pin:
+        """By the Pinning Service API; with S3 only an upload pins."""
+        if self._via != "rpc":
+            raise ProviderRefused(
+                f"{self.name} pins by S3 only what is uploaded",
+                hint="FILEBASE_VIA=rpc pins roots that are known to the network.",
+            )
+        return await self._rpc.pin(root, name)
+
+    async def pins(self, name: str) -> list[Pin]:
+        """Pins with this name, newest first."""
+        found = await (self._rpc.pins(name) if self._via == "rpc" else self._bucket.pins(name))
+        self._reader.note_pins(pin.cid for pin in found)
+        return found
+
+    async def listing(self) -> dict[str, int]:
+        """The CARs in the bucket and their sizes."""
+        if self._via == "rpc":
+            raise unsupported(self, "list what it stores")
+        return await self._bucket.listing()
+
+    async def unpin(self, pin: Pin) -> None:
+        """Delete the object, or the pin."""
+        if not pin.handle:
+            return
+        await (self._rpc.unpin(pin) if self._via == "rpc" else self._bucket.delete(pin.handle))
+
+    async def close(self) -> None:
+        """Close connections."""
+        for http in self._https:
+            await http.close()
+        await self._reader.close()
+
+
+def _url(settings: Mapping[str, Any], name: str, default: str) -> str:
+    return urls_of([setting(settings, name, default)], name)[0]
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}

@@ -1,0 +1,152 @@
+"""One trustless gateway: raw blocks, CARs of trees, and IPNS records, each checked before anyone sees it.
+
+Speaks the trustless gateway protocol (specs.ipfs.tech) and keeps count of how the gateway does. It decides nothing:
+which gateway is asked next is provider.py's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final, Literal
+
+from ipfsmem.content.car import CarParser
+from ipfsmem.content.cid import CID, DAG_PB, IDENTITY
+from ipfsmem.content.dagpb import decode_node
+from ipfsmem.content.limits import BLOCK_MAX, OWN, Limits
+from ipfsmem.content.verify import verify_block
+from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
+from ipfsmem.provider.contract import Block
+from ipfsmem.published import ipns_record
+from ipfsmem_providers.http.client import Http
+from ipfsmem_providers.routing.answers import RECORD_TYPE, STATUSES, record_in
+
+RAW_TYPE: Final = "application/vnd.ipld.raw"
+CAR_TYPE: Final = "application/vnd.ipld.car"
+Scope = Literal["block", "entity", "all"]
+#: Answers that mean: this gateway does not have it or will not show it. 504 is "not found in time".
+ABSENT: Final = frozenset((404, 410, 412, 451, 504))
+_REDIRECTS: Final = 3
+#: Failures (less those made good), or blocks in a row that it did not have, from which on a gateway is asked last.
+_SHAKY: Final = 2.0
+_EMPTY: Final = 20
+#: Blocks and bytes of a CAR that belong to no tree asked for, before the rest is not looked at.
+_STRAY_BLOCKS: Final = 10_000
+_STRAY_BYTES: Final = 16 * 1024 * 1024
+
+
+class GatewayClient:
+    """One gateway. Failures are counted in `trouble`, which fades with every success; `lacking` starts anew with one."""
+
+    def __init__(self, http: Http, url: str) -> None:
+        """`url` up to, and without, `/ipfs/...`."""
+        self.url = base_of(url)
+        self._http = http
+        self.trouble = 0.0  #: 0 is a gateway that works
+        self.lacking = 0  #: blocks in a row that it did not have
+        self.last = ""  #: what went wrong last
+
+    @property
+    def is_shaky(self) -> bool:
+        """Whether others should be asked first."""
+        return self.trouble >= _SHAKY or self.lacking >= _EMPTY
+
+    async def block(self, cid: CID) -> bytes | None:
+        """The checked block, or None when it is not there. ProviderRefused for other bytes than the CID says."""
+        if cid.hash_code == IDENTITY:
+            return cid.digest
+        try:
+            answer = await self._http.request(
+                "GET", f"{self.url}/ipfs/{cid}?format=raw", headers={"Accept": RAW_TYPE}, allow=ABSENT,
+                max_bytes=BLOCK_MAX, redirects=_REDIRECTS, what="get a block",
+            )  # fmt: skip
+            if answer.status in ABSENT:
+                self.lacking += 1
+                return None
+            verify_block(cid, answer.body)
+        except (BlockError, LimitError) as error:
+            raise self._bad(ProviderRefused(f"{self.url} answered other bytes: {error}")) from None
+        except ProviderError as error:
+            raise self._bad(error) from None
+        self._good()
+        return answer.body
+
+    async def dag(
+        self, root: CID, scope: Scope = "all", *, limits: Limits = OWN, known: set[CID] | None = None
+    ) -> AsyncIterator[Block]:
+        """The checked blocks of a tree, parents before children, each once; nothing when the gateway lacks it.
+
+        Blocks that no block before them names are left out; `known` are passed over and filled. The CAR may end
+        early without an error: compare with the tree. Raises ProviderRefused for what is no CAR of this tree or
+        more than `limits`, ProviderUnavailable when it breaks off.
+        """
+        parser = CarParser(limits)
+        try:
+            async with self._http.stream(
+                "GET", f"{self.url}/ipfs/{root}?format=car&dag-scope={scope}&car-order=dfs&car-dups=n",
+                headers={"Accept": f"{CAR_TYPE}; version=1; order=dfs; dups=n"}, allow=ABSENT,
+                max_bytes=2 * limits.total_bytes + 128 * limits.blocks, redirects=_REDIRECTS, what="get a tree",
+            ) as answer:  # fmt: skip
+                if answer.status in ABSENT:
+                    return
+                tree = _Tree(root, known if known is not None else set())
+                async for piece in answer:
+                    for cid, data in parser.feed(piece):
+                        if tree.takes(cid, data):
+                            yield cid, data
+                parser.close()
+        except (FormatError, LimitError, BlockError) as error:
+            bad = self._bad(ProviderRefused(f"{self.url} answered a bad CAR for {root}: {error}"))
+            if parser.roots is not None and not parser.blocks and not isinstance(error, LimitError):
+                return  # boxo has sent 200 and a header before it finds that it lacks the root, then says so in text
+            raise bad from None
+        except ProviderError as error:
+            raise self._bad(error) from None
+        self._good()
+
+    async def record(self, name: str, *, ours: bool = False) -> bytes | None:
+        """The IPNS record that the gateway gives for a name, unchecked but bounded, or None when it says that it has none.
+        `ours`: it is a server of this program."""
+        answer = await self._http.request(
+            "GET", f"{self.url}/ipns/{name}?format=ipns-record", headers={"Accept": RECORD_TYPE},
+            allow=STATUSES, max_bytes=ipns_record.MAX_RECORD, redirects=_REDIRECTS, what="get a name",
+        )  # fmt: skip
+        return record_in(answer, self._http, ours=ours)
+
+    def _good(self) -> None:
+        self.trouble *= 0.5
+        self.lacking = 0
+
+    def _bad(self, error: ProviderError) -> ProviderError:
+        self.trouble += 1.0
+        self.last = str(error)
+        return error
+
+
+class _Tree:
+    """Which blocks of a CAR belong to the tree asked for. Bounds what is sent beside them."""
+
+    def __init__(self, root: CID, known: set[CID]) -> None:
+        self._wanted = {root}
+        self._known = known
+        self._strays = 0
+        self._stray_bytes = 0
+
+    def takes(self, cid: CID, data: bytes) -> bool:
+        if cid not in self._wanted:
+            self._strays += 1
+            self._stray_bytes += len(data)
+            if self._strays > _STRAY_BLOCKS or self._stray_bytes > _STRAY_BYTES:
+                raise LimitError("it is full of blocks that were not asked for")
+            return False
+        self._wanted.discard(cid)  # a second copy is a stray
+        if cid.codec == DAG_PB:
+            self._wanted.update(link.cid for link in decode_node(data).links)
+        if cid in self._known:
+            return False
+        self._known.add(cid)
+        return True
+
+
+def base_of(url: str) -> str:
+    """A gateway's URL without what people leave at its end: slashes, `/ipfs`."""
+    return url.strip().rstrip("/").removesuffix("/ipfs").rstrip("/")

@@ -1,0 +1,348 @@
+"""Reading through a provider's own gateway, which may serve only what is pinned there as a root, then through others.
+
+Dedicated gateways answer 403 for a block inside a tree and 200 for the same block by its path under the root. So the
+paths of blocks are learned from the folders that were read, and used when a gateway wants them. Blocks without a path
+of their own (shards of a large folder, chunks of a large file) come with the whole folder or file as a CAR. A block
+that nobody named yet is looked for as a file under the roots that were read (stored_files.py), which also finds it
+where the provider cut files its own way; when a whole tree comes as a CAR, such files are put together from it
+(foreign_layout.py). Every block is checked; the credentials of the own gateway go to nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from ipfsmem.content.car import CarParser
+from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW
+from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode_unixfs
+from ipfsmem.content.limits import BLOCK_MAX, OWN
+from ipfsmem.content.verify import verify_block
+from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
+from ipfsmem.provider.contract import Block, partly
+from ipfsmem_providers.gateways.client import ABSENT, CAR_TYPE, RAW_TYPE, GatewayClient, base_of
+from ipfsmem_providers.gateways.foreign_layout import with_files
+from ipfsmem_providers.gateways.provider import Gateways, hides_some
+from ipfsmem_providers.gateways.stored_files import StoredFiles
+from ipfsmem_providers.http.client import CONCURRENCY, Http, urls_of
+from ipfsmem_providers.http.errors import joined
+from ipfsmem_providers.http.policy import Retry
+
+#: Not served like this; by its path perhaps.
+_CLOSED: Final = frozenset((400, 403, *ABSENT))
+_PLACES_MAX: Final = 500_000
+_ROOTS_KEPT: Final = 64
+_PLACES_ASKED: Final = 3
+_RETRY: Final = Retry(attempts=3)
+
+
+class Place(NamedTuple):
+    """Where a block stands: under which root, at which path, and whether the path means more than this block."""
+
+    root: CID
+    path: tuple[str, ...]
+    part: bool = False
+
+
+class OwnGateway:
+    """A provider's own gateway, and others for what it does not serve."""
+
+    def __init__(
+        self,
+        service: str,
+        url: str,
+        others: str | Iterable[str] = (),
+        *,
+        headers: Mapping[str, str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        rooted: bool = False,
+    ) -> None:
+        """`url` is the own gateway ("" without one), `others` are asked afterwards; `headers` only go to the own.
+
+        `rooted`: it serves what is below a pinned root by path only, so paths are asked for first. Otherwise that is
+        noticed. ConfigError when one is no URL.
+        """
+        self._service = service
+        self._url = base_of(urls_of([url], "gateway")[0]) if url else ""
+        self._http = Http(
+            service,
+            trusted=[self._url] if url else [],
+            auth=headers or {},
+            settings=settings,
+            retry=_RETRY,
+        )
+        self._client = GatewayClient(self._http, self._url) if url else None
+        given = others.split(",") if isinstance(others, str) else list(others)
+        rest = [other for other in given if other.strip() and base_of(other) != self._url]
+        about = dict(settings or {})
+        if not about.get(
+            "gateway_token_for"
+        ):  # of a list that stands behind another gateway none is meant by itself
+            about.pop("gateway_token", None)
+        self._others = Gateways(rest, about) if rest else None
+        self._places: dict[CID, Place] = {}
+        #: Roots that were read, the newest last; ordered like a set.
+        self._roots: dict[CID, None] = {}
+        self._pinned: list[CID] = []
+        self._files = StoredFiles(self._path)
+        self._rooted = rooted  #: or it was seen to serve blocks by path only
+
+    @property
+    def reads(self) -> bool:
+        """Whether there is anything to read from."""
+        return self._client is not None or self._others is not None
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Checked blocks; what nobody serves is left out. ProviderUnavailable when of one nothing can be said."""
+        found, problems = await self._own_blocks(cids)
+        missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
+        if missing and self._others is not None:
+            try:
+                more: Mapping[CID, bytes] = await self._others.get_blocks(missing)
+            except ProviderError as error:
+                problems.append(error)
+                more = error.blocks
+            for cid, data in more.items():
+                self._learn(cid, data)
+            found.update(more)
+        if hides_some(problems, found, cids):
+            raise partly(joined(problems), found)
+        return found
+
+    @property
+    def reads_own(self) -> bool:
+        """Whether there is a gateway of the service's own."""
+        return self._client is not None
+
+    async def own_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """The same, from the service's own gateway only. Raises when it could not be asked for one of them."""
+        found, problems = await self._own_blocks(cids)
+        if problems:
+            raise joined(problems)
+        return found
+
+    async def _own_blocks(self, cids: Sequence[CID]) -> tuple[dict[CID, bytes], list[ProviderError]]:
+        """What the own gateway serves, and what went wrong."""
+        wanted = list(dict.fromkeys(cids))
+        found: dict[CID, bytes] = {}
+        problems: list[ProviderError] = []
+        if self._client is not None:
+            looked: set[CID] = set()
+            if self._rooted:  # it would turn each of these down by its CID
+                looked = {cid for cid in wanted if cid.codec == RAW and cid not in self._places}
+                await self._as_files(looked, found, problems)
+            problems += await self._from_own([cid for cid in wanted if cid not in found], found)
+            if found or not problems:
+                await self._as_files({cid for cid in wanted if cid not in found} - looked, found, problems)
+        return found, problems
+
+    async def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """Checked blocks of a tree: from the own gateway, and the rest from others when it breaks off.
+
+        Files in another layout than ours come as raw blocks too, behind their own.
+        """
+        async for block in with_files(self._dag(root)):
+            yield block
+
+    async def file(self, root: CID, path: tuple[str, ...], *, max_bytes: int) -> bytes | None:
+        """The bytes of a file under a root at the own gateway, as it gives them: unchecked. None when it does not."""
+        return await self._path(root, path, False, max_bytes) if self._client is not None else None
+
+    def note_pins(self, roots: Iterable[CID]) -> None:
+        """What is pinned there, newest first: where a block is looked for that no root leads to that was read here.
+
+        A root that this device has already is not read again, and what could not be had of it stands only there.
+        """
+        self._pinned = list(dict.fromkeys([*roots, *self._pinned]))[:_ROOTS_KEPT]
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._http.close()
+        if self._others is not None:
+            await self._others.close()
+
+    # -- the own gateway -----------------------------------------------------------------------------------------
+
+    async def _dag(self, root: CID) -> AsyncIterator[Block]:
+        problem: ProviderError | None = None
+        known: set[CID] = set()
+        if self._client is not None:
+            try:
+                async for cid, data in self._client.dag(root, known=known):
+                    self._learn(cid, data)
+                    yield cid, data
+            except ProviderError as error:
+                problem = error
+            if known and problem is None:
+                return
+        if self._others is not None:
+            async for cid, data in self._others.tree(root):
+                if cid not in known:
+                    self._learn(cid, data)
+                    yield cid, data
+        elif problem is not None and not known:
+            raise problem
+
+    async def _from_own(self, wanted: list[CID], found: dict[CID, bytes]) -> list[ProviderError]:
+        """Fill `found`; answers what went wrong."""
+        problems: list[ProviderError] = []
+        everything = set(wanted)
+        queue = iter(wanted)
+        asked: dict[Place, asyncio.Lock] = {}  # one CAR of a file serves all its chunks
+
+        async def worker() -> None:
+            for cid in queue:
+                if len(problems) >= _GIVE_UP and not found:
+                    return
+                if cid in found:
+                    continue
+                try:
+                    await self._one(cid, everything, found, asked)
+                except ProviderError as error:
+                    problems.append(error)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(CONCURRENCY, len(wanted))):
+                group.create_task(worker())
+        return problems
+
+    async def _one(
+        self, cid: CID, wanted: set[CID], found: dict[CID, bytes], asked: dict[Place, asyncio.Lock]
+    ) -> None:
+        if cid.hash_code == IDENTITY:
+            found[cid] = cid.digest
+            return
+        place = self._places.get(cid)
+        by_path = place is not None and self._rooted
+        data = None if by_path else await self._raw(cid, str(cid))
+        if data is None and place is not None:
+            if place.part:
+                async with asked.setdefault(place, asyncio.Lock()):
+                    if cid not in found:
+                        await self._parts(cid, place, wanted, found)
+            else:
+                data = await self._by_path(cid, place)
+            if not by_path and (data is not None or cid in found):
+                self._rooted = True
+        if data is None and by_path and cid not in found:
+            data = await self._raw(cid, str(cid))
+        if data is not None:
+            self._learn(cid, data)
+            found[cid] = data
+
+    def _standing(self, place: Place) -> list[Place]:
+        """Where a block may stand: the place, and that path under newer roots, as the root may be unpinned by now."""
+        roots = dict.fromkeys([place.root, *list(self._roots)[::-1]])
+        return [place._replace(root=root) for root in roots if root in self._roots][:_PLACES_ASKED]
+
+    async def _by_path(self, cid: CID, place: Place) -> bytes | None:
+        for one in self._standing(place):
+            data = await self._path(one.root, one.path, True)
+            if data is None:
+                continue
+            try:
+                verify_block(cid, data)
+            except (BlockError, LimitError) as error:
+                if one == place:
+                    raise ProviderRefused(f"{self._url} answered other bytes: {error}") from None
+                continue  # something else stands at this path by now
+            return data
+        return None
+
+    async def _as_files(
+        self, cids: Iterable[CID], found: dict[CID, bytes], problems: list[ProviderError]
+    ) -> None:
+        """Look for blocks as whole files under the roots that were read, the last first, then those that are pinned."""
+        roots = list(dict.fromkeys([*list(self._roots)[::-1], *self._pinned]))
+        missing = [cid for cid in cids if cid not in found]
+        if missing and roots:
+            try:
+                found.update(await self._files.find(missing, roots))
+            except ProviderError as error:
+                problems.append(error)
+
+    async def _raw(self, cid: CID, address: str) -> bytes | None:
+        answer = await self._http.request(
+            "GET", f"{self._url}/ipfs/{address}?format=raw", headers={"Accept": RAW_TYPE}, allow=_CLOSED,
+            max_bytes=BLOCK_MAX, redirects=3, what="get a block",
+        )  # fmt: skip
+        if answer.status in _CLOSED:
+            return None
+        try:
+            verify_block(cid, answer.body)
+        except (BlockError, LimitError) as error:
+            raise ProviderRefused(f"{self._url} answered other bytes: {error}") from None
+        return answer.body
+
+    async def _path(
+        self, root: CID, path: tuple[str, ...], raw: bool, max_bytes: int = BLOCK_MAX
+    ) -> bytes | None:
+        """What stands at a path, unchecked: its first block, or all of a file."""
+        answer = await self._http.request(
+            "GET", f"{self._url}/ipfs/{_address(Place(root, path))}{'?format=raw' if raw else ''}",
+            headers={"Accept": RAW_TYPE} if raw else None, allow=_CLOSED, max_bytes=max_bytes, redirects=3,
+            what="get a file",
+        )  # fmt: skip
+        if answer.status == 403:
+            self._roots.pop(root, None)  # it is not pinned any more
+        return answer.body if answer.status == 200 else None
+
+    async def _parts(self, cid: CID, place: Place, wanted: set[CID], found: dict[CID, bytes]) -> None:
+        """A folder's or file's own blocks in one CAR; all that are wanted of them are kept."""
+        for one in self._standing(place):
+            await self._some_parts(one, wanted, found)
+            if cid in found:
+                return
+
+    async def _some_parts(self, place: Place, wanted: set[CID], found: dict[CID, bytes]) -> None:
+        try:
+            async with self._http.stream(
+                "GET", f"{self._url}/ipfs/{_address(place)}?format=car&dag-scope=entity",
+                headers={"Accept": f"{CAR_TYPE}; version=1"}, allow=_CLOSED,
+                max_bytes=2 * OWN.total_bytes, redirects=3, what="get a file",
+            ) as answer:  # fmt: skip
+                if answer.status in _CLOSED:
+                    return
+                parser = CarParser(OWN)
+                async for piece in answer:
+                    for cid, data in parser.feed(piece):
+                        if cid in wanted and cid in self._places:
+                            self._learn(cid, data)
+                            found[cid] = data
+                parser.close()
+        except (FormatError, LimitError, BlockError) as error:
+            raise ProviderRefused(f"{self._url} answered a bad CAR: {error}") from None
+
+    def _learn(self, cid: CID, data: bytes) -> None:
+        """Remember where the children of a block stand: where they were seen last, as roots are unpinned over time."""
+        if cid.codec != DAG_PB:
+            return
+        if len(self._places) > _PLACES_MAX:
+            self._places.clear()
+        here = self._places.get(cid) or Place(cid, ())
+        if not here.path and not here.part:
+            self._roots.pop(cid, None)
+            self._roots[cid] = None
+            if len(self._roots) > _ROOTS_KEPT:
+                self._roots.pop(next(iter(self._roots)))
+        with contextlib.suppress(FormatError):  # who reads the tree will say what is wrong with it
+            node = decode_node(data)
+            kind = decode_unixfs(node.data or b"").type
+            for link in node.links:
+                if kind == TYPE_DIRECTORY:
+                    place = Place(here.root, (*here.path, link.name))
+                elif kind == TYPE_HAMT and len(link.name) > 2:
+                    place = Place(here.root, (*here.path, link.name[2:]))
+                else:
+                    place = Place(here.root, here.path, True)
+                self._places[link.cid] = place
+
+
+_GIVE_UP: Final = 4
+
+
+def _address(place: Place) -> str:
+    return "/".join((str(place.root), *(quote(name, safe="") for name in place.path)))

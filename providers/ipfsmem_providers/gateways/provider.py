@@ -1,0 +1,285 @@
+"""The `gateway` provider: reads through trustless gateways, several of them, the ones that work first.
+
+`gateway:https://one.example,https://two.example`. Every block is checked; a gateway can only withhold. With routing
+servers in the settings, gateways that hold what is missing are found through them; those are strangers' URLs and are
+reached at public addresses only. It never writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ipfsmem.content.cid import CID
+from ipfsmem.content.limits import OWN, Limits
+from ipfsmem.errors import (
+    ConfigError,
+    FormatError,
+    ProviderError,
+    ProviderRefused,
+    SealError,
+)
+from ipfsmem.provider.base import ProviderBase
+from ipfsmem.provider.contract import Block, Capabilities, partly
+from ipfsmem.published import ipns_record
+from ipfsmem_providers.gateways.client import GatewayClient, base_of
+from ipfsmem_providers.gateways.foreign_layout import with_files
+from ipfsmem_providers.http.client import Http, origin_of, urls_of
+from ipfsmem_providers.http.errors import joined
+from ipfsmem_providers.http.policy import Retry
+from ipfsmem_providers.http.tokens import others_of
+from ipfsmem_providers.routing.client import RoutingClient
+
+#: A gateway that fails is not the last one, so it is not waited for long.
+_RETRY: Final = Retry(attempts=2, first=0.3, patience=5.0)
+_CAPABILITIES: Final = Capabilities(put=False, blocks=True, dag=True, durable=False)
+_FOUND_MAX: Final = 4
+#: Blocks about which nobody could say anything, before the rest is not asked for.
+_GIVE_UP: Final = 4
+#: Requests at once: a block of a few kilobytes costs a round trip and nothing else.
+_AT_ONCE: Final = 32
+
+
+class Gateways(ProviderBase):
+    """Several gateways as a read-only provider. See ipfsmem.provider.contract for what the methods promise."""
+
+    def __init__(self, urls: str | Iterable[str], settings: Mapping[str, Any] | None = None) -> None:
+        """`urls` are configured ones, so they may be on this machine.
+
+        Settings: `concurrency` (requests at once, 32), `routing` (URLs of routing servers, to find more gateways),
+        `gateway_token` with `gateway_token_header` and `gateway_token_for` (the one gateway that gets it; the first
+        of `urls` when nothing is said), `public_only` (a stranger named these URLs: they are reached at public
+        addresses only and get no token), and those of Http. ConfigError without a URL.
+        """
+        settings = settings or {}
+        given = urls_of(urls, "gateway")
+        self._concurrency = int(settings.get("concurrency") or _AT_ONCE)
+        self._http = Http(
+            "gateway",
+            trusted=() if settings.get("public_only") else given,
+            settings=settings,
+            retry=_RETRY,
+            concurrency=self._concurrency,
+        )
+        #: The way to the one gateway that gets the token; all others are other operators' and are asked without.
+        self._member = _with_token(given, settings, self._concurrency)
+        self._gateways = [GatewayClient(self._way(url), url) for url in given]
+        self._routing = (
+            RoutingClient(settings["routing"], settings=settings) if settings.get("routing") else None
+        )
+        self._asked: set[CID] = set()
+        self._name = "gateway:" + ",".join(self._http.redact(gateway.url) for gateway in self._gateways)
+
+    @property
+    def name(self) -> str:
+        """`gateway:` and the URLs."""
+        return self._name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Blocks and trees, nothing else."""
+        return _CAPABILITIES
+
+    @property
+    def urls(self) -> list[str]:
+        """All gateways, those found by routing too, the one asked next first."""
+        return [gateway.url for gateway in self._ordered()]
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Checked blocks. Several requests at once, each block from the first gateway that has it."""
+        wanted = list(dict.fromkeys(cids))
+        found, unknown = await self._fetch(wanted, self._ordered())
+        missing = [cid for cid in wanted if cid not in found]
+        if missing and (more := await self._discover(missing[0])):
+            again, unknown = await self._fetch(missing, more)
+            found.update(again)
+        if hides_some(unknown, found, wanted):
+            raise partly(joined(unknown), found)
+        return found
+
+    async def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """Checked blocks of a tree, from one gateway after the other until one gave blocks to its end.
+
+        Files in another layout than ours come as raw blocks too, behind their own.
+        """
+        async for block in with_files(self.tree(root)):
+            yield block
+
+    async def tree(self, root: CID, limits: Limits = OWN) -> AsyncIterator[Block]:
+        """The tree as it stands there, within limits of the caller's choice."""
+        known: set[CID] = set()
+        problems: list[ProviderError] = []
+        absent = False
+        for gateway in self._ordered():
+            before = len(known)
+            try:
+                async for block in gateway.dag(root, limits=limits, known=known):
+                    yield block
+            except ProviderError as error:
+                problems.append(error)
+                continue
+            if len(known) > before:
+                return
+            absent = True
+        if not known and problems and not absent:
+            raise joined(problems)
+
+    async def get_name(self, name: str) -> bytes | None:
+        """The greatest record of a name that the gateways give; checked."""
+        try:
+            name = ipns_record.canonical_name(name)
+        except FormatError as error:
+            raise ProviderRefused(str(error)) from error
+        answers = await asyncio.gather(
+            *(gateway.record(name) for gateway in self._gateways), return_exceptions=True
+        )
+        best, problems = greatest(name, answers)
+        if best is None and problems and len(problems) == len(answers):
+            raise joined(problems)
+        return best
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._http.close()
+        if self._member is not None:
+            await self._member.close()
+        if self._routing is not None:
+            await self._routing.close()
+
+    def _way(self, url: str) -> Http:
+        """The session for a configured gateway: with the token at its one origin."""
+        return self._member if self._member is not None and self._member.is_trusted(url) else self._http
+
+    def _ordered(self) -> list[GatewayClient]:
+        """Those that work before those that do not, then the order given: the provider's own gateway comes first."""
+        return sorted(self._gateways, key=_last)
+
+    async def _fetch(
+        self, wanted: list[CID], gateways: list[GatewayClient]
+    ) -> tuple[dict[CID, bytes], list[ProviderError]]:
+        """Blocks found, and problems of blocks about which no gateway could say anything."""
+        found: dict[CID, bytes] = {}
+        unknown: list[ProviderError] = []
+        queue = iter(wanted)
+
+        async def worker() -> None:
+            for cid in queue:
+                problems: list[ProviderError] = []
+                absent = False
+                # Asked anew for each block, so that a gateway that broke down is not the first for ten thousand.
+                for gateway in sorted(gateways, key=_last):
+                    try:
+                        data = await gateway.block(cid)
+                    except ProviderError as error:
+                        problems.append(error)
+                        continue
+                    if data is not None:
+                        found[cid] = data
+                        break
+                    absent = True
+                if cid not in found and problems and not absent:
+                    unknown.append(joined(problems))
+                    if len(unknown) >= _GIVE_UP and not found:
+                        return  # nothing works: ten thousand time-outs would not tell more
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._concurrency, len(wanted))):
+                group.create_task(worker())
+        return found, unknown
+
+    async def _discover(self, cid: CID) -> list[GatewayClient]:
+        """Gateways that routing names for a CID and that are not known yet."""
+        if self._routing is None or cid in self._asked or len(self._asked) >= 64:
+            return []
+        self._asked.add(cid)
+        try:
+            urls = await self._routing.gateways(cid)
+        except ProviderError:
+            return []
+        known = {gateway.url for gateway in self._gateways}
+        new = [GatewayClient(self._http, url) for url in urls if base_of(url) not in known][:_FOUND_MAX]
+        self._gateways += new
+        return new
+
+
+def _with_token(given: list[str], settings: Mapping[str, Any], concurrency: int) -> Http | None:
+    """A session that carries the token to the origin it belongs to, and to no other; None without a token."""
+    token = str(settings.get("gateway_token") or "")
+    if not token or settings.get("public_only"):
+        return None
+    header = str(settings.get("gateway_token_header") or "Authorization")
+    named = str(settings.get("gateway_token_for") or "")
+    owner = urls_of(named, "gateway")[0] if named else given[0]
+    others = [list_of for rest in others_of(settings, "gateway") if (list_of := _list_of(rest, settings))]
+    firsts = {origin_of(urls[0]) for urls in others} | {origin_of(owner)}
+    if not named and len(firsts) > 1:
+        raise ConfigError(
+            "gateway_token is one token, and there are several lists of gateways; it was sent to none of them",
+            hint="Say whose it is: gateway_token_for, under [providers.gateway] in the settings file.",
+        )
+    member = Http(
+        "gateway",
+        trusted=[owner],
+        auth={header: f"Bearer {token}" if header == "Authorization" else token},
+        settings=settings,
+        retry=_RETRY,
+        concurrency=concurrency,
+    )
+    if not any(member.is_trusted(url) for url in given):
+        if any(member.is_trusted(url) for urls in others for url in urls):
+            return None
+        raise ConfigError(
+            f"gateway_token_for names {member.redact(owner)}, which is not one of the gateways",
+            hint="Name it in the list too: gateway:https://its.example,https://another.example",
+        )
+    return member
+
+
+def _list_of(rest: str, settings: Mapping[str, Any]) -> list[str]:
+    """The gateways of another spec; none for what cannot be read, of which whoever opens it hears."""
+    try:
+        return urls_of(rest or settings.get("gateways") or "", "gateway")
+    except ConfigError:
+        return []
+
+
+def hides_some(
+    problems: Sequence[ProviderError], found: Mapping[CID, bytes], wanted: Collection[CID]
+) -> bool:
+    """Whether blocks that were not found may be there all the same: something is down. What is answered wrong or refused for
+    good is not there for us, unless nothing else came either."""
+    outage = not found or any(not problem.permanent for problem in problems)
+    return bool(problems) and outage and any(cid not in found for cid in wanted)
+
+
+def _last(gateway: GatewayClient) -> bool:
+    return gateway.is_shaky
+
+
+def greatest(
+    name: str, answers: Iterable[bytes | BaseException | None]
+) -> tuple[bytes | None, list[ProviderError]]:
+    """The greatest valid record among answers, and the failures. Errors that are not a provider's are raised."""
+    records: list[ipns_record.Record] = []
+    problems: list[ProviderError] = []
+    for answer in answers:
+        if isinstance(answer, ProviderError):
+            problems.append(answer)
+        elif isinstance(answer, BaseException):
+            raise answer
+        elif answer is not None:
+            try:
+                records.append(ipns_record.verify_record(name, answer))
+            except (FormatError, SealError) as error:
+                problems.append(ProviderRefused(f"a record for {name} was refused: {error}"))
+    best = ipns_record.select(records)
+    return (best.encoded if best else None), problems
+
+
+def open_gateways(rest: str, settings: Mapping[str, Any] | None = None) -> Gateways:
+    """`gateway:<url>[,<url>]`; the setting `gateways` when nothing is said."""
+    spec = rest or (settings or {}).get("gateways") or ""
+    if not spec:
+        raise ConfigError("no gateway is named", hint="For instance gateway:https://trustless-gateway.link")
+    return Gateways(spec, settings)

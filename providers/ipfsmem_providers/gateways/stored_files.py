@@ -1,0 +1,187 @@
+"""Finding stored objects by what they are called instead of by CID, where CIDs do not lead to them.
+
+The format names an object after the SHA-256 of its bytes and puts it at `o/<digit>/.../<name>` (section 6.1); in plain
+mode a body can also be a file under `memory/` or `scopes/<scope>/memory/`. So a raw block that a gateway does not serve by its CID, or that the
+provider cut into other blocks, is read as that file, and kept only when its hash is the one that was asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+from ipfsmem.content.cid import CID, RAW, raw_cid
+from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, decode_node, decode_unixfs
+from ipfsmem.errors import FormatError
+from ipfsmem_providers.http.per_loop import PerLoop
+
+_T = TypeVar("_T")
+#: (root, path, whether only the first block) -> bytes, or None when it is not there.
+Read: TypeAlias = Callable[[CID, tuple[str, ...], bool], Awaitable[bytes | None]]
+Path: TypeAlias = tuple[str, ...]
+_NAME: Final = 40
+_DEPTH: Final = 16
+_AT_ONCE: Final = 8
+_LISTINGS_MAX: Final = 20_000
+_SHA256: Final = b"\x12\x20"
+
+
+class _File(NamedTuple):
+    """Where a file was seen, and the CID that its folder gives it."""
+
+    root: CID
+    path: Path
+    link: CID
+
+
+class StoredFiles:
+    """Remembers folders and files seen by their CIDs, so that each is asked for once, under however many roots."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._folders: dict[CID, Mapping[str, CID]] = {}
+        self._absent: set[CID] = set()  #: folders that were not there in this search
+        self._seen: dict[CID, _File] = {}  #: files under `memory/` by the raw CID of their bytes
+        self._reading = PerLoop(lambda: defaultdict[CID, asyncio.Lock](asyncio.Lock))
+        self._looked: set[CID] = set()  #: the CIDs that the provider gave to those files
+
+    async def find(self, cids: Iterable[CID], roots: Iterable[CID]) -> dict[CID, bytes]:
+        """Those of `cids` that are whole files under `roots`; checked."""
+        wanted = {cid for cid in cids if cid.codec == RAW and cid.multihash[:2] == _SHA256}
+        found: dict[CID, bytes] = {}
+        self._absent.clear()
+        for root in roots:
+            top = await self._list(root, ()) if wanted else {}
+            if "o" in top:
+                await self._objects(root, ("o",), wanted, found)
+            elif "memory" in top:
+                await self._objects(root, ("memory", ".ipfsmem", "o"), wanted, found)
+                await self._bodies(root, wanted, found)
+        return found
+
+    async def _objects(self, root: CID, base: Path, wanted: set[CID], found: dict[CID, bytes]) -> None:
+        async def one(cid: CID) -> None:
+            name = cid.digest.hex()[:_NAME]
+            path = base
+            for digit in name[:_DEPTH]:
+                listed = await self._list(root, path)
+                if name in listed:
+                    self._take(await self._read(root, (*path, name), False), {cid}, found)
+                    return
+                if digit not in listed:
+                    return
+                path = (*path, digit)
+
+        await _each(list(wanted), one)
+        wanted.difference_update(found)
+
+    async def _bodies(self, root: CID, wanted: set[CID], found: dict[CID, bytes]) -> None:
+        """Files of bases, the one under `memory/` and those of scopes, with their timelines: which one it is cannot be told
+        from a hash, so all new ones are looked at once.
+        """
+
+        async def one(file: _File) -> None:
+            data = await self._read(file.root, file.path, False)
+            if data is not None:
+                self._looked.add(file.link)
+                self._seen[raw_cid(hashlib.sha256(data).digest())] = file
+                self._take(data, wanted, found)
+
+        for cid in wanted & self._seen.keys():
+            file = self._seen[cid]
+            self._take(await self._read(file.root, file.path, False), {cid}, found)
+            if cid not in found:  # its root is not pinned any more, or it was something else by then
+                self._looked.discard(self._seen.pop(cid).link)
+        wanted.difference_update(found)
+        if wanted:
+            await self._in_base(root, ("memory",), wanted, found, one)
+        scopes = await self._list(root, ("scopes",)) if wanted else {}
+        for scope in sorted(scopes):
+            if wanted:
+                await self._in_base(root, ("scopes", scope, "memory"), wanted, found, one)
+
+    async def _in_base(
+        self,
+        root: CID,
+        base: Path,
+        wanted: set[CID],
+        found: dict[CID, bytes],
+        one: Callable[[_File], Awaitable[None]],
+    ) -> None:
+        for folder in (base, (*base, "timeline")):
+            if not wanted:
+                return
+            names = await self._list(root, folder)
+            files = [
+                _File(root, (*folder, name), names[name])
+                for name in sorted(names)
+                if name.endswith((".md", ".jsonl"))
+            ]
+            # A raw block is what its CID says: that one need not be read to know that it is another.
+            new = [
+                f for f in files if f.link in wanted or (f.link.codec != RAW and f.link not in self._looked)
+            ]
+            await _each(new, one)
+            wanted.difference_update(found)
+
+    def _take(self, data: bytes | None, wanted: set[CID], found: dict[CID, bytes]) -> None:
+        if data is not None:
+            cid = raw_cid(hashlib.sha256(data).digest())
+            if cid in wanted:
+                found[cid] = data
+
+    async def _list(self, root: CID, path: Path) -> Mapping[str, CID]:
+        """What is in a folder; nothing when it is not one. A hint: what is read is checked by its hash."""
+        cid = (await self._list(root, path[:-1])).get(path[-1]) if path else root
+        if cid is None or cid in self._absent:
+            return {}
+        known = self._folders.get(cid)
+        if known is not None:
+            return known
+        locks = self._reading()
+        try:
+            async with locks[
+                cid
+            ]:  # searches side by side need the same folder: one reads it, the others wait
+                if cid in self._absent:
+                    return {}
+                if cid not in self._folders:
+                    await self._read_folder(root, path, cid)
+                return self._folders.get(cid, {})
+        finally:
+            locks.pop(cid, None)
+
+    async def _read_folder(self, root: CID, path: Path, cid: CID) -> None:
+        block = await self._read(root, path, True)
+        if block is None:
+            self._absent.add(cid)  # perhaps not yet: the next search asks again
+            return
+        names: Mapping[str, CID] = {}
+        try:
+            node = decode_node(block)
+            kind = decode_unixfs(node.data or b"").type
+            # Shards below are not followed: entries at the top are enough.
+            cut = 2 if kind == TYPE_HAMT else 0
+            if kind in (TYPE_DIRECTORY, TYPE_HAMT):
+                names = {link.name[cut:]: link.cid for link in node.links}
+        except FormatError:
+            pass
+        if len(self._folders) > _LISTINGS_MAX:
+            self._folders.clear()
+        self._folders[cid] = names
+
+
+async def _each(items: list[_T], work: Callable[[_T], Awaitable[None]]) -> None:
+    """Some at once."""
+    queue = iter(items)
+
+    async def worker() -> None:
+        for item in queue:
+            await work(item)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(_AT_ONCE, len(items))):
+            group.create_task(worker())

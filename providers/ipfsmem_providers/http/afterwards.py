@@ -1,0 +1,77 @@
+"""Work that a provider begins and its callers need not wait for: what a network is told beside what was kept already.
+
+Each piece of work has a subject; a newer one about the same subject takes the place of an older. A sync waits for all
+of them once, at its end and no longer than the bound. Where an event loop goes on, so does the work. Nothing here knows
+what the work is, and nobody may depend on its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from typing import Any, Final
+
+from ipfsmem.errors import ProviderError
+from ipfsmem_providers.http.per_loop import PerLoop
+
+Work = Coroutine[Any, Any, None]
+
+#: Seconds that a sync waits at its end for all of one provider's work, however slow the network is.
+BOUND: Final = 20.0
+
+
+class Afterwards:
+    """What goes on, by subject. Usable from any event loop, one at a time; what an ended loop left undone is over."""
+
+    def __init__(self, bound: float = BOUND) -> None:
+        """`bound`: seconds that `settle` may take."""
+        self._bound = bound
+        self._running: PerLoop[dict[str, asyncio.Task[ProviderError | None]]] = PerLoop(dict)
+
+    def begin(self, subject: str, work: Work) -> None:
+        """Do `work` from now on. It raises ProviderError when it cannot be done."""
+        running = self._running()
+        older = running.pop(subject, None)
+        if older is not None:
+            older.cancel()
+        running[subject] = asyncio.get_running_loop().create_task(_outcome(work))
+
+    async def settle(self) -> list[str]:
+        """Wait for what goes on, within the bound; what did not come about, in words. What takes longer goes on."""
+        running = self._running()
+        if not running:
+            return []
+        begun = dict(running)
+        await asyncio.wait(begun.values(), timeout=self._bound)
+        failed = []
+        for subject, task in begun.items():
+            if not task.done():
+                failed.append(f"{subject}: no end after {self._bound:g} s")
+                continue
+            if running.get(subject) is task:
+                del running[subject]
+            error = None if task.cancelled() else task.result()
+            if error is not None:
+                failed.append(f"{subject}: {error}")
+        return failed
+
+    async def end(self) -> None:
+        """Do nothing more of it."""
+        running = self._running()
+        tasks = list(running.values())
+        running.clear()
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await task
+
+
+async def _outcome(work: Work) -> ProviderError | None:
+    """An error is kept for who asks: of a task that nobody asks asyncio would complain in the log."""
+    try:
+        await work
+    except ProviderError as error:
+        return error
+    return None

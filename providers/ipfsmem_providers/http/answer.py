@@ -1,0 +1,165 @@
+"""Answers of services: whole ones, and ones that are read piece by piece within bounds.
+
+Made by client.py, which also says what a failure is; nothing here sends a request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import aiohttp
+import msgspec
+
+from ipfsmem.canonical import read_json
+from ipfsmem.errors import ProviderError, ProviderRefused
+from ipfsmem_providers.http.errors import Reason, reason_of
+
+if TYPE_CHECKING:
+    from multidict import CIMultiDictProxy
+    from yarl import URL
+
+    from ipfsmem_providers.http.client import Http
+    from ipfsmem_providers.http.stall import Budget
+
+T = TypeVar("T")
+
+#: Default limit of an answer that is read whole, in bytes.
+ANSWER_MAX: Final = 1024 * 1024
+#: So much of an answer is looked at for the reason of a failure, in bytes.
+ERROR_MAX: Final = 64 * 1024
+
+
+class Answer:
+    """A whole answer: status, headers, body, and the URL that gave it."""
+
+    def __init__(
+        self, http: Http, status: int, headers: CIMultiDictProxy[str], body: bytes, url: URL
+    ) -> None:
+        self._http = http
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.url = url
+
+    def __repr__(self) -> str:
+        return f"<Answer {self.status} {self._http.redact(str(self.url))} {len(self.body)} bytes>"
+
+    @property
+    def content_type(self) -> str:
+        """Lower case, without parameters."""
+        return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+    @property
+    def reason(self) -> Reason:
+        """The service's own words about a failure, read leniently."""
+        return reason_of(self.body, self._http.redact)
+
+    @property
+    def text(self) -> str:
+        """The body as text; what is no UTF-8 is replaced."""
+        return self.body.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        """The body as JSON. ProviderUnavailable when it is none: something else answered, such as a portal."""
+        return self.decode(Any)
+
+    def decode(self, kind: type[T]) -> T:
+        """The body as JSON of a msgspec type; unknown fields are ignored. ProviderUnavailable when it is not that."""
+        try:
+            return read_json(self.body, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            told = str(error)
+        shown = self.content_type or "no content type"
+        raise self._http.unavailable(
+            f"{self._http.service} answered {self.status} with something unexpected ({shown}): {told}"
+        )
+
+
+class Stream:
+    """An answer whose body is read piece by piece. Made by `Http.stream`."""
+
+    def __init__(self, http: Http, response: aiohttp.ClientResponse, budget: Budget, max_bytes: int) -> None:
+        self._http = http
+        self.response = response  #: for Http alone
+        self._budget = budget
+        self._max = max_bytes
+        self.status = response.status
+        self.headers = response.headers
+        self.url = response.url
+        self.received = 0
+        self.whole = b""  #: the body, when `Http.request` asked for it
+
+    @property
+    def content_type(self) -> str:
+        """Lower case, without parameters."""
+        return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The pieces of the body. ProviderUnavailable when it breaks off, ProviderRefused when it is too long, or comes in
+        a form that nobody asked for: nothing is decompressed (format section 8)."""
+        encoding = self.headers.get("Content-Encoding", "").strip().lower()
+        if encoding not in ("", "identity"):
+            shown = self._http.redact(encoding[:40])
+            raise ProviderRefused(
+                f"{self._http.service} answered in the encoding {shown!r}, which was not asked for"
+            )
+        declared = self.response.content_length
+        if declared is not None and declared > self._max:
+            raise self._too_long(declared)
+        while True:
+            try:
+                async with self._budget.spend():
+                    piece = await self.response.content.readany()
+                problem = None
+            except (aiohttp.ClientError, OSError) as error:
+                problem = self._http.failed(error, self.response.url, self._budget)
+            if problem is not None:
+                raise problem
+            if not piece:
+                return
+            self.received += len(piece)
+            self._budget.moved(len(piece))
+            self._http.count("received", len(piece))
+            if self.received > self._max:
+                raise self._too_long(self.received)
+            yield piece
+
+    async def read(self) -> bytes:
+        """The whole body, at most `max_bytes`."""
+        return b"".join([piece async for piece in self])
+
+    async def lines(self, max_line: int = ANSWER_MAX) -> AsyncIterator[bytes]:
+        """Lines of the body without their ends, empty ones left out: NDJSON."""
+        rest = b""
+        async for piece in self:
+            *whole, rest = (rest + piece).split(b"\n")
+            for line in whole:
+                if line.strip():
+                    yield line.strip()
+            if len(rest) > max_line:
+                raise self._too_long(len(rest))
+        if rest.strip():
+            yield rest.strip()
+
+    async def failure(self, what: str = "") -> ProviderError:
+        """This answer as an error; reads the reason from the body."""
+        return self._http.failure(await self.start(ERROR_MAX), what)
+
+    async def start(self, most: int) -> Answer:
+        """The body up to `most` bytes, whatever happens: reasons are worth having but not waiting for."""
+        body = b""
+        self._max = max(self._max, most + (1 << 20))
+        with contextlib.suppress(ProviderError):
+            async for piece in self:
+                body += piece
+                if len(body) >= most:
+                    break
+        return Answer(self._http, self.status, self.headers, body[:most], self.url)
+
+    def _too_long(self, size: int) -> ProviderRefused:
+        where = self._http.redact(str(self.url))
+        return ProviderRefused(
+            f"{self._http.service} answered at least {size} bytes at {where}, {self._max} are allowed"
+        )

@@ -1,0 +1,530 @@
+"""One HTTP session for one provider: what every provider that speaks HTTP is built on.
+
+Bounds times and sizes, tries again where that is safe and not for long where a service is down, keeps to a rate, keeps tokens out of logs and errors, and turns
+every failure into ProviderUnavailable or ProviderRefused. It retries at this level, single requests, because the
+methods of a provider cannot be repeated as a whole: `put_car` reads its blocks once. It knows nothing of IPFS.
+
+    class Example:
+        def __init__(self, rest, settings):
+            base = settings.get("example_url", "https://api.example.com")
+            self._http = Http("example", trusted=[base], settings=settings,
+                              auth={"Authorization": f"Bearer {token}"}, per_minute=60)
+
+        async def put_car(self, root, blocks, *, name):
+            with await SpooledCar.write(root, blocks) as car:                         # body.py
+                form = Multipart().field("name", name).file("file", f"{root}.car", car, car.content_type)
+                answer = await self._http.request("POST", f"{base}/upload", body=form, idempotent=True)
+            return parse_cid(answer.decode(Uploaded).cid)                             # a msgspec.Struct
+
+        async def unpin(self, pin):
+            answer = await self._http.request("DELETE", f"{base}/pins/{pin.handle}", allow={404, 403})
+            if answer.status == 403 and answer.reason.code != "NO_SUCH_PIN":
+                raise self._http.failure(answer, "unpin")
+
+        async def get_dag(self, root):
+            async with self._http.stream("GET", f"{base}/ipfs/{root}?format=car", max_bytes=1 << 29) as answer:
+                async for piece in answer:
+                    ...
+
+        async def close(self):
+            await self._http.close()
+
+`auth` goes to `trusted` origins only. Any other origin is a URL from outside: it gets no credentials and is reached
+only at public addresses (addresses.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Collection, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem_providers.http import addresses
+from ipfsmem_providers.http import errors as http_errors
+from ipfsmem_providers.http.answer import ANSWER_MAX, ERROR_MAX, Answer, Stream
+from ipfsmem_providers.http.body import Body
+from ipfsmem_providers.http.errors import Redactor
+from ipfsmem_providers.http.policy import Outages, RateLimiter, Retry, Silence, Timeouts, Timing, retry_after
+from ipfsmem_providers.http.stall import Budget, Outgoing, Progress
+
+__all__ = [
+    "ANSWER_MAX",
+    "CONCURRENCY",
+    "Answer",
+    "Http",
+    "Origin",
+    "Progress",
+    "Stream",
+    "Unconnected",
+    "origin_of",
+    "urls_of",
+]
+
+#: Connections to one host at once.
+CONCURRENCY: Final = 16
+_REPEATABLE: Final = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS"))
+#: So much of an address that a stranger named is looked at and told, in characters.
+_SHOWN: Final = 500
+_REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
+_USER_AGENT: Final = "ipfsmem"
+_log = logging.getLogger("ipfsmem.providers")
+
+
+class Unconnected(ProviderUnavailable):
+    """No connection stood, so nothing was done."""
+
+
+class _Silent(Unconnected):
+    """Nobody so much as refused: the time to connect ran out."""
+
+
+class _Stalled(ProviderUnavailable):
+    """A request was taken, and then nothing moved for as long as is waited."""
+
+
+class Http:
+    """One provider's way to the network. Usable from any event loop, one at a time."""
+
+    def __init__(
+        self,
+        service: str,
+        *,
+        trusted: Iterable[str] = (),
+        auth: Mapping[str, str] | None = None,
+        secrets: Iterable[str] = (),
+        settings: Mapping[str, Any] | None = None,
+        per_minute: float | None = None,
+        retry: Retry | None = None,
+        timeouts: Timeouts | None = None,
+        concurrency: int = CONCURRENCY,
+        lookup: addresses.Lookup | None = None,
+    ) -> None:
+        """
+        service: short name for errors and logs, such as `pinata`.
+        trusted: URLs that the user configured or that this provider is made of; only their origins get `auth`, and
+            they may be on this machine. ConfigError when one is no http(s) URL.
+        auth: headers with credentials. Their values never appear in logs, errors or repr.
+        secrets: more texts that must not appear.
+        settings: common ones by name: `timing` (Timing), `retry` (Retry), `timeouts` (Timeouts), `per_minute`,
+            `progress` (called with "sent"/"received" and bytes), `company` (other providers are used beside this one).
+        per_minute: requests a minute that the service takes; a setting wins over it.
+        lookup: name resolution for URLs from outside, for tests.
+        """
+        settings = settings or {}
+        self.service = service
+        self.timing: Timing = settings.get("timing") or Timing()
+        self._retry: Retry = settings.get("retry") or retry or Retry()
+        self._timeouts: Timeouts = settings.get("timeouts") or timeouts or Timeouts()
+        self._progress: Progress | None = settings.get("progress")
+        rate = settings.get("per_minute") or per_minute
+        self._limiter = RateLimiter(float(rate), timing=self.timing) if rate else None
+        self._outages = Outages(self.timing)
+        self._silence = Silence(self.timing, settings.get("silence"), company=bool(settings.get("company")))
+        self._auth = dict(auth or {})
+        self.redact = Redactor(secrets)
+        self.redact.add_headers(self._auth)
+        self._origins = {self._configured(url) for url in trusted}
+        self._lookup = lookup
+        self._concurrency = concurrency
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._open: list[AsyncGenerator[None, None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.requests = 0  #: attempts made, for reports and tests
+
+    def __repr__(self) -> str:
+        return f"<Http {self.service} {sorted(host for _, host, _ in self._origins)}>"
+
+    def trust(self, url: str) -> None:
+        """Trust one more origin, as with `trusted`."""
+        self._origins.add(self._configured(url))
+
+    def is_trusted(self, url: str | URL) -> bool:
+        """Whether a URL has an origin that gets credentials."""
+        return origin_of(url) in self._origins
+
+    async def request(
+        self,
+        method: str,
+        url: str | URL,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | Body | AsyncIterable[bytes] | None = None,
+        json: Any = None,
+        allow: Collection[int] = (),
+        idempotent: bool | None = None,
+        max_bytes: int = ANSWER_MAX,
+        redirects: int = 0,
+        stall: float | None = None,
+        total: float | None = None,
+        what: str = "",
+    ) -> Answer:
+        """Send one request and read the whole answer. Success is 2xx, and what `allow` names.
+
+        params: added to the query of `url`, which is taken as it is otherwise (already encoded).
+        body: bytes; a Body (body.py), which can be sent again; or an async iterable, sent once. `json` is
+            encoded instead. An exception of the body's own code comes through as it is.
+        idempotent: whether it may be repeated; by default GET, HEAD, PUT, DELETE. 429 and a connection that never
+            stood are tried again in any case, as nothing was done then.
+        redirects: how many to follow, for GET and HEAD only; each is checked, credentials stay behind.
+        stall, total: seconds, instead of the Timeouts given.
+        what: verb phrase for errors: "upload", "list pins".
+        """
+        async with self.stream(
+            method, url, params=params, headers=headers, body=body, json=json, allow=allow,
+            idempotent=idempotent, max_bytes=max_bytes, redirects=redirects, stall=stall, total=total, what=what,
+            whole=True,
+        ) as answer:  # fmt: skip
+            return Answer(self, answer.status, answer.headers, answer.whole, answer.url)
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        url: str | URL,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | Body | AsyncIterable[bytes] | None = None,
+        json: Any = None,
+        allow: Collection[int] = (),
+        idempotent: bool | None = None,
+        max_bytes: int,
+        redirects: int = 0,
+        stall: float | None = None,
+        total: float | None = None,
+        what: str = "",
+        whole: bool = False,
+    ) -> AsyncIterator[Stream]:
+        """The same, with the body read piece by piece by the caller; tried again only until the body begins."""
+        target = self._target(url, params)
+        send = dict(headers or {})
+        if json is not None:
+            body = msgspec.json.encode(json)
+            send.setdefault("Content-Type", "application/json")
+        call = _Call(method.upper(), target, send, body, redirects, max_bytes, whole, frozenset(allow))
+        repeat = call.method in _REPEATABLE if idempotent is None else idempotent
+        origin = origin_of(target)
+        if self._outages.rests(origin):
+            raise _Silent(self.redact(f"{self.service}: {target.host} took no connection a moment ago"))
+        failures = 0
+        while True:
+            limits = self._timeouts
+            wait = self._silence.allowed(limits.stall, limits.little) if stall is None else stall
+            budget = Budget(limits, wait, total, counts=stall is None)
+            outcome = await self._attempt(call, budget, what)
+            if isinstance(outcome, Stream) or outcome.error.permanent or outcome.heard:
+                self._outages.answered(origin)
+            if isinstance(outcome, Stream):
+                break
+            if isinstance(outcome.error, _Stalled):
+                self._outages.stalled(origin)  # also when the silent one is a host that this one sent us to
+                raise outcome.error
+            failures += 2 if outcome.silent else 1
+            pause = self._retry.wait(failures, outcome.after, self.timing.random())
+            may = call.replayable and (repeat or outcome.nothing_done)
+            if outcome.error.permanent or not may:
+                raise outcome.error
+            if pause is None or self._outages.is_down(origin):
+                if not outcome.heard:
+                    self._outages.failed(origin, silent=outcome.silent)
+                raise outcome.error
+            _log.info("%s: %s; again in %.1f s", self.service, outcome.error, pause)
+            if outcome.after and self._limiter:
+                self._limiter.pause(outcome.after)
+            await self.timing.sleep(pause)
+        try:
+            yield outcome
+        finally:
+            outcome.response.close()
+
+    def failure(self, answer: Answer, what: str = "") -> ProviderError:
+        """An answer as an error: ProviderUnavailable or ProviderRefused with the service's own reason."""
+        after = retry_after(answer.headers.get("Retry-After"), self.timing.wall())
+        return http_errors.failure(
+            self.service, answer.status, answer.reason, what=what, after=after, redact=self.redact
+        )
+
+    async def may_again(self, failures: int) -> bool:
+        """Wait as after the `failures`-th failure of a request; False when that was the last attempt. For services that
+        hide passing trouble in an answer that is fine."""
+        pause = self._retry.wait(failures, None, self.timing.random())
+        if pause is not None:
+            await self.timing.sleep(pause)
+        return pause is not None
+
+    def unavailable(self, message: str) -> ProviderUnavailable:
+        """ProviderUnavailable without secrets in its message."""
+        return ProviderUnavailable(self.redact(message))
+
+    def count(self, direction: str, size: int) -> None:
+        """Tell the progress hook."""
+        if self._progress is not None:
+            self._progress(direction, size)
+
+    def failed(self, error: Exception, url: URL, budget: Budget | None = None) -> ProviderError:
+        """What aiohttp or the system raised, as ours; waited for within `budget`. Raise it outside `except`:
+        their own errors hold headers."""
+        blocked = _blocked(error)
+        if blocked is not None:
+            return addresses.refused(blocked.host, blocked.address)
+        if isinstance(error, aiohttp.InvalidURL):
+            return ProviderRefused(self.redact(f"{self.service}: {url} is no URL that can be asked"))
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return _Silent(self.redact(f"{self.service}: no connection to {url.host} in time"))
+        if isinstance(error, TimeoutError):
+            text = self.redact(f"{self.service}: {url.host} made no progress in time")
+            if budget is None or not budget.stalled:
+                return ProviderUnavailable(text)
+            self._silence.add(budget.stalled)
+            self._outages.stalled(origin_of(url))
+            return _Stalled(text)
+        kind = Unconnected if isinstance(error, aiohttp.ClientConnectorError) else ProviderUnavailable
+        return kind(self.redact(f"{self.service}: no connection to {url.host}: {_words(error)}"))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ending, self._sessions, self._open = self._open, {}, []
+        if self._loop is asyncio.get_running_loop():
+            for each in ending:
+                await each.aclose()
+
+    # -- one attempt ---------------------------------------------------------------------------------------------
+
+    async def _attempt(self, call: _Call, budget: Budget, what: str) -> Stream | _Failed:
+        url, headers, hops = call.url, call.headers, call.redirects
+        while True:
+            if self._limiter is not None:
+                await self._limiter.wait()
+            try:
+                response = await self._send(call, url, headers, budget)
+            except ProviderError as error:
+                return _Failed(error, None, isinstance(error, Unconnected), silent=isinstance(error, _Silent))
+            stream = Stream(self, response, budget, call.max_bytes)
+            try:
+                status = response.status
+                if status in _REDIRECTS and status not in call.allow:
+                    url, headers = self._redirect(call, response, url, headers, hops)
+                    hops -= 1
+                    response.close()
+                    continue
+                if not 200 <= status < 300 and status not in call.allow:
+                    answer = await stream.start(ERROR_MAX)
+                    response.close()
+                    after = retry_after(answer.headers.get("Retry-After"), self.timing.wall())
+                    heard = status == 429 or after is not None
+                    return _Failed(self.failure(answer, what), after, status == 429, heard=heard)
+                if call.whole:
+                    stream.whole = b"" if call.method == "HEAD" else await stream.read()
+            except ProviderError as error:
+                response.close()
+                return _Failed(error, None, False)
+            except BaseException:
+                response.close()
+                raise
+            return stream
+
+    async def _send(
+        self, call: _Call, url: URL, headers: Mapping[str, str], budget: Budget
+    ) -> aiohttp.ClientResponse:
+        trusted = self.is_trusted(url)
+        if not trusted:
+            addresses.check_url(url)
+        sent = {"User-Agent": _USER_AGENT, "Accept-Encoding": "identity", **(self._auth if trusted else {})}
+        sent.update(headers)
+        outgoing = Outgoing(call.body, sent, budget, self.count)
+        self.requests += 1
+        began = self.timing.now()
+        try:
+            async with budget.spend():
+                session = await self._session(trusted)
+                response = await session.request(
+                    call.method, url, headers=sent, data=outgoing.data, allow_redirects=False
+                )
+            if budget.counts:
+                self._silence.answered(*budget.idle, self._timeouts.little)
+            problem = None
+        except (aiohttp.ClientError, OSError) as error:
+            problem = self.failed(error, url, budget)
+        except (ValueError, TypeError) as error:
+            # An address that somebody's redirect named, and that no request can be made of.
+            shown = f"{self.redact(str(url))[:_SHOWN]}: {self.redact(str(error))[:_SHOWN]}"
+            problem = ProviderRefused(f"{self.service}: {shown} cannot be asked")
+        if problem is not None:
+            if outgoing.error is not None:  # the caller's own code failed, not the network
+                raise outgoing.error
+            _log.debug("%s %s %s: %s", self.service, call.method, self.redact(str(url)), problem)
+            raise problem
+        if _log.isEnabledFor(logging.DEBUG):
+            took = (self.timing.now() - began) * 1000
+            shown = self.redact(str(url))
+            _log.debug("%s %s %s: %d in %.0f ms", self.service, call.method, shown, response.status, took)
+        return response
+
+    def _redirect(
+        self, call: _Call, response: aiohttp.ClientResponse, url: URL, headers: Mapping[str, str], hops: int
+    ) -> tuple[URL, dict[str, str]]:
+        """Where to go next, and with which headers."""
+        location = response.headers.get("Location", "")
+        try:
+            target = url.join(URL(location, encoded=True)).with_fragment(None)
+            usable = bool(location and target.host and target.port)
+        except (ValueError, TypeError):
+            target, usable = URL(), False
+        if not usable:
+            raise ProviderRefused(f"{self.service} answered {response.status} without saying where to go")
+        shown = self.redact(str(target))[:_SHOWN]
+        if hops <= 0 or call.method not in ("GET", "HEAD"):
+            raise ProviderRefused(
+                f"{self.service} answered {response.status}: redirect to {shown} not followed"
+            )
+        if url.scheme == "https" and target.scheme != "https":
+            raise ProviderRefused(f"{self.service} redirects from https to {shown}")
+        kept = dict(headers)
+        if origin_of(target) != origin_of(url):
+            kept = {name: value for name, value in kept.items() if name.lower() in _HARMLESS}
+        return target, kept
+
+    async def _session(self, trusted: bool) -> aiohttp.ClientSession:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._sessions, self._open = loop, {}, []
+        kept = self._sessions.get(trusted)
+        if kept is not None and not kept.closed:
+            return kept
+        if trusted:
+            connector = aiohttp.TCPConnector(limit=self._concurrency)
+        else:
+            connector = addresses.public_connector(self._concurrency, self._lookup)
+        made = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect),
+            read_bufsize=256 * 1024,
+            auto_decompress=False,
+        )
+        self._sessions[trusted] = made
+        # Who calls `asyncio.run` for each sync never closes anything in that loop: the loop's end does, which ends
+        # the asynchronous generators that were begun in it.
+        ending = _until_the_end(made)
+        await anext(ending)
+        self._open.append(ending)
+        return made
+
+    def _target(self, url: str | URL, params: Mapping[str, str] | None) -> URL:
+        try:
+            target = URL(url, encoded=True) if isinstance(url, str) else url
+            if params:
+                target = target.update_query(params)
+            if target.scheme in ("http", "https") and target.host:
+                return target
+        except (ValueError, TypeError):
+            pass
+        raise ProviderRefused(self.redact(f"{self.service}: {url} is no http URL"))
+
+    def _configured(self, url: str) -> Origin:
+        origin = origin_of(url)
+        if origin is None:
+            raise ConfigError(self.redact(f"{self.service}: {url!r} is not an http or https URL"))
+        return origin
+
+
+async def _until_the_end(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+    try:
+        yield
+    finally:
+        await session.close()
+
+
+#: Scheme, host, port.
+Origin: TypeAlias = tuple[str, str, int]
+
+
+def origin_of(url: str | URL) -> Origin | None:
+    """Scheme, host and port of an http(s) URL; None for anything else."""
+    try:
+        parsed = URL(url)
+        if parsed.scheme in ("http", "https") and parsed.host and parsed.port:
+            return parsed.scheme, parsed.host.lower().rstrip("."), parsed.port
+    except (ValueError, TypeError):
+        pass
+    return None
+
+
+def urls_of(given: str | Iterable[str], what: str) -> list[str]:
+    """URLs out of a comma list or a sequence, without slashes at their ends. ConfigError for none or what is none."""
+    texts = given.split(",") if isinstance(given, str) else list(given)
+    urls = list(dict.fromkeys(text.strip().rstrip("/") for text in texts if text.strip()))
+    if not urls:
+        raise ConfigError(f"no {what} is named")
+    for url in urls:
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable or parts.query or parts.fragment:
+            raise ConfigError(f"{url!r} is no URL of a {what}", hint="For instance https://example.com")
+    return urls
+
+
+_HARMLESS: Final = frozenset(("accept", "cache-control", "range", "user-agent", "accept-encoding"))
+
+
+class _Call(msgspec.Struct):
+    method: str
+    url: URL
+    headers: dict[str, str]
+    body: bytes | Body | AsyncIterable[bytes] | None
+    redirects: int
+    max_bytes: int
+    whole: bool
+    allow: frozenset[int]
+
+    @property
+    def replayable(self) -> bool:
+        return self.body is None or isinstance(self.body, (bytes, Body))
+
+
+class _Failed(msgspec.Struct):
+    error: ProviderError
+    after: float | None
+    nothing_done: bool
+    heard: bool = False  #: it said when to come back, or that it was too much: no outage
+    silent: bool = False
+
+
+def _blocked(error: BaseException) -> addresses.BlockedAddress | None:
+    seen: BaseException | None = error
+    for _ in range(6):
+        if isinstance(seen, addresses.BlockedAddress):
+            return seen
+        inner = getattr(seen, "os_error", None) or getattr(seen, "_os_error", None)
+        seen = inner if inner is not None and inner is not seen else (seen.__cause__ if seen else None)
+    return None
+
+
+def _words(error: BaseException) -> str:
+    """What happened, without URLs and headers of aiohttp's own texts."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "the name is not known"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
+        return "no secure connection, the certificate is not accepted"
+    if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError | ConnectionError):
+        return "the connection broke off"
+    number = getattr(error, "errno", None)
+    if number in (errno.ECONNRESET, errno.EPIPE):
+        return "the connection broke off"
+    if isinstance(number, int):
+        return os.strerror(number).lower()
+    return type(error).__name__

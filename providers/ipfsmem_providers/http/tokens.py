@@ -1,0 +1,108 @@
+"""Whose a token is: it belongs to one origin (scheme, host, port), and no other address is ever sent it.
+
+A setting such as PEER_TOKEN is one token, or says the origin of each:
+
+    PEER_TOKEN="a long text"
+    PEER_TOKEN="https://one.example=a-long-text https://two.example:8787=another"
+    peer_token = { "https://one.example" = "a long text", "https://two.example:8787" = "another" }   # settings file
+
+Without an origin it is for the one address of that kind in use, and with two of them for neither: nobody can say which is
+meant, so the error says how to write it. What is in use is told by who opens providers (`beside`). This module sends
+nothing, and no error repeats a token.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ipfsmem.errors import ConfigError
+from ipfsmem_providers.http.client import Origin, origin_of
+from ipfsmem_providers.settings import setting
+
+_ADDRESS: Final = re.compile(r"https?://", re.IGNORECASE)
+#: Before an address that begins another pair; a token itself may hold spaces (`basic:user:two words`).
+_BETWEEN: Final = re.compile(r"\s+(?=https?://)", re.IGNORECASE)
+
+
+def token_for(
+    settings: Mapping[str, Any],
+    name: str,
+    url: str,
+    *,
+    kind: str,
+    url_of: Callable[[str], str],
+    url_setting: str = "",
+) -> str:
+    """The token of the setting `name` for `url`; "" when there is none for it.
+
+    `url_of` gives the URL of another provider of this `kind` from what stands behind the colon of its spec, and
+    `url_setting` names the setting that stands in for it. Raises ConfigError when one token would be for two origins,
+    and for what cannot be read.
+    """
+    given = settings.get(name.lower())
+    if given is None:
+        given = os.environ.get(name, "")
+    mine = origin_of(url)
+    pairs = _pairs(name, given)
+    if mine is None:
+        return ""
+    if pairs is not None:
+        return pairs.get(mine, "")
+    token = str(given).strip()
+    if not token:
+        return ""
+    rests = [*others_of(settings, kind), *([""] if url_setting and setting(settings, url_setting) else [])]
+    known = {mine}
+    for rest in rests:
+        with contextlib.suppress(ConfigError):  # whoever opens that one hears of it
+            known.add(origin_of(url_of(rest)) or mine)
+    if len(known) > 1:
+        names = sorted(map(shown, known))
+        example = " ".join(f"{each}=<its token>" for each in names)
+        raise ConfigError(
+            f"{name} is one token, and there are {len(known)} addresses that it may be for: {', '.join(names)}. It was "
+            "sent to none of them",
+            hint=f'Say whose it is: {name}="{example}" (leave out what has none), or {name.lower()} as a table of such '
+            f"pairs under [providers.{kind}] in the settings file.",
+        )
+    return token
+
+
+def shown(origin: Origin) -> str:
+    """An origin as a person writes it, without a port that the scheme says."""
+    scheme, host, port = origin
+    host = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{host}" if port == {"http": 80, "https": 443}[scheme] else f"{scheme}://{host}:{port}"
+
+
+def others_of(settings: Mapping[str, Any], kind: str) -> list[str]:
+    """What stands behind the colon of the specs of this kind that are in use beside this one, "" for one without."""
+    tell = settings.get("beside")
+    specs = [spec.partition(":") for spec in (tell() if tell is not None else ())]
+    return [rest for other, _, rest in specs if other == kind]
+
+
+def _pairs(name: str, given: object) -> dict[Origin, str] | None:
+    """Tokens by origin; None for a token alone."""
+    if isinstance(given, Mapping):
+        items = [(str(address), str(token)) for address, token in given.items()]
+    else:
+        text = str(given).strip()
+        if not _ADDRESS.match(text):
+            return None
+        items = [(pair.partition("=")[0], pair.partition("=")[2]) for pair in _BETWEEN.split(text)]
+    found: dict[Origin, str] = {}
+    for address, token in items:
+        origin, token = origin_of(address.strip()), token.strip()
+        if origin is None or not token:
+            raise ConfigError(
+                f"{name} cannot be read: pair {len(found) + 1} is no address and token",
+                hint=f'{name}="https://host.example=<its token>", and a space before a further pair.',
+            )
+        if found.setdefault(origin, token) != token:
+            raise ConfigError(f"{name} has two tokens for {shown(origin)}", hint="Leave one of them out.")
+    return found

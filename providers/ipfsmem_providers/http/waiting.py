@@ -1,0 +1,42 @@
+"""How long to wait between looks at work that a service does later: short at first, twice as long each time.
+
+It sleeps and counts. What is looked at, and what it means when patience ends, its callers know.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipfsmem_providers.http.policy import Timing
+
+#: The first pause and the longest, in seconds. Halves add up without rounding, so sums of pauses are exact.
+FIRST: Final = 0.125
+LONGEST: Final = 10.0
+
+
+class Waiting:
+    """The pauses of one wait: 0.125 s, 0.25 s, ... up to 10 s, in all no more than the patience.
+
+    That is seven looks in the first sixteen seconds and six a minute later on, below the limits of all services.
+    """
+
+    def __init__(self, timing: Timing, patience: float, *, at_once: bool = False) -> None:
+        """`patience` in seconds; `at_once`: the first look needs no pause."""
+        self._sleep = timing.sleep
+        self._patience = patience
+        self._at_once = at_once
+        self._next = FIRST
+        self.waited = 0.0  #: seconds slept
+
+    async def pause(self) -> bool:
+        """Sleep until the next look is due. False, at once, when patience has ended."""
+        if self._at_once:
+            self._at_once = False
+            return True
+        length = min(self._next, self._patience - self.waited)
+        if length <= 0:
+            return False
+        self._next = min(2 * self._next, LONGEST)
+        self.waited += length
+        await self._sleep(length)
+        return True

@@ -1,0 +1,182 @@
+"""Single blocks at a Kubo node: which of them it holds, and their bytes, without waiting for the network.
+
+Kubo is told to stay offline. js-ipfs looks for what it lacks in the network whatever it is told, so it is given a
+moment for each block: what is on its disk comes at once. Its list of all blocks grows with the whole node, so it is read
+only for blocks that did not come. Nothing here knows trees, pins or names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.content.cid import CID, IDENTITY, parse_cid
+from ipfsmem.content.limits import BLOCK_MAX
+from ipfsmem.content.verify import verify_block
+from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
+from ipfsmem.provider.contract import partly
+from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
+
+_AT_ONCE: Final = 32
+#: So many of the first blocks are asked for before the rest, in one go; see `has`.
+_FIRST: Final = _AT_ONCE
+#: What a js-ipfs node gets to read a block of its own: when most likely it has none, and when most likely it has it.
+_GLANCE: Final = "500ms"
+_MOMENT: Final = "1s"
+_REFS_MAX: Final = 1024 * 1024 * 1024
+
+
+class _Ref(msgspec.Struct):
+    ref: str = msgspec.field(name="Ref", default="")
+    error: str = msgspec.field(name="Err", default="")
+
+
+class Blocks:
+    """The blocks of one node."""
+
+    def __init__(self, rpc: KuboRpc, name: str, patience: float) -> None:
+        """`name`: the provider's, for errors; `patience`: seconds for the network's answer."""
+        self._rpc = rpc
+        self._name = name
+        self._patience = patience
+
+    async def has(self, cids: Collection[CID]) -> set[CID]:
+        """Those that the node holds, asked one by one.
+
+        Blocks are asked for in the order in which an import stores them, so when none of the first 32 is there, the
+        rest is taken as missing too: a first publish would else ask ten thousand times.
+        """
+        wanted = list(dict.fromkeys(cids))
+        if not wanted:
+            return set()
+        found = await self._asked(wanted[:_FIRST])
+        if not found or len(found) == len(wanted):
+            return found
+        if not await self._rpc.is_js():
+            return found | await self._asked(wanted[_FIRST:])
+        there = await self._listed()  # what did not come may have come late
+        return found | {cid for cid in wanted if cid.multihash in there}
+
+    async def get(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Checked blocks that the node holds."""
+        found = {cid: cid.digest for cid in cids if cid.hash_code == IDENTITY}
+        wanted = [cid for cid in dict.fromkeys(cids) if cid not in found]
+        if not wanted:
+            return found
+        if not await self._rpc.is_js():
+            await self._fetch(wanted, found, {"offline": "true"})
+            return found
+        late = await self._fetch(wanted, found, {"timeout": _MOMENT}, all_or_stop=True)
+        if late:
+            there = await self._listed()
+            await self._fetch([cid for cid in late if cid.multihash in there], found, self._patiently())
+        return found
+
+    async def find(self, cids: Sequence[CID], found: dict[CID, bytes]) -> None:
+        """Add to `found` the checked blocks that the node finds in the network in time."""
+        await self._fetch(cids, found, self._patiently())
+
+    def _patiently(self) -> dict[str, str]:
+        return {"timeout": f"{max(1, int(self._patience))}s"}
+
+    async def _asked(self, cids: Sequence[CID]) -> set[CID]:
+        found: set[CID] = set()
+        # js-ipfs goes on looking for a block after a `block/stat` has timed out.
+        js = await self._rpc.is_js()
+        command, how = ("block/get", {"timeout": _GLANCE}) if js else ("block/stat", {"offline": "true"})
+
+        async def look(cid: CID) -> None:
+            try:
+                await self._rpc.call(
+                    command, {"arg": str(cid), **how}, what="tell what is stored", max_bytes=BLOCK_MAX
+                )
+                found.add(cid)
+            except CommandFailed as error:
+                if not error.absent and not (js and error.timed_out):
+                    raise
+            except ProviderRefused:
+                return  # a kind of CID that it does not know, so it has no such block
+
+        await _each(cids, look)
+        return found
+
+    async def _fetch(
+        self,
+        wanted: Sequence[CID],
+        found: dict[CID, bytes],
+        how: Mapping[str, str],
+        *,
+        all_or_stop: bool = False,
+    ) -> list[CID]:
+        """Get blocks into `found`; those for which the time was too short. `all_or_stop`: ask for no more after one."""
+        problems: list[ProviderError] = []
+        late: list[CID] = []
+
+        async def get(cid: CID) -> None:
+            if problems and not found:
+                return  # nothing works: ten thousand more failures would not tell more
+            if late and all_or_stop:
+                late.append(cid)
+                return
+            try:
+                answer = await self._rpc.call(
+                    "block/get", {"arg": str(cid), **how}, what="get a block", max_bytes=BLOCK_MAX,
+                    stall=None if "offline" in how else self._patience + 30,
+                )  # fmt: skip
+                verify_block(cid, answer.body)
+            except CommandFailed as error:
+                if error.timed_out:
+                    late.append(cid)
+                elif not error.absent:
+                    problems.append(error)
+            except (BlockError, LimitError) as error:
+                problems.append(ProviderRefused(f"{self._name} answered other bytes: {error}"))
+            except ProviderError as error:
+                problems.append(error)
+            else:
+                found[cid] = answer.body
+
+        await _each(wanted, get)
+        # What the node itself says of a block holds for that block; when it is not to be had, it holds for all.
+        away = [
+            problem
+            for problem in problems
+            if not problem.permanent and not isinstance(problem, CommandFailed)
+        ]
+        if away or (problems and not found):
+            raise partly((away or problems)[0], found)
+        return late
+
+    async def _listed(self) -> set[bytes]:
+        """Multihashes of all blocks of a js-ipfs node."""
+        found = set()
+        async for line in self._rpc.lines("refs/local", _Ref, what="list its blocks", max_bytes=_REFS_MAX):
+            try:
+                found.add(parse_cid(line.ref).multihash)
+            except FormatError:
+                continue
+        return found
+
+
+async def _each(cids: Sequence[CID], work: Callable[[CID], Coroutine[Any, Any, None]]) -> None:
+    """Do `work` for each, some at a time. The first error ends it and is raised as it is."""
+    queue = iter(cids)
+    problems: list[Exception] = []
+
+    async def worker() -> None:
+        for cid in queue:
+            if problems:
+                return
+            try:
+                await work(cid)
+            except ProviderError as error:
+                problems.append(error)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(_AT_ONCE, len(cids))):
+            group.create_task(worker())
+    if problems:
+        raise problems[0]

@@ -1,0 +1,224 @@
+"""Pins with names at a Kubo node, which has one name a root and no times.
+
+A pin's name is a list of entries, `<name>@<milliseconds>`, with commas between, so that one root can stand under
+several names and each knows when it was made. Whatever else is in a pin's name is left as it is, and a pin that
+somebody else named exactly so counts, without a time. A pin that had no name when ours was added keeps an empty entry
+in front, so that it stays when ours goes. js-ipfs keeps the same text in a pin's metadata. Nothing here moves blocks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.errors import FormatError, ProviderRefused
+from ipfsmem.provider.contract import Pin
+from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
+
+#: Kubo takes names of so many bytes.
+_NAME_MAX: Final = 255
+_LIST_MAX: Final = 256 * 1024 * 1024
+#: Attempts to give a pin its name while others do the same.
+_TRIES: Final = 3
+#: Since this version of Kubo a second `pin/add` gives a pin another name.
+_RENAMES: Final = (0, 35)
+_META: Final = "ipfsmem"
+_ENTRY: Final = re.compile(r"([^@,]*)@(\d{1,15})")
+_PLAIN: Final = " !\"#$&'()*+-./:;<=>?[\\]^_`{|}~"
+
+
+class _Line(msgspec.Struct):
+    """A line of `pin/ls`: one pin with `stream`, all of them without; nodes that do not know `stream` ignore it."""
+
+    cid: str = msgspec.field(name="Cid", default="")
+    type: str = msgspec.field(name="Type", default="")
+    name: str = msgspec.field(name="Name", default="")
+    metadata: dict[str, Any] | None = msgspec.field(name="Metadata", default=None)
+    keys: dict[str, _Line] | None = msgspec.field(name="Keys", default=None)
+
+
+class Pins:
+    """The recursive pins of one node."""
+
+    def __init__(self, rpc: KuboRpc, patience: float) -> None:
+        """`patience`: seconds that a pin may take."""
+        self._rpc = rpc
+        self._patience = patience
+
+    async def text_of(self, root: CID) -> str | None:
+        """The entries of a pinned root, None when it is not pinned."""
+        params = {"arg": str(root), "type": "recursive", "names": "true"}
+        try:
+            answer = await self._rpc.call("pin/ls", params, what="look at a pin")
+        except CommandFailed as error:
+            if error.absent:
+                return None
+            raise
+        told = "".join(map(_text, (answer.decode(_Line).keys or {}).values()))
+        if told or await self._rpc.is_js():
+            return told
+        return (await self._all()).get(
+            root
+        )  # before 0.37 a question for one pin was answered without its name
+
+    async def name_at_once(self, root: CID, name: str, now: int) -> None:
+        """Pin a root under one name more; `add` sees afterwards whether that came about."""
+        before = await self.text_of(root)
+        if before is None or _time(before, name) is None:
+            await self._set(root, _more(root, before, name, now))
+
+    async def add(self, root: CID, name: str, now: int) -> Pin:
+        """The pin of a root under a name, made at `now` (milliseconds) if there is none."""
+        return (await self._add(root, name, now))[0]
+
+    async def replace(self, root: CID, name: str, now: int, old: Iterable[Pin]) -> Pin:
+        """The same, and the name is taken off the `old` pins afterwards."""
+        made, listed = await self._add(root, name, now)
+        for pin in old:
+            if pin.cid != root:
+                await self._take_off(pin, listed.get(pin.cid, ""))
+        return made
+
+    async def _add(self, root: CID, name: str, now: int) -> tuple[Pin, dict[CID, str]]:
+        """The pin, and what the node lists under that name."""
+        known, listed = await self._find(root, name)
+        if known is not None:
+            return known, listed
+        before = await self.text_of(root)
+        await self._set(root, _more(root, before, name, now))
+        made, listed = await self._find(root, name)
+        for _ in range(_TRIES):
+            before = "" if made is not None else await self.text_of(root)
+            if made is not None or before is None:
+                break
+            # Older nodes keep the first name, js-ipfs the first metadata; or somebody else named it at the same moment.
+            text = before if _time(before, name) is not None else _more(root, before, name, now)
+            if not await self._rpc.at_least(*_RENAMES):
+                await self._remove(root)
+            await self._set(root, text)
+            made, listed = await self._find(root, name)
+        if made is None and not await self._rpc.is_js() and not await self._rpc.at_least(0, 29):
+            raise ProviderRefused(
+                f"{await self._rpc.version()} does not keep the names of pins",
+                hint="Pins have names since Kubo 0.29. Update the node.",
+            )
+        if made is None and before == "":
+            raise ProviderRefused(
+                f"the node at {self._rpc.http.redact(self._rpc.url)} pins {root} and does not tell the pin's name",
+                hint="IPFS Cluster's proxy is such a node. Name the RPC of a Kubo itself, as kubo:http://127.0.0.1:5001.",
+            )
+        if made is None:
+            raise self._rpc.http.unavailable(
+                f"kubo: somebody else pinned or unpinned {root} at the same time"
+            )
+        return made, listed
+
+    async def named(self, name: str) -> list[Pin]:
+        """Pins with exactly this name, newest first."""
+        found = []
+        for root, text in (await self._all(name)).items():
+            created = _time(text, name)
+            if created is not None:
+                found.append(Pin(root, name, str(root), created))
+        return sorted(found, key=lambda pin: (-pin.created, pin.handle))
+
+    async def drop(self, pin: Pin) -> None:
+        """Take one name off a root, and the pin with its last name. Not there any more is success."""
+        await self._take_off(pin, (await self._all(pin.name)).get(pin.cid, ""))
+
+    async def _take_off(self, pin: Pin, text: str) -> None:
+        """`text`: the entries of the root as they are listed."""
+        if _time(text, pin.name) is None:
+            return
+        wanted = _quoted(pin.name)
+        rest = [entry for entry in _split(text) if entry != pin.name and _name(entry) != wanted]
+        if not rest:
+            await self._remove(pin.cid)
+            return
+        await self._set(pin.cid, _join(rest))
+        if _time((await self._all(pin.name)).get(pin.cid, ""), pin.name) is not None:
+            await self._remove(pin.cid)
+            await self._set(pin.cid, _join(rest))
+
+    async def _find(self, root: CID, name: str) -> tuple[Pin | None, dict[CID, str]]:
+        """The pin of a root under a name, and all that the node lists under that name."""
+        listed = await self._all(name)
+        created = _time(listed.get(root, ""), name)
+        return (None if created is None else Pin(root, name, str(root), created)), listed
+
+    async def _set(self, root: CID, text: str) -> None:
+        """Pin a root with this text as its name. The node fetches what it lacks, for as long as patience lasts."""
+        params = {"arg": str(root), "name": text, "timeout": f"{max(1, int(self._patience))}s"}
+        if await self._rpc.is_js():
+            params["metadata"] = msgspec.json.encode({_META: text}).decode()
+        await self._rpc.call("pin/add", params, what="pin", stall=self._patience + 30)
+
+    async def _remove(self, root: CID) -> None:
+        try:
+            await self._rpc.call("pin/rm", {"arg": str(root)}, what="unpin")
+        except CommandFailed as error:
+            if not error.absent and await self.text_of(root) is not None:
+                raise
+
+    async def _all(self, name: str = "") -> dict[CID, str]:
+        """Recursive pins and their names; nodes that can filter give those whose name contains `name`."""
+        params = {"type": "recursive", "names": "true", "stream": "true"}
+        if name:
+            params["name"] = _quoted(name)
+        found: dict[CID, str] = {}
+        async for line in self._rpc.lines("pin/ls", _Line, params, what="list pins", max_bytes=_LIST_MAX):
+            for text, entry in (line.keys or {line.cid: line}).items():
+                try:
+                    found[parse_cid(text)] = _text(entry)
+                except FormatError:
+                    continue  # a kind of CID that is none of ours
+        return found
+
+
+def _text(line: _Line) -> str:
+    meta: Mapping[str, Any] = line.metadata or {}
+    kept = meta.get(_META)
+    return line.name or (kept if isinstance(kept, str) else "")
+
+
+def _quoted(name: str) -> str:
+    """A name as it stands in an entry: without what separates."""
+    return quote(name, safe=_PLAIN)
+
+
+def _split(text: str) -> list[str]:
+    return text.split(",") if text else []
+
+
+def _join(entries: list[str]) -> str:
+    return ",".join(entries)
+
+
+def _more(root: CID, before: str | None, name: str, now: int) -> str:
+    kept = [] if before is None else _split(before) or [""]
+    text = _join([*kept, f"{_quoted(name)}@{now}"])
+    if len(text.encode()) > _NAME_MAX:
+        raise ProviderRefused(f"{root} has so many names at this node that {name!r} finds no room")
+    return text
+
+
+def _name(entry: str) -> str | None:
+    match = _ENTRY.fullmatch(entry)
+    return match[1] if match else None
+
+
+def _time(text: str, name: str) -> int | None:
+    """When a name was given; 0 when somebody else gave it; None when it is not there."""
+    wanted = _quoted(name)
+    for entry in _split(text):
+        match = _ENTRY.fullmatch(entry)
+        if match and match[1] == wanted:
+            return int(match[2])
+        if entry == name:
+            return 0
+    return None

@@ -1,0 +1,217 @@
+"""The RPC of a Kubo node, and of nodes like it: one command, its answer, and what its errors mean.
+
+Every command is a POST. A command that fails answers 500 with {"Message","Code","Type"}; one that fails after its
+answer began says so in the trailer X-Stream-Error, which HTTP clients rarely show, so who reads a stream must know
+from its content whether it is complete. js-ipfs speaks the same words with differences that `is_js` tells. Nothing
+here knows providers, pins or names.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import re
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final, TypeVar
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import msgspec
+
+from ipfsmem.canonical import read_json
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem_providers.http.body import Body
+from ipfsmem_providers.http.client import ANSWER_MAX, Answer, Http, Stream, urls_of
+
+T = TypeVar("T")
+
+DEFAULT_URL: Final = "http://127.0.0.1:5001"
+_JS_SIGNS: Final = ("ipfs-core", "interface-ipfs-core", "ipfs-http-client")
+_MULTIADDR: Final = re.compile(r"/(ip4|ip6|dns|dns4|dns6)/([^/]+)/tcp/(\d+)(?:/(http|https))?/?")
+_ABSENT: Final = ("not found", "could not find", "not pinned")
+_TIMED_OUT: Final = ("timed out", "deadline exceeded", "context canceled")
+#: Statuses that the node itself sends with a reason; 500 is how a command fails.
+_TOLD: Final = (400, 404, 500)
+
+
+class CommandFailed(ProviderUnavailable):
+    """The node answered that a command failed, in its own words. May work later unless the words say otherwise."""
+
+    def __init__(self, message: str, words: str) -> None:
+        super().__init__(message)
+        self.words = words.lower()
+
+    @property
+    def absent(self) -> bool:
+        """Whether something asked for is not there."""
+        return any(sign in self.words for sign in _ABSENT)
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the node gave up waiting."""
+        return any(sign in self.words for sign in _TIMED_OUT)
+
+
+class _Version(msgspec.Struct):
+    version: str = msgspec.field(name="Version")
+
+
+class KuboRpc:
+    """Commands for one node."""
+
+    def __init__(self, url: str, authorization: str = "", settings: Mapping[str, Any] | None = None) -> None:
+        """`url` with or without `/api/v0`, or a multiaddr; `authorization` as `node_authorization` gives it."""
+        self.url, inside = rpc_url(url)
+        authorization = authorization or inside
+        self.http = Http(
+            "kubo",
+            trusted=[self.url],
+            auth={"Authorization": authorization} if authorization else None,
+            secrets=[authorization.partition(" ")[2]],
+            settings=settings,
+            concurrency=32,
+        )
+        self._version: tuple[bool, tuple[int, ...], str] | None = None
+
+    async def call(
+        self,
+        command: str,
+        params: Mapping[str, str] | None = None,
+        *,
+        body: Body | None = None,
+        what: str = "",
+        repeat: bool = True,
+        max_bytes: int = ANSWER_MAX,
+        stall: float | None = None,
+    ) -> Answer:
+        """Run a command and read its whole answer. Raises CommandFailed when it fails."""
+        answer = await self.http.request(
+            "POST", f"{self.url}/api/v0/{command}", params=_query(params), body=body, allow=_TOLD,
+            idempotent=repeat, max_bytes=max_bytes, stall=stall, what=what or command,
+        )  # fmt: skip
+        if answer.status in _TOLD:
+            raise self._failed(answer, what or command)
+        return answer
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self,
+        command: str,
+        params: Mapping[str, str] | None = None,
+        *,
+        body: Body | None = None,
+        what: str = "",
+        max_bytes: int,
+    ) -> AsyncIterator[Stream]:
+        """Run a command and give its answer while it comes. Raises CommandFailed when it fails at once."""
+        async with self.http.stream(
+            "POST", f"{self.url}/api/v0/{command}", params=_query(params), body=body, allow=_TOLD,
+            idempotent=True, max_bytes=max_bytes, what=what or command,
+        ) as answer:  # fmt: skip
+            if answer.status in _TOLD:
+                raise self._failed(await answer.start(ANSWER_MAX), what or command)
+            yield answer
+
+    async def lines(
+        self,
+        command: str,
+        kind: type[T],
+        params: Mapping[str, str] | None = None,
+        *,
+        body: Body | None = None,
+        what: str = "",
+        max_bytes: int,
+    ) -> AsyncIterator[T]:
+        """The lines of an NDJSON answer. Raises what `stream` raises, ProviderUnavailable for a line that is none."""
+        async with self.stream(command, params, body=body, what=what, max_bytes=max_bytes) as answer:
+            async for line in answer.lines(max_line=max_bytes):
+                try:
+                    yield read_json(line, type=kind)
+                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                    told = str(error)
+                else:
+                    continue
+                raise self.http.unavailable(f"kubo answered {command} with something unexpected: {told}")
+
+    async def is_js(self) -> bool:
+        """Whether it is a js-ipfs node."""
+        return (await self._identify())[0]
+
+    async def at_least(self, *version: int) -> bool:
+        """Whether it is a Kubo of at least this version."""
+        js, known, _ = await self._identify()
+        return not js and known >= version
+
+    async def version(self) -> str:
+        """What it says it is, for people."""
+        return (await self._identify())[2]
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self.http.close()
+
+    async def _identify(self) -> tuple[bool, tuple[int, ...], str]:
+        if self._version is None:
+            answer = await self.call("version", what="tell its version")
+            text = answer.decode(_Version).version
+            named = answer.json()
+            js = any(sign in named for sign in _JS_SIGNS)
+            numbers = tuple(int(part) for part in re.findall(r"\d+", text.partition("-")[0])[:3])
+            self._version = js, numbers, f"{'js-ipfs' if js else 'Kubo'} {text}"
+        return self._version
+
+    def _failed(self, answer: Answer, what: str) -> ProviderError:
+        words = str(answer.reason)
+        told = self.http.redact(f"kubo could not {what}: {words or answer.status}")
+        if answer.status == 404:
+            return ProviderRefused(told, hint=f"Is {self.http.redact(self.url)} the RPC of a Kubo node?")
+        return ProviderRefused(told) if answer.status == 400 else CommandFailed(told, answer.text)
+
+
+def node_authorization(given: str) -> str:
+    """The Authorization header of a setting: `bearer:<token>`, `basic:<user>:<password>` as in Kubo's own
+    configuration, `Bearer <token>`, `Basic <base64>`, or `<user>:<password>`. ConfigError for anything else.
+    """
+    text = given.strip()
+    if not text:
+        return ""
+    kind, space, rest = text.partition(" ")
+    if space and kind.lower() in ("bearer", "basic") and rest.strip():
+        return f"{kind.capitalize()} {rest.strip()}"
+    kind, colon, rest = text.partition(":")
+    if not colon or not rest or any(char in text for char in "\r\n"):
+        raise ConfigError(
+            "KUBO_RPC_AUTH cannot be used",
+            hint="bearer:<token>, basic:<user>:<password> or <user>:<password>",
+        )
+    if kind.lower() == "bearer":
+        return f"Bearer {rest}"
+    if kind.lower() == "basic":
+        return f"Basic {_basic(rest) if ':' in rest else rest}"
+    return f"Basic {_basic(text)}"
+
+
+def _basic(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def rpc_url(given: str) -> tuple[str, str]:
+    """The base URL, and an Authorization header for a user and password in it."""
+    text = given.strip() or DEFAULT_URL
+    match = _MULTIADDR.fullmatch(text)
+    if match:
+        kind, host, port, scheme = match.groups()
+        text = f"{scheme or 'http'}://{f'[{host}]' if kind == 'ip6' else host}:{port}"
+    try:
+        parts = urlsplit(text)
+        user, password = parts.username or "", parts.password or ""
+        bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    except ValueError:
+        raise ConfigError(
+            "the URL of the node's RPC cannot be read", hint=f"For instance {DEFAULT_URL}"
+        ) from None
+    url = urls_of([bare], "node")[0].removesuffix("/api/v0").rstrip("/")
+    return url, f"Basic {_basic(f'{unquote(user)}:{unquote(password)}')}" if user else ""
+
+
+def _query(params: Mapping[str, str] | None) -> dict[str, str]:
+    return {**(params or {}), "cid-base": "base32"}

@@ -1,0 +1,226 @@
+"""Letting go of blocks of packs that no pin needs, without a lock and without taking what others rely on.
+
+Two steps, a day apart. First a pack that is mostly of no use is marked: `packs/<sha256>.going`, with the time in it; what
+is needed of it was written to another pack before. From then on `has` passes it over, so a device that uploads sends
+those blocks again; and one that was told just before that they are there has a day to pin its root. Then, with the pins
+as they are by then, what is needed after all is written to a new pack, and the marked one is removed: it is taken out of
+sight, the pins are read once more, and it comes back when a new one needs anything of it. Whoever pins and then asks
+whether all of its tree is there can be told so only of what stays. A crash anywhere leaves a pack too many, never one too
+few; two devices at it at the same time do the same work twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ipfsmem.canonical import read_json
+from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW, SHA2_256
+from ipfsmem.content.dagpb import decode_node
+from ipfsmem.errors import FormatError, ProviderRefused
+from ipfsmem_providers.packs.index import scan
+from ipfsmem_providers.packs.store import GOING, Packs, View
+
+#: A pack is left alone until it is this old, and again this long after it was marked.
+DAY_MS: Final = 86_400_000
+#: A pack is written anew when at least one part in so many of it is of no use.
+_WORTH: Final = 4
+_BATCH: Final = 2_000
+_MARK_MAX: Final = 256
+
+
+class Roots(NamedTuple):
+    """Roots that keep their trees: pinned ones must be whole here, those that names point at may be elsewhere."""
+
+    pinned: frozenset[CID]
+    named: frozenset[CID]
+
+
+class _Mark(msgspec.Struct):
+    since: int
+
+
+class Collector(ABC):
+    """Marks and removes packs of one place; `now` is in milliseconds since 1970 UTC. Methods block."""
+
+    def __init__(self, packs: Packs, now: int) -> None:
+        self._packs = packs
+        self._now = now
+        #: The digests of packs that leave.
+        self._leaving: dict[str, set[bytes]] = {}
+
+    def due(self, view: View) -> bool:
+        """Whether a pack was marked long enough ago to be removed."""
+        return bool(self._due(view))
+
+    def mark(self, roots: Roots) -> int:
+        """Mark packs of which a good part is of no use; bytes that will be free when they are removed."""
+        if not roots.pinned:
+            return 0  # a folder whose pins did not arrive yet looks the same as one that nobody needs
+        live = self._live(roots)
+        view = self._packs.look()
+        useless = [item for item in view.staying.items() if self._is_useless(*item, view, live)]
+        if not useless:
+            return 0
+        staying = [item for item in view.staying.items() if item not in useless]
+        kept, broken = self._rescue(useless, staying, live)
+        marked = [(name, size) for name, size in useless if name not in broken]
+        for name, _ in marked:
+            mark = msgspec.json.encode(_Mark(self._now))
+            self._packs.shelf.write(f"{name[:64]}{GOING}", mark, flush=False)
+        self._packs.shelf.flush()
+        return max(0, sum(size for _, size in marked) - kept)
+
+    def remove(self, read: Callable[[], Roots]) -> int:
+        """Remove what was marked a day ago, after saving what is needed by now; bytes that are free. `read` reads the
+        roots, once more before each removal."""
+        view = self._packs.look()
+        due = self._due(view)
+        if not due:
+            self._packs.sweep(view, (self._now - DAY_MS) / 1000)
+            return 0
+        roots = read()
+        if not roots.pinned:
+            return 0
+        live = self._live(roots)
+        view = self._packs.look()
+        there = view.packs | view.unfinished
+        leaving = [(name, there[name]) for name in due if name in there]
+        kept, broken = self._rescue(leaving, list(view.staying.items()), live)
+        self._leaving = {name: self._digests(name, size) for name, size in leaving if name not in broken}
+        freed = 0
+        for name in due:
+            if name not in broken and self._take_away(name, lambda: self._is_needed(name, roots, read)):  # noqa: B023
+                freed += there.get(name, 0)
+        self._packs.sweep(self._packs.look(), (self._now - DAY_MS) / 1000)
+        self._packs.shelf.flush()
+        return max(0, freed - kept)
+
+    @abstractmethod
+    def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
+        """Remove a marked pack, unless somebody has written it anew just now, or has pinned what it holds."""
+
+    def _due(self, view: View) -> list[str]:
+        found = []
+        for name in sorted(view.going):
+            with contextlib.suppress(msgspec.DecodeError):
+                data = self._packs.shelf.read(f"{name[:64]}{GOING}", _MARK_MAX)
+                if data is not None and self._now - read_json(data, type=_Mark).since >= DAY_MS:
+                    found.append(name)
+        return found
+
+    def _live(self, roots: Roots) -> set[bytes]:
+        """Digests of everything in the trees of the roots. ProviderRefused where a folder of a tree is missing."""
+        live: set[bytes] = set()
+        level = {cid.multihash[2:]: cid for cid in roots.pinned}
+        # Anybody can leave a record here, of any CID: what is not named by SHA-256 is nothing that is kept here.
+        named = {cid.digest: cid for cid in roots.named if cid.hash_code == SHA2_256}
+        level |= {digest: named[digest] for digest in self._packs.get(named)}
+        while level:
+            live.update(level)
+            nodes = []
+            for digest, cid in level.items():
+                if cid.codec == DAG_PB:
+                    nodes.append(digest)
+                elif cid.codec != RAW:
+                    raise _unsure(cid)
+            below: dict[bytes, CID] = {}
+            for start in range(0, len(nodes), _BATCH):
+                part = nodes[start : start + _BATCH]
+                blocks = self._packs.get(part)
+                for digest in part:
+                    try:
+                        cid = level[digest]
+                        inline = cid.hash_code == IDENTITY
+                        links = decode_node(cid.digest if inline else blocks[digest]).links
+                    except (KeyError, FormatError):
+                        raise _unsure(level[digest]) from None
+                    for link in links:
+                        if link.cid.multihash[2:] not in live:
+                            below[link.cid.multihash[2:]] = link.cid
+            level = below
+        return live
+
+    def _is_useless(self, name: str, size: int, view: View, live: set[bytes]) -> bool:
+        """Whether a pack is old enough and enough of it is in no tree."""
+        if self._now - view.files[name].changed < DAY_MS:
+            return False
+        try:
+            index = self._packs.index(name, size)
+            places = list(index.places()) if index is not None else []
+        except FileNotFoundError:
+            return False
+        dead = sum(place.length for place in places if place.digest not in live)
+        total = sum(place.length for place in places)
+        return bool(places) and (dead * _WORTH >= total > 0 or all(p.digest not in live for p in places))
+
+    def _rescue(
+        self, leaving: list[tuple[str, int]], staying: list[tuple[str, int]], live: set[bytes]
+    ) -> tuple[int, set[str]]:
+        """Write what is needed of the packs that leave to new ones, durably: how many bytes, and the packs that have
+        something needed which cannot be written anew and which therefore stay."""
+        needed = self._needed(leaving, staying, live)
+        broken: set[str] = set()
+        blocks: dict[bytes, tuple[bytes, str, int, int]] = {}
+        written = total = 0
+        for name, size in leaving:
+            mine = needed & self._digests(name, size)
+            if not mine:
+                continue
+            with contextlib.suppress(FormatError), self._packs.shelf.file(name, buffered=True) as file:
+                for section in scan(file):
+                    if section.sound and section.digest in mine:
+                        mine.discard(section.digest)
+                        needed.discard(section.digest)
+                        blocks[section.digest] = (section.cid, name, section.offset, len(section.data))
+                        total += len(section.data)
+            if mine:
+                broken.add(name)
+            if total >= self._packs.merge_bytes:
+                written += self._write(blocks)
+                blocks, total = {}, 0
+        return written + self._write(blocks), broken
+
+    def _needed(
+        self, leaving: list[tuple[str, int]], staying: list[tuple[str, int]], live: set[bytes]
+    ) -> set[bytes]:
+        """What is needed of the packs that leave and cannot be read from one that stays; an index alone is no proof."""
+        inside = set().union(*(self._digests(*item) for item in leaving)) & live
+        needed = sorted(inside)
+        for start in range(0, len(needed), _BATCH):
+            inside -= self._packs.get_from(staying, needed[start : start + _BATCH]).keys()
+        return inside
+
+    def _digests(self, name: str, size: int) -> set[bytes]:
+        index = self._packs.index(name, size)
+        return {place.digest for place in index.places()} if index is not None else set()
+
+    def _write(self, blocks: dict[bytes, tuple[bytes, str, int, int]]) -> int:
+        if not blocks:
+            return 0
+        return self._packs.write_merged(blocks)[1]
+
+    def _is_needed(self, name: str, known: Roots, read: Callable[[], Roots]) -> bool:
+        """Whether a root that came since `known` was read needs a block of a pack that is out of sight."""
+        roots = read()
+        new = Roots(roots.pinned - known.pinned, roots.named - known.named)
+        if not new.pinned and not new.named:
+            return False
+        try:
+            live = self._live(new)
+        except ProviderRefused:
+            return True  # it may be what is missing
+        needed = live & self._leaving.get(name, set())
+        return bool(needed - self._packs.has(needed))
+
+
+def _unsure(cid: CID) -> ProviderRefused:
+    return ProviderRefused(
+        f"{cid}, which a pin needs, is not there (or nothing that can be followed), so nothing was removed",
+        hint="Let the program that keeps a folder in step finish, or sync the device whose newest version it is. An older "
+        "version that is gone from there holds this up until it is not kept any more.",
+    )

@@ -1,0 +1,55 @@
+"""Whether a plan at Pinata takes CARs, which it says only when one is sent: a small one is offered before a large one.
+
+Each upload carries how it was made, so on the next publish the list of files answers that without a question. It knows
+nothing else about uploads.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from ipfsmem.content.tree import build_tree
+from ipfsmem.errors import ProviderError
+from ipfsmem_providers.http.body import SpooledCar
+from ipfsmem_providers.pinata.api import Api, File, NoCars
+
+#: Keyvalue that says how an entry was uploaded.
+HOW_KEY: Final = "ipfsmem_upload"
+CAR: Final = "car"
+#: A folder by the legacy API, the documented way, and one by v3, which works for many against its documents.
+LEGACY_FOLDER: Final = "legacy folder"
+FOLDER: Final = "folder"
+#: A CAR up to this many bytes is its own question; asking first would cost more than sending it in vain.
+SMALL: Final = 256 * 1024
+_NAME: Final = "ipfsmem-probe"
+_TEXT: Final = b"ipfsmem asked with this whether the plan of this account takes CARs. It can be deleted.\n"
+_log = logging.getLogger("ipfsmem.providers")
+
+
+def said(file: File) -> bool | None:
+    """Whether this entry came as a CAR; None when we did not upload it."""
+    how = (file.keyvalues or {}).get(HOW_KEY)
+    return how == CAR if how in (CAR, FOLDER, LEGACY_FOLDER) else None
+
+
+def said_legacy(file: File) -> bool | None:
+    """Whether this entry came as a folder by the legacy API; None when it came otherwise, or not from us."""
+    how = (file.keyvalues or {}).get(HOW_KEY)
+    return how == LEGACY_FOLDER if how in (FOLDER, LEGACY_FOLDER) else None
+
+
+async def takes_cars(api: Api) -> bool:
+    """Offer a CAR of a few hundred bytes, and take it away again when it is taken."""
+    tree = build_tree({"README.txt": _TEXT})
+    with await SpooledCar.write(tree.cid, tree.blocks) as car:
+        try:
+            file = await api.upload([(f"{_NAME}.car", car)], _NAME, {}, car=True)
+        except NoCars as error:
+            _log.info("%s; it gets folders", error)
+            return False
+    try:
+        await api.delete(file.id)
+    except ProviderError as error:  # it is small and says what it is
+        _log.info("the probe at pinata stays: %s", error)
+    return True

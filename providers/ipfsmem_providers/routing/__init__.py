@@ -1,0 +1,5 @@
+"""Delegated routing servers as a provider: names, nothing else."""
+
+from ipfsmem_providers.routing.provider import RoutingProvider
+
+__all__ = ["RoutingProvider"]

@@ -1,0 +1,62 @@
+"""The `routing` provider: IPNS records at delegated routing servers, nothing else.
+
+`routing:https://one.example,https://two.example`. Records are put to all operators and read from all; no account is
+needed. Servers forget records after 48 hours, so whoever keeps a name alive puts it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ipfsmem.errors import ConfigError, FormatError, ProviderRefused, SealError
+from ipfsmem.provider.base import ProviderBase
+from ipfsmem.provider.contract import Capabilities
+from ipfsmem.published import ipns_record
+from ipfsmem_providers.routing.client import RoutingClient
+
+_CAPABILITIES: Final = Capabilities(put=False, names=True, durable=False)
+
+
+class RoutingProvider(ProviderBase):
+    """Names at routing servers. See ipfsmem.provider.contract for what the methods promise."""
+
+    def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
+        """`rest` is a comma list of URLs; the setting `routing` when empty. ConfigError without one."""
+        spec = rest or (settings or {}).get("routing") or ""
+        if not spec:
+            raise ConfigError(
+                "no routing server is named", hint="For instance routing:https://delegated-ipfs.dev"
+            )
+        self.client = RoutingClient(spec, settings=settings)
+
+    @property
+    def name(self) -> str:
+        """`routing:` and the URLs."""
+        return "routing:" + ",".join(self.client.urls)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Names only."""
+        return _CAPABILITIES
+
+    async def put_name(self, name: str, record: bytes) -> None:
+        """Put a record to all operators; one that takes it is enough, `client.failures` tells of the others."""
+        try:
+            name = ipns_record.canonical_name(name)
+            ipns_record.verify_record(name, record)
+        except (FormatError, SealError) as error:
+            raise ProviderRefused(f"not a record of {name}: {error}") from error
+        await self.client.put(name, record)
+
+    async def get_name(self, name: str) -> bytes | None:
+        """The greatest valid record that any operator has."""
+        try:
+            name = ipns_record.canonical_name(name)
+        except FormatError as error:
+            raise ProviderRefused(str(error)) from error
+        return await self.client.get(name)
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self.client.close()

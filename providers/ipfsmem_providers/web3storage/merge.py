@@ -1,0 +1,98 @@
+"""Many small shards become one: what a publish carries along so that a new device need not ask for each of them.
+
+Every publish stores a small shard. When there are more than some, the next one puts those of their blocks that its own
+tree needs into its own shard, and one index of the old shards takes the place of theirs. The old shards stay as long as
+a root needs them. Costs are spread like those of a log-structured merge: a block is stored again once for so many
+publishes, until the shard that holds it is no longer small. Decides and arranges; sends nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from ipfsmem.content.cid import CID
+from ipfsmem.provider.contract import Block
+from ipfsmem_providers.web3storage.shards import Slices, read_shard
+from ipfsmem_providers.web3storage.tree import Contents, links_of
+from ipfsmem_providers.web3storage.uploads import Kind, Upload
+
+_SHA256: Final = b"\x12\x20"
+
+
+class Merge(msgspec.Struct, frozen=True):
+    """Small shards with their bytes, what lies where in them, and the indexes that a new one replaces.
+
+    `replaced` may also name indexes whose replacement is listed already: what a publish that was cut off left behind.
+    """
+
+    small: dict[bytes, bytes]
+    slices: dict[bytes, Slices]
+    replaced: list[Upload]
+
+
+async def plan(contents: Contents, known: Mapping[CID, Upload], most: int) -> Merge | None:
+    """What to merge now, given the upload list; None when there are at most `most` small shards.
+
+    Reads those shards. One that cannot be read stays as it is.
+    """
+    listed = {digest for item in known.values() if not item.is_index for digest in item.shards}
+    ours = [item for item in known.values() if item.kind is Kind.SMALL and item.small in listed]
+    if len(ours) <= most:
+        return None
+    contents.show(known.values())
+    # More than one too many: a publish was cut off before it cleared away what it had replaced.
+    past = [item for item in known.values() if item.kind is Kind.PAST and len(ours) > most + 1]
+    await contents.read(past)
+    done = {shard for item in past for shard in contents.about(item)}
+    left = sorted((item for item in ours if item.small not in done), key=lambda item: item.small)
+    replaced = [item for item in ours if item.small in done]
+    small: dict[bytes, bytes] = {}
+    slices: dict[bytes, Slices] = {}
+    if len(left) > most:
+        await contents.hold(item.small for item in left)
+        for item in left:
+            data = contents.small(item.small)
+            if data is not None:
+                small[item.small] = data
+                slices[item.small] = _slices(data)
+                replaced.append(item)
+    return Merge(small, slices, replaced) if replaced else None
+
+
+def _slices(shard: bytes) -> Slices:
+    found: Slices = {}
+    for cid, offset, length in read_shard(shard):
+        found.setdefault(cid.multihash, (offset, length))
+    return found
+
+
+def carry(root: CID, blocks: Iterable[Block], small: Iterable[bytes]) -> Iterator[Block]:
+    """`blocks`, then what the tree needs of blocks in small shards, parents first: what to put into one shard instead.
+
+    Followed are links in `blocks` and in small shards only. What can be reached through older shards alone stays where
+    it is, and so does every block that is not right.
+    """
+    links: dict[CID, tuple[CID, ...]] = {}
+    for cid, data in blocks:
+        links[cid] = links_of(cid, data)
+        yield cid, data
+    here = {cid: (shard, offset, length) for shard in small for cid, offset, length in read_shard(shard)}
+    seen: set[CID] = set()
+    stack = [root]
+    while stack:
+        cid = stack.pop()
+        if cid in seen:
+            continue
+        seen.add(cid)
+        if cid in here and cid not in links:
+            shard, offset, length = here[cid]
+            data = shard[offset : offset + length]
+            if cid.multihash[:2] != _SHA256 or hashlib.sha256(data).digest() != cid.digest:
+                continue
+            links[cid] = links_of(cid, data)
+            yield cid, data
+        stack.extend(reversed(links.get(cid, ())))

@@ -1,0 +1,88 @@
+"""IPNS records in the upload list of a space, so that a wallet alone finds its memory there.
+
+A record is an upload whose root is the record's own CID, with two shards that are CARs inside their own CIDs: one is a
+tag of the name, the other holds the record. It takes no blob, no PUT and no index: reading a name is reading the list, and one reading tells all names of a sync.
+A greater record is listed before lesser ones go, so there is always one. Records are made and judged elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Mapping
+
+from ipfsmem.content.car import car_bytes, read_car
+from ipfsmem.content.cid import CID, IDENTITY, raw_cid, varint
+from ipfsmem.errors import FormatError, ProviderRefused, SealError
+from ipfsmem.published import ipns_record
+from ipfsmem_providers.web3storage.ucan import CAR_CODEC
+from ipfsmem_providers.web3storage.uploads import Upload, Uploads, tag_of
+
+#: In front of a name in its tag, so that it is no pin's.
+_KIND = "ipns "
+
+
+class Names:
+    """The names of one space."""
+
+    def __init__(self, uploads: Uploads, *, prune: bool) -> None:
+        """`prune`: whether lesser records may be taken off the list."""
+        self._uploads = uploads
+        self._prune = prune
+
+    async def put(self, name: str, record: bytes) -> None:
+        """List a record unless a greater one is there. ProviderRefused when it is none of this name."""
+        try:
+            name = ipns_record.canonical_name(name)
+            offered = ipns_record.verify_record(name, record)
+        except (FormatError, SealError) as error:
+            raise ProviderRefused(f"not a record of {name}: {error}") from error
+        # What was read a moment ago will do: a greater record that came since stays beside this one and wins.
+        listed, _ = await self._uploads.recent(("put", name, record), own=True)
+        records = self._records(name, listed)
+        self._uploads.asked(name)
+        best = ipns_record.select(records.values())
+        if best is None or ipns_record.order(best) < ipns_record.order(offered):
+            root = raw_cid(hashlib.sha256(record).digest())
+            await self._uploads.add([(root, [tag_of(_KIND + name), _inline(root, record)])])
+            best = offered
+        lesser = [
+            root for root, known in records.items() if ipns_record.order(known) < ipns_record.order(best)
+        ]
+        if lesser and self._prune:
+            await self._uploads.remove(lesser)
+
+    async def get(self, name: str) -> bytes | None:
+        """The greatest record of a name that is listed."""
+        try:
+            name = ipns_record.canonical_name(name)
+        except FormatError as error:
+            raise ProviderRefused(str(error)) from error
+        listed, just_now = await self._uploads.recent(name, own=True)
+        best = ipns_record.select(self._records(name, listed).values())
+        if best is None and not just_now:
+            best = ipns_record.select(self._records(name, await self._uploads.again()).values())
+        return best.encoded if best else None
+
+    def _records(self, name: str, listed: Mapping[CID, Upload]) -> dict[CID, ipns_record.Record]:
+        """Valid records of a name, by the roots that they are listed under."""
+        tag = tag_of(_KIND + name)
+        found = {}
+        for root, upload in listed.items():
+            if tag in upload.tags:
+                with contextlib.suppress(FormatError, SealError):
+                    found[root] = ipns_record.verify_record(name, _record(upload))
+        return found
+
+
+def _inline(root: CID, record: bytes) -> CID:
+    car = car_bytes([root], [(root, record)])
+    return CID(1, CAR_CODEC, bytes((IDENTITY,)) + varint(len(car)) + car)
+
+
+def _record(upload: Upload) -> bytes:
+    for link in upload.inline:
+        for cid, data in read_car(link.digest):
+            if cid == upload.root:
+                return data
+    raise FormatError("no record in it")

@@ -1,0 +1,379 @@
+"""The `web3storage` provider: any service that speaks w3up (UCAN RPC), such as a self-hosted Storacha, at its URL.
+
+    web3storage:<service URL>
+    W3UP_SERVICE_DID   the service's DID, such as did:web:up.example.org; by default did:web:<host>
+    W3UP_PRINCIPAL     the key that acts, Mg...
+    W3UP_PROOF         a delegation from the space to that key (text, or a file that holds it); not needed when the key
+                       is the space's own
+    W3UP_SPACE         the space's DID; by default the one that the delegation speaks of
+    W3UP_RECEIPTS      where receipts are; by default <service URL>/receipt/
+    W3UP_BLOBS         where blobs can be read, with {digest} in it (base58btc); by default the service is asked
+    W3UP_GATEWAY       trustless gateways to read from as well, with commas
+    W3UP_READ=off      never read: only publish and list
+    W3UP_SHARD_BYTES   size of a shard at most
+
+Settings of the same names in lower case win over the environment. What a delegation does not allow, this provider
+cannot do; at least `space/blob/add` and `upload/add` are needed.
+
+A publish sends one CAR shard with new blocks, its index, and an entry in the upload list that names that shard only:
+what it costs does not grow with the past. So a root's blocks lie in the shards of several uploads. When there are many
+small ones, a publish carries what its tree needs of them along in its own shard, and one index takes the place of
+theirs; they serve older roots until those go. When a root is unpinned, shards that others need move to the entry of one
+of them; those that none needs are removed. Which are needed is found by walking the trees that stay; where that cannot
+be read, nothing is removed.
+
+The old token service of web3.storage is not spoken to: it ended in January 2024.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+from yarl import URL
+
+from ipfsmem.content.cid import CID
+from ipfsmem.errors import ConfigError, FormatError, ProviderError, ProviderRefused
+from ipfsmem.provider.base import ProviderBase
+from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
+from ipfsmem_providers.gateways import Gateways
+from ipfsmem_providers.http.client import Http
+from ipfsmem_providers.settings import choice, setting
+from ipfsmem_providers.web3storage import ucan
+from ipfsmem_providers.web3storage.blobs import Blobs
+from ipfsmem_providers.web3storage.merge import Merge, carry, plan
+from ipfsmem_providers.web3storage.names import Names
+from ipfsmem_providers.web3storage.rpc import Service
+from ipfsmem_providers.web3storage.settings import check_delegation, identity, service_url, shard_size
+from ipfsmem_providers.web3storage.shards import (
+    SMALL_BYTES,
+    Blob,
+    Shard,
+    Slices,
+    make_index,
+    shard_cid,
+    shards,
+)
+from ipfsmem_providers.web3storage.tree import Contents
+from ipfsmem_providers.web3storage.uploads import Kind, Upload, Uploads, mark_of, tag_of
+
+_NAME_MAX: Final = 255
+#: Small shards that a publish leaves as they are; one more, and it puts what it needs of them into its own.
+_MANY: Final = 32
+
+
+class Web3Storage(ProviderBase):
+    """A space at a w3up service as a provider. See ipfsmem.provider.contract for what the methods promise."""
+
+    def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
+        """`rest` is the service's URL. No network is touched. Raises ConfigError for settings that cannot do."""
+        settings = settings or {}
+        self._url = service_url(rest, settings)
+        signer, proof, space = identity(settings)
+        secrets = (setting(settings, "W3UP_PRINCIPAL"), setting(settings, "W3UP_PROOF"))
+        self._http = Http("web3storage", trusted=[self._url], secrets=secrets, settings=settings)
+        if proof is not None:
+            check_delegation(proof, signer, space, self._http.timing.wall())
+        self._proof, self._space = proof, space
+        did = setting(settings, "W3UP_SERVICE_DID") or f"did:web:{URL(self._url).host}"
+        try:
+            ucan.did_bytes(did)
+        except FormatError as error:
+            raise ConfigError(f"W3UP_SERVICE_DID cannot be used: {error}") from None
+        receipts = setting(settings, "W3UP_RECEIPTS") or f"{self._url.rstrip('/')}/receipt/"
+        self._http.trust(receipts)
+        template = setting(settings, "W3UP_BLOBS")
+        if template:
+            if "{digest}" not in template:
+                raise ConfigError("W3UP_BLOBS has no {digest} in it")
+            self._http.trust(template.replace("{digest}", "z"))
+        service = Service(self._http, self._url, did, signer, space, proof, receipts)
+        self._uploads = Uploads(service)
+        self._names = Names(self._uploads, prune=self._may("upload/remove"))
+        self._service = service
+        self._blobs = Blobs(self._http, service, self._url, template)
+        self._contents = Contents(self._blobs)
+        self._last: tuple[CID, CID] | None = None  #: what put_car listed, which pin need not do again
+        gateway = setting(settings, "W3UP_GATEWAY")
+        self._gateway = Gateways(gateway.split(","), settings) if gateway else None
+        self._many = _MANY
+        self._shard_bytes = shard_size(setting(settings, "W3UP_SHARD_BYTES"))
+        read = choice(settings, "W3UP_READ", ("on", "off")) == "on" and self._may("upload/list")
+        self._reads = read and (bool(template) or self._may("space/blob/get/0/1"))
+        self._capabilities = Capabilities(
+            has=self._reads,
+            partial_car=True,
+            blocks=self._reads or self._gateway is not None,
+            dag=self._reads,
+            pin=True,
+            list=self._may("upload/list"),
+            unpin=self._may("upload/list") and self._may("upload/remove"),
+            names=self._may("upload/list"),
+            raw=self._reads,
+            listing=self._may("upload/list"),
+        )
+
+    @property
+    def name(self) -> str:
+        """`web3storage:`, the service's URL and the end of the space's DID."""
+        return f"web3storage:{self._url}#{self._space[-8:]}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As the delegation and the settings allow."""
+        return self._capabilities
+
+    async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
+        """Send shards with the blocks and their index, then list the root. Shards that are there are not sent."""
+        tag = _tag(name)
+        sent: dict[bytes, Slices] = {}
+        waiting: Shard | None = None
+        merge = await self._merge()
+        if merge is not None:
+            blocks = carry(root, blocks, merge.small.values())
+        filled = shards(root, blocks, most_bytes=self._shard_bytes)
+        try:
+            async for shard in filled:
+                full, waiting = waiting, shard
+                sent[shard.digest] = shard.slices
+                if full is not None:
+                    with full:
+                        await self._blobs.add([full])
+            if waiting is not None:
+                await self._send_last(root, waiting, sent, merge)
+        finally:
+            await filled.aclose()
+            if waiting is not None:
+                waiting.close()
+        await self._uploads.add([(root, [tag, *(shard_cid(digest) for digest in sent)])])
+        self._contents.learn(sent)
+        self._last = (root, tag)
+        if merge is not None and waiting is not None:
+            await self._clear(merge)
+        return root
+
+    async def has(self, cids: Collection[CID]) -> set[CID]:
+        """Those that lie in a shard of this space's list."""
+        self._need(self._reads, "say which blocks it has")
+        known, just_now = await self._uploads.recent(("has", frozenset(cids)))
+        # Whole trees were listed when they were complete.
+        if not all(cid in known and known[cid].is_pin for cid in cids):
+            await self._look(cids, just_now)
+            return {cid for cid in cids if self._contents.find(cid)}
+        return set(cids)
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Blocks out of the shards, then from the gateways if any; all of them were checked."""
+        self._need(self._capabilities.blocks, "serve blocks")
+        found: dict[CID, bytes] = {}
+        if self._reads:
+            await self._find(cids)
+            found = await self._contents.blocks(cids)
+        if self._gateway is not None:
+            found |= await self._gateway.get_blocks([cid for cid in cids if cid not in found])
+        return found
+
+    async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Blocks out of the shards alone; all of them were checked."""
+        self._need(self._reads, "serve blocks of its own")
+        await self._find(cids)
+        return await self._contents.blocks(cids)
+
+    async def listing(self) -> dict[str, int]:
+        """The upload list: each root, with a number that follows from what is listed with it."""
+        self._need(self._capabilities.listing, "list what it stores")
+        known, _ = await self._uploads.recent("listing", own=True)
+        return {
+            str(root): int.from_bytes(sha256(b"".join(sorted(upload.shards))).digest()[:6])
+            for root, upload in known.items()
+            if not upload.inline  # records come and go with each publish, and are read by their names
+        }
+
+    def get_dag(self, root: CID) -> AsyncIterator[Block]:
+        """The tree out of its shards, each read once; its blocks were checked."""
+        self._need(self._reads, "send a whole tree at once")
+        return self._tree(root)
+
+    async def pin(self, root: CID, name: str) -> Pin:
+        """List `root` under `name`. Its time is the one of the upload, whatever names it has."""
+        tag = _tag(name)
+        known: Upload | None = None
+        just_listed, self._last = self._last == (root, tag), None
+        if not just_listed:
+            await self._uploads.add([(root, [tag])])
+        if self._may("upload/get") and self._may("upload/list"):
+            known = await self._uploads.one(root)
+            if just_listed and (
+                known is None or tag not in known.tags
+            ):  # somebody else unpinned it meanwhile
+                await self._uploads.add([(root, [tag])])
+                known = await self._uploads.one(root)
+        return _pin(root, name, known)
+
+    async def pins(self, name: str) -> list[Pin]:
+        """Roots with this name, newest first."""
+        self._need(self._capabilities.list, "list pins")
+        tag = _tag(name)
+        known, _ = await self._uploads.recent(("pins", tag))
+        found = [
+            _pin(root, name, upload) for root, upload in known.items() if upload.is_pin and tag in upload.tags
+        ]
+        return sorted(found, key=lambda pin: (-pin.created, pin.handle))
+
+    async def unpin(self, pin: Pin) -> None:
+        """Take one name off a root; with its last name the root goes, and shards that no other root needs."""
+        self._need(self._capabilities.unpin, "unpin")
+        known = dict(await self._uploads.refresh())
+        upload = known.get(pin.cid)
+        tag = _tag(pin.name)
+        if upload is None or tag not in upload.tags:
+            return
+        if upload.tags != {tag}:
+            # The list only grows in place, so the entry is made anew without this name.
+            rest = [*(upload.tags - {tag}), *map(shard_cid, upload.shards)]
+            await self._uploads.remove([pin.cid])
+            await self._uploads.add([(pin.cid, rest)])
+            return
+        del known[pin.cid]
+        others = [item for item in known.values() if item.is_pin]
+        listed = {digest for item in known.values() for digest in item.shards}
+        left = upload.shards - listed
+        needed = left & await self._needed(others) if left else left
+        if needed:
+            heir = max(others, key=lambda item: (tag in item.tags, item.created))
+            await self._uploads.add([(heir.root, [shard_cid(digest) for digest in sorted(needed)])])
+        await self._uploads.remove([pin.cid])
+        if self._may("space/blob/remove"):
+            await self._drop(left - needed, known)
+
+    async def put_name(self, name: str, record: bytes) -> None:
+        """Keep a record in the upload list unless a greater one is there."""
+        self._need(self._capabilities.names, "keep names")
+        await self._names.put(name, record)
+
+    async def get_name(self, name: str) -> bytes | None:
+        """The greatest record of a name in the upload list."""
+        self._need(self._capabilities.names, "keep names")
+        return await self._names.get(name)
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._http.close()
+        if self._gateway is not None:
+            await self._gateway.close()
+
+    # -- parts -----------------------------------------------------------------------------------------------------
+
+    async def _find(self, cids: Sequence[CID]) -> None:
+        """Learn where blocks lie, as far as that is to be known; asks for nothing when it is known."""
+        if all(self._contents.find(cid) for cid in cids):
+            return
+        _, just_now = await self._uploads.recent(("blocks", frozenset(cids)))
+        await self._look(cids, just_now)
+
+    async def _look(self, cids: Collection[CID], just_now: bool) -> None:
+        """Look in the list as it is known, and in a new one when that does not do and was not read just now."""
+        self._contents.show(self._uploads.known.values())
+        if not await self._contents.look(cids) and not just_now:
+            self._contents.show((await self._uploads.refresh()).values())
+            await self._contents.look(cids)
+
+    async def _tree(self, root: CID) -> AsyncIterator[Block]:
+        await self._find([root])
+        async with contextlib.aclosing(self._contents.tree(root)) as blocks:
+            async for block in blocks:
+                yield block
+
+    async def _merge(self) -> Merge | None:
+        """What this publish is to put into its own shard beside new blocks; never a reason for it to fail."""
+        if not (self._reads and self._may("upload/remove")):
+            return None
+        try:
+            return await plan(self._contents, self._uploads.known, self._many)
+        except ProviderError:
+            return None
+
+    async def _clear(self, merge: Merge) -> None:
+        """Take indexes off the list that another one has replaced. When this is cut off, the next publish does it."""
+        with contextlib.suppress(ProviderError):
+            await self._uploads.remove([item.root for item in merge.replaced])
+
+    async def _send_last(
+        self, root: CID, shard: Shard, sent: Mapping[bytes, Slices], merge: Merge | None
+    ) -> None:
+        """The last shard, the index of all, and the index's entry: blocks are findable before the root is listed."""
+        small = len(sent) == 1 and shard.size <= SMALL_BYTES
+        with contextlib.ExitStack() as stack:
+            index = make_index(root, sent)
+            blob = stack.enter_context(Blob.of(index.car))
+            mark = mark_of(Kind.SMALL, shard.digest) if small else mark_of(Kind.LARGE)
+            blobs, entries = [blob], [(index.root, [blob.cid, mark])]
+            if merge is not None and merge.slices:
+                past = make_index(root, merge.slices)
+                blob = stack.enter_context(Blob.of(past.car))
+                blobs.append(blob)
+                old = [shard_cid(item.index) for item in merge.replaced if item.small in merge.slices]
+                entries.append((past.root, [blob.cid, mark_of(Kind.PAST, blob.digest), *old]))
+            await self._blobs.add([shard, *blobs])
+        calls: list[tuple[str, Mapping[str, Any]]] = []
+        for blob, (entry, links) in zip(blobs, entries, strict=True):
+            calls.append(("upload/add", {"root": entry, "shards": links}))
+            if self._may("space/index/add"):
+                # What gateways find blocks by; services without one are none the worse.
+                calls.append(("space/index/add", {"index": blob.cid}))
+        await self._service.invoke(calls, what="announce an index", allow={"HandlerNotFound"})
+        for entry, links in entries:
+            self._uploads.learn(entry, links)
+
+    async def _needed(self, others: Sequence[Upload]) -> set[bytes]:
+        """Shards that hold blocks of roots that stay. Everything, when that cannot be found out and some stay."""
+        everything = {digest for upload in self._uploads.known.values() for digest in upload.shards}
+        if not others:
+            return set()
+        if not self._reads:
+            return everything
+        await self._contents.update(self._uploads.known.values())
+        needed: set[bytes] = set()
+        for upload in others:
+            found = await self._contents.shards_of(upload.root)
+            if found is None:
+                return everything
+            needed |= found
+        return needed
+
+    async def _drop(self, dead: Collection[bytes], known: Mapping[CID, Upload]) -> None:
+        """Remove shards, and the indexes that speak of none but shards that are gone."""
+        if not dead:
+            return
+        gone: list[Upload] = []
+        if self._reads:
+            await self._contents.update(known.values())
+            listed = {digest for item in known.values() if not item.is_index for digest in item.shards}
+            gone = [
+                item
+                for item in known.values()
+                if item.is_index and (about := self._contents.about(item)) and not about & listed
+            ]
+            await self._uploads.remove([item.root for item in gone])
+        await self._blobs.remove({*dead, *(digest for item in gone for digest in item.shards)})
+        self._contents.forget(dead)
+
+    def _may(self, can: str) -> bool:
+        proof = self._proof
+        return proof is None or any(item.covers(can, self._space) for item in proof.token.abilities)
+
+    def _need(self, can: bool, what: str) -> None:
+        if not can:
+            raise unsupported(self, what)
+
+
+def _tag(name: str) -> CID:
+    if not 0 < len(name) <= _NAME_MAX:
+        raise ProviderRefused(f"a pin name has 1 to {_NAME_MAX} characters, this has {len(name)}")
+    return tag_of(name)
+
+
+def _pin(root: CID, name: str, upload: Upload | None) -> Pin:
+    return Pin(root, name, str(root), upload.created if upload else 0)

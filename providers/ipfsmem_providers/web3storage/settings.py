@@ -1,0 +1,106 @@
+"""Settings of the `web3storage` provider: the service's URL, the key, the delegation and the space.
+
+Nothing is sent, no error repeats a secret. What the settings are called is said in provider.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from yarl import URL
+
+from ipfsmem.errors import ConfigError, FormatError
+from ipfsmem_providers.settings import setting
+from ipfsmem_providers.web3storage import ucan
+from ipfsmem_providers.web3storage.shards import SHARD_BYTES
+from ipfsmem_providers.web3storage.ucan import Proof, Signer
+
+_ENDED: Final = (
+    "WEB3_STORAGE_TOKEN is a token of web3.storage's old API, which takes no uploads since 9 January 2024; its "
+    "successors w3up and Storacha stopped their hosted service in April and May 2026. Nothing was sent there."
+)
+_WHERE_TO: Final = (
+    "Use pinata, filebase, a Pinning Service, your own Kubo, or a folder (ipfsmem providers list). For a service that "
+    "speaks w3up, such as one you host: web3storage:<its URL>, with W3UP_PRINCIPAL and W3UP_PROOF."
+)
+_SHARD_LEAST: Final = 4096
+
+
+def service_url(rest: str, settings: Mapping[str, Any]) -> str:
+    """The URL of the service. ConfigError when it is none, or of a service that ended."""
+    token = setting(settings, "WEB3_STORAGE_TOKEN")
+    try:
+        url = URL(rest)
+    except ValueError:
+        raise ConfigError(f"web3storage: {rest!r} is no URL") from None
+    if url.host == "api.web3.storage" or (token and not (rest and setting(settings, "W3UP_PRINCIPAL"))):
+        raise ConfigError(_ENDED, hint=_WHERE_TO)
+    if not rest:
+        raise ConfigError("web3storage needs the URL of a service that speaks w3up", hint=_WHERE_TO)
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ConfigError(f"web3storage: {rest!r} is no http or https URL")
+    return rest
+
+
+def identity(settings: Mapping[str, Any]) -> tuple[Signer, Proof | None, str]:
+    """The key, the delegation, and the space; no error repeats a secret."""
+    text = setting(settings, "W3UP_PRINCIPAL")
+    if not text:
+        raise ConfigError("web3storage needs a key in W3UP_PRINCIPAL", hint="Mg..., as w3up tools print it.")
+    try:
+        signer = ucan.parse_signer(text)
+    except FormatError as error:
+        raise ConfigError(f"W3UP_PRINCIPAL cannot be used: {error}") from None
+    given = setting(settings, "W3UP_PROOF")
+    space = setting(settings, "W3UP_SPACE")
+    if not given:
+        if space not in ("", signer.did):
+            raise ConfigError(f"web3storage needs a delegation from {space} to {signer.did} in W3UP_PROOF")
+        return signer, None, signer.did
+    try:
+        proof = ucan.read_proof(_proof_data(given))
+    except FormatError as error:
+        raise ConfigError(f"W3UP_PROOF cannot be used: {error}") from None
+    spaces = {item.resource for item in proof.token.abilities if item.resource.startswith("did:key:")}
+    if not space:
+        if len(spaces) != 1:
+            raise ConfigError(f"the delegation in W3UP_PROOF speaks of {len(spaces)} spaces: set W3UP_SPACE")
+        (space,) = spaces
+    return signer, proof, space
+
+
+def _proof_data(given: str) -> str | bytes:
+    try:
+        path = Path(given).expanduser()
+        if len(given) > 4096 or not path.is_file():
+            return given
+        data = path.read_bytes()
+    except (OSError, ValueError, RuntimeError):
+        return given
+    try:
+        text = data.decode("ascii").strip()
+    except UnicodeDecodeError:
+        return data
+    return text
+
+
+def check_delegation(proof: Proof, signer: Signer, space: str, now: float) -> None:
+    """ConfigError when a delegation does not let this key publish to the space."""
+    needed = ("space/blob/add", "upload/add")
+    wrong = ucan.check_proof(proof, signer, space, needed, now)
+    if wrong:
+        raise ConfigError(
+            f"the delegation in W3UP_PROOF will not do: {'; '.join(wrong)}",
+            hint=f"Have one made for {signer.did}, for instance with: storacha delegation create {signer.did} --base64",
+        )
+
+
+def shard_size(text: str) -> int:
+    """Bytes of a shard at most."""
+    if not text:
+        return SHARD_BYTES
+    if not text.isascii() or not text.isdigit() or not _SHARD_LEAST <= int(text) <= 1 << 40:
+        raise ConfigError(f"W3UP_SHARD_BYTES is {text!r}, not a number of bytes from {_SHARD_LEAST}")
+    return int(text)

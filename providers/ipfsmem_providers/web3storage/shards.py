@@ -1,0 +1,288 @@
+"""CAR shards and their indexes: how blocks lie in the blobs of a w3up service.
+
+A shard is an ordinary CAR, spooled to disk until it is sent. An index (`index/sharded/dag@0.1`) is a small CAR that
+says which block lies where in which shards. The same blocks in the same order make the same shards and the same
+index, byte for byte, so an upload that was cut off sends nothing twice. Nothing here sends anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from typing import IO, Final, NamedTuple, Self, TypeAlias
+
+import msgspec
+
+from ipfsmem.content.car import car_bytes, header, section
+from ipfsmem.content.cid import CID, read_cid, read_varint
+from ipfsmem.content.verify import verify_block
+from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderRefused, StorageError
+from ipfsmem.provider.contract import Block
+from ipfsmem_providers.web3storage import dag_cbor
+from ipfsmem_providers.web3storage.ucan import CAR_CODEC, DAG_CBOR
+
+INDEX: Final = "index/sharded/dag@0.1"
+#: What the service's own client makes shards of, at most, in bytes.
+SHARD_BYTES: Final = 133_169_152
+#: Blocks in a shard, so that an index stays small.
+SHARD_BLOCKS: Final = 20_000
+#: A shard of at most so many bytes is small: it is read whole, without its index, and merged with others in time.
+SMALL_BYTES: Final = 1024 * 1024
+#: Largest index that is read, in bytes; SHARD_BLOCKS take one.
+INDEX_BYTES: Final = 32 * 1024 * 1024
+#: A gap between wanted parts of a shard, in bytes, that costs less than a request.
+_NARROW: Final = 4 * 1024
+#: Requests that parts of one shard are worth, with one more for each so many parts.
+_REQUESTS: Final = 16
+_PIECE: Final = 256 * 1024
+_IN_MEMORY: Final = 8 * 1024 * 1024
+_SHA256: Final = b"\x12\x20"
+
+
+#: A part of a shard: offset, length, SHA-256 of the block.
+Slice: TypeAlias = tuple[int, int, bytes]
+#: What lies where in one shard: multihash -> offset, length.
+Slices: TypeAlias = dict[bytes, tuple[int, int]]
+
+
+class Position(NamedTuple):
+    """Where a block's bytes lie: the SHA-256 digest of the shard, and bytes in it."""
+
+    shard: bytes
+    offset: int
+    length: int
+
+
+class Blob:
+    """Bytes with their SHA-256 digest, ready to be sent as often as needed. Small ones stay in memory."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
+        self._hash = hashlib.sha256()
+        self.size = 0
+        self.content_type = "application/octet-stream"
+
+    @classmethod
+    def of(cls, data: bytes) -> Blob:
+        """A blob of these bytes."""
+        blob = cls()
+        blob.append(data)
+        return blob
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of all bytes."""
+        return self._hash.digest()
+
+    @property
+    def multihash(self) -> bytes:
+        """The digest as services name blobs."""
+        return _SHA256 + self.digest
+
+    @property
+    def cid(self) -> CID:
+        """The blob as a CAR."""
+        return shard_cid(self.digest)
+
+    def append(self, data: bytes) -> None:
+        """Add bytes. StorageError when the disk has no room."""
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise StorageError(f"no room for a temporary file: {error}") from error
+        self._hash.update(data)
+        self.size += len(data)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """All bytes, from the start. One reader at a time."""
+        position = 0
+        while position < self.size:
+            self._file.seek(position)
+            piece = self._file.read(min(_PIECE, self.size - position))
+            if not piece:
+                raise StorageError("a temporary file ended before its end")
+            position += len(piece)
+            yield piece
+            await asyncio.sleep(0)
+
+    def close(self) -> None:
+        """Remove the temporary file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Shard(Blob):
+    """A CAR that is being filled, and where each block lies in it."""
+
+    def __init__(self, root: CID) -> None:
+        super().__init__()
+        self.slices: Slices = {}  #: multihash -> offset, length
+        self.append(header([root]))
+
+    def add(self, cid: CID, data: bytes) -> None:
+        """Add a block. ProviderRefused when it does not match its CID."""
+        try:
+            verify_block(cid, data)
+        except (BlockError, LimitError) as error:
+            raise ProviderRefused(f"block {cid} was not sent: {error}") from error
+        if cid.multihash[:2] != _SHA256:
+            raise ProviderRefused(f"block {cid} was not sent: its hash is not SHA-256")
+        self.append(section(cid, data))
+        self.slices.setdefault(cid.multihash, (self.size - len(data), len(data)))
+
+
+async def shards(
+    root: CID, blocks: Iterable[Block], *, most_bytes: int = SHARD_BYTES, most_blocks: int = SHARD_BLOCKS
+) -> AsyncGenerator[Shard, None]:
+    """Fill shards with blocks, read once, in order, on this thread. Whoever takes a shard closes it."""
+    shard: Shard | None = None
+    seen: set[CID] = set()
+    try:
+        for cid, data in blocks:
+            if cid in seen:
+                continue
+            if shard is not None and (
+                shard.size + len(data) + 64 > most_bytes or len(shard.slices) >= most_blocks
+            ):
+                full, shard = shard, None
+                yield full
+            shard = shard or Shard(root)
+            before = shard.size // _PIECE
+            shard.add(cid, data)
+            seen.add(cid)
+            if shard.size // _PIECE != before:
+                await asyncio.sleep(0)
+        if shard is not None:
+            full, shard = shard, None
+            yield full
+    finally:
+        if shard is not None:
+            shard.close()
+
+
+def shard_cid(digest: bytes) -> CID:
+    """The CID of a CAR with this SHA-256 digest."""
+    return CID(1, CAR_CODEC, _SHA256 + digest)
+
+
+# -- indexes -------------------------------------------------------------------------------------------------------
+
+
+class Index(msgspec.Struct, frozen=True):
+    """An index as it is sent: the CID of its first block, and the CAR."""
+
+    root: CID
+    car: bytes
+
+
+def make_index(content: CID, slices: Mapping[bytes, Mapping[bytes, tuple[int, int]]]) -> Index:
+    """The index of shards (digest -> multihash -> offset and length) that hold blocks of the tree `content`.
+
+    Format: w3-index, `index/sharded/dag@0.1`; shards and blocks in the order of their digests.
+    """
+    parts = [_block(_shard_index(digest, slices[digest])) for digest in sorted(slices)]
+    root = _block(dag_cbor.encode({INDEX: {"content": content, "shards": [cid for cid, _ in parts]}}))
+    return Index(root[0], car_bytes([root[0]], [*parts, root]))
+
+
+def read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
+    """Shards (by digest) of an index and their blocks: digest, offset, length. FormatError when it is none.
+
+    Only shards and blocks named by SHA-256 are given; that is all that we store.
+    """
+    try:
+        return _read_index(data)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        raise FormatError(f"an index cannot be read: {error}") from None
+
+
+def _read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
+    blocks = dict(_sections(data))
+    found: dict[bytes, list[tuple[bytes, int, int]]] = {}
+    # A reader that stops at a depth: a faster one ends the whole process on a block that nests deep enough.
+    root = next((dag_cbor.decode(block) for block in blocks.values() if INDEX.encode() in block[:64]), None)
+    if root is None:
+        raise FormatError("an index cannot be read: no index in it")
+    for link in root[INDEX]["shards"]:
+        shard, slices = dag_cbor.decode(blocks[link])
+        if shard[:2] != _SHA256 or len(shard) != 34:
+            continue
+        found[shard[2:]] = [
+            (multihash[2:], offset, length)
+            for multihash, (offset, length) in slices
+            if multihash[:2] == _SHA256 and offset >= 0 and length >= 0
+        ]
+    return found
+
+
+def _sections(data: bytes) -> Iterable[Block]:
+    """Sections of a CAR whose whole digest was checked; an index's blocks may be longer than those of trees."""
+    for cid, start, length in _places(data):
+        yield cid, data[start : start + length]
+
+
+def _places(data: bytes) -> Iterable[tuple[CID, int, int]]:
+    size, at = read_varint(data, 0)
+    at += size
+    while at < len(data):
+        size, at = read_varint(data, at)
+        cid, start = read_cid(data, at)
+        if at + size > len(data) or start > at + size:
+            raise FormatError("a CAR ends inside a block")
+        yield cid, start, at + size - start
+        at += size
+
+
+def _shard_index(digest: bytes, slices: Mapping[bytes, tuple[int, int]]) -> bytes:
+    """DAG-CBOR of [shard multihash, [[block multihash, [offset, length]], ...]]; by hand, as there may be many."""
+    head = dag_cbor.head
+    out = [b"\x82", head(2, 34), _SHA256, digest, head(4, len(slices))]
+    for multihash in sorted(slices):
+        offset, length = slices[multihash]
+        out += (b"\x82", head(2, len(multihash)), multihash, b"\x82", head(0, offset), head(0, length))
+    return b"".join(out)
+
+
+def _block(data: bytes) -> Block:
+    return CID(1, DAG_CBOR, _SHA256 + hashlib.sha256(data).digest()), data
+
+
+def runs(slices: Iterable[Slice]) -> list[list[Slice]]:
+    """Group parts of a shard by the requests that read them: few, and with little between the parts.
+
+    One when more than half of the bytes from first to last are wanted. Else the widest gaps are left out, and of those
+    as many as some requests more are worth; a narrow gap costs less than a request and is read along.
+    """
+    ordered = sorted(slices)
+    groups: list[list[Slice]] = []
+    if not ordered:
+        return groups
+    gaps: list[tuple[int, int]] = []  # how wide, and before which part
+    end = wanted = 0
+    for number, (offset, length, _) in enumerate(ordered):
+        if number and offset - end > _NARROW:
+            gaps.append((offset - end, number))
+        wanted += max(0, offset + length - max(end, offset))
+        end = max(end, offset + length)
+    if wanted * 2 > end - ordered[0][0]:
+        return [ordered]
+    most = _REQUESTS + len(ordered) // _REQUESTS
+    splits = sorted(number for _, number in sorted(gaps, reverse=True)[: most - 1])
+    for start, stop in zip([0, *splits], [*splits, len(ordered)], strict=True):
+        groups.append(ordered[start:stop])
+    return groups
+
+
+def read_shard(data: bytes) -> list[tuple[CID, int, int]]:
+    """Blocks of a shard whose whole digest was checked: CID, offset, length. FormatError when it is no CAR."""
+    try:
+        return [(cid, start, length) for cid, start, length in _places(data)]
+    except (ValueError, IndexError) as error:
+        raise FormatError(f"a shard cannot be read: {error}") from None

@@ -1,0 +1,381 @@
+"""What is in a space: which block lies where in which shard, and which shards a tree needs.
+
+Indexes are read once and remembered while the provider is open, and only as many as are needed to find what is asked
+for; a small shard is read itself instead of its index. What is remembered of a shard counts only while the upload list
+names it. Everything read is checked by its hash. Nothing here changes the space.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from ipfsmem.content.cid import CID, DAG_PB, RAW
+from ipfsmem.content.dagpb import decode_node
+from ipfsmem.errors import FormatError, ProviderRefused
+from ipfsmem.provider.contract import Block
+from ipfsmem_providers.http.per_loop import PerLoop
+from ipfsmem_providers.web3storage.blobs import Blobs, together
+from ipfsmem_providers.web3storage.shards import (
+    INDEX_BYTES,
+    SMALL_BYTES,
+    Position,
+    Slice,
+    read_index,
+    read_shard,
+)
+from ipfsmem_providers.web3storage.uploads import Kind, Upload
+
+_SHA256: Final = b"\x12\x20"
+_BATCH: Final = 2_000
+#: Nodes of one tree that are walked to find its shards.
+_WALK: Final = 1_000_000
+#: Bytes of small shards that are held.
+_HELD: Final = 16 * SMALL_BYTES
+#: Indexes that are read first, when not all may be needed, unless one came with what is sought; then twice as many, and
+#: so on.
+_WAVE: Final = 4
+
+
+class Contents:
+    """Where the blocks of a space lie."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+        self._positions: dict[bytes, tuple[Position, ...]] = {}  #: best shard first
+        self._counts: dict[bytes, int] = {}  #: blocks of each shard whose blocks are in `_positions`
+        self._ends: dict[bytes, int] = {}  #: bytes of each, up to its last block
+        self._listed: set[bytes] = set()
+        self._sources: list[Upload] = []
+        self._roots: dict[CID, int] = {}  #: listed trees, and when they were listed
+        self._indexes: dict[bytes, frozenset[bytes]] = {}  #: index -> the shards that it speaks of
+        self._children: dict[CID, tuple[CID, ...]] = {}
+        self._held: dict[bytes, bytes] = {}  #: small shards
+        self._lock = PerLoop(asyncio.Lock)
+
+    # -- learning --------------------------------------------------------------------------------------------------
+
+    def show(self, uploads: Iterable[Upload]) -> None:
+        """Take in the upload list; reads nothing."""
+        uploads = list(uploads)
+        self._listed = {digest for upload in uploads if not upload.is_index for digest in upload.shards}
+        self._sources = [upload for upload in uploads if upload.is_index]
+        self._roots = {upload.root: upload.created for upload in uploads if upload.is_pin}
+
+    async def update(self, uploads: Iterable[Upload]) -> None:
+        """Read all indexes that are new in the upload list."""
+        self.show(uploads)
+        async with self._lock():
+            await self._learn(self._unread())
+
+    async def look(self, cids: Collection[CID]) -> bool:
+        """Read indexes until each of `cids` is found or none is left; whether all were found.
+
+        The index that came with a root that is sought goes first, then the newest; those of merged shards go last.
+        """
+        async with self._lock():
+            unread = None
+            wave = 1 if any(cid in self._roots for cid in cids) else _WAVE
+            while any(not self.find(cid) for cid in cids):
+                if unread is None:
+                    unread = self._ordered(cids)
+                if not unread:
+                    return False
+                batch, unread = unread[:wave], unread[wave:]
+                wave *= 2
+                await self._learn(batch)
+        return True
+
+    async def read(self, sources: Iterable[Upload]) -> None:
+        """Read these indexes, or their small shards, unless they were read."""
+        async with self._lock():
+            await self._learn([item for item in sources if not self._is_read(item)])
+
+    def _unread(self) -> list[Upload]:
+        return [item for item in self._sources if not self._is_read(item)]
+
+    def _is_read(self, source: Upload) -> bool:
+        if source.small:
+            return source.small in self._counts or source.small not in self._listed
+        return source.index in self._indexes
+
+    def _ordered(self, cids: Collection[CID]) -> list[Upload]:
+        times = [self._roots[cid] for cid in cids if cid in self._roots and not self.find(cid)]
+
+        def order(item: Upload) -> tuple[bool, bool, int]:
+            # An index is listed just before its root.
+            before = [time - item.created for time in times if item.created <= time]
+            near = min(before) if before else -item.created
+            return item.kind is Kind.PAST, bool(times) and not before, near
+
+        return sorted(self._unread(), key=order)
+
+    async def _learn(self, sources: Sequence[Upload]) -> None:
+        if sources:
+            await self._blobs.locate([item.small or item.index for item in sources])
+            await together(self._learn_one(item) for item in sources)
+
+    async def _learn_one(self, source: Upload) -> None:
+        if source.small and await self._learn_small(source.small):
+            return
+        data = await self._blobs.whole(source.index, INDEX_BYTES)
+        if data is None:  # perhaps later
+            return
+        try:
+            found = read_index(data)
+        except FormatError:  # an upload of somebody else's that only looked like an index
+            found = {}
+        self._indexes[source.index] = frozenset(found)
+        for shard, slices in found.items():
+            self._add(shard, slices)
+
+    async def _learn_small(self, shard: bytes) -> bool:
+        """A small shard costs as much to read as its index, and then its blocks are here too."""
+        try:
+            data = await self._blobs.whole(shard, SMALL_BYTES)
+            places = read_shard(data) if data is not None else []
+        except (
+            FormatError,
+            ProviderRefused,
+        ):  # somebody marked what is not small, or no shard: its index is left
+            return False
+        if data is None:
+            return False
+        self._hold(shard, data)
+        first: dict[bytes, tuple[int, int]] = {}
+        for cid, at, size in places:
+            if cid.multihash[:2] == _SHA256:
+                first.setdefault(cid.digest, (at, size))
+        self._add(shard, [(digest, *place) for digest, place in first.items()])
+        return True
+
+    def _hold(self, shard: bytes, data: bytes) -> None:
+        self._held[shard] = data
+        room = _HELD - sum(map(len, self._held.values()))
+        while room < 0:
+            oldest = next(iter(self._held))
+            room += len(self._held.pop(oldest))
+
+    def learn(self, sent: Mapping[bytes, Mapping[bytes, tuple[int, int]]]) -> None:
+        """Remember shards that were just stored and listed."""
+        for shard, slices in sent.items():
+            self._listed.add(shard)
+            self._add(shard, [(multihash[2:], *place) for multihash, place in slices.items()])
+
+    def _add(self, shard: bytes, slices: Sequence[tuple[bytes, int, int]]) -> None:
+        if shard in self._counts:
+            return
+        self._counts[shard] = len(slices)
+        self._ends[shard] = max((offset + length for _, offset, length in slices), default=0)
+        for digest, offset, length in slices:
+            places = (*self._positions.get(digest, ()), Position(shard, offset, length))
+            self._positions[digest] = tuple(sorted(places, key=self._rank)) if len(places) > 1 else places
+
+    def _rank(self, place: Position) -> tuple[int, bytes]:
+        """Fuller shards first. The same choice on every device: two that collect at once must not each keep the
+        other's copy."""
+        return -self._counts[place.shard], place.shard
+
+    def forget(self, shards: Collection[bytes]) -> None:
+        """Shards that are gone."""
+        self._listed -= set(shards)
+
+    def about(self, index: Upload) -> frozenset[bytes]:
+        """The shards that an index speaks of; none when it was not read or is no index."""
+        return frozenset((index.small,)) if index.small else self._indexes.get(index.index, frozenset())
+
+    async def hold(self, shards: Iterable[bytes]) -> None:
+        """Have small shards at hand, as far as they can be read and there is room."""
+        missing = [shard for shard in shards if shard not in self._held]
+        async with self._lock():
+            if missing:
+                await self._blobs.locate(missing)
+                await together(self._learn_small(shard) for shard in missing)
+
+    def small(self, shard: bytes) -> bytes | None:
+        """A small shard that was read and is still held."""
+        return self._held.get(shard)
+
+    # -- finding ---------------------------------------------------------------------------------------------------
+
+    def find(self, cid: CID) -> list[Position]:
+        """Where a block lies, in shards that are listed."""
+        if cid.multihash[:2] != _SHA256:
+            return []
+        return [place for place in self._positions.get(cid.multihash[2:], ()) if place.shard in self._listed]
+
+    async def blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        """Blocks out of their shards; one that cannot be read in one shard is sought in the next."""
+        places = {cid.digest: self.find(cid) for cid in cids}
+        found: dict[bytes, bytes] = {}
+        for digest, known in places.items():
+            data = next((data for place in known if (data := self._here(place, digest)) is not None), None)
+            if data is not None:
+                found[digest] = data
+        turn = 0
+        while True:
+            by_shard: dict[bytes, list[Slice]] = {}
+            for digest, known in places.items():
+                if digest not in found and turn < len(known):
+                    place = known[turn]
+                    by_shard.setdefault(place.shard, []).append((place.offset, place.length, digest))
+            if not by_shard:
+                break
+            await self._blobs.locate(list(by_shard))
+            for part in await together(self._blobs.read(shard, slices) for shard, slices in by_shard.items()):
+                found |= part
+            turn += 1
+        return {
+            cid: found[cid.digest] for cid in cids if cid.multihash[:2] == _SHA256 and cid.digest in found
+        }
+
+    def _here(self, place: Position, digest: bytes) -> bytes | None:
+        shard = self._held.get(place.shard)
+        if shard is None:
+            return None
+        data = shard[place.offset : place.offset + place.length]
+        return data if hashlib.sha256(data).digest() == digest else None
+
+    async def tree(self, root: CID) -> AsyncGenerator[Block, None]:
+        """The blocks of a tree, checked, parents first; as far as they can be found.
+
+        Each shard is passed over once, the small ones first: they are newer, and what is older hangs below them.
+        A publish of ours stores parents before children, so one pass over a shard finds all that is reached through
+        it; of what others stored in another order some is held until it is wanted.
+        """
+        wanted: dict[bytes, list[CID]] = {root.digest: [root]}
+        seen = {root}
+        spare: dict[bytes, bytes] = {}
+        room = _HELD
+        passed: set[bytes] = set()
+        failed: set[bytes] = set()
+        more = True
+        while wanted:
+            ready = [(digest, spare[digest]) for digest in wanted if digest in spare]
+            if ready:
+                shard, parts = None, _each(ready)
+            else:
+                more = more and await self.look([cid for cids in wanted.values() for cid in cids])
+                shard, slices = self._next(wanted, failed)
+                if shard is None:
+                    return
+                # A directory stands for all that is below it, most of which lies beside it.
+                folders = any(cid.codec != RAW for _, _, digest in slices for cid in wanted[digest])
+                whole = shard not in passed and (
+                    folders or sum(length for _, length, _ in slices) * 2 > self._ends[shard]
+                )
+                passed.add(shard)
+                failed.add(shard)
+                parts = self._pass(shard, slices, whole)
+            async with contextlib.aclosing(parts):
+                async for digest, data in parts:
+                    if digest not in wanted:
+                        if room > len(data) and shard is not None and digest not in spare:
+                            spare[digest] = data
+                            room -= len(data)
+                        continue
+                    if digest in spare:
+                        room += len(spare.pop(digest))
+                    if hashlib.sha256(data).digest() != digest:
+                        continue
+                    if shard is not None:
+                        failed.discard(shard)
+                    for cid in wanted.pop(digest):
+                        yield cid, data
+                        for child in links_of(cid, data):
+                            if child not in seen:
+                                seen.add(child)
+                                wanted.setdefault(child.digest, []).append(child)
+                    if not wanted:
+                        return
+
+    def _next(
+        self, wanted: Mapping[bytes, Sequence[CID]], failed: Collection[bytes]
+    ) -> tuple[bytes | None, list[Slice]]:
+        """The shard to pass over next, and what is wanted of it."""
+        found: dict[bytes, list[Slice]] = {}
+        for digest, cids in wanted.items():
+            places = [place for place in self.find(cids[0]) if place.shard not in failed]
+            if places:
+                place = next((place for place in places if place.shard in self._held), places[0])
+                found.setdefault(place.shard, []).append((place.offset, place.length, digest))
+        shard = min(found, key=lambda one: (one not in self._held, self._ends[one]), default=None)
+        return shard, found[shard] if shard is not None else []
+
+    async def _pass(
+        self, shard: bytes, slices: Sequence[Slice], whole: bool
+    ) -> AsyncGenerator[tuple[bytes, bytes], None]:
+        held = self._held.get(shard)
+        if held is not None:
+            for cid, offset, length in read_shard(held):
+                yield cid.digest, held[offset : offset + length]
+        elif whole:
+            start = min(slices)[0]
+            every = [
+                (place.offset, place.length, digest)
+                for digest, places in self._positions.items()
+                for place in places
+                if place.shard == shard and place.offset >= start
+            ]
+            async with contextlib.aclosing(self._blobs.stream(shard, every)) as parts:
+                async for part in parts:
+                    yield part
+        else:
+            for part in (await self._blobs.read(shard, slices)).items():
+                yield part
+
+    # -- walking ---------------------------------------------------------------------------------------------------
+
+    async def shards_of(self, root: CID) -> set[bytes] | None:
+        """The shards that a tree needs, one for each block; None when a block of it is not to be found."""
+        needed: set[bytes] = set()
+        seen: set[CID] = {root}
+        front = [root]
+        while front:
+            for cid in front:
+                places = self.find(cid)
+                if not places or len(seen) > _WALK:
+                    return None
+                needed.add(places[0].shard)
+            nodes = [cid for cid in front if cid.codec != RAW]
+            if any(cid.codec != DAG_PB for cid in nodes):
+                return None
+            following: dict[CID, None] = {}
+            for start in range(0, len(nodes), _BATCH):
+                batch = nodes[start : start + _BATCH]
+                if not await self._open(batch):
+                    return None
+                for cid in batch:
+                    following |= dict.fromkeys(self._children[cid])
+            front = [cid for cid in following if cid not in seen]
+            seen |= following.keys()
+        return needed
+
+    async def _open(self, nodes: Sequence[CID]) -> bool:
+        """Read what nodes link to; whether all could be read."""
+        missing = [cid for cid in nodes if cid not in self._children]
+        read = await self.blocks(missing) if missing else {}
+        for cid, data in read.items():
+            try:
+                self._children[cid] = tuple(link.cid for link in decode_node(data).links)
+            except FormatError:
+                return False
+        return len(read) == len(missing)
+
+
+async def _each(parts: Iterable[tuple[bytes, bytes]]) -> AsyncGenerator[tuple[bytes, bytes], None]:
+    for part in parts:
+        yield part
+
+
+def links_of(cid: CID, data: bytes) -> tuple[CID, ...]:
+    """What a block links to; nothing when it is no directory or cannot be read."""
+    if cid.codec != DAG_PB:
+        return ()
+    try:
+        return tuple(link.cid for link in decode_node(data).links)
+    except FormatError:
+        return ()

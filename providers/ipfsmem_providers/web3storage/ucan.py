@@ -1,0 +1,370 @@
+"""UCAN 0.9.1 as w3up services use it: keys, signed tokens, delegations, messages of invocations, receipts.
+
+A token is a DAG-CBOR block whose signature covers a JWT-like text made from it. Everything here is a function on
+values: nothing is sent, no clock is read, randomness is an argument. Whether a chain of delegations holds is for the
+service to judge; here only what a user can mend is looked at (wrong audience, expired, not enough).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from nacl.signing import SigningKey
+
+from ipfsmem.content.car import car_bytes, read_car
+from ipfsmem.content.cid import CID, IDENTITY, read_varint, varint
+from ipfsmem.content.limits import Limits
+from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.provider.contract import Block
+from ipfsmem_providers.web3storage import dag_cbor
+
+DAG_CBOR: Final = 0x71
+CAR_CODEC: Final = 0x0202
+MESSAGE: Final = "ucanto/message@7.0.0"
+ARCHIVE: Final = "ucan@0.9.1"
+VERSION: Final = "0.9.1"
+_ED25519_PRIVATE: Final = b"\x80\x26"  # varint 0x1300
+_ED25519_PUBLIC: Final = b"\xed\x01"
+_DID_CORE: Final = b"\x9d\x1a"  # varint 0x0d1d: any other DID, as text
+_EDDSA: Final = b"\xed\xa1\x03\x40"  # varint 0xd0ed, 64 bytes follow
+_HEADER: Final = b'{"alg":"EdDSA","typ":"JWT","ucv":"0.9.1"}'
+_MESSAGE_LIMITS: Final = Limits(blocks=20_000, total_bytes=32 * 1024 * 1024)
+_B58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+
+class Signer:
+    """An Ed25519 key that signs tokens and receipts. Its repr holds the DID only."""
+
+    def __init__(self, seed: bytes) -> None:
+        """`seed` is the 32-byte private key."""
+        self._key = SigningKey(seed)
+        self.public = bytes(self._key.verify_key)
+        self.did = "did:key:" + base58(_ED25519_PUBLIC + self.public)
+
+    def __repr__(self) -> str:
+        return f"<Signer {self.did}>"
+
+    def sign(self, data: bytes) -> bytes:
+        """A signature as it stands in tokens: varint 0xd0ed, varint 64, 64 bytes."""
+        return _EDDSA + bytes(self._key.sign(data).signature)
+
+
+def base58(data: bytes) -> str:
+    """Multibase base58btc: `z` and the digits."""
+    number, digits = int.from_bytes(data, "big"), ""
+    while number:
+        number, digit = divmod(number, 58)
+        digits = _B58[digit] + digits
+    return "z" + "1" * (len(data) - len(data.lstrip(b"\0"))) + digits
+
+
+def read_signer(data: bytes) -> Signer:
+    """A signer of its key bytes: varint 0x1300, 32-byte seed, 0xed 0x01, 32-byte public key. FormatError otherwise."""
+    if len(data) != 68 or data[:2] != _ED25519_PRIVATE or data[34:36] != _ED25519_PUBLIC:
+        raise FormatError("not the bytes of an Ed25519 key")
+    signer = Signer(data[2:34])
+    if signer.public != data[36:]:
+        raise FormatError("the two halves of an Ed25519 key do not belong together")
+    return signer
+
+
+def parse_signer(text: str) -> Signer:
+    """A signer of its text, `Mg...` (multibase base64 of the key bytes). FormatError without the text otherwise."""
+    return read_signer(_multibase(text))
+
+
+def format_signer(signer: Signer, seed: bytes) -> str:
+    """The text that `parse_signer` reads."""
+    data = _ED25519_PRIVATE + seed + _ED25519_PUBLIC + signer.public
+    return "M" + base64.b64encode(data).decode()
+
+
+def did_bytes(did: str) -> bytes:
+    """A DID as it stands in tokens: the key of `did:key`, else the text behind `did:`."""
+    if did.startswith("did:key:z"):
+        number = 0
+        for digit in did[9:]:
+            value = _B58.find(digit)
+            if value < 0:
+                raise FormatError(f"{did!r} is no DID")
+            number = number * 58 + value
+        data = number.to_bytes((number.bit_length() + 7) // 8, "big")
+        if data[:2] != _ED25519_PUBLIC or len(data) != 34:
+            raise FormatError(f"{did!r} is not the DID of an Ed25519 key")
+        return data
+    if not did.startswith("did:") or len(did) < 7 or len(did) > 512:
+        raise FormatError(f"{did!r} is no DID")
+    return _DID_CORE + did[4:].encode()
+
+
+def did_text(data: bytes) -> str:
+    """The text of a DID in a token."""
+    if data[:2] == _DID_CORE:
+        try:
+            return "did:" + data[2:].decode()
+        except UnicodeDecodeError:
+            raise FormatError("a DID in a token is no text") from None
+    return "did:key:" + base58(data)
+
+
+# -- tokens --------------------------------------------------------------------------------------------------------
+
+
+class Ability(msgspec.Struct, frozen=True):
+    """What a token speaks of: an action, the resource's DID, and details."""
+
+    can: str
+    resource: str
+    details: Mapping[str, Any] = {}
+
+    def covers(self, can: str, resource: str) -> bool:
+        """Whether delegating this allows an action on a resource (`*`, `upload/*`, `upload/add`)."""
+        if self.resource not in (resource, "ucan:*"):
+            return False
+        return self.can in ("*", can) or (self.can.endswith("/*") and can.startswith(self.can[:-1]))
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True):
+    """A UCAN, read but not verified."""
+
+    cid: CID
+    issuer: str
+    audience: str
+    abilities: tuple[Ability, ...]
+    expires: int | float | None  #: seconds since 1970 UTC; None: never
+    starts: int | float = 0
+    proofs: tuple[CID, ...] = ()
+    facts: tuple[Mapping[str, Any], ...] = ()
+
+
+def issue(
+    signer: Signer,
+    audience: str,
+    abilities: Sequence[Ability],
+    *,
+    expires: int | None,
+    nonce: str = "",
+    proofs: Sequence[CID] = (),
+    facts: Sequence[Mapping[str, Any]] = (),
+) -> Block:
+    """A signed token as a block. An invocation is a token with one ability whose audience is the service.
+
+    Services answer an invocation that they know with the receipt that it had: give each a new `nonce`.
+    """
+    attenuations = [
+        {"can": item.can, "with": item.resource, **({"nb": dict(item.details)} if item.details else {})}
+        for item in abilities
+    ]
+    extra: dict[str, Any] = {}
+    if facts:
+        extra["fct"] = [dict(fact) for fact in facts]
+    if nonce:
+        extra["nnc"] = nonce
+    text = {"iss": signer.did, "aud": audience, "exp": expires, "att": attenuations, **extra}
+    text["prf"] = [str(proof) for proof in proofs]
+    payload = _b64url(_HEADER) + b"." + _b64url(dag_cbor.encode_json(text))
+    fields = {"v": VERSION, "exp": expires, "att": attenuations, "prf": list(proofs), **extra}
+    fields |= {"s": signer.sign(payload), "iss": did_bytes(signer.did), "aud": did_bytes(audience)}
+    return _block(fields)
+
+
+def read_token(cid: CID, data: bytes) -> Token:
+    """A token of its block. FormatError when it is none."""
+    fields = dag_cbor.decode(data)
+    try:
+        return Token(
+            cid=cid,
+            issuer=did_text(fields["iss"]),
+            audience=did_text(fields["aud"]),
+            abilities=tuple(
+                Ability(str(item["can"]), str(item["with"]), _map(item.get("nb"))) for item in fields["att"]
+            ),
+            expires=_number(fields.get("exp")),
+            starts=_number(fields.get("nbf")) or 0,
+            proofs=tuple(proof for proof in fields.get("prf", ()) if isinstance(proof, CID)),
+            facts=tuple(_map(fact) for fact in fields.get("fct") or ()),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise FormatError(f"block {cid} is no UCAN: {error!r}") from None
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """A delegation and all blocks that it rests on."""
+
+    token: Token
+    blocks: tuple[Block, ...]
+
+
+def read_proof(given: str | bytes) -> Proof:
+    """A delegation of its text: `m...` (a CID that carries the archive), the archive in base64, or its bytes.
+
+    Archives of older tools, a plain CAR whose last block is the delegation, are read too. Raises FormatError, whose
+    message does not repeat the text.
+    """
+    data = _proof_bytes(given.strip()) if isinstance(given, str) else given
+    car = read_car(data, _MESSAGE_LIMITS)
+    blocks = dict(car)
+    for root in (*car.roots, *list(blocks)[-1:]):
+        if root not in blocks or root.codec != DAG_CBOR:
+            continue
+        named = _map(dag_cbor.decode(blocks[root])).get(ARCHIVE)
+        try:
+            token = read_token(*(named, blocks[named]) if isinstance(named, CID) else (root, blocks[root]))
+        except (FormatError, KeyError):
+            continue
+        kept = tuple((cid, block) for cid, block in blocks.items() if cid != root or cid == token.cid)
+        return Proof(token, kept)
+    raise FormatError("the archive holds no delegation")
+
+
+def _proof_bytes(text: str) -> bytes:
+    try:
+        data = _multibase(text)
+    except FormatError:
+        data = _multibase("m" + text)
+    prefix = b"\x01" + varint(CAR_CODEC) + varint(IDENTITY)
+    if data[: len(prefix)] != prefix:
+        return data
+    # A CID that is much longer than those of content may be, and meant to be.
+    size, start = read_varint(data, len(prefix))
+    if len(data) - start != size:
+        raise FormatError("a delegation is cut short")
+    return data[start:]
+
+
+def archive(token: Block, others: Iterable[Block] = ()) -> bytes:
+    """A delegation with the blocks that it rests on, as one CAR."""
+    root, data = _block({ARCHIVE: token[0]})
+    return car_bytes([root], [(root, data), token, *others])
+
+
+def proof_text(data: bytes) -> str:
+    """An archive as text, `m...`."""
+    whole = b"\x01" + varint(CAR_CODEC) + varint(IDENTITY) + varint(len(data)) + data
+    return "m" + base64.b64encode(whole).decode().rstrip("=")
+
+
+def check_proof(proof: Proof, signer: Signer, space: str, needed: Collection[str], now: float) -> list[str]:
+    """What is wrong with a delegation as far as its holder can tell, one line each; empty when it will do."""
+    token, wrong = proof.token, []
+    if token.audience != signer.did:
+        wrong.append(f"it is made out to {token.audience}, but the key given is {signer.did}")
+    if token.expires is not None and token.expires <= now:
+        wrong.append("it has expired")
+    if token.starts > now:
+        wrong.append("it is not valid yet")
+    lacking = [can for can in needed if not any(item.covers(can, space) for item in token.abilities)]
+    if lacking:
+        wrong.append(f"it does not allow {', '.join(sorted(lacking))} on {space}")
+    return wrong
+
+
+# -- messages and receipts -----------------------------------------------------------------------------------------
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """What a service says that became of a task: `ok` or `error`, and the tasks that it set going."""
+
+    ran: CID
+    ok: Any = None
+    error: Any = None
+    forks: tuple[CID, ...] = ()
+
+
+class Message:
+    """An answer: receipts by task, and every block that came along. All blocks were checked against their CIDs."""
+
+    def __init__(self, data: bytes) -> None:
+        """Raises FormatError (or BlockError, LimitError) when `data` is no message."""
+        car = read_car(data, _MESSAGE_LIMITS)
+        self.blocks: dict[CID, bytes] = dict(car)
+        self.receipts: dict[CID, Receipt] = {}
+        for root in car.roots:
+            self._take(_map(_map(self._decoded(root)).get(MESSAGE)).get("report"))
+        for _, token in self.tokens():
+            for ability in token.abilities:  # receipts of other tasks come along inside these
+                if ability.can == "ucan/conclude":
+                    self._receipt(ability.details.get("receipt"))
+
+    def tokens(self) -> Iterator[tuple[CID, Token]]:
+        """Every block that is a token."""
+        for cid, data in self.blocks.items():
+            if cid.codec == DAG_CBOR and VERSION.encode() in data:
+                try:
+                    yield cid, read_token(cid, data)
+                except IpfsmemError:
+                    continue
+
+    def token(self, cid: CID) -> Token | None:
+        """One of them."""
+        data = self.blocks.get(cid)
+        return None if data is None else read_token(cid, data)
+
+    def _take(self, report: Any) -> None:
+        for link in _map(report).values():
+            self._receipt(link)
+
+    def _receipt(self, link: Any) -> None:
+        outcome = _map(_map(self._decoded(link)).get("ocm"))
+        ran, out = outcome.get("ran"), _map(outcome.get("out"))
+        if not isinstance(ran, CID):
+            return
+        forks = _map(outcome.get("fx")).get("fork")
+        links = tuple(fork for fork in forks if isinstance(fork, CID)) if isinstance(forks, list) else ()
+        self.receipts[ran] = Receipt(ran=ran, ok=out.get("ok"), error=out.get("error"), forks=links)
+
+    def _decoded(self, link: Any) -> Any:
+        data = self.blocks.get(link) if isinstance(link, CID) else None
+        return None if data is None else dag_cbor.decode(data)
+
+
+def request(invocations: Sequence[CID], blocks: Iterable[Block]) -> bytes:
+    """The body of a request that runs invocations; `blocks` are theirs and their proofs'."""
+    root, data = _block({MESSAGE: {"execute": list(invocations)}})
+    return car_bytes([root], [*blocks, (root, data)])
+
+
+def make_receipt(signer: Signer, ran: CID) -> Block:
+    """A receipt that says that a task was done."""
+    outcome = {
+        "ran": ran, "out": {"ok": {}}, "fx": {"fork": []}, "meta": {}, "iss": signer.did, "prf": [],
+    }  # fmt: skip
+    return _block({"ocm": outcome, "sig": signer.sign(dag_cbor.encode(outcome))})
+
+
+# -- small things --------------------------------------------------------------------------------------------------
+
+
+def _block(value: Any) -> Block:
+    data = dag_cbor.encode(value)
+    return CID(1, DAG_CBOR, b"\x12\x20" + hashlib.sha256(data).digest()), data
+
+
+def _b64url(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def _map(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: Any) -> int | float | None:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _multibase(text: str) -> bytes:
+    """Bytes of base64 or base64url multibase text; other bases as CIDs know them."""
+    body = text[1:].rstrip("=")
+    try:
+        if text[:1] in ("m", "M"):
+            return base64.b64decode(body + "=" * (-len(body) % 4), validate=True)
+        if text[:1] in ("u", "U"):
+            return base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise FormatError("the text is damaged: not base64") from None
+    raise FormatError("the text is not in base64 multibase (it begins with M, m or u)")

@@ -1,0 +1,290 @@
+"""The upload list of a space: roots, the shards that each brought along, and the names they stand under.
+
+A w3up service knows no names. A name is one more shard in the list of an upload: a CAR that is its own CID (identity
+hash, 59 bytes or fewer) and whose only root is a tag of the name. It takes no room, needs no request, and no reader of
+the upload minds it. An upload whose root is DAG-CBOR is the index of shards (shards.py), kept in the list so that
+a new device finds it; a mark beside it, made like a tag, says which index is worth reading first. This module reads
+and changes the list; blobs are not its business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import hashlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from ipfsmem.content.car import header
+from ipfsmem.content.cid import CID, IDENTITY, RAW
+from ipfsmem.errors import ProviderRefused
+from ipfsmem_providers.http.pages import Pages
+from ipfsmem_providers.http.per_loop import PerLoop
+from ipfsmem_providers.web3storage.rpc import Service
+from ipfsmem_providers.web3storage.ucan import CAR_CODEC, DAG_CBOR
+
+_TAG: Final = b"ipfsmem:"
+#: A tag is no longer than this.
+_TAG_MAX: Final = 64
+_PAGE: Final = 1000
+#: Uploads of one space that are looked at.
+_MOST: Final = 100_000
+_SHA256: Final = b"\x12\x20"
+#: In front of a mark; then one byte of kind, then a digest or nothing.
+_MARK: Final = b"ipfsmem index "
+_MARK_MAX: Final = 96
+#: Seconds for which one reading of the list answers different questions.
+_MOMENT: Final = 15.0
+
+
+class Kind(enum.Enum):
+    """What an index is for: one small shard, large ones, or small ones that were merged and serve older roots.
+
+    The mark of the first kind names the shard. That of the last names the index, for beside it the indexes that it
+    replaces are listed: gateways know those, and they go when it goes.
+    """
+
+    SMALL = b"s"
+    LARGE = b"l"
+    PAST = b"p"
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """One entry: `shards` are digests of CARs, `tags` CIDs that stand for names, `created` milliseconds.
+
+    `inline` are CARs inside their CIDs that are more than a tag (names.py). `kind` and `marked`, a digest, are what the mark of an index says.
+    """
+
+    root: CID
+    shards: frozenset[bytes]
+    tags: frozenset[CID]
+    inline: frozenset[CID]
+    created: int
+    changed: str
+    kind: Kind | None = None
+    marked: bytes = b""
+
+    @property
+    def is_pin(self) -> bool:
+        """Whether it is a tree that stands under a name."""
+        return bool(self.tags) and not self.inline
+
+    @property
+    def is_index(self) -> bool:
+        """Whether it says what is in shards. Somebody else's may look like it; it is checked when read."""
+        one = len(self.shards) == 1 or (self.kind is Kind.PAST and self.marked in self.shards)
+        return self.root.codec == DAG_CBOR and one and not self.tags
+
+    @property
+    def small(self) -> bytes:
+        """The one small shard that an index speaks of; empty when it speaks of others."""
+        return self.marked if self.kind is Kind.SMALL else b""
+
+    @property
+    def index(self) -> bytes:
+        """The digest of the index, when this is one."""
+        return self.marked if self.kind is Kind.PAST else next(iter(self.shards), b"")
+
+
+def tag_of(name: str) -> CID:
+    """The shard that stands for a pin name."""
+    mark = _TAG + hashlib.sha256(name.encode()).digest()[:16]
+    car = header([CID(1, RAW, bytes((IDENTITY, len(mark))) + mark)])
+    return CID(1, CAR_CODEC, bytes((IDENTITY, len(car))) + car)
+
+
+def mark_of(kind: Kind, digest: bytes = b"") -> CID:
+    """The shard that marks an index."""
+    mark = _MARK + kind.value + digest
+    car = header([CID(1, RAW, bytes((IDENTITY, len(mark))) + mark)])
+    return CID(1, CAR_CODEC, bytes((IDENTITY, len(car))) + car)
+
+
+def _marks(links: Iterable[CID]) -> dict[CID, tuple[Kind, bytes]]:
+    found = {}
+    for link in links:
+        if link.hash_code == IDENTITY and len(link.digest) <= _MARK_MAX:
+            _, mark, rest = link.digest.partition(_MARK)
+            if mark:
+                for kind in Kind:
+                    for digest in (b"", rest[1:33]):
+                        if link == mark_of(kind, digest):
+                            found[link] = kind, digest
+    return found
+
+
+class Uploads:
+    """The list of one space, read anew by `refresh`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.known: dict[CID, Upload] = {}
+        self._read: float | None = None  #: when, by the monotonic clock
+        self._writes = 0  #: changes made here
+        self._written = 0  #: how many of them the list surely shows
+        self._again = False  #: the list was read because something was not in it
+        self._asked: set[Hashable] = set()
+        self._lock = PerLoop(asyncio.Lock)
+
+    async def recent(self, question: Hashable, *, own: bool = False) -> tuple[dict[CID, Upload], bool]:
+        """The list as it was a moment ago, for one of the several questions of a sync, and whether it was read just now.
+
+        It is read when it is older, when this question was asked of it before (so the asker wants news), and, unless
+        `own` says that what was added here may be told from memory, after a change made here. Whoever does not find
+        what it needs in a list read a moment ago asks `refresh` or `again`.
+        """
+        async with self._lock():
+            old = self._read is None or self._service.now() - self._read > _MOMENT
+            read = old or question in self._asked or (self._written < self._writes and not own)
+            if read:
+                await self.refresh()
+            self._asked.add(question)
+            return self.known, read
+
+    async def again(self) -> dict[CID, Upload]:
+        """For names that the list did not have: read anew, once for all that a sync misses."""
+        async with self._lock():
+            if not self._again:
+                await self.refresh()
+                self._again = True
+            return self.known
+
+    def asked(self, question: Hashable) -> None:
+        """Let `recent` read anew for this question."""
+        self._asked.add(question)
+
+    async def refresh(self) -> dict[CID, Upload]:
+        """Read the whole list: a request for each thousand uploads, and more where shards are listed apart."""
+        rows: list[Mapping[str, Any]] = []
+        pages, cursor = Pages(), None
+        began, writes = self._service.now(), self._writes
+        while True:
+            details = {"size": _PAGE, **({"cursor": cursor} if cursor else {})}
+            (answer,) = await self._service.invoke([("upload/list", details)], what="list uploads")
+            page = answer.receipt.ok if isinstance(answer.receipt.ok, dict) else {}
+            results = [row for row in page.get("results") or () if isinstance(row, dict)]
+            rows += results
+            cursor = page.get("cursor")
+            new = results and pages.goes_on(str(row.get("root")) for row in results)
+            if not new or not isinstance(cursor, str):
+                break
+            if len(rows) > _MOST:
+                raise ProviderRefused(f"the space {self._service.space} lists more than {_MOST} uploads")
+        rows = [row for row in rows if isinstance(row.get("root"), CID)]
+        apart = [row for row in rows if "shards" not in row and not self._same(row)]
+        shards = await self._shards_apart([row["root"] for row in apart])
+        fresh: dict[CID, Upload] = {}
+        for row in rows:
+            root = row["root"]
+            links = row.get("shards", shards.get(root))
+            fresh[root] = self.known[root] if links is None else _upload(row, links)
+        self.known = fresh
+        # What was added while the list was being read may not be in it.
+        self._read, self._written = (began if writes == self._writes else None), writes
+        self._again = False
+        self._asked.clear()
+        return fresh
+
+    async def one(self, root: CID) -> Upload | None:
+        """One entry, without reading the list where the service can do that."""
+        allow = {"gone", "HandlerNotFound"}
+        (answer,) = await self._service.invoke(
+            [("upload/get", {"root": root})], what="look up a root", allow=allow
+        )
+        row = answer.receipt.ok
+        if not isinstance(row, dict) or row.get("root") != root or "shards" not in row:
+            return (await self.refresh()).get(root)
+        self.known[root] = _upload(row, row["shards"])
+        return self.known[root]
+
+    async def add(self, entries: Sequence[tuple[CID, Iterable[CID]]]) -> None:
+        """Put roots with shards on the list, in one request; what a root has already stays."""
+        calls = [("upload/add", {"root": root, "shards": list(shards)}) for root, shards in entries]
+        self._writes += 1
+        await self._service.invoke(calls, what="list a root")
+        for root, shards in entries:
+            self.learn(root, shards)
+
+    def learn(self, root: CID, shards: Iterable[CID]) -> None:
+        """Note what was just listed; when, only the service knows."""
+        self._writes += 1
+        added, known = _upload({"root": root}, list(shards)), self.known.get(root)
+        if known is not None:
+            added = Upload(
+                root,
+                known.shards | added.shards,
+                known.tags | added.tags,
+                known.inline | added.inline,
+                known.created,
+                "",
+                added.kind or known.kind,
+                added.marked or known.marked,
+            )
+        self.known[root] = added
+
+    async def remove(self, roots: Sequence[CID]) -> None:
+        """Take roots off the list; not there any more is success."""
+        self._writes += 1
+        await self._service.invoke(
+            [("upload/remove", {"root": root}) for root in roots], what="unlist a root", allow={"gone"}
+        )
+        for root in roots:
+            self.known.pop(root, None)
+
+    def _same(self, row: Mapping[str, Any]) -> bool:
+        known = self.known.get(row["root"])
+        return known is not None and known.changed == _changed(row)
+
+    async def _shards_apart(self, roots: Sequence[CID]) -> dict[CID, list[CID]]:
+        """Shards of uploads on services that list them by themselves."""
+        found: dict[CID, list[CID]] = {root: [] for root in roots}
+        left: dict[CID, str | None] = dict.fromkeys(roots)
+        pages = {root: Pages() for root in roots}
+        while left:
+            calls = [
+                ("upload/shard/list", {"root": root, "size": _PAGE, **({"cursor": cursor} if cursor else {})})
+                for root, cursor in left.items()
+            ]
+            answers = await self._service.invoke(calls, what="list shards", allow={"gone"})
+            following: dict[CID, str | None] = {}
+            for root, answer in zip(left, answers, strict=True):
+                page = answer.receipt.ok if isinstance(answer.receipt.ok, dict) else {}
+                links = [link for link in page.get("results") or () if isinstance(link, CID)]
+                found[root] += links
+                after = page.get("cursor")
+                new = links and pages[root].goes_on(links)
+                if new and isinstance(after, str) and len(found[root]) < _MOST:
+                    following[root] = after
+            left = following
+        return {root: list(dict.fromkeys(links)) for root, links in found.items()}
+
+
+def _upload(row: Mapping[str, Any], links: Any) -> Upload:
+    cids = [link for link in links or () if isinstance(link, CID)] if isinstance(links, list) else []
+    marks = _marks(cids)
+    cids = [cid for cid in cids if cid not in marks]
+    kind, marked = next(iter(marks.values()), (None, b""))
+    return Upload(
+        row["root"],
+        frozenset(cid.digest for cid in cids if cid.multihash[:2] == _SHA256),
+        frozenset(cid for cid in cids if cid.hash_code == IDENTITY and len(cid.digest) <= _TAG_MAX),
+        frozenset(cid for cid in cids if cid.hash_code == IDENTITY and len(cid.digest) > _TAG_MAX),
+        _milliseconds(row.get("insertedAt")),
+        _changed(row),
+        kind,
+        marked,
+    )
+
+
+def _changed(row: Mapping[str, Any]) -> str:
+    return str(row.get("updatedAt") or "")
+
+
+def _milliseconds(text: Any) -> int:
+    try:
+        return round(datetime.fromisoformat(str(text)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return 0
