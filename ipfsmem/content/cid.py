@@ -69,7 +69,7 @@ class CID(NamedTuple):
     def __str__(self) -> str:
         """base58btc for version 0, base36 for libp2p keys, lower-case base32 for the rest."""
         if self.version == 0:
-            return _b58encode(self.multihash)
+            return base58_encode(self.multihash)
         if self.codec == LIBP2P_KEY:
             return "k" + _b36encode(self.encode())
         return _base32(self.encode())
@@ -185,7 +185,7 @@ def parse_cid(text: str) -> CID:
     if not text.isascii():
         raise FormatError(f"{text!r} is not a CID")
     if len(text) == 46 and text.startswith("Qm"):
-        data = _b58decode(text, text)
+        data = base58_decode(text, text)
         if data[:2] != b"\x12\x20" or len(data) != 34:
             raise FormatError(f"{text!r} is not a CID")
         return CID(0, DAG_PB, data)
@@ -257,7 +257,8 @@ def _b36decode(text: str, whole: str) -> bytes:
     return _big(int(text, 36), text, "0")
 
 
-def _b58encode(data: bytes) -> str:
+def base58_encode(data: bytes) -> str:
+    """The digits of base58btc, without a multibase prefix."""
     number = int.from_bytes(data, "big")
     out = []
     while number:
@@ -266,7 +267,8 @@ def _b58encode(data: bytes) -> str:
     return "1" * (len(data) - len(data.lstrip(b"\0"))) + "".join(reversed(out))
 
 
-def _b58decode(text: str, whole: str) -> bytes:
+def base58_decode(text: str, whole: str) -> bytes:
+    """Their bytes. `whole` is what a FormatError names: the text that the digits were part of."""
     number = 0
     for char in text:
         value = _B58_VALUE.get(char)
@@ -294,5 +296,5 @@ _BASES: dict[str, Callable[[str, str], bytes]] = {
     "b": _b32decode,
     "B": _b32decode_upper,
     "k": _b36decode,
-    "z": _b58decode,
+    "z": base58_decode,
 }

@@ -17,7 +17,7 @@ import msgspec
 from nacl.signing import SigningKey
 
 from ipfsmem.content.car import car_bytes, read_car
-from ipfsmem.content.cid import CID, IDENTITY, read_varint, varint
+from ipfsmem.content.cid import CID, IDENTITY, base58_decode, base58_encode, read_varint, varint
 from ipfsmem.content.limits import Limits
 from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.provider.contract import Block
@@ -34,7 +34,6 @@ _DID_CORE: Final = b"\x9d\x1a"  # varint 0x0d1d: any other DID, as text
 _EDDSA: Final = b"\xed\xa1\x03\x40"  # varint 0xd0ed, 64 bytes follow
 _HEADER: Final = b'{"alg":"EdDSA","typ":"JWT","ucv":"0.9.1"}'
 _MESSAGE_LIMITS: Final = Limits(blocks=20_000, total_bytes=32 * 1024 * 1024)
-_B58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
 class Signer:
@@ -56,11 +55,7 @@ class Signer:
 
 def base58(data: bytes) -> str:
     """Multibase base58btc: `z` and the digits."""
-    number, digits = int.from_bytes(data, "big"), ""
-    while number:
-        number, digit = divmod(number, 58)
-        digits = _B58[digit] + digits
-    return "z" + "1" * (len(data) - len(data.lstrip(b"\0"))) + digits
+    return "z" + base58_encode(data)
 
 
 def read_signer(data: bytes) -> Signer:
@@ -87,13 +82,10 @@ def format_signer(signer: Signer, seed: bytes) -> str:
 def did_bytes(did: str) -> bytes:
     """A DID as it stands in tokens: the key of `did:key`, else the text behind `did:`."""
     if did.startswith("did:key:z"):
-        number = 0
-        for digit in did[9:]:
-            value = _B58.find(digit)
-            if value < 0:
-                raise FormatError(f"{did!r} is no DID")
-            number = number * 58 + value
-        data = number.to_bytes((number.bit_length() + 7) // 8, "big")
+        try:
+            data = base58_decode(did[9:], did)
+        except FormatError:
+            raise FormatError(f"{did!r} is no DID") from None
         if data[:2] != _ED25519_PUBLIC or len(data) != 34:
             raise FormatError(f"{did!r} is not the DID of an Ed25519 key")
         return data
