@@ -157,7 +157,7 @@ import hashlib, sys
 from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import FormatError
-from ipfsmem_providers import dag_cbor
+from ipfsmem_providers.web3storage import dag_cbor
 from ipfsmem_providers.web3storage.shards import INDEX, read_index
 def block(data):
     return CID(1, 0x71, b"\\x12\\x20" + hashlib.sha256(data).digest()), data
