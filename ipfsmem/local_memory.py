@@ -20,10 +20,10 @@ from ipfsmem.bundle.blob import read_blob, write_blob
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.bundle.program_events import check_kind
-from ipfsmem.causal.cards import Kind, is_forgotten
+from ipfsmem.causal.cards import is_forgotten
 from ipfsmem.causal.clock import hlc_ms, put_right
 from ipfsmem.causal.entries import SegmentName, entry_place, memory_name, segment_name
-from ipfsmem.causal.value import Entry, decode_entry
+from ipfsmem.causal.value import Entry
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.events import Timeline, events_of
 from ipfsmem.device.replica import Replica
@@ -48,10 +48,11 @@ from ipfsmem.memories.importing import Imported, Strategy, import_files
 from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
 from ipfsmem.memories.purge import erase
 from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
-from ipfsmem.memories.scopes import Restored, Scope, Scopes
+from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memories.stacks import Stack
 from ipfsmem.memories.undo import Undone, undo
 from ipfsmem.mode import Mode
+from ipfsmem.parts.scopes import MemoryScopes
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.unavailable import Unready
 from ipfsmem.published.history import (
@@ -122,6 +123,10 @@ class LocalMemory:
         self._memories = Memories(replica)
         self._timeline = Timeline(replica)
         self._scopes = Scopes(replica)
+        #: The scopes of this vault.
+        self.scopes = MemoryScopes(
+            replica, self._scopes, scan=self.scan, render=self.render, changed=self._changed
+        )
         #: The plain files of modes `local` and `ipfs`.
         self._files: WorkingCopies | None = None
         if replica.folder is not None and self.mode.plain_files:
@@ -168,60 +173,6 @@ class LocalMemory:
         scope = self._memories.scope
         there = self._scopes.target(scope) if scope else ""
         return self if there == scope else self.scope(there)
-
-    def scopes(self, *, forgotten: bool = False) -> list_[Scope]:
-        """The scopes of this vault by token; with `forgotten` those that are forgotten instead."""
-        return self._scopes.listing(forgotten=forgotten)
-
-    def find_scope(self, token: str) -> Scope | None:
-        """One scope, also a forgotten one; None when there is none. Raises KeyNameError."""
-        return self._scopes.get(token)
-
-    def make_scope(self, token: str, *, title: str | None = None, kind: Kind = "workspace") -> Scope:
-        """Make a scope before anything is written there, with what people call it and what it is for. Raises KeyNameError,
-        UsageError when it is there, NotFoundError when it is forgotten, FormatError, LimitError.
-        """
-        made = self._scopes.make(token, title=title, kind=kind)
-        self._changed()
-        return made
-
-    def lead_scope(self, token: str, into: str | None) -> Scope:
-        """Say that a scope turned out to be `into`: nothing moves, its texts are read below that one and new writes go there.
-        None takes it back. Raises NotFoundError, UsageError.
-        """
-        made = self._scopes.change(token, into=into, stay=into is None)
-        self._changed()
-        return made
-
-    def title_scope(self, token: str, title: str) -> Scope:
-        """What people call a scope; its token never changes. Raises NotFoundError, FormatError."""
-        made = self._scopes.change(token, title=title)
-        self._changed()
-        return made
-
-    def forget_scope(self, token: str, *, reason: str = "") -> int:
-        """Forget a scope on every device: its memories, its timeline, its title. How many memories went. Raises
-        NotFoundError.
-        """
-        self.scan()
-        gone = self._scopes.forget(token, reason=reason)
-        self.render()
-        self._changed()
-        return gone
-
-    def restore_scope(self, token: str, root: str | None = None) -> Restored:
-        """Make a forgotten scope writable again, with its texts and events as `root` has them, a published root that is kept
-        here; without one it starts empty. Raises NotFoundError.
-        """
-        past = None
-        if root is not None:
-            with self.replica.reading():
-                tree = open_past(self.replica, find_root(self.replica, root)).tree
-                past = [(name, decode_entry(name, text)) for name, text in tree.items()]
-        back = self._scopes.restore(token, past)
-        self.render()
-        self._changed()
-        return back
 
     def close(self) -> None:
         """Let go of files and secrets."""

@@ -276,7 +276,7 @@ def _require_scope(memory: Memory, name: str, *, live: bool) -> None:
 
     if not name:
         return
-    one = memory.find_scope(check_scope(name))
+    one = memory.scopes.get(check_scope(name))
     if one is None:
         raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
     if live and one.forgotten:
@@ -363,9 +363,9 @@ def _led(memory: Memory, name: str) -> str:
     """Where to look, when a scope turned out to be another one: who writes for it and reads it alone finds nothing."""
     from ipfsmem.bundle.keys import is_scope
 
-    one = memory.find_scope(name) if is_scope(name) else None
+    one = memory.scopes.get(name) if is_scope(name) else None
     onward = one.card.into if one is not None and one.card is not None and not one.forgotten else None
-    other = memory.find_scope(onward) if onward else None
+    other = memory.scopes.get(onward) if onward else None
     if other is None or other.forgotten:
         return ""
     return f"The scope {name} is {onward} now: what is written for it goes there, and --scope {onward} shows both."

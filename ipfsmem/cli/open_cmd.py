@@ -53,7 +53,7 @@ def command(
 
     with Memory.load(manifest_uri=source, provider=provider or None) as opened:
         _tell_problems(here, opened)
-        if scope and opened.find_scope(scope) is None:
+        if scope and opened.scopes.get(scope) is None:
             raise NotFoundError(
                 f"there is no scope {scope} in it", hint="See what there is: the same command without it."
             )
@@ -70,7 +70,7 @@ def command(
         else:
             list_cmd.tell(here, memory.list())
             assert memory.opened is not None
-            others = [one.token for one in opened.scopes()] if scope is None else []
+            others = [one.token for one in opened.scopes.list()] if scope is None else []
             if others and not here.json:
                 more = f" and {len(others) - MOST:,} more" if len(others) > MOST else ""
                 click.echo(f"also scopes: {', '.join(others[:MOST])}{more} (--scope NAME)", err=True)

@@ -31,8 +31,8 @@ def list_command(here: Here, forgotten: bool) -> None:
     """List the scopes: name, kind, how many memories, title, and what one turned out to be."""
     with here.memory() as memory:
         inside = {one.scope: one.memories for one in memory.counts()}
-        found = [(one, inside.get(one.token, 0)) for one in memory.scopes(forgotten=forgotten)]
-        live = {one.token for one in memory.scopes()}
+        found = [(one, inside.get(one.token, 0)) for one in memory.scopes.list(forgotten=forgotten)]
+        live = {one.token for one in memory.scopes.list()}
     if here.json:
         from ipfsmem.results import ScopeLine
 
@@ -52,7 +52,7 @@ def show_command(here: Here, name: str) -> None:
     """Show one scope: its title, its kind, how much is in it, and what it stands for."""
     check_scope(name)
     with here.memory() as memory:
-        one = memory.find_scope(name)
+        one = memory.scopes.get(name)
         if one is None:
             raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
         part = memory.scope(name)
@@ -92,7 +92,7 @@ def make_command(here: Here, name: str, title: str | None, kind: Kind) -> None:
     """Make SCOPE. A first write makes one too; here it gets a title and a kind."""
     check_scope(name)
     with here.memory() as memory:
-        made = memory.make_scope(name, title=title, kind=kind)
+        made = memory.scopes.make(name, title=title, kind=kind)
     if here.json:
         from ipfsmem.results import ScopeCard
 
@@ -115,7 +115,7 @@ def into_command(here: Here, name: str, other: str | None, stay: bool) -> None:
     if other is not None:
         check_scope(other)
     with here.memory() as memory:
-        made = memory.lead_scope(name, other)
+        made = memory.scopes.lead(name, other)
     if here.json:
         from ipfsmem.results import ScopeCard
 
@@ -135,7 +135,7 @@ def title_command(here: Here, name: str, title: str) -> None:
     """Give SCOPE another TITLE. Its name never changes."""
     check_scope(name)
     with here.memory() as memory:
-        made = memory.title_scope(name, title)
+        made = memory.scopes.title(name, title)
     if here.json:
         from ipfsmem.results import ScopeTitle
 
@@ -159,7 +159,7 @@ def forget_command(here: Here, name: str, reason: str, yes: bool) -> None:
 
     check_scope(name)
     with here.memory() as memory:
-        one = memory.find_scope(name)
+        one = memory.scopes.get(name)
         if one is None or one.forgotten:
             raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
         # Not of those that turned out to be this one: they stay.
@@ -171,7 +171,7 @@ def forget_command(here: Here, name: str, reason: str, yes: bool) -> None:
                     f"this forgets the scope {name} with {what}, on every device", hint="Say so: --yes"
                 )
             click.confirm(f"Forget the scope {name} with {what}, on every device?", abort=True, err=True)
-        gone = memory.forget_scope(name, reason=reason)
+        gone = memory.scopes.forget(name, reason=reason)
         told = learnt(memory.mode)
     if here.json:
         from ipfsmem.results import ScopeForgotten
@@ -188,7 +188,7 @@ def restore_command(here: Here, name: str, root: str | None) -> None:
     """Make SCOPE writable again. With --root its texts and events come back out of a published version; without, it is empty."""
     check_scope(name)
     with here.memory() as memory:
-        back = memory.restore_scope(name, root)
+        back = memory.scopes.restore(name, root)
         published = memory.mode.published
     if here.json:
         from ipfsmem.results import ScopeRestored

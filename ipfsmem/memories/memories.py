@@ -65,7 +65,8 @@ class Listed(msgspec.Struct, frozen=True):
 
     key: str
     file: MemoryFile
-    body: str | None
+    #: The SHA-256 of the whole text; None where that is not known.
+    sha256: str | None
     merged: bool = False
     conflicts: int = 0
     fetched: bool = True

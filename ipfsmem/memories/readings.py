@@ -54,6 +54,11 @@ class Reading(msgspec.Struct, frozen=True):
         return parse_memory(self.data)
 
     @property
+    def text(self) -> str:
+        """The whole text, header and all: `data`, which is always UTF-8."""
+        return self.data.decode()
+
+    @property
     def sha256(self) -> str:
         """What `if_match` compares."""
         return sha256(self.data).hexdigest()

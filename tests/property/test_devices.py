@@ -295,7 +295,7 @@ class Devices:
         scope = random.choice(SCOPES[1:])
         texts = set[str]().union(*(self.stand(memory.scope(scope), key) for key in KEYS))
         with contextlib.suppress(NotFoundError, LimitError):
-            memory.forget_scope(scope)
+            memory.scopes.forget(scope)
             self.wanted -= texts
 
     def restore_scope(self, random: Random) -> None:
@@ -306,7 +306,7 @@ class Devices:
         root = random.choice([*roots, None])
         before = set[str]().union(*(self.stand(memory.scope(scope), key) for key in KEYS))
         with contextlib.suppress(NotFoundError, LimitError):
-            back = memory.restore_scope(scope, root)
+            back = memory.scopes.restore(scope, root)
             after = set[str]().union(*(self.stand(memory.scope(scope), key) for key in KEYS))
             assert before <= after and len(after - before) <= back.texts
             self.back(who, after - before)
@@ -328,10 +328,10 @@ class Devices:
 
     def stands_alike(self, memory: Memory, copy: Memory, *, forked: bool = False) -> None:
         """A copy has every scope, text and event of a memory, each where it stood and as whose it was."""
-        assert [(one.token, one.title) for one in copy.scopes()] == [
-            (one.token, one.title) for one in memory.scopes()
+        assert [(one.token, one.title) for one in copy.scopes.list()] == [
+            (one.token, one.title) for one in memory.scopes.list()
         ]
-        for scope in ("", *(one.token for one in memory.scopes())):
+        for scope in ("", *(one.token for one in memory.scopes.list())):
             ours, theirs = memory.scope(scope), copy.scope(scope)
             own = [item.key for item in ours.list() if item.own]
             assert [item.key for item in theirs.list() if item.own] == own

@@ -132,7 +132,7 @@ class Walls:
     def title(self, random: Random) -> None:
         memory, scope = self.pick(random)
         if scope:
-            memory.title_scope(scope, f"title {self.mark(scope)}")
+            memory.scopes.title(scope, f"title {self.mark(scope)}")
 
     def beside(self, random: Random) -> None:
         """A text of others, and perhaps a person's word for it."""
@@ -146,7 +146,7 @@ class Walls:
         """A person puts what is in one scope into another, by an export and a map."""
         memory, scope = self.pick(random)
         other, there = self.pick(random)
-        if scope and memory.find_scope(scope) is None:
+        if scope and memory.scopes.get(scope) is None:
             return
         place = self.folder / f"{self.count}-{random.random()}.zip"
         with place.open("wb") as out:
@@ -170,19 +170,19 @@ class Walls:
     def forget_scope(self, random: Random) -> None:
         memory, scope = self.pick(random)
         if scope and random.random() < 0.5:
-            memory.forget_scope(scope)
+            memory.scopes.forget(scope)
 
     def restore_scope(self, random: Random) -> None:
         memory, scope = self.pick(random)
         roots = [line.root for line in memory.log()]
         if scope:
-            memory.restore_scope(scope, random.choice([*roots, None]))
+            memory.scopes.restore(scope, random.choice([*roots, None]))
 
     def lead(self, random: Random) -> None:
         memory, scope = self.pick(random)
         if scope:
             into = random.choice([one for one in SCOPES[1:] if one != scope])
-            memory.lead_scope(scope, into if random.random() < 0.6 else None)
+            memory.scopes.lead(scope, into if random.random() < 0.6 else None)
 
     def strange_token(self, random: Random) -> None:
         """What was seen in one scope replaces nothing in another, in whatever form it is handed back."""
@@ -210,7 +210,7 @@ class Walls:
         scope = random.choice(SCOPES)
         memory = self.devices[0]
         file = self.folders[0, scope] / f"{random.choice(KEYS)}.md"
-        one = memory.find_scope(scope) if scope else None
+        one = memory.scopes.get(scope) if scope else None
         if one is not None and one.forgotten:
             return
         file.write_text(f"edited {self.mark(scope)}\n")
@@ -253,7 +253,7 @@ class Walls:
             "history": [part.history(key) for key in KEYS if memory.replica.store.entry(exact.name(key))],
             "left out": part.left_out(),
         }
-        one = memory.find_scope(scope) if scope else None
+        one = memory.scopes.get(scope) if scope else None
         if not scope or (one is not None and not one.forgotten):
             out = io.BytesIO()
             part.export_zip(out, partial=True)

@@ -241,7 +241,7 @@ def a_life(a: Memory) -> None:
     Scopes(a.replica).change("o", into="api-0123456789ab")
     a.scope("gone").write("style", "of a scope that is forgotten", name="Style")
     a.scope("gone").note("built")
-    a.forget_scope("gone")
+    a.scopes.forget("gone")
 
 
 def two_devices(lab: VaultLab, a: Memory, b: Memory) -> None:

@@ -27,6 +27,7 @@ FLOORS = (
     ("sync",),
     ("vault",),
     ("results",),
+    ("parts",),
     ("local_memory",),
     ("synced_memory",),
     ("memory",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import ipfsmem
 
@@ -21,3 +22,21 @@ def test_the_public_names_are_these_and_exist() -> None:
 def test_importing_the_package_imports_nothing_of_it() -> None:
     program = "import sys, ipfsmem; print([m for m in sys.modules if m.startswith('ipfsmem.')])"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+def test_the_parts_of_a_memory_are_objects_with_their_own_methods(tmp_path: Path) -> None:
+    with ipfsmem.Memory.create("alex", "local", home=tmp_path) as memory:
+        memory.scopes.make("work", title="Work")
+        memory.scope("work").write("tone", "direct")
+        assert [(one.token, one.title) for one in memory.scopes.list()] == [("work", "Work")]
+        assert memory.scope("work").scopes.forget("work") == 1 and memory.scopes.list() == []
+        (gone,) = memory.scopes.list(forgotten=True)
+        assert gone.forgotten and memory.scopes.get("work") == gone
+
+
+def test_a_text_and_its_hash_go_by_their_own_words(tmp_path: Path) -> None:
+    """Finding U18: a reading had no `text`, and `body` of a listed memory was a hash."""
+    with ipfsmem.Memory.create("alex", "local", home=tmp_path) as memory:
+        written = memory.write("tone", "direct")
+        assert written.text.endswith("direct\n") and written.text.encode() == written.data
+        assert [one.sha256 for one in memory.list()] == [written.sha256]

@@ -62,7 +62,7 @@ def full(made: Callable[[str], Memory]) -> Memory:
     Scopes(memory.replica).change("work", title="The Work", kind="agent", add=[REMOTE])
     Scopes(memory.replica).change("o", into="work")
     memory.scope("past").write("tone", "over")
-    memory.forget_scope("past")
+    memory.scopes.forget("past")
     return memory
 
 
@@ -227,7 +227,7 @@ def test_wrong_maps_are_refused_before_anything_is_written(
     full.export_folder(tmp_path / "out")
     mine = made("mine")
     mine.scope("past").write("x", "y")
-    mine.forget_scope("past")
+    mine.scopes.forget("past")
     before = (everything_in(mine), mine.replica.store.frame)
     with pytest.raises(error, match=words):
         mine.import_(tmp_path / "out", maps=maps)
@@ -244,7 +244,7 @@ def test_into_one_scope_only_what_has_no_other(
             mine.scope("here").import_(tmp_path / "out", **wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="backup"):
         mine.import_(tmp_path / "out", same=True, foreign=True)
-    assert mine.scopes() == []
+    assert mine.scopes.list() == []
     done = mine.scope("here").import_(tmp_path / "out" / "scopes" / "work")
     assert done.added and everything_in(mine)["here"]["texts"] == everything_in(full)["work"]["texts"]
 
@@ -254,7 +254,7 @@ def test_a_backup_brings_back_what_it_has(full: Memory, tmp_path: Path) -> None:
     full.export_folder(tmp_path / "out")
     before = everything_in(full)
     full.scope("work").write("tone", "newer")
-    full.title_scope("work", "Newer")
+    full.scopes.title("work", "Newer")
     merged = full.import_(tmp_path / "out", same=True)
     assert merged.kept_beside == 1 and said_in(full.scope("work"), "tone") == "newer"
     assert everything_in(full)["work"]["card"].title == "Newer"
@@ -390,7 +390,7 @@ def test_cars_that_lie(full: Memory, made: Callable[[str], Memory], tmp_path: Pa
         export_plain_car(sealed, {"keyring.json": b"{}", "head.ipm": b"x", "s/top.ipm": b"x"})
     with pytest.raises(FormatError, match="encrypted memory"):
         memory.import_(tmp_path / "sealed.car")
-    assert memory.files() == {} and memory.scopes() == []
+    assert memory.files() == {} and memory.scopes.list() == []
 
 
 def test_thousands_of_scopes_are_taken_or_refused_at_once(
@@ -420,7 +420,7 @@ def test_thousands_of_scopes_are_taken_or_refused_at_once(
     monkeypatch.setattr(import_scopes, "MAX_SCOPES", 20)
     with pytest.raises(LimitError, match="at most 20"):
         memory.import_(tree(21))
-    assert memory.scopes() == [] and memory.replica.store.frame.ctx == {}
+    assert memory.scopes.list() == [] and memory.replica.store.frame.ctx == {}
     memory.import_(tree(20))
     assert memory.import_(tree(20), same=True).unchanged == 20
     monkeypatch.setattr(bundle_tree, "MAX_SCOPES", 20)

@@ -52,7 +52,7 @@ def test_every_mode_has_scopes(memory: Memory, tmp_path: Path) -> None:
     """Also the one that keeps nothing: made, titled, led, stacked, forgotten, restored, out and in."""
     memory.write("tone", "everybody's")
     memory.scope("work").write("tone", "the project's", description="d")
-    memory.make_scope("alex", title="Alex", kind="user")
+    memory.scopes.make("alex", title="Alex", kind="user")
     memory.scope("alex").write("likes", "tea")
     memory.scope("work").note("waved")
     memory.note("waved")
@@ -72,10 +72,10 @@ def test_every_mode_has_scopes(memory: Memory, tmp_path: Path) -> None:
     with Memory.load(mode="none") as other:
         other.import_(tmp_path / "all.zip")
         assert everything_in(other) == before
-    memory.forget_scope("alex")
-    assert [scope.token for scope in memory.scopes()] == ["work"]
+    memory.scopes.forget("alex")
+    assert [scope.token for scope in memory.scopes.list()] == ["work"]
     assert memory.stack("work", "alex").read("likes") is None
-    memory.restore_scope("alex")
+    memory.scopes.restore("alex")
     assert memory.scope("alex").list() == []
 
 
@@ -83,8 +83,8 @@ def test_what_turned_out_to_be_another_is_read_below_it(memory: Memory) -> None:
     """Format-next A.6: nothing moves, and a write that gives a part only does not hide the text below behind an empty one."""
     memory.scope("tmp").write("tone", "old", description="d")
     memory.scope("tmp").write("only", "there")
-    memory.make_scope("api")
-    memory.lead_scope("tmp", "api")
+    memory.scopes.make("api")
+    memory.scopes.lead("tmp", "api")
     api, tmp = memory.scope("api"), memory.scope("tmp")
     read = api.read("tone")
     assert read is not None and read.scope == "tmp"
@@ -107,15 +107,15 @@ def test_what_turned_out_to_be_another_is_read_below_it(memory: Memory) -> None:
     assert api.forget("only") and not api.forget("only")
     tmp.import_(blob({"taken.md": "in\n"}))
     assert [item.scope for item in tmp.list()] == [] and said_in(api, "taken") == "in"
-    memory.lead_scope("tmp", None)
+    memory.scopes.lead("tmp", None)
     assert tmp.write("tone", "apart").scope == "tmp" and api.read("tone") is None
 
 
 def test_no_part_of_others_text_is_taken_up_from_below(memory: Memory) -> None:
     """Whose word a text is does not get lost on the way up a stack (format section 5.2)."""
     memory.scope("tmp").import_(blob({"tone.md": "of others\n"}), foreign=True)
-    memory.make_scope("api")
-    memory.lead_scope("tmp", "api")
+    memory.scopes.make("api")
+    memory.scopes.lead("tmp", "api")
     api = memory.scope("api")
     read = api.read("tone")
     assert read is not None and not read.own
@@ -129,14 +129,14 @@ def test_a_card_that_changes_is_seen_at_once(lab: Lab) -> None:
     """Where scopes lead is remembered as of a state; another device's word about it counts with the sync that brings it."""
     a = lab.create("a")
     a.scope("tmp").write("tone", "t")
-    a.make_scope("api")
+    a.scopes.make("api")
     b = lab.restore("b") if lab.sync(a) else a
     part = b.scope("api")
     assert part.read("tone") is None
-    a.lead_scope("tmp", "api")
+    a.scopes.lead("tmp", "api")
     lab.settle(a, b)
     assert said_in(part, "tone") == "t"
-    a.forget_scope("tmp")
+    a.scopes.forget("tmp")
     lab.settle(a, b)
     assert part.read("tone") is None
 
@@ -187,16 +187,16 @@ ODD = ["Work", "a b", "../x", "a/b", "-x", "_x", "", "x\n", "x\0", "wörk", "ｗ
 def test_what_is_no_scope_is_refused_everywhere_and_nothing_is_written(tmp_path: Path, bad: str) -> None:
     """Each parameter that takes a scope; the empty text is the nameless scope where one may be meant, and refused elsewhere."""
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
-        memory.make_scope("work")
+        memory.scopes.make("work")
         before = memory.replica.store.frame, sorted(memory.replica.store.names())
         calls = [
-            lambda: memory.make_scope(bad),
-            lambda: memory.lead_scope("work", bad),
-            lambda: memory.lead_scope(bad, "work"),
-            lambda: memory.title_scope(bad, "t"),
-            lambda: memory.forget_scope(bad),
-            lambda: memory.restore_scope(bad),
-            lambda: memory.find_scope(bad),
+            lambda: memory.scopes.make(bad),
+            lambda: memory.scopes.lead("work", bad),
+            lambda: memory.scopes.lead(bad, "work"),
+            lambda: memory.scopes.title(bad, "t"),
+            lambda: memory.scopes.forget(bad),
+            lambda: memory.scopes.restore(bad),
+            lambda: memory.scopes.get(bad),
         ]
         if bad:
             calls += [
@@ -217,29 +217,32 @@ def test_what_is_no_scope_is_refused_everywhere_and_nothing_is_written(tmp_path:
 @pytest.mark.parametrize("title", ["", "x" * 129, "a\x00b", "a\nb", "a\x9bb", "\ud800"])
 def test_titles_that_are_none(tmp_path: Path, title: str) -> None:
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
-        for call in (lambda: memory.make_scope("work", title=title), lambda: memory.title_scope("o", title)):
+        for call in (
+            lambda: memory.scopes.make("work", title=title),
+            lambda: memory.scopes.title("o", title),
+        ):
             memory.scope("o").write("k", "v")
             with pytest.raises((FormatError, LimitError)):
                 call()
-        assert memory.find_scope("work") is None and memory.scopes()[0].title == "o"
+        assert memory.scopes.get("work") is None and memory.scopes.list()[0].title == "o"
 
 
 def test_what_is_wrong_with_a_scope_that_is_there(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
-        memory.make_scope("a")
-        memory.make_scope("b")
+        memory.scopes.make("a")
+        memory.scopes.make("b")
         memory.scope("gone").write("k", "v")
-        memory.forget_scope("gone")
+        memory.scopes.forget("gone")
         wrong: list[tuple[type[IpfsmemError], Any]] = [
-            (UsageError, lambda: memory.make_scope("a")),
-            (NotFoundError, lambda: memory.make_scope("gone")),
-            (UsageError, lambda: memory.lead_scope("a", "a")),
-            (NotFoundError, lambda: memory.lead_scope("a", "gone")),
-            (NotFoundError, lambda: memory.lead_scope("gone", "a")),
-            (NotFoundError, lambda: memory.lead_scope("a", "never")),
-            (NotFoundError, lambda: memory.forget_scope("gone")),
-            (NotFoundError, lambda: memory.restore_scope("a")),
-            (NotFoundError, lambda: memory.restore_scope("gone", "bafybeinothing")),
+            (UsageError, lambda: memory.scopes.make("a")),
+            (NotFoundError, lambda: memory.scopes.make("gone")),
+            (UsageError, lambda: memory.scopes.lead("a", "a")),
+            (NotFoundError, lambda: memory.scopes.lead("a", "gone")),
+            (NotFoundError, lambda: memory.scopes.lead("gone", "a")),
+            (NotFoundError, lambda: memory.scopes.lead("a", "never")),
+            (NotFoundError, lambda: memory.scopes.forget("gone")),
+            (NotFoundError, lambda: memory.scopes.restore("a")),
+            (NotFoundError, lambda: memory.scopes.restore("gone", "bafybeinothing")),
             (NotFoundError, lambda: memory.scope("gone").write("k", "v")),
             (NotFoundError, lambda: memory.scope("gone").note("waved")),
             (NotFoundError, lambda: memory.scope("gone").import_(blob({"k.md": "v"}))),
@@ -247,9 +250,9 @@ def test_what_is_wrong_with_a_scope_that_is_there(tmp_path: Path) -> None:
         for error, call in wrong:
             with pytest.raises(error):
                 call()
-        memory.lead_scope("a", "b")
+        memory.scopes.lead("a", "b")
         with pytest.raises(UsageError):
-            memory.lead_scope("b", "a")
+            memory.scopes.lead("b", "a")
         assert (
             Scopes(memory.replica).stack("b") == ["b", "a"] and memory.scope("a").write("k", "v").scope == "b"
         )
@@ -294,7 +297,7 @@ def test_how_many_scopes_lead_into_one_costs_no_look_at_everything_for_each(
                 part = memory.scope(f"s{n:02}")
                 part.write(f"k{n}", f"text {n}")
                 part.note("waved")
-                memory.lead_scope(f"s{n:02}", "one")
+                memory.scopes.lead(f"s{n:02}", "one")
             one, looks[many] = memory.scope("one"), []
             for asks in (one.list, one.timeline, memory.stack("one").list):
                 seen = [0]

@@ -228,7 +228,7 @@ def test_a_text_that_came_into_a_forgotten_scope_can_be_forgotten(lab: Lab) -> N
     a, b = two(lab)
     a.scope("work").write("tone", "one")
     lab.settle(a, b)
-    a.forget_scope("work")
+    a.scopes.forget("work")
     b.scope("work").write("role", "written meanwhile")
     lab.settle(a, b)
     assert [item.key for item in a.scope("work").conflicts()] == ["role"]
@@ -247,7 +247,7 @@ def test_an_undo_brings_nothing_into_a_forgotten_scope(lab: Lab) -> None:
     b.scope("work").write("tone", "of b")
     lab.settle(a, b)
     assert a.scope("work").forget("tone")
-    b.forget_scope("work")
+    b.scopes.forget("work")
     lab.settle(a, b)
     with pytest.raises(NotFoundError):
         a.undo()
@@ -262,7 +262,7 @@ def test_a_line_that_is_too_long_does_not_keep_a_scope_from_coming_back(lab: Lab
     forger.publish()
     lab.settle(a, b)
     root = b.status().root
-    b.forget_scope("work")
-    restored = b.restore_scope("work", root)
+    b.scopes.forget("work")
+    restored = b.scopes.restore("work", root)
     assert (restored.texts, restored.events) == (1, 1)
     assert [event["type"] for event in b.scope("work").timeline()] == ["s"]
