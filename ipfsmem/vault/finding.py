@@ -29,7 +29,7 @@ from ipfsmem.mode import vault_mode
 from ipfsmem.provider.contract import Provider
 from ipfsmem.published.reader import RootFiles, read_root
 from ipfsmem.ring.keyring import Keyring, parse_keyring
-from ipfsmem.ring.statements import member_id
+from ipfsmem.ring.statements import Member, member_id
 from ipfsmem.sync.anchor_pins import MAX_HOPS, PINS_AT_ONCE, learn
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import Names, pin_name, target
@@ -113,6 +113,8 @@ class _Search:
         self._names = Names(replica, providers, self._notices)
         self._fetcher = Fetcher(replica.db, providers)
         self._anchor = ipns_name(root.head_public)
+        #: The last name that this key's own anchor was seen to lead on to.
+        self._last = self._anchor
         self._other: Keyring | None = None
         self._doubts: list[str] = []
 
@@ -126,7 +128,9 @@ class _Search:
         if found is None:
             found = await self._listed()
         if found is None and lost is not None:
-            raise lost
+            found = await self._listed_behind()
+            if found is None:
+                raise lost
         if found is None and record is None:
             found = await self._follow()
         if found is not None:
@@ -144,7 +148,8 @@ class _Search:
 
     async def _follow(self) -> VaultConfig | None:
         """By the record of the key's own anchor, as far as it is known, and those that it leads on to."""
-        name, record = self._anchor, self._names.known(self._anchor)
+        name = self._last = self._anchor
+        record = self._names.known(name)
         for _ in range(MAX_HOPS):
             if record is None:
                 break
@@ -155,7 +160,8 @@ class _Search:
                     return None
                 main = _main_anchor(self._root, keyring) or public_of_ipns_name(name)
                 return _pinned(keyring, main)
-            name, record = leads, await self._names.read(leads)
+            name = self._last = leads
+            record = await self._names.read(leads)
         if name != self._anchor:
             self._doubts.append(f"the name of this wallet leads on to {name}, which nobody knows")
         return None
@@ -223,6 +229,27 @@ class _Search:
         if failures and self._names.known(self._anchor) is None:
             raise failures[0]  # the memory may be there: nobody is to make an empty one now
         return None
+
+    async def _listed_behind(self) -> VaultConfig | None:
+        """By the pin lists of the vault whose anchor this key's own leads on to, where the ring at its end cannot be had: a ring that
+        has the word of this very key for that vault, and by which that anchor is the vault's."""
+        main = public_of_ipns_name(self._last)
+        for provider in self._providers:
+            if not provider.capabilities.list:
+                continue
+            roots = list(dict.fromkeys(pin.cid for pin in await provider.pins(pin_name(main))))
+            keyrings, _ = await self._rings(roots[:PINS_AT_ONCE])
+            for keyring in keyrings.values():
+                ours = self._agreed(keyring) and not self._is_other(keyring)
+                if ours and _main_anchor(self._root, keyring) == main:
+                    return _pinned(keyring, main)
+        return None
+
+    def _agreed(self, keyring: Keyring) -> bool:
+        """Whether this key signed that it and its anchor belong to that vault."""
+        mine = (self._root.admin_public.hex(), self._root.head_public.hex())
+        said = (st.body for st in keyring.open if isinstance(st.body, Member))
+        return any((body.sign, body.anchor) == mine for body in said)
 
     async def _rings(self, roots: list[CID]) -> tuple[dict[CID, Keyring], dict[CID, IpfsmemError]]:
         """The rings of those of `roots` that hold one, and why others could not be read."""

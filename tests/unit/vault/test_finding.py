@@ -11,7 +11,7 @@ import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem import canonical
-from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import (
     ConfigError,
@@ -308,3 +308,34 @@ def test_an_old_record_that_leads_to_what_is_lost_hides_no_list(tmp_path: Path) 
     with pytest.raises(ProviderError, match="what it begins with cannot be read there"):
         restore(tmp_path / "c", provider)
     assert nothing_here(tmp_path / "c")
+
+
+def test_words_are_not_kept_out_by_an_old_record_of_the_vault(tmp_path: Path) -> None:
+    """The record of the words leads on to the vault's, and that one to a ring that is lost. A root of another vault in the list, for
+    which these words never signed, is passed over."""
+    cloud = SimCloud()
+    provider = SimProvider(cloud)
+    memory = create(tmp_path / "a", provider)
+    words = words_of(memory)
+    memory.close()
+    stranger = RootKeys.from_random(b"\x05" * 64, "default", 1)
+    other = Memory.create(
+        "m",
+        "encrypted-ipfs",
+        provider=provider,
+        unlock=stranger,
+        recovery=False,
+        unprotected_keys=True,
+        home=tmp_path / "x",
+    )
+    asyncio.run(other.sync())
+    planted = other.status().root
+    other.close()
+    assert planted is not None
+    cloud.pins.append(Pin(parse_cid(planted), pin_name(WALLET.head_public), "planted", 10**15))
+    anchor = ipns_name(WALLET.head_public)
+    root = target(verify_record(anchor, cloud.names[anchor][-1]))
+    assert isinstance(root, CID) and cloud.blocks.pop(root)
+    back = restore(tmp_path / "b", provider, key=words)
+    assert b"an old plan" in back.read("plans").data
+    back.close()
