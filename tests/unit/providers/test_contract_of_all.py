@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import tomllib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,13 @@ async def filled(at: Bench, name: str = "n") -> CID:
         await at.open().pin(root, name)
     await filler.close()
     return root
+
+
+def test_no_provider_is_left_out() -> None:
+    """`web3storage` keeps these laws at the service's own server (tests/interop/test_contract_w3up.py)."""
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
+    points = project["project"]["entry-points"]["ipfsmem.providers"]
+    assert {kind.partition("-")[0] for kind in KINDS} | {"web3storage"} == set(points)
 
 
 def test_it_says_what_it_is_and_costs_nothing(at: Bench) -> None:
