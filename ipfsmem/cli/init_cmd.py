@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +18,17 @@ from ipfsmem.cli.status_cmd import READERS
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import Wallet, default_keystore, wallet_options
 from ipfsmem.cli.words_in import show_words, shown_or_said, somebody_reads
-from ipfsmem.errors import (
-    ConfigError,
-    DamagedError,
-    IpfsmemError,
-    NoVaultError,
-    ProviderError,
-    ProviderUnavailable,
-    PublicError,
-    SecretsError,
-    UsageError,
-)
+from ipfsmem.errors import NoVaultError, PublicError
 from ipfsmem.mode import Mode
+from ipfsmem.vault.beginning import (
+    Choices,
+    Owner,
+    make_wallet,
+    not_made,
+    nothing_made,
+    part_only,
+    publish_made,
+)
 
 if TYPE_CHECKING:
     from ipfsmem.bundle.program_events import FurtherVault
@@ -118,24 +116,21 @@ def command(
         where, new_wallet, no_wallet, wallet = told.provider, told.new_wallet, told.no_wallet, told.wallet
         chosen = told.mode or chosen
     if not chosen.published:
-        if provider:
-            raise UsageError(
-                "a memory in mode local is not published, so it takes no provider",
-                hint="Leave --provider away. One that is published: --mode encrypted-ipfs",
-            )
-        where = None  # what the environment names is for others
-    _check(chosen, bool(where), new_wallet, no_wallet, wallet, no_recovery, memory_dir)
-    if root is not None and (not wallet.named or not chosen.published):
-        raise UsageError(
-            "--root brings a wallet's memory back: name the wallet",
-            hint="--wallet FILE or --mnemonic. With its recovery words: ipfsmem recover --root VERSION",
-        )
+        where = provider  # what the environment names is for others
+    Choices(
+        mode=chosen,
+        owners=_owners(wallet, new_wallet, no_wallet),
+        provider=bool(where),
+        recovery=not no_recovery,
+        memory_dir=memory_dir is not None,
+        root=root is not None,
+    ).check()
     worded = chosen.published and not no_recovery
     if worded and not wallet.named:
         somebody_reads(_WORDS)
     if not here.json:
         click.echo(f"Mode {chosen}. Who can read it: {READERS[chosen]}.", err=True)
-    if where and not wallet.named and chosen.published:
+    if where and not wallet.named:
         # Before a passphrase is thought of and typed, and before a wallet is made; with one that exists the look for its
         # memory does the same.
         _reach(here, where)
@@ -167,10 +162,10 @@ def command(
             _show_words(memory.recovery_words)
         if restored:
             report = publish_restored(memory, here, yes_public)
-        elif where and chosen.published:
+        elif where:
             report, failure = _publish(memory, here, yes_public)
         status = memory.status()
-        part = part_only(memory)
+        part = part_only(memory.restored)
         failure = failure or part
         if here.json:
             from ipfsmem.results import Begun
@@ -258,42 +253,14 @@ def _remarks(status: Status) -> list[str]:
     return [text for folder in status.files for text in folder.remarks]
 
 
-def _check(
-    mode: Mode,
-    provider: bool,
-    new_wallet: str | None,
-    no_wallet: bool,
-    wallet: Wallet,
-    no_recovery: bool,
-    memory_dir: str | None,
-) -> None:
-    """Refuse choices that do not fit together, before anything is asked or made."""
-    named = wallet.named + (new_wallet is not None) + no_wallet
-    if not mode.published:
-        if named:
-            raise UsageError("a local memory has no wallet")
-        return
-    if named > 1:
-        raise UsageError("one of: a wallet, --new-wallet, --no-wallet")
-    if memory_dir is not None and not mode.plain_files:
-        raise UsageError(
-            "an encrypted memory leaves no plain files on the disk",
-            hint="Write some out with: ipfsmem export --dir DIR.",
-        )
-    if not named:
-        raise UsageError(
-            "choose a key for this memory",
-            hint="--new-wallet (recommended), --wallet FILE, --mnemonic, or --no-wallet.",
-        )
-    if no_wallet and no_recovery:
-        raise UsageError(
-            "without a wallet and without recovery words nothing could ever bring this memory back"
-        )
-    if not provider and not no_wallet:
-        raise ConfigError(
-            "no provider is set, so nobody can say whether this wallet has a memory already",
-            hint="Say where it is kept: --provider FOLDER (or pinata, kubo, ...), or set IPFSMEM_PROVIDER.",
-        )
+def _owners(wallet: Wallet, new_wallet: str | None, no_wallet: bool) -> tuple[Owner, ...]:
+    """Every way in which the options say whose the memory is."""
+    said: dict[Owner, bool] = {
+        "wallet": wallet.named,
+        "new wallet": new_wallet is not None,
+        "no wallet": no_wallet,
+    }
+    return tuple(owner for owner, named in said.items() if named)
 
 
 def device_passphrase(here: Here, mode: Mode, unprotected: bool) -> str | None:
@@ -319,14 +286,8 @@ def _unlock(
         return None, None
     if new_wallet is None:
         return wallet.unlock(passphrase), None
-    from ipfsmem.device.atomic_files import make_directory
-    from ipfsmem.wallet.signers import RawKeySigner, create_keystore
-
     path = Path(new_wallet).expanduser() if new_wallet else default_keystore(here.home)
-    key = secrets.token_bytes(32)
-    signer = RawKeySigner(key)
-    make_directory(path.parent)
-    create_keystore(path, wallet.keystore_passphrase(passphrase, new=True), key)
+    signer = make_wallet(path, wallet.keystore_passphrase(passphrase, new=True), secrets.token_bytes)
     return wallet.unlock_with(signer), path
 
 
@@ -354,24 +315,17 @@ def _find(
     except NoVaultError as error:
         if root is not None:
             raise
-        if not create:
-            _may_create(error)
+        if not create and not _may_create(error):
+            raise not_made(error) from None
         return None
 
 
-def _may_create(error: NoVaultError) -> None:
-    """Ask whether a wallet that has no memory there is to get one; raise where that is not certain and nobody can say."""
-    if secrets_in.can_ask():
-        click.echo(f"{clean(str(error))}.", err=True)
-        if click.confirm("Make a new one?", default=not error.doubt, err=True):
-            return
-    elif not error.doubt:
-        return
-    error.hint = (
-        "Nothing was made on this device. Check the wallet, the vault name and the provider, or ask one that holds it; "
-        "to make a new memory all the same: --create."
-    )
-    raise error
+def _may_create(error: NoVaultError) -> bool:
+    """Whether a wallet that has no memory there is to get one: asked for, and where nobody can say only when that is certain."""
+    if not secrets_in.can_ask():
+        return not error.doubt
+    click.echo(f"{clean(str(error))}.", err=True)
+    return bool(click.confirm("Make a new one?", default=not error.doubt, err=True))
 
 
 def _create(here: Here, mode: Mode, made: dict[str, Any], **more: Any) -> Memory:
@@ -406,14 +360,6 @@ def end_restored(report: SyncReport | None) -> None:
         click.get_current_context().exit(report.exit_code)
 
 
-def part_only(memory: Memory) -> DamagedError | None:
-    """What to raise at the end when a memory came back in part; None when it is whole, or was not brought back."""
-    if memory.restored is None or not memory.restored.damaged:
-        return None
-    heads = count(memory.restored.damaged, "published state")
-    return DamagedError(f"a part is back: {heads} cannot be read whole")
-
-
 def _not_public() -> None:
     click.echo(
         style("not published: ", fg="yellow")
@@ -422,43 +368,18 @@ def _not_public() -> None:
     )
 
 
-@contextlib.contextmanager
-def nothing_made() -> Iterator[None]:
-    """While a memory is looked for and brought back: a provider's error says that there is none on this device now."""
-    try:
-        yield
-    except NoVaultError:
-        raise
-    except ProviderError as error:
-        advice = (
-            "Try again when the provider can be reached."
-            if error.hint == ProviderUnavailable.hint
-            else error.hint
-        )
-        error.hint = f"Nothing was made on this device. {advice}".rstrip()
-        raise
-
-
 def _publish(memory: Memory, here: Here, yes_public: bool) -> tuple[SyncReport | None, BaseException | None]:
     """Put the new ring where the wallet will look for it; and what kept it from there, to be raised in the end.
 
     The memory is made by then and the words exist nowhere else, so whatever happens here they are shown first.
     """
-    public_ok = False
     try:
         public_ok = agreed(memory, yes_public)
         with Meter(silent=here.json) as meter:
-            return asyncio.run(memory.sync(public_ok=public_ok, progress=meter)), None
-    except IpfsmemError as error:
-        if isinstance(error, PublicError) and not public_ok:
-            _not_public()
-            return None, None
-        error.args = (f"the memory is made on this device, but not published yet: {error}",)
-        if isinstance(error, ProviderUnavailable):
-            error.hint = "When the provider can be reached: ipfsmem sync."
-        elif not isinstance(error, SecretsError):  # its hint ends with that command
-            error.hint = f"{error.hint} Then publish it with: ipfsmem sync.".lstrip()
-        return None, error
+            return asyncio.run(publish_made(memory.sync(public_ok=public_ok, progress=meter))), None
+    except PublicError:
+        _not_public()
+        return None, None
     except (Exception, KeyboardInterrupt) as error:
         return None, error
 

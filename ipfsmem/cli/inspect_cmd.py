@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipfsmem.causal.entries import entry_context
 from ipfsmem.cli.here import Here, named, ours
 from ipfsmem.cli.printing import clean, clean_lines, style
 from ipfsmem.cli.wallets import owner, root_options
 
 if TYPE_CHECKING:
-    from ipfsmem.cli.inspection import Keys
+    from ipfsmem.vault.inspection import Keys
 
 
 @ours("inspect")
@@ -30,7 +29,7 @@ def command(here: Here, path: str, context: str | None, **given: Any) -> None:
     Without a key that is what everybody can see. With --namespace this device's keys open the rest, with a wallet or
     the recovery words the keys that its ring gives it.
     """
-    from ipfsmem.cli.inspection import inspect
+    from ipfsmem.vault.inspection import inspect
 
     found = inspect(Path(path).expanduser(), _keys(here, context, given))
     if here.json:
@@ -40,7 +39,7 @@ def command(here: Here, path: str, context: str | None, **given: Any) -> None:
 
 
 def _keys(here: Here, context: str | None, given: dict[str, Any]) -> Keys:
-    from ipfsmem.cli.inspection import Keys
+    from ipfsmem.vault.inspection import Keys, keys_of
 
     contexts: tuple[str, ...] = (context,) if context is not None else ()
     if given["wallet"].named or given["words"] or given["words_fd"] is not None:
@@ -52,19 +51,7 @@ def _keys(here: Here, context: str | None, given: dict[str, Any]) -> Keys:
     if not here.namespace_named:
         return Keys(contexts=contexts)
     with here.memory() as memory:
-        replica = memory.replica
-        ring = replica.ring
-        if not contexts:
-            with replica.reading():
-                names = [entry_context(name) for name in replica.store.names()]
-                prefixes = [node.prefix for node in replica.store.tree.nodes()]
-            contexts = (*names, *prefixes)
-        return Keys(
-            (replica.device.box_secret,),
-            ring.keys if ring is not None else (),
-            replica.vault_tag,
-            tuple(contexts),
-        )
+        return keys_of(memory.replica, contexts)
 
 
 def _show(value: Any, depth: int) -> None:

@@ -12,8 +12,6 @@ from ipfsmem.cli.here import Here, Whole, label_option, named, ours, provider_op
 from ipfsmem.cli.init_cmd import (
     device_passphrase,
     end_restored,
-    nothing_made,
-    part_only,
     publish_restored,
     tell_of_vaults,
     vault_shown,
@@ -23,6 +21,7 @@ from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import Wallet, recovery_root, wallet_options
 from ipfsmem.errors import UsageError
 from ipfsmem.mode import Mode
+from ipfsmem.vault.beginning import nothing_made, part_only
 
 
 @ours("recover")
@@ -95,7 +94,7 @@ def command(
     with contextlib.closing(memory):
         report = publish_restored(memory, here, yes_public)
         status, vaults = memory.status(), memory.vaults()
-    part = part_only(memory)
+    part = part_only(memory.restored)
     missing = None if damaged else part  # --damaged asked for what can be had
     if here.json:
         from ipfsmem.results import Recovered

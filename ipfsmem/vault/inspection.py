@@ -1,7 +1,7 @@
 """What is in a file of the formats: CAR, keyring, commit, sealed object, name record, blob, a provider's folder.
 
-Everything that is readable without a key, and the rest with one. Answers plain facts (text, numbers, lists, mappings)
-that a command prints. Nothing is written, and nothing that is read is believed: each block and signature is checked.
+Everything that is readable without a key, and the rest with one. Answers plain facts (text, numbers, lists, mappings).
+Nothing is written, and nothing that is read is believed: each block and signature is checked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.canonical import read_json
-from ipfsmem.causal.entries import entry_place, segment_name
+from ipfsmem.causal.entries import entry_context, entry_place, segment_name
 from ipfsmem.causal.tree import empty_tree
 from ipfsmem.causal.value import decode_entry
 from ipfsmem.content.car import read_car
@@ -24,6 +24,7 @@ from ipfsmem.content.cid import CID, DAG_PB, ipns_name, parse_cid, public_of_ipn
 from ipfsmem.content.fetch import drive, from_mapping
 from ipfsmem.content.reader import Reader
 from ipfsmem.device.atomic_files import read_file, storage_errors
+from ipfsmem.device.replica import Replica
 from ipfsmem.device.shared_folder import Folder
 from ipfsmem.errors import FormatError, IpfsmemError, NotFoundError, OpenError, SignatureError, UsageError
 from ipfsmem.published.commit import SignedCommit, open_commit, open_plain_commit
@@ -64,6 +65,18 @@ class Keys(msgspec.Struct, frozen=True):
     def some(self) -> bool:
         """Whether there is any key."""
         return bool(self.box_secrets or self.eks)
+
+
+def keys_of(replica: Replica, contexts: tuple[str, ...] = ()) -> Keys:
+    """The keys that a device has of its memory; without `contexts` those of all that it knows the names of."""
+    ring = replica.ring
+    if not contexts:
+        with replica.reading():
+            names = [entry_context(name) for name in replica.store.names()]
+            prefixes = [node.prefix for node in replica.store.tree.nodes()]
+        contexts = (*names, *prefixes)
+    eks = ring.keys if ring is not None else ()
+    return Keys((replica.device.box_secret,), eks, replica.vault_tag, contexts)
 
 
 def inspect(path: Path, keys: Keys) -> Facts:

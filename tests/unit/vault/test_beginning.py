@@ -1,0 +1,130 @@
+"""Beginning a memory, without a command line: what is refused before anything is made, and what an error says stands."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.errors import (
+    ConfigError,
+    NoVaultError,
+    PassphraseError,
+    ProviderRefused,
+    ProviderUnavailable,
+    PublicError,
+    StorageError,
+    UsageError,
+)
+from ipfsmem.mode import Mode
+from ipfsmem.sync.report import SyncReport
+from ipfsmem.vault.beginning import Choices, make_wallet, not_made, nothing_made, part_only, publish_made
+from ipfsmem.wallet.signers import KeystoreSigner
+
+PASSPHRASE = "nine green bottles on the wall"
+
+
+def choices(mode: Mode, *owners: Any, **other: bool) -> Choices:
+    given = {"provider": False, "recovery": True, "memory_dir": False, "root": False, **other}
+    return Choices(mode=mode, owners=owners, **given)
+
+
+SEALED, LOCAL, PUBLIC = Mode.ENCRYPTED_IPFS, Mode.LOCAL, Mode.IPFS
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        choices(LOCAL),
+        choices(LOCAL, memory_dir=True),
+        choices(SEALED, "no wallet"),
+        choices(SEALED, "wallet", provider=True, recovery=False),
+        choices(SEALED, "wallet", provider=True, root=True),
+        choices(PUBLIC, "new wallet", provider=True, memory_dir=True),
+    ],
+)
+def test_choices_that_fit(fit: Choices) -> None:
+    fit.check()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "said"),
+    [
+        (choices(LOCAL, provider=True), UsageError, "a memory in mode local is not published"),
+        (choices(LOCAL, "wallet"), UsageError, "a local memory has no wallet"),
+        (choices(LOCAL, root=True), UsageError, "name the wallet"),
+        (choices(SEALED, "no wallet", root=True), UsageError, "name the wallet"),
+        (choices(SEALED, provider=True), UsageError, "choose a key for this memory"),
+        (choices(SEALED, "wallet", "no wallet", provider=True), UsageError, "one of: a wallet"),
+        (choices(SEALED, "no wallet", memory_dir=True), UsageError, "leaves no plain files on the disk"),
+        (
+            choices(SEALED, "no wallet", recovery=False),
+            UsageError,
+            "nothing could ever bring this memory back",
+        ),
+        (choices(SEALED, "wallet"), ConfigError, "no provider is set"),
+        (choices(PUBLIC, "new wallet"), ConfigError, "no provider is set"),
+    ],
+)
+def test_choices_that_do_not_fit(wrong: Choices, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        wrong.check()
+
+
+def test_a_wallet_that_is_made_opens_again_and_is_never_made_over(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "wallet.json"
+    made = make_wallet(file, PASSPHRASE, lambda size: bytes(size - 1) + b"\x07")
+    assert KeystoreSigner(file, PASSPHRASE).address == made.address
+    before = file.read_bytes()
+    with pytest.raises(StorageError, match="is not overwritten"):
+        make_wallet(file, PASSPHRASE, lambda size: bytes(size - 1) + b"\x08")
+    assert file.read_bytes() == before
+    with pytest.raises(PassphraseError):
+        make_wallet(tmp_path / "other.json", "1234", lambda size: bytes(size - 1) + b"\x08")
+    assert not (tmp_path / "other.json").exists()
+
+
+def test_a_provider_that_fails_while_it_is_looked_for_says_that_nothing_was_made() -> None:
+    for error, said in (
+        (ProviderUnavailable("it is down"), "Try again when the provider can be reached."),
+        (ProviderRefused("no", hint="Give a token."), "Give a token."),
+    ):
+        with pytest.raises(type(error)) as caught, nothing_made():
+            raise error
+        assert caught.value.hint == f"Nothing was made on this device. {said}"
+    missing = NoVaultError("none there")
+    with pytest.raises(NoVaultError) as none, nothing_made():
+        raise missing
+    assert "Nothing was made" not in none.value.hint
+    assert (
+        not_made(missing).hint.startswith("Nothing was made on this device.") and not_made(missing) is missing
+    )
+
+
+def test_what_keeps_a_new_memory_from_being_published_says_that_it_is_here() -> None:
+    async def sync(error: Exception | None) -> SyncReport:
+        if error is not None:
+            raise error
+        return report
+
+    report = SyncReport()
+    assert asyncio.run(publish_made(sync(None))) is report
+    for error, hint in (
+        (ProviderUnavailable("it is down"), "When the provider can be reached: ipfsmem sync."),
+        (ProviderRefused("no", hint="Give a token."), "Give a token. Then publish it with: ipfsmem sync."),
+    ):
+        with pytest.raises(type(error), match="made on this device, but not published yet") as caught:
+            asyncio.run(publish_made(sync(error)))
+        assert caught.value.hint == hint
+    with pytest.raises(PublicError, match=r"^nobody agreed$"):
+        asyncio.run(publish_made(sync(PublicError("nobody agreed"))))
+
+
+def test_a_part_that_came_back_is_told_in_the_end() -> None:
+    assert part_only(None) is None and part_only(SyncReport()) is None
+    report = SyncReport()
+    for damaged, said in ((1, "1 published state"), (1200, "1,200 published states")):
+        report.damaged = damaged
+        assert str(part_only(report)) == f"a part is back: {said} cannot be read whole"
