@@ -22,7 +22,6 @@ __all__ = [
     "TYPES",
     "MemoryFile",
     "head",
-    "header_fault",
     "parse_memory",
     "render_memory",
 ]
@@ -80,16 +79,6 @@ class MemoryFile(msgspec.Struct, frozen=True):
         return self.fields.get("source", "")
 
     @property
-    def decay(self) -> str:
-        """`never`, `30d`, `90d`; or whatever was written, or empty text."""
-        return self.fields.get("decay", "")
-
-    @property
-    def category(self) -> str:
-        """The user's own category."""
-        return self.fields.get("category", "")
-
-    @property
     def tags(self) -> tuple[str, ...]:
         """The items of `tags`, trimmed."""
         text = self.fields.get("tags")
@@ -113,11 +102,6 @@ class MemoryFile(msgspec.Struct, frozen=True):
     def expires(self) -> str:
         """ISO 8601 date or instant as written."""
         return self.fields.get("expires", "")
-
-    @property
-    def agent_name(self) -> str:
-        """Which agent wrote it."""
-        return self.fields.get("agent_name", "")
 
     @property
     def origin_name(self) -> str:
@@ -208,18 +192,6 @@ def head(data: bytes) -> MemoryFile:
         raise
     except FormatError:
         return MemoryFile({}, "")
-
-
-def header_fault(data: bytes) -> str | None:
-    """Why a file that opens like one with a header is read as all body; None when there is nothing to say."""
-    found = _split(_decoded(data))
-    if found is None:
-        return None
-    try:
-        header.read_header(found[0])
-    except FormatError as error:
-        return str(error)
-    return None
 
 
 def _decoded(data: bytes) -> str:

@@ -34,11 +34,6 @@ def hlc_ms(value: str) -> int:
     return _number(value) >> 16
 
 
-def hlc_counter(value: str) -> int:
-    """The counter of a clock value. Raises FormatError for other text."""
-    return _number(value) & MAX_COUNTER
-
-
 def next_hlc(last: str, now_ms: int) -> str:
     """The clock value for a new write: later than `last`, and not before `now_ms`.
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
-from ipfsmem.bundle.keys import check_key, check_scope, is_key, is_scope
+from ipfsmem.bundle.keys import check_scope, is_key, is_scope
 from ipfsmem.canonical import MAX_INT
 from ipfsmem.errors import FormatError
 
@@ -62,13 +62,6 @@ EntryName = MemoryName | SegmentName | CardName
 def memory_entry(key: str, scope: str = "") -> str:
     """The entry name of a memory; neither key nor scope is checked."""
     return f"m/{scope}/{key}" if scope else f"m/{key}"
-
-
-def checked_memory_entry(key: str, scope: str = "") -> str:
-    """The entry name of a memory whose key or scope a person gave. Raises KeyNameError."""
-    if scope:
-        check_scope(scope)
-    return memory_entry(check_key(key), scope)
 
 
 def segment_entry(day: str, dev: str, i: int, scope: str = "") -> str:

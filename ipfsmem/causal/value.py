@@ -12,7 +12,7 @@ import msgspec
 
 from ipfsmem import canonical
 from ipfsmem.causal.entries import EntryName, MemoryName, SegmentName, parse_entry
-from ipfsmem.errors import FormatError, LimitError, SignatureError, UsageError
+from ipfsmem.errors import FormatError, LimitError, UsageError
 from ipfsmem.seal.primitives import Signer25519, verify
 
 LIVE = "live"
@@ -92,7 +92,6 @@ class _Identity(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode_entry = msgspec.json.Decoder(Entry).decode
-_decode_value = msgspec.json.Decoder(Value).decode
 
 
 def dot(dev: str, n: int) -> str:
@@ -127,16 +126,6 @@ def decode_entry(name: str, data: bytes) -> Entry:
         raise FormatError(f"entry {name!r} is malformed: {error}") from None
     canonical.check_canonical(data, entry, f"entry {name!r}")
     return entry
-
-
-def decode_value(data: bytes) -> Value:
-    """One value from its canonical JSON. Raises FormatError."""
-    try:
-        value = _decode_value(data)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise FormatError(f"value is malformed: {error}") from None
-    canonical.check_canonical(data, value, "value")
-    return value
 
 
 def check_entry(name: str, entry: Entry, *, published: bool = True) -> None:
@@ -265,12 +254,6 @@ def verify_value(public: bytes, entry_name: str, dot: str, value: Value, vault: 
         return False
     signature = canonical.unb64(value.s, "s", 64)
     return verify(public, identity(entry_name, dot, value, vault), signature)
-
-
-def check_signature(public: bytes, entry_name: str, dot: str, value: Value, vault: bytes) -> None:
-    """Raises SignatureError, naming dot and entry, unless verify_value holds."""
-    if not verify_value(public, entry_name, dot, value, vault):
-        raise SignatureError(f"value {dot} of entry {entry_name!r} is not signed by its device")
 
 
 def seen_message(vault: bytes, dev: str, n: int, r: str) -> bytes:

@@ -137,11 +137,6 @@ def raw_cid(digest: bytes) -> CID:
     return CID(1, RAW, b"\x12\x20" + digest)
 
 
-def pb_cid(digest: bytes) -> CID:
-    """CIDv1 of a dag-pb block with this SHA-256 digest."""
-    return CID(1, DAG_PB, b"\x12\x20" + digest)
-
-
 def decode_cid(data: bytes) -> CID:
     """CID of exactly these bytes. Raises FormatError, or LimitError for a large identity CID."""
     if len(data) == 36:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 TYPE_RAW = 0
 TYPE_DIRECTORY = 1
 TYPE_FILE = 2
-TYPE_METADATA = 3
 TYPE_SYMLINK = 4
 TYPE_HAMT = 5
 
@@ -86,11 +85,6 @@ def encode_raw(links: Sequence[RawLink], data: bytes | None) -> bytes:
     if data is not None:
         parts.append(b"\x0a" + varint(len(data)) + data)
     return b"".join(parts)
-
-
-def encode_node(links: Sequence[Link], data: bytes | None) -> bytes:
-    """The canonical dag-pb block of these links and this data."""
-    return encode_raw(raw_links(links), data)
 
 
 def decode_node(block: bytes) -> Node:

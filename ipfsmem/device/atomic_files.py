@@ -45,10 +45,10 @@ def reason(error: OSError) -> str:
     return words.get(error.errno or 0, error.strerror or str(error))
 
 
-def make_directory(path: Path, mode: int = 0o700) -> None:
-    """Create a directory and its parents; existing ones keep their permissions."""
+def make_directory(path: Path) -> None:
+    """Create a directory and its parents, for their owner only; existing ones keep their permissions."""
     with storage_errors(path, "create"):
-        path.mkdir(mode=mode, parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def new_name(path: Path | str) -> str:
@@ -71,24 +71,22 @@ def sync_directory(path: Path) -> None:
         os.close(fd)
 
 
-def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
-    """Replace `path` by `data`: a temporary file beside it, fsync, rename, fsync of the directory."""
+def write_atomic(path: Path, data: bytes) -> None:
+    """Replace `path` by `data`, for its owner only: a temporary file beside it, fsync, rename, fsync of the directory."""
     temporary = Path(new_name(path))
     with storage_errors(path, "write"):
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW, mode)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW, 0o600)
         try:
             with os.fdopen(fd, "wb") as file:
                 file.write(data)
-                if durable:
-                    file.flush()
-                    flush(file.fileno())
+                file.flush()
+                flush(file.fileno())
             patiently(lambda: temporary.replace(path))
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise
-        if durable:
-            sync_directory(path.parent)
+        sync_directory(path.parent)
 
 
 def open_regular(path: Path | str, flags: int, *, within: int | None = None) -> int:

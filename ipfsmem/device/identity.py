@@ -85,9 +85,7 @@ def new_device(random: Random) -> Device:
 def save_device(folder: Path, device: Device, passphrase: str | None, random: Random) -> None:
     """Write the key file (mode 0600)."""
     secret = device.sign_seed + device.box_secret + device.row_key
-    write_atomic(
-        folder / KEY_FILE, protect(secret, passphrase, salt=random(16), nonce=random(24)), mode=0o600
-    )
+    write_atomic(folder / KEY_FILE, protect(secret, passphrase, salt=random(16), nonce=random(24)))
 
 
 def load_device(folder: Path, passphrase: str | None) -> Device:

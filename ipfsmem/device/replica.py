@@ -245,7 +245,7 @@ def read_config(folder: Path) -> NamespaceConfig | None:
 def write_config(folder: Path, config: NamespaceConfig) -> None:
     """Write `ipfsmem.json`, creating the folder (mode 0700)."""
     make_directory(folder)
-    write_atomic(folder / CONFIG_FILE, render_namespace(config), mode=0o600)
+    write_atomic(folder / CONFIG_FILE, render_namespace(config))
 
 
 def claim_folder(folder: Path) -> None:

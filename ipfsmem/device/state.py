@@ -483,11 +483,6 @@ class Store:
         return self._overlay
 
     @property
-    def dirty(self) -> bool:
-        """Whether there are changes since the last checkpoint."""
-        return self._journal > 0
-
-    @property
     def long(self) -> bool:
         """Whether the journal has become so long that opening the memory takes notice."""
         return self._rows > _LONG_ROWS or self._bytes > _LONG_BYTES

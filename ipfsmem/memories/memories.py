@@ -402,15 +402,12 @@ class Memories:
             view.key, self._reading(view, entry), tuple(copies), dots, view.forgotten, self.scope
         )
 
-    def index(self, *, keep: bool = False) -> str:
-        """The text of MEMORY.md for this reader's agents and folders: nothing that is others' word, not even a name.
-
-        `keep`: see `Overview.look`.
-        """
-        return assemble_index(*self.index_lines(keep=keep))
+    def index(self) -> str:
+        """The text of MEMORY.md for this reader's agents and folders: nothing that is others' word, not even a name."""
+        return assemble_index(*self.index_lines())
 
     def index_lines(self, *, keep: bool = False) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:
-        """The lines of that text: (key, section, line) of each memory, and the conflict copies."""
+        """The lines of that text: (key, section, line) of each memory, and the conflict copies. `keep`: see `Overview.look`."""
         with self.replica.reading():
             if self.forgotten():
                 return [], []
@@ -624,18 +621,6 @@ class Memories:
                 return False
             known = tuple(dot for sibling in siblings(entry) for dot in sibling.dots)
             change.forget(name, known if seen is None else self._dots(change, key, seen))
-            return True
-
-    def delete(self, key: str, *, seen: tuple[str, ...] | None = None) -> bool:
-        """Delete what is shown (or `seen`), leaving nothing; other siblings stay."""
-        name = self.checked_name(key)
-        with writing(self.replica) as change:
-            entry = change.entry(name)
-            view = self.view(key, entry)
-            replaces = view.dots if seen is None else seen
-            if not entry or not set(replaces) & entry.keys():
-                return False
-            change.remove(name, replaces)
             return True
 
     def resolve(self, key: str, data: bytes | None, seen: Seen) -> Reading | None:

@@ -40,7 +40,7 @@ class Stack:
         """The memory of the first scope that shows one; its `scope` says which. Raises NotFoundError when it is not fetched."""
         return next((found for part in self._parts if (found := part.read(key)) is not None), None)
 
-    def list(self, *, sessions: bool = False) -> list[Listed]:
+    def list(self) -> list[Listed]:
         """All memories that `read` would show, ordered by key, headers only."""
         found: dict[str, Listed] = {}
         first = self._parts[0]
@@ -49,7 +49,7 @@ class Stack:
             for part in self._parts:
                 if held is not None and part.scope not in held:
                     continue
-                for item in part.listing(sessions=sessions, held=None if held is None else held[part.scope]):
+                for item in part.listing(held=None if held is None else held[part.scope]):
                     found.setdefault(item.key, item)
         return sorted(found.values(), key=lambda item: item.key)
 

@@ -47,7 +47,7 @@ _INT_FIELDS = frozenset((_TYPE, _SEQUENCE, _TTL))
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What an IPNS record says. Only `validate` makes it trustworthy; `parse_record` merely reads it."""
+    """What an IPNS record says. Only `verify_record` shows who signed it; `parse_record` merely reads it."""
 
     value: str  #: where the name points, for instance `/ipfs/bafy...` or `/ipns/k51...`
     sequence: int  #: the greater one wins
@@ -57,6 +57,10 @@ class Record(msgspec.Struct, frozen=True):
     signature: bytes  #: Ed25519 over "ipns-signature:" and `data`
     public_key: bytes | None  #: the key inside the record, raw 32 bytes; usually absent with Ed25519
     encoded: bytes  #: the whole record as it was read
+
+    def ran_out(self, now: int) -> bool:
+        """Whether it is no longer good at `now`, nanoseconds since 1970-01-01 UTC."""
+        return now >= self.validity
 
 
 def nanoseconds(when: datetime | int) -> int:
@@ -152,17 +156,6 @@ def verify_record(name: str, encoded: bytes) -> Record:
         raise SignatureError(f"the IPNS record carries a key that is not the key of {name}")
     if not verify(public, _SIGN_V2 + record.data, record.signature):
         raise SignatureError(f"the IPNS record is not signed by {name}")
-    return record
-
-
-def validate(name: str, encoded: bytes, now: datetime | int) -> Record:
-    """The record, when `name` signed it and it is still good at `now`.
-
-    Raises what `verify_record` raises, and SignatureError when its time is over.
-    """
-    record = verify_record(name, encoded)
-    if nanoseconds(now) >= record.validity:
-        raise SignatureError(f"the IPNS record of {name} ran out at {_time_text(record.validity)}")
     return record
 
 

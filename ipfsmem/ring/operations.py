@@ -115,7 +115,6 @@ def create(
     *,
     ek: bytes | None,
     since: str,
-    device_role: Role = "writer",
     root_label: str = "wallet",
     box: BoxSeal = box_seal,
 ) -> Ring:
@@ -138,7 +137,7 @@ def create(
         itself = device_of(keys.admin, keys.box_public, label, vault, kind=kind, anchor=keys.head_public)
         statements.append(_member(keys.admin, vault, itself, "admin", since, person))
     if device is not None:
-        statements.append(_member(root.admin, vault, device, device_role, since, person))
+        statements.append(_member(root.admin, vault, device, "writer", since, person))
     ring = Ring(vault, statements, (), plain=ek is None)
     return ring if ek is None else rotate(ring, root.admin, ek, box=box)
 

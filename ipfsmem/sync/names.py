@@ -158,7 +158,7 @@ class Names:
             )
         if best is not None:
             self._records[name] = best.encoded
-            if best.validity < self._replica.world.now() * 1_000_000:
+            if best.ran_out(self._replica.world.now() * 1_000_000):
                 self._notices.say(
                     "expired",
                     "a device did not say for long that its newest version is still that; it was used all the same",

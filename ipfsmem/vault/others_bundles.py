@@ -239,7 +239,7 @@ async def _follow(name: str, providers: Sequence[Provider], now_ms: int, problem
     first = name
     for _ in range(MAX_HOPS):
         record = await _record(name, providers)
-        if record.validity < now_ms * 1_000_000:
+        if record.ran_out(now_ms * 1_000_000):
             problems.append(f"the record of {name} has run out: this may be an old state")
         leads = target(record)
         if isinstance(leads, CID):

@@ -15,6 +15,7 @@ from ipfsmem import demo
 from ipfsmem.cli import app
 from ipfsmem.memory import Memory
 from tests.support.cli_lab import Cli
+from tests.support.device_lab import delete
 
 
 @pytest.fixture(autouse=True)
@@ -135,7 +136,7 @@ def _leak_on_a_device(patch: pytest.MonkeyPatch) -> None:
 
 
 def _lose_a_text(patch: pytest.MonkeyPatch) -> None:
-    _before(patch, "_compare", lambda d: d._b._memories.delete(d.only_a))
+    _before(patch, "_compare", lambda d: delete(d._b, d.only_a))
 
 
 def _lose_the_conflict(patch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from ipfsmem_providers.peer import PeerProvider
 
 from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, raw_cid
-from ipfsmem.content.dagpb import Link, encode_node
+from ipfsmem.content.dagpb import Link
 from ipfsmem.content.tree import build_tree
 from ipfsmem.device.replica import World
 from ipfsmem.errors import ProviderRefused
@@ -26,6 +26,7 @@ from ipfsmem.provider.contract import Collecting, Pin
 from ipfsmem.testing import SeededRandom, SimProvider
 from tests.faults.test_directory_collect import NEW, OLD, Stick
 from tests.servers.threaded import serve
+from tests.support.content_lab import encode_node
 from tests.unit.published.test_plain_layout import WALLET
 
 TOKEN = "a token of enough length"

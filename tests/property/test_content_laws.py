@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.content import unixfs
 from ipfsmem.content.car import CarParser, car_bytes, read_car
-from ipfsmem.content.cid import CID, DAG_PB, PB_PREFIX, decode_cid, parse_cid, pb_cid, raw_cid
+from ipfsmem.content.cid import CID, DAG_PB, PB_PREFIX, decode_cid, parse_cid, raw_cid
 from ipfsmem.content.dagpb import (
     TYPE_FILE,
     TYPE_HAMT,
@@ -20,13 +20,13 @@ from ipfsmem.content.dagpb import (
     UnixFS,
     decode_node,
     decode_unixfs,
-    encode_node,
     encode_unixfs,
 )
 from ipfsmem.content.limits import Limits
 from ipfsmem.content.reader import Reader, drive, from_mapping
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import FormatError, IpfsmemError
+from tests.support.content_lab import encode_node, pb_cid
 from tests.support.effort import cases
 
 MODEST = settings(

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ipfsmem_providers.web3storage import dag_cbor
 
-from ipfsmem.content.cid import CID, pb_cid, raw_cid
+from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import FormatError
+from tests.support.content_lab import pb_cid
 from tests.support.effort import cases
 
 cids = st.builds(

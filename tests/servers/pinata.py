@@ -20,12 +20,13 @@ from aiohttp.helpers import parse_mimetype
 from aiohttp.multipart import parse_content_disposition
 
 from ipfsmem.content.car import read_car
-from ipfsmem.content.cid import CID, parse_cid, pb_cid
-from ipfsmem.content.dagpb import TYPE_FILE, Link, UnixFS, encode_node, encode_unixfs
+from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.dagpb import TYPE_FILE, Link, UnixFS, encode_unixfs
 from ipfsmem.content.unixfs import directory, file_bytes
 from ipfsmem.errors import FormatError
 from tests.servers import gateway_of
 from tests.servers.faults import Faults
+from tests.support.content_lab import encode_node, pb_cid
 
 #: A key of each kind.
 ADMIN_KEY = "eyJhbGciOiJIUzI1NiJ9.admin-key.signature"

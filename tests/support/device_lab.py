@@ -25,6 +25,7 @@ from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.device.replica import World
 from ipfsmem.device.scopes import known_scopes
 from ipfsmem.device.state import Frame
+from ipfsmem.device.writing import writing
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
@@ -384,9 +385,17 @@ def events(memory: Memory) -> list[str]:
     return sorted(event["type"] for event in memory.timeline())
 
 
-def delete(memory: Memory, key: str, scope: str = "") -> bool:
-    """Delete what is shown, leaving nothing."""
-    return Memories(memory.replica, scope).delete(key)
+def delete(memory: Memory, key: str, scope: str = "", *, seen: tuple[str, ...] | None = None) -> bool:
+    """Delete what is shown (or `seen`) and leave no trace, as no command does; other siblings stay."""
+    memories = Memories(memory.replica, scope)
+    name = memories.checked_name(key)
+    with writing(memory.replica) as change:
+        entry = change.entry(name)
+        replaces = memories.view(key, entry).dots if seen is None else seen
+        if not set(replaces) & entry.keys():
+            return False
+        change.remove(name, replaces)
+        return True
 
 
 def of_another(a: Memory, b: Memory) -> None:

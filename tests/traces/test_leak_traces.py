@@ -34,6 +34,7 @@ from tests.support.device_lab import (
     Lab,
     all_texts,
     body,
+    delete,
     kinds,
     lab_in,
     pair,
@@ -394,7 +395,7 @@ def test_trace_46_a_greater_counter_without_a_clash_is_put_right_by_its_owner(la
     lab.sync(a)
     clone.write("tmp", "gone again")
     clone.write("right", "by the clone")
-    clone._memories.delete("tmp")
+    delete(clone, "tmp")
     Forger(clone).publish()
     lab.sync(a)
     lab.settle(b, clone, a, c)

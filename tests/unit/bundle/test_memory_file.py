@@ -10,7 +10,6 @@ from ipfsmem.bundle.memory_file import (
     MAX_FILE,
     MemoryFile,
     head,
-    header_fault,
     parse_memory,
     render_memory,
 )
@@ -107,7 +106,7 @@ def test_typed_views():
             "origin_name": "o",
         }
     )
-    names = "name description type created updated source decay category expires agent_name origin_name"
+    names = "name description type created updated source expires origin_name"
     for name in names.split():
         assert getattr(memory, name) == memory.fields[name]
         assert getattr(MemoryFile(), name) == ""
@@ -123,14 +122,6 @@ def test_with_fields():
     assert memory.with_fields({"type": "", "x": "1"}) == MemoryFile({"name": "N", "x": "1"}, "b")
     assert memory.with_fields({}, body="c") == MemoryFile(memory.fields, "c")
     assert memory.fields == {"name": "N", "type": "user"}
-
-
-def test_a_fault_of_the_header_can_be_told():
-    assert header_fault(b"---\nname: X\n---\n") is None
-    assert header_fault(b"text") is None
-    for part, word in [("a:\n  - &x 1", "alias"), ("a:\n  - !t 1", "tag"), ("? [a]\n: 1", "not text")]:
-        assert word in (header_fault(f"---\n{part}\n---\n".encode()) or "")
-    assert "deeper" in (header_fault(b"---\na:\n  b:\n    c:\n      d:\n        e: 1\n---\n") or "")
 
 
 def test_yaml_bombs_and_directives_are_refused():

@@ -18,7 +18,6 @@ from ipfsmem.content.cid import (
     decode_cid,
     ipns_name,
     parse_cid,
-    pb_cid,
     public_of_ipns_name,
     raw_cid,
     read_cid,
@@ -26,6 +25,7 @@ from ipfsmem.content.cid import (
     varint,
 )
 from ipfsmem.errors import FormatError, LimitError
+from tests.support.content_lab import pb_cid
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[3] / "fixtures" / "vectors" / "cids.json").read_text("utf-8")

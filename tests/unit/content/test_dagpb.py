@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.content.cid import parse_cid, pb_cid, raw_cid
+from ipfsmem.content.cid import parse_cid, raw_cid
 from ipfsmem.content.dagpb import (
     Link,
     UnixFS,
     decode_node,
     decode_unixfs,
-    encode_node,
     encode_unixfs,
 )
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, LimitError
+from tests.support.content_lab import encode_node, pb_cid
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[3] / "fixtures" / "vectors" / "dagpb.json").read_text("utf-8")

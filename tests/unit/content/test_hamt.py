@@ -7,11 +7,12 @@ from hashlib import sha256
 import pytest
 
 from ipfsmem.content import hamt
-from ipfsmem.content.cid import CID, pb_cid, raw_cid
-from ipfsmem.content.dagpb import TYPE_HAMT, Link, UnixFS, encode_node, encode_unixfs
+from ipfsmem.content.cid import CID, raw_cid
+from ipfsmem.content.dagpb import TYPE_HAMT, Link, UnixFS, encode_unixfs
 from ipfsmem.content.reader import Reader, drive, from_mapping
 from ipfsmem.content.unixfs import Directory, directory
 from ipfsmem.errors import FormatError, NotFoundError
+from tests.support.content_lab import encode_node, pb_cid
 
 #: First 64 bits of murmur3 x64 128 of prefixes of this text; computed by spaolacci/murmur3, which Kubo uses.
 TEXT = b"The quick brown fox jumps over the lazy dog"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.content.cid import CID, RAW, pb_cid, raw_cid
+from ipfsmem.content.cid import CID, RAW, raw_cid
 from ipfsmem.content.dagpb import (
     TYPE_DIRECTORY,
     TYPE_FILE,
@@ -17,7 +17,6 @@ from ipfsmem.content.dagpb import (
     TYPE_SYMLINK,
     Link,
     UnixFS,
-    encode_node,
     encode_unixfs,
 )
 from ipfsmem.content.limits import BLOCK_MAX, STRANGER, Limits
@@ -26,6 +25,7 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory, file_bytes
 from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, NotFoundError
 from tests.interop import trees
+from tests.support.content_lab import encode_node, pb_cid
 
 FILES = {"a.md": b"A", "b/c.md": b"C", "b/d/e.md": b"", "b/d/big": trees.chacha20("big", (2 << 20) + 3)}
 TREE = build_tree(FILES)

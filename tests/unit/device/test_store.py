@@ -117,7 +117,7 @@ def test_store_is_its_model(script: list[tuple[str, Any]], mode: str) -> None:
                         tree = replica.store.checkpoint(folders=what == "folders")
                     plain = {name: encode_entry(entry) for name, entry in model.items() if entry}
                     assert tree.digest == build_tree(plain).tree.digest
-                    assert not replica.store.dirty
+                    assert not replica.store.pending
                 model = {name: entry for name, entry in model.items() if entry}
                 check(replica, model)
             replica = reopen(replica)

@@ -22,11 +22,10 @@ from ipfsmem.errors import (
 )
 from ipfsmem.files.exporting import export_zip
 from ipfsmem.memories.bundle_tree import base_files
-from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
-from tests.support.device_lab import Lab, lab_in
+from tests.support.device_lab import Lab, delete, lab_in
 from tests.support.scope_lab import blob, everything_in, said_in
 
 
@@ -99,7 +98,7 @@ def test_what_turned_out_to_be_another_is_read_below_it(memory: Memory) -> None:
         made = tmp.write("tone", description="better", seen=given)
         assert (made.scope, made.file.body) == ("api", "old")
         assert memory._memories.in_scope("tmp").read("tone") is not None
-        Memories(memory.replica).in_scope("api").delete("tone")
+        delete(memory, "tone", "api")
     made = tmp.write("tone", "new", if_match=read.sha256)
     assert made.scope == "api" and tmp.note("waved") in api.timeline()
     assert api.index().count("](tone.md)") == 1 and "only" not in api.index()

@@ -16,7 +16,7 @@ from ipfsmem.memories.memories import Memories
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.sync.fork import adopt_orphans
-from tests.support.device_lab import ROOT, Lab, all_texts, body, of_another, text_of, texts
+from tests.support.device_lab import ROOT, Lab, all_texts, body, delete, of_another, text_of, texts
 
 TEXT = b"---\nname: Role\n---\n\nlikes tea\n"
 
@@ -85,7 +85,7 @@ def test_written_again_by_an_agent_it_stays_others(lab: Lab) -> None:
     assert of(a, "copied") == {b.device} and "copied" not in a.index()
     a.write("role", "likes tea very much", seen=reading)
     assert of(a, "role") == {b.device}
-    assert Memories(b.replica).delete("role")
+    assert delete(b, "role")
     lab.settle(a, b)
     a.write_text("later", TEXT)
     assert of(a, "later") == {b.device}
@@ -143,7 +143,7 @@ def test_an_own_text_that_another_replaced_goes_on_standing_there(lab: Lab) -> N
         change.put("m/gone", b"to be deleted\n", ())
     lab.settle(a, b)
     b.write_text("list", b"one\ntwo\nTHREE\n", seen=b.read("list"))
-    Memories(b.replica).delete("gone", seen=b.read("gone").token)
+    delete(b, "gone", seen=b.read("gone").token)
     lab.settle(a, b)
     assert a.read("list").own and a.read("list").data == b"one\ntwo\nthree\n"
     assert "(list.md)" in a.index() and a.read("gone") is None
@@ -234,7 +234,7 @@ def test_whose_it_is_may_turn_out_later(lab: Lab) -> None:
     of_another(a, b)
     lab.settle(a, b)
     assert not a.read("role").own and "role" not in a.index()
-    Memories(b.replica).delete("role")
+    delete(b, "role")
     lab.settle(a, b)
     a.write_text("copy", TEXT)
     assert of(a, "copy") == {b.device}

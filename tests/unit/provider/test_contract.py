@@ -14,7 +14,7 @@ import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.peer import PeerProvider
 
-from ipfsmem.content.cid import CID, ipns_name, parse_cid, pb_cid, raw_cid
+from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.errors import ConfigError, ProviderRefused
 from ipfsmem.http import blocks as blocks_app
 from ipfsmem.provider.contract import Block, Capabilities, Pin, Provider, open_provider, same_root
@@ -22,6 +22,7 @@ from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.testing import MockClock, SimCloud, SimProvider
 from tests.servers.threaded import serve
+from tests.support.content_lab import pb_cid
 from tests.unit.providers.bucket_lab import bucket
 
 SEED = b"\x07" * 32

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from ipfsmem_providers.gateways import Gateways, foreign_layout
 from ipfsmem_providers.gateways.foreign_layout import ForeignLayout, with_files
 
-from ipfsmem.content.cid import CID, pb_cid, raw_cid
-from ipfsmem.content.dagpb import TYPE_FILE, Link, UnixFS, encode_node, encode_unixfs
+from ipfsmem.content.cid import CID, raw_cid
+from ipfsmem.content.dagpb import TYPE_FILE, Link, UnixFS, encode_unixfs
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import CHUNK
 from ipfsmem.memory import Memory
@@ -26,6 +26,7 @@ from ipfsmem.provider.contract import Block
 from ipfsmem.vault.opening import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.pinata import Pinata
+from tests.support.content_lab import encode_node, pb_cid
 from tests.unit.providers.services_lab import Account, account
 
 

@@ -35,8 +35,8 @@ import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.car import read_car
-from ipfsmem.content.cid import CID, ipns_name, parse_cid, pb_cid, raw_cid
-from ipfsmem.content.dagpb import TYPE_FILE, Link, UnixFS, decode_node, encode_node, encode_unixfs
+from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
+from ipfsmem.content.dagpb import TYPE_FILE, Link, UnixFS, decode_node, encode_unixfs
 from ipfsmem.content.limits import Limits
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
@@ -45,6 +45,7 @@ from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.testing import SimCloud, SimProvider
 from tests.servers.threaded import serve
+from tests.support.content_lab import encode_node, pb_cid
 from tests.unit.providers.test_peer import MANY, Answer, ask
 
 SEED = b"\x07" * 32

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from ipfsmem_providers.web3storage.shards import Blob, Shard, make_index, read_index, runs, shards
 
 from ipfsmem.content.car import read_car
-from ipfsmem.content.cid import CID, pb_cid, raw_cid
+from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.provider.contract import Block
+from tests.support.content_lab import pb_cid
 
 ROOT = raw_cid(bytes(32))
 

@@ -34,6 +34,14 @@ def why(case: dict[str, Any]) -> str:
     return str(case["why"])
 
 
+def accepted(name: str, encoded: bytes, now: datetime) -> ipns_record.Record:
+    """A record that its name signed and that has not run out: what the vectors call accepted."""
+    record = ipns_record.verify_record(name, encoded)
+    if record.ran_out(ipns_record.nanoseconds(now)):
+        raise SignatureError("the record ran out")
+    return record
+
+
 @pytest.mark.parametrize("case", VECTORS["make"], ids=why)
 def test_records_are_byte_for_byte(case: dict[str, Any]) -> None:
     until = ipns_record.parse_record(bytes.fromhex(case["record"])).validity
@@ -41,7 +49,7 @@ def test_records_are_byte_for_byte(case: dict[str, Any]) -> None:
         bytes.fromhex(case["seed"]), case["value"], int(case["sequence"]), until, int(case["ttl_ns"])
     )
     assert made.hex() == case["record"]
-    record = ipns_record.validate(case["name"], made, NOW)
+    record = accepted(case["name"], made, NOW)
     assert record.data.hex() == case["data"]
     assert (record.value, record.sequence, record.ttl) == (
         case["value"],
@@ -62,7 +70,7 @@ def test_records_are_byte_for_byte(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", VECTORS["accept"], ids=why)
 def test_other_forms_are_accepted(case: dict[str, Any]) -> None:
-    record = ipns_record.validate(case["name"], bytes.fromhex(case["record"]), NOW)
+    record = accepted(case["name"], bytes.fromhex(case["record"]), NOW)
     assert (record.value, str(record.validity)) == (case["value"], case["valid_until_ns"])
 
 
@@ -70,7 +78,7 @@ def test_other_forms_are_accepted(case: dict[str, Any]) -> None:
 def test_refused(case: dict[str, Any]) -> None:
     now = datetime.fromisoformat(case["now"])
     with pytest.raises(ERRORS[case["error"]]) as caught:
-        ipns_record.validate(case["name"], bytes.fromhex(case["record"]), now)
+        accepted(case["name"], bytes.fromhex(case["record"]), now)
     if case["error"] == "format":
         assert not isinstance(caught.value, LimitError)
 
@@ -89,9 +97,9 @@ def test_select_of_nothing() -> None:
 def test_an_old_record_still_tells_its_sequence() -> None:
     record = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 7, NOW)
     assert ipns_record.verify_record(NAME, record).sequence == 7
-    with pytest.raises(SignatureError, match="ran out at 2026-11-21T00:00:00"):
-        ipns_record.validate(NAME, record, NOW)
-    assert ipns_record.validate(NAME, record, NOW - timedelta(microseconds=1)).sequence == 7
+    with pytest.raises(SignatureError, match="ran out"):
+        accepted(NAME, record, NOW)
+    assert accepted(NAME, record, NOW - timedelta(microseconds=1)).sequence == 7
 
 
 def test_time_zones_and_nanoseconds() -> None:
@@ -108,14 +116,14 @@ def test_time_zones_and_nanoseconds() -> None:
 
 
 def test_a_time_before_all_years_is_refused() -> None:
-    for until, good in (("0001-01-01T00:00:00+01:00", False), ("0001-01-01T00:00:00Z", True)):
+    for until, fits in (("0001-01-01T00:00:00+01:00", False), ("0001-01-01T00:00:00Z", True)):
         text = until.encode()
         value = b"/ipfs/bafkqaaa"
         data = ipns_data.encode(value, text, 1, 1)
         signature = sign(SEED, b"ipns-signature:" + data)
         record = b"\x42\x40" + signature + b"\x4a" + bytes((len(data),)) + data
-        with pytest.raises(SignatureError if good else FormatError):
-            ipns_record.validate(NAME, record, NOW)
+        with pytest.raises(SignatureError if fits else FormatError):
+            accepted(NAME, record, NOW)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +179,7 @@ def test_damage_is_always_one_of_our_errors(data: st.DataObject) -> None:
             case _:
                 bad[at:at] = data.draw(st.binary(max_size=9))
     try:
-        record = ipns_record.validate(NAME, bytes(bad), NOW)
+        record = accepted(NAME, bytes(bad), NOW)
     except IpfsmemError:
         return
     assert (record.value, record.sequence) == ("/ipfs/bafkqaaa", 300)  # then nothing signed was touched
@@ -181,4 +189,4 @@ def test_damage_is_always_one_of_our_errors(data: st.DataObject) -> None:
 @given(st.binary(max_size=400))
 def test_noise_is_always_one_of_our_errors(noise: bytes) -> None:
     with pytest.raises(IpfsmemError):
-        ipns_record.validate(NAME, noise, NOW)
+        accepted(NAME, noise, NOW)

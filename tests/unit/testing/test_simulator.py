@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ipfsmem.content.cid import CID, ipns_name, pb_cid, raw_cid
-from ipfsmem.content.dagpb import Link, encode_node
+from ipfsmem.content.cid import CID, ipns_name, raw_cid
+from ipfsmem.content.dagpb import Link
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import Block, Capabilities, Pin
 from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import ed25519_public
 from ipfsmem.testing import Faults, MockClock, SeededRandom, SimCloud, SimProvider
+from tests.support.content_lab import encode_node, pb_cid
 
 T = TypeVar("T")
 SEED = b"\x07" * 32
