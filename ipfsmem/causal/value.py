@@ -36,7 +36,7 @@ _is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
 _is_base = re.compile(r"[0-9a-f]{32}").fullmatch
 _is_dot = re.compile(r"[0-9a-f]{16}-[1-9][0-9]{0,15}").fullmatch
 # 64 bytes are 86 digits of base64url, and the last one carries two bits only: one spelling for each signature.
-_is_signature = re.compile(r"[A-Za-z0-9_-]{85}[AQgw]").fullmatch
+is_signature = re.compile(r"[A-Za-z0-9_-]{85}[AQgw]").fullmatch
 
 
 class Loc(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -201,7 +201,7 @@ def _fault(name: EntryName, dev: str, value: Value, published: bool) -> str | No
             return "b holds something else than 32 hex digits"
     if value.base is not None and not (value.b and _loc_ok(value.base)):
         return "base is malformed, or without b"
-    if not _is_signature(value.s) and (published or value.s):
+    if not is_signature(value.s) and (published or value.s):
         return "s is not a signature"
     return None
 
@@ -250,7 +250,7 @@ def sign_value(signer: Signer25519, entry_name: str, dot: str, value: Value, vau
 
 def verify_value(public: bytes, entry_name: str, dot: str, value: Value, vault: bytes) -> bool:
     """Whether `value` carries a valid signature by the 32-byte Ed25519 key `public`. Nothing is raised."""
-    if not _is_signature(value.s):
+    if not is_signature(value.s):
         return False
     signature = canonical.unb64(value.s, "s", 64)
     return verify(public, identity(entry_name, dot, value, vault), signature)
@@ -276,4 +276,4 @@ def verify_seen(public: bytes, vault: bytes, dev: str, seen: Seen) -> bool:
         message = seen_message(vault, dev, seen.n, seen.r)
     except FormatError:
         return False
-    return bool(_is_signature(seen.s)) and verify(public, message, canonical.unb64(seen.s, "s", 64))
+    return bool(is_signature(seen.s)) and verify(public, message, canonical.unb64(seen.s, "s", 64))

@@ -12,7 +12,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem import canonical
-from ipfsmem.causal.value import Seen
+from ipfsmem.causal.value import Seen, is_signature
 from ipfsmem.errors import FormatError, LimitError, OpenError
 from ipfsmem.seal.objects import COMMIT, Sealer
 from ipfsmem.seal.primitives import Signer25519, verify
@@ -24,7 +24,6 @@ _DOMAIN = b"ipfsmem/v1/commit\0"
 _is_id = re.compile(r"[0-9a-f]{16}").fullmatch
 _is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
 _is_tag = re.compile(r"[0-9a-f]{32}").fullmatch
-_is_signature = re.compile(r"[A-Za-z0-9_-]{86}").fullmatch
 
 
 # Fields in the order of canonical JSON.
@@ -162,7 +161,7 @@ def _parse(text: bytes, signature: bytes) -> SignedCommit:
         and all(map(_is_hash, commit.prev))
         and commit.prev == sorted(set(commit.prev))
         and all(
-            _is_id(dev) and 1 <= seen.n <= canonical.MAX_INT and _is_id(seen.r) and _is_signature(seen.s)
+            _is_id(dev) and 1 <= seen.n <= canonical.MAX_INT and _is_id(seen.r) and is_signature(seen.s)
             for dev, seen in commit.ctx.items()
         )
     )

@@ -139,6 +139,7 @@ class Maker:
             ("a counter with a short r", "format", with_pair(LAPTOP, [12, R[:-2], laptop[2]])),
             ("a counter with r in capitals", "format", with_pair(LAPTOP, [12, "AB" * 8, laptop[2]])),
             ("a counter without its signature", "format", with_pair(LAPTOP, laptop[:2])),
+            ("a signature of a counter in another spelling of its bytes", "format", with_pair(LAPTOP, [*laptop[:2], laptop[2][:-1] + chr(ord(laptop[2][-1]) + 1)])),
             ("a device id in capitals", "format", self.head(self.but(dev=LAPTOP.id.upper()))),
             ("number 0", "format", self.head(self.but(c=0))),
             ("number 2^53", "format", self.head(self.but(c=2**53))),

@@ -92,7 +92,7 @@ def test_the_ring_beside_them(mode: str) -> None:
 def test_a_commit_has_room_for_every_id_that_a_ring_may_have(plain: bool) -> None:
     """More devices than its commit has room for, and nobody of that memory could publish any more."""
     signer = Signer25519(bytes(32))
-    seen = Seen(MAX_INT, "f" * 16, "_" * 86)
+    seen = Seen(MAX_INT, "f" * 16, "_" * 85 + "w")
     made = make_commit(
         signer,
         c=MAX_INT,
