@@ -180,8 +180,8 @@ class Vale:
         try:
             shown = keyring.unlock(secret, (*mine.keys, *mine.spare))
         except OpenError:
-            return mine.learn(keyring).open_slots([secret])
-        return mine.join(shown).open_slots([secret])
+            return mine.learn(keyring)
+        return mine.join(shown)
 
     def became(self, who: int, before: Ring, after: Ring) -> None:
         self.rings[who] = after

@@ -207,9 +207,9 @@ class Village:
         keyring = parse_keyring(self.published[-1 - other % min(len(self.published), 4)], VAULT)
         mine, secret = self.rings[who], self.owners[who].box_secret
         try:
-            return mine.join(keyring.unlock(secret, mine.keys)).open_slots([secret])
+            return mine.join(keyring.unlock(secret, mine.keys))
         except OpenError:
-            return mine.learn(keyring).open_slots([secret])
+            return mine.learn(keyring)
 
     def known_to(self, secret: bytes) -> dict[bytes, None]:
         """Every epoch key that somebody with this box key can come by from all that was ever published."""
