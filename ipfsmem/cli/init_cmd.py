@@ -18,7 +18,7 @@ from ipfsmem.cli.status_cmd import READERS
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import Wallet, default_keystore, wallet_options
 from ipfsmem.cli.words_in import show_words, shown_or_said, somebody_reads
-from ipfsmem.errors import NoVaultError, PublicError
+from ipfsmem.errors import NoVaultError, PublicError, SecretsError
 from ipfsmem.mode import Mode
 from ipfsmem.vault.beginning import (
     Choices,
@@ -377,6 +377,8 @@ def _publish(memory: Memory, here: Here, yes_public: bool) -> tuple[SyncReport |
         public_ok = agreed(memory, yes_public)
         with Meter(silent=here.json) as meter:
             return asyncio.run(publish_made(memory.sync(public_ok=public_ok, progress=meter))), None
+    except SecretsError as error:
+        return None, error
     except PublicError:
         _not_public()
         return None, None

@@ -58,19 +58,19 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         elif self.provider:
             raise UsageError(
                 f"a memory in mode {self.mode} is not published, so it takes no provider",
-                hint="Leave --provider away. One that is published: --mode encrypted-ipfs",
+                hint="Leave --provider away. One that is published: --mode encrypted-ipfs (in Python: provider=, mode=)",
             )
         elif self.owners:
             raise UsageError(f"a {self.mode} memory has no wallet")
         if self.root and "wallet" not in self.owners:
             raise UsageError(
-                "--root brings a wallet's memory back: name the wallet",
+                "a version that is named brings a wallet's memory back: name the wallet",
                 hint="--wallet FILE or --mnemonic. With its recovery words: ipfsmem recover --root VERSION",
             )
 
     def _check_published(self) -> None:
         if len(self.owners) > 1:
-            raise UsageError("one of: a wallet, --new-wallet, --no-wallet")
+            raise UsageError("choose one: a wallet that there is, a new one, or none")
         if self.memory_dir and not self.mode.plain_files:
             raise UsageError(
                 "an encrypted memory leaves no plain files on the disk",
@@ -79,13 +79,13 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         if not self.owners:
             raise UsageError(
                 "choose a key for this memory",
-                hint="--new-wallet (recommended), --wallet FILE, --mnemonic, or --no-wallet.",
+                hint="--new-wallet (recommended), --wallet FILE, --mnemonic, or --no-wallet (in Python: owners=).",
             )
         if "no wallet" not in self.owners:
             if not self.provider:
                 raise ConfigError(
                     "no provider is set, so nobody can say whether this wallet has a memory already",
-                    hint="Say where it is kept: --provider FOLDER (or pinata, kubo, ...), or set IPFSMEM_PROVIDER.",
+                    hint="Say where it is kept: --provider FOLDER (or pinata, kubo, ...), or set IPFSMEM_PROVIDER (in Python: provider=).",
                 )
         elif not self.recovery:
             raise UsageError(
@@ -129,7 +129,7 @@ def not_made(error: NoVaultError) -> NoVaultError:
     of one wallet is never made by mistake. `error.doubt` says why one may be there all the same."""
     error.hint = (
         "Nothing was made on this device. Check the wallet, the vault name and the provider, or ask one that holds it; "
-        "to make a new memory all the same: --create."
+        "to make a new memory all the same: --create (in Python: Memory.create)."
     )
     return error
 
@@ -141,9 +141,9 @@ async def publish_made(publish: Awaitable[SyncReport]) -> SyncReport:
     """
     try:
         return await publish
-    except PublicError:
-        raise
     except IpfsmemError as error:
+        if isinstance(error, PublicError) and not isinstance(error, SecretsError):
+            raise
         error.args = (f"the memory is made on this device, but not published yet: {error}",)
         if isinstance(error, ProviderUnavailable):
             error.hint = "When the provider can be reached: ipfsmem sync."

@@ -311,7 +311,7 @@ def _sealed(data: bytes, keys: Keys) -> Facts:
         "room_for_bytes": max(0, len(data) - 44),
     }
     if not keys.eks or keys.vault is None:
-        found["note"] = "give --namespace of the memory that it belongs to, to open it"
+        found["note"] = "give --namespace of the memory that it belongs to (in Python: keys_of), to open it"
         return found
     sealers = [Sealer(key, keys.vault) for key in reversed(keys.eks)]
     for sealer in sealers:
@@ -328,7 +328,9 @@ def _sealed(data: bytes, keys: Keys) -> Facts:
                     "ek": sealer.epoch_key.id,
                     **_opened(kind, payload, data, sealers),
                 }
-    found["note"] = "no key of this memory opens it in any context that is known here (try --context)"
+    found["note"] = (
+        "no key of this memory opens it in any context that is known here (try --context; in Python: contexts=)"
+    )
     return found
 
 

@@ -15,6 +15,7 @@ from ipfsmem.errors import (
     ProviderRefused,
     ProviderUnavailable,
     PublicError,
+    SecretsError,
     StorageError,
     UsageError,
 )
@@ -57,7 +58,7 @@ def test_choices_that_fit(fit: Choices) -> None:
         (choices(LOCAL, root=True), UsageError, "name the wallet"),
         (choices(SEALED, "no wallet", root=True), UsageError, "name the wallet"),
         (choices(SEALED, provider=True), UsageError, "choose a key for this memory"),
-        (choices(SEALED, "wallet", "no wallet", provider=True), UsageError, "one of: a wallet"),
+        (choices(SEALED, "wallet", "no wallet", provider=True), UsageError, "choose one"),
         (choices(SEALED, "no wallet", memory_dir=True), UsageError, "leaves no plain files on the disk"),
         (
             choices(SEALED, "no wallet", recovery=False),
@@ -114,6 +115,7 @@ def test_what_keeps_a_new_memory_from_being_published_says_that_it_is_here() -> 
     for error, hint in (
         (ProviderUnavailable("it is down"), "When the provider can be reached: ipfsmem sync."),
         (ProviderRefused("no", hint="Give a token."), "Give a token. Then publish it with: ipfsmem sync."),
+        (SecretsError("a key", hint="Then: ipfsmem sync"), "Then: ipfsmem sync"),
     ):
         with pytest.raises(type(error), match="made on this device, but not published yet") as caught:
             asyncio.run(publish_made(sync(error)))
