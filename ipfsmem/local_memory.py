@@ -40,7 +40,7 @@ from ipfsmem.files.exporting import (
     tree_of,
     whole,
 )
-from ipfsmem.files.working_copies import FolderFacts, WorkingCopies
+from ipfsmem.files.working_copies import WorkingCopies
 from ipfsmem.memories.after_revoke import late_values
 from ipfsmem.memories.bundle_tree import Part
 from ipfsmem.memories.import_scopes import assign
@@ -52,6 +52,7 @@ from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memories.stacks import Stack
 from ipfsmem.memories.undo import Undone, undo
 from ipfsmem.mode import Mode
+from ipfsmem.parts.folders import MemoryFolders
 from ipfsmem.parts.scopes import MemoryScopes
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.unavailable import Unready
@@ -131,6 +132,8 @@ class LocalMemory:
         self._files: WorkingCopies | None = None
         if replica.folder is not None and self.mode.plain_files:
             self._files = WorkingCopies(replica, self._memories, self._timeline)
+        #: The working copies of this memory on this device.
+        self.folders = MemoryFolders(self.mode, lambda: self._files, changed=self._changed)
         #: Whether this is one scope of a memory that somebody else opened and closes.
         self._borrowed = False
 
@@ -229,7 +232,7 @@ class LocalMemory:
                 *([words_of_move(self.replica, move)] if (move := waiting(self.replica)) is not None else []),
                 *self._superseded(),
             ],
-            files=self.folders(),
+            files=self.folders.list(),
             names_put=oldest_put(self.replica, self._providers),
             presence=self._presence(),
             scopes=counts if len(counts) > 1 else [],
@@ -290,7 +293,7 @@ class LocalMemory:
     def _let_go_when_revoked(self) -> None:
         """A revoked device's folders are nobody's working copies any more; their files stay (format section 6)."""
         if self._files is not None and self.is_revoked():
-            for facts in self.folders():
+            for facts in self.folders.list():
                 with contextlib.suppress(StorageError):  # it stays attached, and `status` says why
                     self._files.detach(facts.path)
 
@@ -816,68 +819,6 @@ class LocalMemory:
         """Bring the plain files up to date (modes `local` and `ipfs`). Writes do it for what they changed."""
         if self._files is not None:
             self._files.render()
-
-    def restore_files(self) -> int:
-        """Write plain files again that are missing, instead of taking that for deletes. Returns how many."""
-        return self._files.restore_files() if self._files is not None else 0
-
-    def attach(
-        self,
-        folder: str | Path,
-        *,
-        scope: str | None = None,
-        take_over: bool = False,
-        timeline: bool = False,
-    ) -> FolderFacts:
-        """Make a folder a working copy of a scope (None: the nameless one): what is in it is taken in, what it lacks is
-        written, and so it stays. It belongs to that scope alone; a scope may have several folders.
-
-        `take_over`: the folder is marked as another memory's, or lies on another disk now, and should be this one's.
-        `timeline`: write `timeline/` into it although it stood there before. Raises UsageError for what cannot be one (a mode
-        that keeps no plain files, another memory's folder), StorageError; then nothing was changed.
-        """
-        made = self._plain_files().attach(folder, scope=scope or "", take_over=take_over, timeline=timeline)
-        self._changed()
-        return made
-
-    def detach(self, folder: str | Path, *, gone: bool = False) -> list_[str]:
-        """Let go of a working copy; every file in it stays as it is. Names of files that came out of what was set aside.
-
-        `gone`: the folder is not there and will not be again. Raises NotFoundError, StorageError when something would be lost.
-        """
-        brought = self._plain_files().detach(folder, gone=gone)
-        self._changed()
-        return brought
-
-    def folders(self) -> list_[FolderFacts]:
-        """The working copies of this memory on this device, and how they are."""
-        return self._files.folders() if self._files is not None else []
-
-    def pause_folder(self, folder: str | Path) -> None:
-        """Take nothing in from a working copy and write nothing to it, until `accept_folder` or `put_back_folder`."""
-        self._plain_files().pause(folder)
-
-    def accept_folder(self, folder: str | Path) -> None:
-        """What stands in a paused working copy counts: all of it is taken for edits. Raises NotFoundError, StorageError."""
-        self._plain_files().accept(folder)
-        self._changed()
-
-    def put_back_folder(self, folder: str | Path) -> int:
-        """What is remembered counts: it is written into every file of a working copy. How many files held something else.
-
-        A text that was never remembered is kept beside, as a conflict copy. Raises NotFoundError, StorageError.
-        """
-        count = self._plain_files().put_back(folder)
-        self._changed()
-        return count
-
-    def _plain_files(self) -> WorkingCopies:
-        if self._files is None:
-            raise UsageError(
-                f"a memory in mode {self.mode} keeps no plain files on the disk",
-                hint="Write some out with: ipfsmem export --dir DIR.",
-            )
-        return self._files
 
     def _open_files(self) -> None:
         if self._files is not None:

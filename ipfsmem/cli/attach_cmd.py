@@ -31,7 +31,7 @@ def command(here: Here, folder: str, scope: str | None, take_over: bool, timelin
     """
     stood = Path(folder).expanduser().exists()
     with here.memory() as memory:
-        made = memory.attach(folder, scope=scope, take_over=take_over, timeline=timeline)
+        made = memory.folders.attach(folder, scope=scope, take_over=take_over, timeline=timeline)
         notices = memory.status().notices
     if here.json:
         here.emit(made)

@@ -17,7 +17,7 @@ def command(here: Here, folder: str, gone: bool) -> None:
     What was just edited is taken in first. A text that was set aside and could not be taken in comes out as a conflict copy.
     """
     with here.memory() as memory:
-        brought = memory.detach(folder, gone=gone)
+        brought = memory.folders.detach(folder, gone=gone)
     if here.json:
         from ipfsmem.results import FolderDetached
 

@@ -25,7 +25,7 @@ def command(here: Here, restore_files: bool, clock_is_right: bool) -> None:
     """
     with here.memory() as memory:
         back = memory.trust_clock() if clock_is_right else 0
-        restored = memory.restore_files() if restore_files else 0
+        restored = memory.folders.restore_files() if restore_files else 0
         findings = memory.doctor()
     errors = sum(finding.level == "error" for finding in findings)
     if here.json:

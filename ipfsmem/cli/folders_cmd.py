@@ -22,7 +22,7 @@ def command() -> None:
 def list_command(here: Here) -> None:
     """List the working copies: where they are, whose scope, how many files, and whether one is paused or not there."""
     with here.memory() as memory:
-        found = memory.folders()
+        found = memory.folders.list()
     if here.json:
         here.emit(found)
         return
@@ -49,7 +49,7 @@ def pause_command(here: Here, folder: str) -> None:
     from ipfsmem.results import FolderPaused
 
     with here.memory() as memory:
-        memory.pause_folder(folder)
+        memory.folders.pause(folder)
     _said(here, FolderPaused(path=folder), "is paused: nothing is taken in there and nothing written.")
 
 
@@ -60,7 +60,7 @@ def accept_command(here: Here, folder: str) -> None:
     from ipfsmem.results import FolderAccepted
 
     with here.memory() as memory:
-        memory.accept_folder(folder)
+        memory.folders.accept(folder)
     _said(here, FolderAccepted(path=folder), "counts as it stands, and goes on.")
 
 
@@ -70,7 +70,7 @@ def put_back_command(here: Here, folder: str) -> None:
     """Write what is remembered into every file of DIR, missing ones too. A text that was never remembered is kept beside, as a
     conflict copy."""
     with here.memory() as memory:
-        number = memory.put_back_folder(folder)
+        number = memory.folders.put_back(folder)
     if here.json:
         from ipfsmem.results import FolderPutBack
 

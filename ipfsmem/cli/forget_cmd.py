@@ -22,7 +22,7 @@ def command(here: Here, key: str, reason: str, if_match: str | None) -> None:
     with here.memory() as memory:
         if not memory.forget(key, reason=reason, if_match=if_match):
             raise NotFoundError(f"there is no memory {key}", hint="See what there is with: ipfsmem list.")
-        folders, public = memory.folders(), memory.mode.public and memory.status().root is not None
+        folders, public = memory.folders.list(), memory.mode.public and memory.status().root is not None
         told = learnt(memory.mode)
     if here.json:
         from ipfsmem.results import Forgotten

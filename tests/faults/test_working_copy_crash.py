@@ -161,7 +161,7 @@ def test_what_was_staged_in_part_is_no_edit(
         lab.look()
         assert any(file in notice for notice in lab.again().status().notices)
         with pytest.raises(StorageError, match=file):
-            lab.memory.put_back_folder(lab.dir)
+            lab.memory.folders.put_back(lab.dir)
         lab.look()
     monkeypatch.undo()
     lab.memory.replica.close()

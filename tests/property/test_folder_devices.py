@@ -227,7 +227,7 @@ class People:
         return who, random.choice(KEYS), memory.scope(random.choice(SCOPES))
 
     def attached(self, place: Place) -> bool:
-        return str(place.path) in [facts.path for facts in self.lab.devices[place.who].folders()]
+        return str(place.path) in [facts.path for facts in self.lab.devices[place.who].folders.list()]
 
     def came(self, place: Place, word: bytes) -> None:
         """A word that is in a file now."""
@@ -451,7 +451,7 @@ class People:
         place = Place(who, path, scope)
         if (path / ".ipfsmem" / "marker").exists():
             with pytest.raises(UsageError, match="working copy"):
-                memory.attach(path, scope=scope)
+                memory.folders.attach(path, scope=scope)
         before = {file: file.read_bytes() for file in place.files()}
         assert {file: file.read_bytes() for file in place.files()} == before
         if len(self.places) < 5:
@@ -474,7 +474,7 @@ class People:
 
     def _attach(self, place: Place, *, take_over: bool = False) -> None:
         with contextlib.suppress(UsageError, StorageError, LimitError, NotFoundError):
-            self.lab.devices[place.who].attach(
+            self.lab.devices[place.who].folders.attach(
                 place.path, scope=place.scope or None, take_over=take_over, timeline=True
             )
 
@@ -491,7 +491,7 @@ class People:
 
         def work() -> None:
             with contextlib.suppress(NotFoundError, StorageError):
-                self.lab.devices[place.who].detach(place.path)
+                self.lab.devices[place.who].folders.detach(place.path)
 
         self.run(random, place.who, work)
 
@@ -609,7 +609,9 @@ class People:
         known = [place for place in self.places if self.attached(place)]
         place = random.choice(known)
         memory = self.lab.devices[place.who]
-        how = random.choice((memory.accept_folder, memory.put_back_folder, lambda _: memory.restore_files()))
+        how = random.choice(
+            (memory.folders.accept, memory.folders.put_back, lambda _: memory.folders.restore_files())
+        )
 
         def work() -> None:
             with contextlib.suppress(NotFoundError, StorageError):
@@ -636,10 +638,10 @@ class People:
         self.lab.clock.advance(61)
         for memory in memories.values():
             memory.scan()
-            for facts in memory.folders():
+            for facts in memory.folders.list():
                 if facts.state == "paused":
-                    memory.accept_folder(facts.path)
-            memory.restore_files()
+                    memory.folders.accept(facts.path)
+            memory.folders.restore_files()
             memory.render()
         if self.lab.mode == "ipfs":
             self.lab.settle(*memories.values(), rounds=16)

@@ -67,7 +67,7 @@ class Walls:
             for scope in SCOPES:
                 self.folders[0, scope] = folder / f"copy-{scope}"
                 self.folders[0, scope].mkdir()
-                self.devices[0].attach(self.folders[0, scope], scope=scope, timeline=True)
+                self.devices[0].folders.attach(self.folders[0, scope], scope=scope, timeline=True)
 
     def close(self) -> None:
         for memory in self.devices:

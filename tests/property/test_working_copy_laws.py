@@ -188,13 +188,13 @@ class World:
         self.lab.memory.render()
 
     def attach(self) -> None:
-        self.lab.memory.attach(self.second)
+        self.lab.memory.folders.attach(self.second)
         self.hook()
 
     def detach(self) -> None:
         # What was read there before is another file's text when it comes back.
         if self.is_there("2/"):
-            self.lab.memory.detach(self.second)
+            self.lab.memory.folders.detach(self.second)
             self.held = {file: data for file, data in self.held.items() if not file.startswith("2/")}
 
     def look(self) -> None:
@@ -319,7 +319,7 @@ class Returning(World):
         self.remember()
 
     def put_back(self) -> None:
-        self.lab.memory.put_back_folder(self.lab.dir)
+        self.lab.memory.folders.put_back(self.lab.dir)
         self.held_by_state()
 
     def wait(self) -> None:
@@ -359,7 +359,7 @@ def test_what_was_only_put_back_takes_no_word_of_the_state(steps: list[tuple[Any
             world.held_by_state()
         world.put_back()
         world.lab.look()
-        assert world.lab.memory.folders()[0].state == "ok"
+        assert world.lab.memory.folders.list()[0].state == "ok"
         before = world.lab.files()
         world.lab.look()
         assert world.lab.files() == before

@@ -227,7 +227,7 @@ def test_trace_17_a_folder_that_is_removed_slowly(lab: Lab) -> None:
     lab.look()
     assert len(lab.texts()) == 75
     assert any("missing" in notice for notice in lab.memory.status().notices)
-    assert lab.memory.restore_files() == 75
+    assert lab.memory.folders.restore_files() == 75
     assert len([file for file in lab.files() if file.startswith("m")]) == 75
     assert not lab.memory.status().notices
 
@@ -305,7 +305,7 @@ def test_a_folder_of_another_memory_is_refused(tmp_path: Path) -> None:
     assert not (lab.home / "y").exists()
     other = Memory.create("y", "local", home=lab.home, world=lab.world)
     with pytest.raises(UsageError, match="another memory") as refused:
-        other.attach(lab.dir)
+        other.folders.attach(lab.dir)
     assert "--take-over" in refused.value.hint
     other.write_text("z", b"z\n")
     assert lab.files() == before

@@ -47,7 +47,7 @@ def test_two_folders_of_one_scope_show_the_same_and_an_edit_in_one_reaches_the_o
     lab: Lab, tmp_path: Path
 ) -> None:
     second = tmp_path / "second"
-    made = lab.memory.attach(second)
+    made = lab.memory.folders.attach(second)
     assert made.state == "ok" and made.files == 1
     assert (second / "role.md").read_bytes() == b"firmware\n"
     (second / "role.md").write_bytes(b"web\n")
@@ -70,9 +70,9 @@ def test_a_folder_of_a_scope_has_the_texts_of_that_scope_only(lab: Lab, tmp_path
     place = tmp_path / "project"
     place.mkdir()
     (place / "build.md").write_bytes(b"make all\n")
-    lab.memory.attach(place, scope="work")
+    lab.memory.folders.attach(place, scope="work")
     assert not (place / "role.md").exists() and "build.md" not in lab.files()
-    assert {one.scope for one in lab.memory.folders()} == {"", "work"}
+    assert {one.scope for one in lab.memory.folders.list()} == {"", "work"}
     memories = lab.memory._memories.in_scope("work")
     assert memories.read("build").data == b"make all\n"  # type: ignore[union-attr]
     (place / "role.md").write_bytes(b"of the project\n")
@@ -82,7 +82,7 @@ def test_a_folder_of_a_scope_has_the_texts_of_that_scope_only(lab: Lab, tmp_path
     assert b"(build.md)" in (place / "MEMORY.md").read_bytes()
     assert b"build" not in lab.files().get("MEMORY.md", b"")
     with pytest.raises(KeyNameError):
-        lab.memory.attach(tmp_path / "other", scope="2026-04-14")
+        lab.memory.folders.attach(tmp_path / "other", scope="2026-04-14")
     assert not (tmp_path / "other").exists()
     lab.memory.close()
 
@@ -103,11 +103,11 @@ def test_subfolders_are_no_input_and_never_written_and_timeline_only_where_we_ma
     lab.memory.note("again")
     assert {event["type"] for event in lab.memory.timeline()} == {"waved", "theirs", "again"}
     assert lab.files()["timeline/2026-04-12.jsonl"].count(b"\n") == 1
-    made = lab.memory.attach(tmp_path / "made")
+    made = lab.memory.folders.attach(tmp_path / "made")
     assert made.timeline and list((tmp_path / "made" / "timeline").iterdir())
     asked = tmp_path / "asked"
     asked.mkdir()
-    assert lab.memory.attach(asked, timeline=True).timeline and (asked / "timeline").is_dir()
+    assert lab.memory.folders.attach(asked, timeline=True).timeline and (asked / "timeline").is_dir()
     lab.memory.close()
 
 
@@ -119,7 +119,7 @@ def test_own_lines_of_an_agents_index_travel_and_merge_by_line(tmp_path: Path) -
     memory = lab.start()
     assert lab.files() == {"MEMORY.md": b"# Memory\n\nfirst\n\nsecond\n\nthird"}
     second = tmp_path / "second"
-    memory.attach(second)
+    memory.folders.attach(second)
     assert (second / "MEMORY.md").read_bytes() == lab.files()["MEMORY.md"]
     assert {path.name for path in second.iterdir()} == {".ipfsmem", "MEMORY.md"}
     memory.write_text("tone", b"direct\n")
@@ -136,7 +136,7 @@ def test_own_lines_of_an_agents_index_travel_and_merge_by_line(tmp_path: Path) -
     assert (second / "MEMORY.md").read_bytes() == mine
     assert not memory.conflicts()
     # In our own folder it is a memory file like any other.
-    own = memory.attach(lab.home / "x" / "memory")
+    own = memory.folders.attach(lab.home / "x" / "memory")
     assert (Path(own.path) / "memory-fe1ee863.md").read_bytes() == memory.read("memory-fe1ee863").data
     memory.forget("memory-fe1ee863")
     assert b"FIRST" not in lab.files().get("MEMORY.md", b"")
@@ -168,10 +168,10 @@ def test_trace_two_vaults_on_one_folder(lab: Lab) -> None:
     other = Memory.create("y", "local", home=lab.home, world=lab.world)
     other.write_text("theirs", b"of the other\n")
     with pytest.raises(UsageError, match="another memory") as refused:
-        other.attach(lab.dir)
+        other.folders.attach(lab.dir)
     assert "--take-over" in refused.value.hint
     assert lab.files() == before and other.read("role") is None
-    other.attach(lab.dir, take_over=True)
+    other.folders.attach(lab.dir, take_over=True)
     assert lab.files()["theirs.md"] == b"of the other\n" and other.read("role").data == b"firmware\n"  # type: ignore[union-attr]
     after = lab.files()
     lab.memory.write_text("role", b"ours\n")
@@ -179,10 +179,10 @@ def test_trace_two_vaults_on_one_folder(lab: Lab) -> None:
         lab.look()
         lab.clock.advance(61)
     assert lab.files() == after and lab.texts() == {b"ours\n"}
-    assert "another memory" in notices(lab) and lab.memory.folders()[0].state == "not there"
+    assert "another memory" in notices(lab) and lab.memory.folders.list()[0].state == "not there"
     other.close()
     # And back again: what stands there now is taken in.
-    lab.memory.attach(lab.dir, take_over=True)
+    lab.memory.folders.attach(lab.dir, take_over=True)
     assert lab.memory.read("theirs").data == b"of the other\n"  # type: ignore[union-attr]
     lab.memory.close()
 
@@ -193,16 +193,16 @@ def test_trace_a_cloned_repository_with_our_hidden_folder(lab: Lab, tmp_path: Pa
     shutil.copytree(lab.dir, clone)
     (clone / "planted.md").write_bytes(b"by somebody\n")
     with pytest.raises(UsageError, match="copy of a working copy"):
-        lab.memory.attach(clone)
+        lab.memory.folders.attach(clone)
     with pytest.raises(UsageError, match="another memory"):
         Memory.create("z", "local", home=lab.home, memory_dir=clone, world=lab.world)
     assert lab.memory.read("planted") is None and not (lab.home / "z").exists()
     (clone / ".ipfsmem" / "marker").write_bytes(b"[" * 90)
     with pytest.raises(UsageError, match="another memory"):
-        lab.memory.attach(clone)
-    lab.memory.attach(clone, take_over=True)
+        lab.memory.folders.attach(clone)
+    lab.memory.folders.attach(clone, take_over=True)
     assert lab.memory.read("planted").data == b"by somebody\n"  # type: ignore[union-attr]
-    assert len({one.path for one in lab.memory.folders()}) == 2
+    assert len({one.path for one in lab.memory.folders.list()}) == 2
     assert json.loads((clone / ".ipfsmem" / "marker").read_bytes())["id"] != lab.copy.copy.id
     lab.memory.close()
 
@@ -211,11 +211,11 @@ def test_two_paths_to_one_folder_are_refused(lab: Lab, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(lab.dir)
     with pytest.raises(UsageError, match="already"):
-        lab.memory.attach(link)
+        lab.memory.folders.attach(link)
     with pytest.raises(UsageError, match="already"):
-        lab.memory.attach(lab.dir, scope="work")
-    lab.memory.attach(lab.dir)  # the same again changes nothing
-    assert len(lab.memory.folders()) == 1
+        lab.memory.folders.attach(lab.dir, scope="work")
+    lab.memory.folders.attach(lab.dir)  # the same again changes nothing
+    assert len(lab.memory.folders.list()) == 1
 
 
 def test_a_folder_that_was_moved_is_attached_again_and_knows_its_files(lab: Lab, tmp_path: Path) -> None:
@@ -225,18 +225,18 @@ def test_a_folder_that_was_moved_is_attached_again_and_knows_its_files(lab: Lab,
     lab.look()
     assert "mounted" in notices(lab) and len(lab.texts()) == 6
     (moved / "m1.md").write_bytes(b"edited on the way\n")
-    lab.memory.attach(moved)
+    lab.memory.folders.attach(moved)
     assert lab.memory.read("m1").data == b"edited on the way\n" and len(lab.texts()) == 6  # type: ignore[union-attr]
-    assert [one.path for one in lab.memory.folders()] == [str(moved)]
+    assert [one.path for one in lab.memory.folders.list()] == [str(moved)]
     # A copy on another disk is another folder; with a person's word it goes on.
     other = tmp_path / "other disk"
     shutil.copytree(moved, other)
     shutil.rmtree(moved)
     with pytest.raises(UsageError, match="copy of a working copy"):
-        lab.memory.attach(other)
+        lab.memory.folders.attach(other)
     (other / "m2.md").write_bytes(b"edited there\n")
     (other / "m3.md").unlink()
-    lab.memory.attach(other, take_over=True)
+    lab.memory.folders.attach(other, take_over=True)
     assert lab.memory.read("m2").data == b"edited there\n" and len(lab.texts()) == 6  # type: ignore[union-attr]
     assert (other / "m3.md").read_bytes() == b"text 3\n"
     lab.memory.close()
@@ -259,7 +259,7 @@ def test_a_restored_home_takes_its_own_folder_as_it_is(tmp_path: Path) -> None:
         lab.look()
         lab.clock.advance(61)
     assert lab.files()["m1.md"] == b"text 1\n" and lab.memory.read("m2").data == b"edited\n"  # type: ignore[union-attr]
-    assert lab.memory.folders()[0].state == "ok"
+    assert lab.memory.folders.list()[0].state == "ok"
 
 
 @pytest.mark.parametrize("what", [".ipfsmem", ".ipfsmem/aside", ".ipfsmem/marker", ".ipfsmem/.gitignore"])
@@ -389,7 +389,7 @@ def test_u17_where_folders_have_no_descriptors_everything_works_by_path(
     memory.forget("role")
     assert memory.read("new").data == b"edited\n"  # type: ignore[union-attr]
     assert "role.md" not in lab.files() and "link.md" in notices(lab)
-    memory.detach(lab.dir)
+    memory.folders.detach(lab.dir)
     assert not (lab.dir / ".ipfsmem").exists()
 
 
@@ -498,14 +498,14 @@ def test_three_returns_are_edits_after_a_minute_and_four_pause_the_folder(lab: L
     assert (
         "paused" in notices(lab) and "folders accept" in notices(lab) and "folders put-back" in notices(lab)
     )
-    assert lab.memory.folders()[0].state == "paused"
+    assert lab.memory.folders.list()[0].state == "paused"
     lab.memory.write_text("m4", b"newer 4\n")
     assert lab.files()["m4.md"] == b"new 4\n", "nothing is written to it"
     lab.again()
     lab.look()
     assert lab.texts() == (texts - {b"new 4\n"}) | {b"newer 4\n"}
-    assert lab.memory.put_back_folder(lab.dir) == 4
-    assert lab.memory.folders()[0].state == "ok" and "paused" not in notices(lab)
+    assert lab.memory.folders.put_back(lab.dir) == 4
+    assert lab.memory.folders.list()[0].state == "ok" and "paused" not in notices(lab)
     assert {name: lab.files()[name] for name in old} == {
         **{f"m{n}.md": b"new %d\n" % n for n in range(4)},
         "m4.md": b"newer 4\n",
@@ -519,9 +519,9 @@ def test_what_stands_there_counts_when_a_person_says_so(lab: Lab) -> None:
     put(lab, old)
     (lab.dir / "role.md").write_bytes(b"edited meanwhile\n")
     lab.look()
-    lab.memory.accept_folder(lab.dir)
+    lab.memory.folders.accept(lab.dir)
     assert lab.texts() == {*old.values(), b"edited meanwhile\n"}
-    assert lab.memory.folders()[0].state == "ok"
+    assert lab.memory.folders.list()[0].state == "ok"
     lab.look()
     assert {name: lab.files()[name] for name in old} == old
 
@@ -531,23 +531,23 @@ def test_a_pause_ends_by_itself_when_all_is_as_before(lab: Lab) -> None:
     now = {name: lab.files()[name] for name in old}
     put(lab, old)
     lab.look()
-    assert lab.memory.folders()[0].state == "paused"
+    assert lab.memory.folders.list()[0].state == "paused"
     put(lab, now)
     lab.look()
-    assert lab.memory.folders()[0].state == "ok" and set(now.values()) <= lab.texts()
+    assert lab.memory.folders.list()[0].state == "ok" and set(now.values()) <= lab.texts()
     # One that a person asked for does not.
-    lab.memory.pause_folder(lab.dir)
+    lab.memory.folders.pause(lab.dir)
     lab.look()
-    assert lab.memory.folders()[0].state == "paused"
+    assert lab.memory.folders.list()[0].state == "paused"
 
 
 def test_a_text_that_never_stood_there_is_kept_beside_when_the_folder_is_put_back(lab: Lab) -> None:
-    lab.memory.pause_folder(lab.dir)
+    lab.memory.folders.pause(lab.dir)
     (lab.dir / "role.md").write_bytes(b"written while it was paused\n")
     (lab.dir / "MEMORY.md").write_bytes(b"my line\n")
     lab.look()
     assert lab.texts() == {b"firmware\n"}
-    lab.memory.put_back_folder(lab.dir)
+    lab.memory.folders.put_back(lab.dir)
     assert lab.files()["role.md"] == b"firmware\n"
     assert b"written while it was paused\n" in lab.texts() and len(lab.memory.conflicts()) == 1
     assert lab.memory.read("memory-fe1ee863").file.body == "my line"  # type: ignore[union-attr]
@@ -563,9 +563,9 @@ def test_a_forgotten_text_that_a_checkout_brings_back_waits_too(lab: Lab) -> Non
     lab.look()
     assert lab.memory.read("role").data == b"firmware\n"  # type: ignore[union-attr]
     lab.memory.forget("role")
-    lab.memory.pause_folder(lab.dir)
+    lab.memory.folders.pause(lab.dir)
     put(lab, {"role.md": b"firmware\n"})
-    lab.memory.put_back_folder(lab.dir)
+    lab.memory.folders.put_back(lab.dir)
     assert "role.md" not in lab.files() and lab.memory.read("role") is None
 
 
@@ -621,18 +621,18 @@ def test_trace_checkout_of_an_old_branch_in_the_folder(tmp_path: Path, below: st
         (lab.dir / "jotted.md").unlink()
         git(tree, "checkout", "-q", "main")
         lab.look()
-        assert lab.memory.folders()[0].state == "ok" and lab.texts() == texts
+        assert lab.memory.folders.list()[0].state == "ok" and lab.texts() == texts
     # A commit moves no file, a new branch neither.
     git(tree, "checkout", "-qb", "topic")
     (lab.dir / "tone.md").write_bytes(b"kind\n")
     lab.look()
-    lab.memory.put_back_folder(lab.dir)
+    lab.memory.folders.put_back(lab.dir)
     (lab.dir / "tone.md").write_bytes(b"kinder\n")
     lab.look()
     assert lab.memory.read("tone").data == b"kinder\n"  # type: ignore[union-attr]
     git(tree, "checkout", "-qf", "ancient")
     lab.look()
-    lab.memory.accept_folder(lab.dir)
+    lab.memory.folders.accept(lab.dir)
     assert lab.memory.read("role").data == b"hardware\n"  # type: ignore[union-attr]
 
 
@@ -675,7 +675,7 @@ def test_trace_two_weeks_away(lab: Lab) -> None:
     assert shown["m6"] == both == lab.files()["m6.md"]
     assert shown["m0"] == lines.replace(b"line 7", b"edited there") == lab.files()["m0.md"]
     assert shown["m7"] == lines.replace(b"line 1", b"edited here")
-    lab.memory.restore_files()
+    lab.memory.folders.restore_files()
     assert lab.files()["m3.md"] == lines
 
 
@@ -690,16 +690,16 @@ def test_detach_takes_in_the_last_edits_and_leaves_every_file(lab: Lab, tmp_path
     handle.close()
     (lab.dir / "role.md").write_bytes(b"edited last\n")
     before = {**lab.files()}
-    assert lab.memory.detach(lab.dir) == []
+    assert lab.memory.folders.detach(lab.dir) == []
     assert lab.files() == before and not (lab.dir / ".ipfsmem").exists()
     assert b"late" in b"".join(lab.texts()) and lab.memory.read("role").data == b"edited last\n"  # type: ignore[union-attr]
-    assert lab.memory.folders() == [] and lab.memory.status().files == []
+    assert lab.memory.folders.list() == [] and lab.memory.status().files == []
     lab.memory.write_text("role", b"after\n")
     lab.again()
-    assert lab.files() == before and lab.memory.folders() == []
+    assert lab.files() == before and lab.memory.folders.list() == []
     with pytest.raises(NotFoundError):
-        lab.memory.detach(lab.dir)
-    lab.memory.attach(lab.dir)
+        lab.memory.folders.detach(lab.dir)
+    lab.memory.folders.attach(lab.dir)
     assert lab.memory.read("role") is not None
 
 
@@ -716,11 +716,11 @@ def test_detach_brings_out_what_could_not_be_taken_in_or_refuses(
     if os.geteuid() == 0:
         monkeypatch.setattr(lab.copy.folder, "read_aside", lambda *_: None)
     with pytest.raises(StorageError, match="cannot be read"):
-        lab.memory.detach(lab.dir)
-    assert len(lab.memory.folders()) == 1 and late.exists()
+        lab.memory.folders.detach(lab.dir)
+    assert len(lab.memory.folders.list()) == 1 and late.exists()
     monkeypatch.undo()
     late.chmod(0o600)
-    (name,) = lab.memory.detach(lab.dir)
+    (name,) = lab.memory.folders.detach(lab.dir)
     assert name.startswith("role.conflict-")
     assert (lab.dir / name).read_bytes() == b"firmware\n" + "spät\n".encode("latin-1")
 
@@ -728,16 +728,16 @@ def test_detach_brings_out_what_could_not_be_taken_in_or_refuses(
 def test_detach_of_a_folder_that_is_not_there_needs_a_word_more(lab: Lab) -> None:
     shutil.rmtree(lab.dir)
     with pytest.raises(StorageError, match="not detached") as refused:
-        lab.memory.detach(lab.dir)
+        lab.memory.folders.detach(lab.dir)
     assert "--gone" in refused.value.hint
-    lab.memory.detach(lab.dir, gone=True)
-    assert lab.memory.folders() == [] and lab.memory.read("role") is not None
+    lab.memory.folders.detach(lab.dir, gone=True)
+    assert lab.memory.folders.list() == [] and lab.memory.read("role") is not None
 
 
 def test_forgetting_takes_what_was_set_aside_in_all_folders(lab: Lab, tmp_path: Path) -> None:
     """Rule 34; conflict copies go as files too."""
     second = tmp_path / "second"
-    lab.memory.attach(second)
+    lab.memory.folders.attach(second)
     lab.sibling("role", b"CANARY theirs\n")
     for n in range(3):
         lab.memory.write_text("role", b"CANARY %d\n" % n)
@@ -797,14 +797,14 @@ def test_attach_says_what_else_reaches_the_folder(lab: Lab, tmp_path: Path) -> N
         place.mkdir(parents=True)
         if name == "synced":
             (tmp_path / name / ".stfolder").mkdir()
-        (said,) = lab.memory.attach(place).remarks
+        (said,) = lab.memory.folders.attach(place).remarks
         assert program in said
     work = tmp_path / "work"
     (work / ".git").mkdir(parents=True)
     (work / ".git" / "HEAD").write_bytes(b"ref: refs/heads/main\n")
     place = work / "docs" / "memory"
     place.parent.mkdir()
-    assert "git work tree" in lab.memory.attach(place).remarks[0]
+    assert "git work tree" in lab.memory.folders.attach(place).remarks[0]
 
 
 @pytest.mark.parametrize(
@@ -846,5 +846,5 @@ def test_the_head_of_a_second_work_tree_is_found(tmp_path: Path) -> None:
 def test_modes_without_plain_files_say_so(tmp_path: Path) -> None:
     memory = Memory.load("x", "none", home=tmp_path)
     with pytest.raises(UsageError, match="no plain files"):
-        memory.attach(tmp_path / "there")
-    assert memory.folders() == [] and not (tmp_path / "there").exists()
+        memory.folders.attach(tmp_path / "there")
+    assert memory.folders.list() == [] and not (tmp_path / "there").exists()

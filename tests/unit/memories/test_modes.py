@@ -37,7 +37,7 @@ def use_everything(memory: Memory) -> None:
     assert memory.status().memories == 1
     memory.scan()
     memory.render()
-    assert memory.restore_files() == 0
+    assert memory.folders.restore_files() == 0
     assert memory.files().keys() == {"tone"}
 
 

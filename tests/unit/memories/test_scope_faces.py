@@ -202,7 +202,7 @@ def test_what_is_no_scope_is_refused_everywhere_and_nothing_is_written(tmp_path:
                 lambda: memory.scope(bad),
                 lambda: memory.stack(bad),
                 lambda: memory.stack("work", bad),
-                lambda: memory.attach(tmp_path, scope=bad),
+                lambda: memory.folders.attach(tmp_path, scope=bad),
                 lambda: memory.import_(blob({"a.md": "x"}), maps={"": bad}),
                 lambda: memory.import_(blob({"a.md": "x"}), maps={bad: "work"}),
             ]

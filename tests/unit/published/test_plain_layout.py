@@ -245,7 +245,7 @@ def test_a_revoked_devices_folder_is_let_go_of_and_what_was_never_published_is_n
     sync(a)
     b = restore(tmp_path, stick)
     place = tmp_path / "agent"
-    b.attach(place)
+    b.folders.attach(place)
     b.write("tone", "direct")
     sync(a, b)
     b.write("stranded", "never published")
@@ -253,7 +253,7 @@ def test_a_revoked_devices_folder_is_let_go_of_and_what_was_never_published_is_n
     asyncio.run(a.revoke(b.device))
     b._root = None
     asyncio.run(b.sync())
-    assert b.folders() == [] and not (place / ".ipfsmem").exists()
+    assert b.folders.list() == [] and not (place / ".ipfsmem").exists()
     assert {path.name: path.read_bytes() for path in place.glob("*.md")} == files
     notices = "\n".join(b.status().notices)
     assert "stranded" in notices and "ipfsmem export" in notices and "tone" not in notices

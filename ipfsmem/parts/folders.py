@@ -1,0 +1,86 @@
+"""`memory.folders`: the working copies of a memory on this device, folders of plain files that other programs write too."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from pathlib import Path
+
+from ipfsmem.errors import UsageError
+from ipfsmem.files.working_copies import FolderFacts, WorkingCopies
+from ipfsmem.mode import Mode
+
+
+class MemoryFolders:
+    """The working copies of an open memory, of all its scopes. A mode that keeps no plain files has none."""
+
+    def __init__(
+        self, mode: Mode, copies: Callable[[], WorkingCopies | None], *, changed: Callable[[], None]
+    ) -> None:
+        """`copies`: None where the mode has none, and once the memory is closed; `changed` is told of each change."""
+        self._mode = mode
+        self._copies = copies
+        self._changed = changed
+
+    def restore_files(self) -> int:
+        """Write plain files again that are missing, instead of taking that for deletes. Returns how many."""
+        return copies.restore_files() if (copies := self._copies()) is not None else 0
+
+    def attach(
+        self,
+        folder: str | Path,
+        *,
+        scope: str | None = None,
+        take_over: bool = False,
+        timeline: bool = False,
+    ) -> FolderFacts:
+        """Make a folder a working copy of a scope (None: the nameless one): what is in it is taken in, what it lacks is
+        written, and so it stays. It belongs to that scope alone; a scope may have several folders.
+
+        `take_over`: the folder is marked as another memory's, or lies on another disk now, and should be this one's.
+        `timeline`: write `timeline/` into it although it stood there before. Raises UsageError for what cannot be one (a mode
+        that keeps no plain files, another memory's folder), StorageError; then nothing was changed.
+        """
+        made = self._plain_files().attach(folder, scope=scope or "", take_over=take_over, timeline=timeline)
+        self._changed()
+        return made
+
+    def detach(self, folder: str | Path, *, gone: bool = False) -> builtins.list[str]:
+        """Let go of a working copy; every file in it stays as it is. Names of files that came out of what was set aside.
+
+        `gone`: the folder is not there and will not be again. Raises NotFoundError, StorageError when something would be lost.
+        """
+        brought = self._plain_files().detach(folder, gone=gone)
+        self._changed()
+        return brought
+
+    def list(self) -> builtins.list[FolderFacts]:
+        """The working copies of this memory on this device, and how they are."""
+        return copies.folders() if (copies := self._copies()) is not None else []
+
+    def pause(self, folder: str | Path) -> None:
+        """Take nothing in from a working copy and write nothing to it, until `accept` or `put_back`."""
+        self._plain_files().pause(folder)
+
+    def accept(self, folder: str | Path) -> None:
+        """What stands in a paused working copy counts: all of it is taken for edits. Raises NotFoundError, StorageError."""
+        self._plain_files().accept(folder)
+        self._changed()
+
+    def put_back(self, folder: str | Path) -> int:
+        """What is remembered counts: it is written into every file of a working copy. How many files held something else.
+
+        A text that was never remembered is kept beside, as a conflict copy. Raises NotFoundError, StorageError.
+        """
+        count = self._plain_files().put_back(folder)
+        self._changed()
+        return count
+
+    def _plain_files(self) -> WorkingCopies:
+        copies = self._copies()
+        if copies is None:
+            raise UsageError(
+                f"a memory in mode {self._mode} keeps no plain files on the disk",
+                hint="Write some out with: ipfsmem export --dir DIR.",
+            )
+        return copies
