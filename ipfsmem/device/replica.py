@@ -217,6 +217,8 @@ class Replica:
         """Whether these files lie in another place than the device left them: a copy, or a restored backup."""
         if self.folder is None:
             return False
+        if self.db.is_changed("place"):  # nobody knows any more, and a new id is all that it costs
+            return True
         known = self.db.get_meta("place")
         return known is not None and known.decode() != place(self.db.path)
 

@@ -37,7 +37,7 @@ NOTES: Final[dict[str, bytes | None]] = {
             "looked at",
         )
     ),
-    **dict.fromkeys(("moved answered", "names", "put", "root", "secret rules", "told", "whole")),
+    **dict.fromkeys(("moved answered", "names", "put", "root", "secret rules", "signed", "told", "whole")),
     **dict.fromkeys(("lacking", "sending"), b"1"),
     "counted": b"0",
 }
