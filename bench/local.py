@@ -144,8 +144,8 @@ def writes(ctx: Context) -> None:
 
 def join(ctx: Context) -> None:
     """The pure join of two states of which each has changed one memory in a hundred; half of them are the same."""
-    from ipfsmem.causal.state import Change, Joined, State, join_changes, join_ctx, location_chooser
-    from ipfsmem.causal.value import LIVE, Loc, Value
+    from ipfsmem.causal.state import BY_ROOT, Change, Joined, State, fitting, join_changes, location_chooser
+    from ipfsmem.causal.value import LIVE, MAX_VALUES, Loc, Value
 
     def value(i: int) -> Value:
         return Value(
@@ -164,7 +164,7 @@ def join(ctx: Context) -> None:
     right = State({first: size, third: some}, theirs)
     choose = location_chooser(lambda loc, body: True, lambda ek: 0)
 
-    def joined() -> tuple[Joined, dict[str, int]]:
+    def joined() -> Joined:
         changes = [
             Change(name, left.entries.get(name, {}), entry)
             for name, entry in right.entries.items()
@@ -173,7 +173,13 @@ def join(ctx: Context) -> None:
         changes += [
             Change(name, entry, {}) for name, entry in left.entries.items() if name not in right.entries
         ]
-        return join_changes(changes, left.ctx, right.ctx, lambda name: choose), join_ctx(left.ctx, right.ctx)
+        return join_changes(
+            changes,
+            left.ctx,
+            right.ctx,
+            lambda name: choose,
+            lambda entry: fitting(entry, lambda device: BY_ROOT, MAX_VALUES),
+        )
 
     ctx.add(
         "join of two diverged states",

@@ -50,10 +50,15 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 
 class Joined(msgspec.Struct, frozen=True):
-    """The entries that a join changes, as they are after it; an empty one is gone. With `clashes` nothing may be kept."""
+    """The entries that a join changes, as they are after it; an empty one is gone. With `clashes` nothing may be kept.
+
+    `ctx`: the counters of both. `crowded`: how many values had no room, by the entry in which they had none.
+    """
 
     entries: dict[str, Entry]
     clashes: tuple[Clash, ...] = ()
+    ctx: Ctx = {}
+    crowded: dict[str, int] = {}
 
 
 class State(msgspec.Struct, frozen=True):
@@ -145,21 +150,28 @@ def join_changes(
     my_ctx: Mapping[str, int],
     their_ctx: Mapping[str, int],
     choose: Callable[[str], Choose],
+    room: Callable[[Entry], Entry],
 ) -> Joined:
-    """Join two states of which `changes` are all entries that differ; the ctxs are joined by `join_ctx`.
+    """Join two states of which `changes` are all entries that differ.
 
     A dot stays when both sides have it, or when the other side's ctx does not cover it (format section 5). `choose` gives the
-    choice between locations in an entry by its name.
+    choice between locations in an entry by its name, `room` what of a joined entry there is room for (see `fitting`).
     """
     clashes = clashes_of(changes)
     if clashes:
-        return Joined({}, tuple(clashes))
+        return Joined({}, tuple(clashes), join_ctx(my_ctx, their_ctx))
     entries: dict[str, Entry] = {}
+    crowded: dict[str, int] = {}
     for change in changes:
-        entry = _join(change.mine, change.theirs, my_ctx, their_ctx, choose(change.name))
+        joined = _join(change.mine, change.theirs, my_ctx, their_ctx, choose(change.name))
+        if joined == change.mine:
+            continue
+        entry = room(joined)
+        if len(entry) < len(joined):
+            crowded[change.name] = len(joined) - len(entry)
         if entry != change.mine:
             entries[change.name] = entry
-    return Joined(entries)
+    return Joined(entries, ctx=join_ctx(my_ctx, their_ctx), crowded=crowded)
 
 
 def _join(

@@ -19,7 +19,6 @@ from ipfsmem.causal.state import (
     check_covered,
     fitting,
     join_changes,
-    join_ctx,
     join_seen,
     location_chooser,
     seen_counts,
@@ -175,13 +174,20 @@ def _join(changes: list[Change], head: Head, replica: Replica) -> JoinedHead:
     def choose(name: str) -> Choose:
         return location_chooser(_passes(replica, name), epoch_of)
 
-    outcome = join_changes(now_here, store.frame.ctx, theirs_ctx, choose)
+    assert replica.ring is not None
+    let_in = replica.ring.view.let_in
+    # With a part of the state that cannot be sealed nobody could publish or join any more.
+    outcome = join_changes(
+        now_here, store.frame.ctx, theirs_ctx, choose, lambda entry: fitting(entry, let_in, MAX_VALUES)
+    )
     if outcome.clashes:
         dots = ", ".join(clash.dot for clash in outcome.clashes)
         raise FormatError(
             f"head {head.root} contradicts itself: {device_called(replica.ring, dots[:16])} wrote different things under {dots}"
         )
-    joined, crowded = _with_room(now_here, outcome.entries, replica)
+    joined, crowded = outcome.entries, _words_of_crowded(outcome.crowded)
+    if crowded:
+        replica.left_out.append(crowded)
     before = {change.name: change.mine for change in now_here if change.name in joined}
     bodies: list[bytes] = []
     bases: list[bytes] = []
@@ -194,7 +200,7 @@ def _join(changes: list[Change], head: Head, replica: Replica) -> JoinedHead:
     now = replica.world.now()
     latest = max((value.h for entry in joined.values() for value in entry.values()), default=ZERO)
     hlc = observed(store.frame.hlc, latest, now)
-    frame = Frame(join_ctx(store.frame.ctx, theirs_ctx), join_seen(store.frame.seen, head.ctx), hlc)
+    frame = Frame(outcome.ctx, join_seen(store.frame.seen, head.ctx), hlc)
     if joined or frame != store.frame:
         note_others(replica, joined)
         keep_own(replica, before, joined)
@@ -202,25 +208,7 @@ def _join(changes: list[Change], head: Head, replica: Replica) -> JoinedHead:
     lacking = sum(digest not in here for digest in bodies)
     if lacking or not here.issuperset(bases):
         replica.db.set_meta(LACKING, b"1")
-    left_out = sum(crowded.values())
-    return JoinedHead(before, joined, lacking, left_out, _words_of_crowded(crowded))
-
-
-def _with_room(
-    changes: list[Change], joined: dict[str, Entry], replica: Replica
-) -> tuple[dict[str, Entry], dict[str, int]]:
-    """What a join changes, each entry with no more than one object has room for, and how many values that leaves out of which:
-    any number of devices may have written under one key, and with a part of the state that cannot be sealed nobody could
-    publish or join any more."""
-    assert replica.ring is not None
-    let_in = replica.ring.view.let_in
-    kept = {name: fitting(entry, let_in, MAX_VALUES) for name, entry in joined.items()}
-    crowded = {name: len(joined[name]) - len(entry) for name, entry in kept.items() if entry != joined[name]}
-    if not crowded:
-        return joined, {}
-    here = {change.name: change.mine for change in changes if change.name in crowded}
-    replica.left_out.append(_words_of_crowded(crowded))
-    return {name: entry for name, entry in kept.items() if entry != here.get(name)}, crowded
+    return JoinedHead(before, joined, lacking, sum(outcome.crowded.values()), crowded)
 
 
 def _words_of_crowded(crowded: dict[str, int]) -> str:

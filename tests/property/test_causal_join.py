@@ -224,10 +224,9 @@ def crowd(trace: list[tuple[int, int]]) -> dict[str, Entry]:
 
 def roomy(x: State, y: State, most: int) -> State:
     """`x` after a sync that brought `y`, where an entry has room for so many values."""
-    joined = join(x, y)
+    joined = join(x, y, room=lambda entry: fitting(entry, CROWD.__getitem__, most))
     assert not joined.clashes
-    entries = {name: fitting(entry, CROWD.__getitem__, most) for name, entry in joined.state.entries.items()}
-    return State(joined.state.ctx, {name: entry for name, entry in entries.items() if entry})
+    return joined.state
 
 
 def held(written: dict[str, Entry], devices: set[str], most: int) -> State:

@@ -5,7 +5,7 @@ Nothing here decides what a join or a write does. Nothing here is a test.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -17,7 +17,6 @@ from ipfsmem.causal.state import (
     check_covered,
     delete,
     join_changes,
-    join_ctx,
     location_chooser,
     write,
 )
@@ -35,8 +34,13 @@ class Joined(msgspec.Struct, frozen=True):
     clashes: tuple[Clash, ...] = ()
 
 
-def join(mine: State, theirs: State, choose: Choose = ALL_PASS) -> Joined:
-    """`mine` after a sync that brought `theirs`. Raises FormatError as the sync does, for what a head may not hold."""
+def join(
+    mine: State,
+    theirs: State,
+    choose: Choose = ALL_PASS,
+    room: Callable[[Entry], Entry] = lambda entry: entry,
+) -> Joined:
+    """`mine` after a sync that brought `theirs`. `room`: what of an entry stays. Raises FormatError as the sync does, for what a head may not hold."""
     where: dict[str, str] = {}
     changes = []
     for found in diff(tree(mine.entries), tree(theirs.entries)):
@@ -44,13 +48,13 @@ def join(mine: State, theirs: State, choose: Choose = ALL_PASS) -> Joined:
         other = decode_entry(found.name, found.theirs) if found.theirs is not None else {}
         check_covered(theirs.ctx, found.name, other, where)
         changes.append(Change(found.name, ours, other))
-    joined = join_changes(changes, mine.ctx, theirs.ctx, lambda name: choose)
+    joined = join_changes(changes, mine.ctx, theirs.ctx, lambda name: choose, room)
     after = {
         **mine.entries,
         **{name: joined.entries[name] for name in theirs.entries if name in joined.entries},
     }
     entries = {name: entry for name, entry in {**after, **joined.entries}.items() if entry}
-    return Joined(State(join_ctx(mine.ctx, theirs.ctx), entries), joined.clashes)
+    return Joined(State(joined.ctx, entries), joined.clashes)
 
 
 def tree(entries: Mapping[str, Entry]) -> Tree:

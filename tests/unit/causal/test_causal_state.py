@@ -169,7 +169,7 @@ def test_location_is_taken_only_when_its_object_passes() -> None:
     assert choose(d, text(b=b, base=bad), text(b=b, base=good)).base == good
     assert asked[-1] == (bad, "4" * 32) or asked[-2] == (good, "4" * 32)
     change = Change("m/k", {d: text(loc=bad, s="1")}, {d: text(loc=good, s="2")})
-    joined = join_changes([change], {A: 1}, {A: 1}, lambda name: choose)
+    joined = join_changes([change], {A: 1}, {A: 1}, lambda name: choose, lambda entry: entry)
     assert joined.entries == {"m/k": {d: text(loc=good, s="2")}} and not joined.clashes
 
 
