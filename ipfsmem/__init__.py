@@ -1,6 +1,6 @@
 """Private, portable memory for AI agents.
 
-The public face: these names and the classes in `ipfsmem.errors`; everything else may change without notice. They are
+The public face: these names, the answers in `ipfsmem.results` and the classes in `ipfsmem.errors`; everything else may change without notice. They are
 imported when they are first used, so that `import ipfsmem` costs nothing.
 """
 
@@ -70,4 +70,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__", "errors"]
+    return [*__all__, "__version__", "errors", "results"]

@@ -1,5 +1,7 @@
-"""The answers of a memory as values: what Python returns, and what `--json` prints, field for field.
+"""The answers of a memory as values: what `--json` prints, field for field.
 
+Some operations return them. Others return values that the next call takes up again, such as a reading with its bytes; for
+these there is a class here whose `of` takes such a value.
 Every face shows these and makes no shape of its own: JSON is their encoding by msgspec, in the order of the fields. They are
 frozen and are built by field names. Moments are milliseconds since 1970 (UTC), spans are seconds, sizes are bytes, and a
 hash is 64 hex digits, unless a field says otherwise. What a lower room returns and is right as it stands (a sync's report,
@@ -77,7 +79,7 @@ class MemoryText(Answer, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, reading: Reading) -> MemoryText:
-        """Raises UnicodeDecodeError never: a memory that is shown is UTF-8."""
+        """What `Memory.read` returned. A memory that is shown is always UTF-8."""
         file = reading.file
         return cls(
             key=reading.key,

@@ -15,7 +15,7 @@ from typing import Self
 import msgspec
 
 from ipfsmem import config as configuration
-from ipfsmem.bundle.program_events import MAX_SPEC, MOVED, FurtherVault, Move, moved_data
+from ipfsmem.bundle.program_events import MAX_SPEC, MOVED, Move, moved_data
 from ipfsmem.causal.clock import next_hlc
 from ipfsmem.config import Keep
 from ipfsmem.device.identity import change_passphrase
@@ -37,6 +37,7 @@ from ipfsmem.errors import (
 from ipfsmem.local_memory import LocalMemory
 from ipfsmem.memories.secret_check import SecretCheck
 from ipfsmem.mode import Mode
+from ipfsmem.parts.vaults import MemoryVaults
 from ipfsmem.provider.contract import Provider, lasting_spec
 from ipfsmem.provider.opening import Channels
 from ipfsmem.provider.probe import Step, probe
@@ -66,8 +67,6 @@ from ipfsmem.vault.opening import (
 )
 from ipfsmem.vault.recovery import NewWords, enrol_words, may_make_words, why_not_everywhere, words_of
 from ipfsmem.vault.sheet import RecoverySheet, make_sheet, shown_spec
-from ipfsmem.vault.vaults import further_vaults, keep_name
-from ipfsmem.wallet.message import check_key_number, check_vault
 from ipfsmem.wallet.recovery_words import to_words
 from ipfsmem.wallet.root_keys import RootKeys
 
@@ -84,6 +83,8 @@ class SyncedMemory(LocalMemory):
     def __init__(self, namespace: str, replica: Replica) -> None:
         """Use `create` or `load`."""
         super().__init__(namespace, replica)
+        #: Further vaults of this memory's wallet.
+        self.vaults = MemoryVaults(replica)
         self._root: RootKeys | None = None
         self._background: Background | None = None
         self._opened = Channels(replica.folder.parent if replica.folder else None)
@@ -490,23 +491,6 @@ class SyncedMemory(LocalMemory):
             )
         places = [(info.spec, info.root, info.at) for info in self.providers()]
         return make_sheet(self.namespace, self.replica, vault, places, configuration.settings().providers)
-
-    def vaults(self) -> list_[FurtherVault]:
-        """Further vaults of this wallet whose names this memory keeps: its vault `default` does, when it is sealed."""
-        return further_vaults(self.replica)
-
-    def list_vault(self, name: str, key_number: int = 1) -> FurtherVault:
-        """Keep the name of a further vault of this memory's wallet, so that one signature lists it. Raises UsageError."""
-        vault = self.replica.config.vault
-        if not self.mode.sealed or vault is None or vault.address is None:
-            raise UsageError(
-                "names of further vaults are kept in an encrypted memory of a wallet, by which they are found"
-            )
-        check_vault(name)
-        check_key_number(key_number)
-        further = FurtherVault(name, key_number, vault.address)
-        keep_name(self.replica, further)
-        return further
 
     def add_provider(self, spec: str) -> None:
         """Publish there too from the next sync on. Raises ConfigError when there is no such provider."""

@@ -178,7 +178,7 @@ def command(
                         keystore=str(keystore) if keystore else None,
                         recovery_words=words,
                         warnings=[*_warnings(words, keystore, memory.unlisted), *_remarks(status)],
-                        vaults=memory.vaults() if restored else [],
+                        vaults=memory.vaults.list() if restored else [],
                         sync=report,
                     )
                 )
@@ -213,7 +213,7 @@ def command(
             click.echo(style("note: ", fg="yellow") + advice(text))
         if report is not None and report.notices:
             tell(report)
-        tell_of_vaults(memory.unlisted, memory.vaults() if restored else [])
+        tell_of_vaults(memory.unlisted, memory.vaults.list() if restored else [])
         if failure is not None:
             raise failure
         end_restored(report)

@@ -142,8 +142,8 @@ def vaults_command(here: Here, add: str | None, key_number: int) -> None:
     """
     with here.memory() as memory:
         if add is not None:
-            memory.list_vault(add, key_number)
-        found = memory.vaults()
+            memory.vaults.add(add, key_number)
+        found = memory.vaults.list()
     if here.json:
         here.emit(found)
         return

@@ -93,7 +93,7 @@ def command(
         )
     with contextlib.closing(memory):
         report = publish_restored(memory, here, yes_public)
-        status, vaults = memory.status(), memory.vaults()
+        status, vaults = memory.status(), memory.vaults.list()
     part = part_only(memory.restored)
     missing = None if damaged else part  # --damaged asked for what can be had
     if here.json:

@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import ipfsmem
+import ipfsmem.errors
+import ipfsmem.results
 
 
 def test_the_public_names_are_these_and_exist() -> None:
@@ -40,3 +44,17 @@ def test_a_text_and_its_hash_go_by_their_own_words(tmp_path: Path) -> None:
         written = memory.write("tone", "direct")
         assert written.text.endswith("direct\n") and written.text.encode() == written.data
         assert [one.sha256 for one in memory.list()] == [written.sha256]
+
+
+def test_what_the_readme_says_of_the_parts_is_so(tmp_path: Path) -> None:
+    told = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    with ipfsmem.Memory.create("alex", "local", home=tmp_path) as memory:
+        for name in ("scopes", "folders", "vaults"):
+            assert f"`memory.{name}`" in told
+        assert memory.scopes.list() == [] and memory.vaults.list() == []
+        memory.folders.attach(tmp_path / "plain")
+        assert {Path(one.path).name for one in memory.folders.list()} == {"memory", "plain"}
+        with pytest.raises(ipfsmem.errors.UsageError, match="encrypted memory of a wallet"):
+            memory.vaults.add("work")
+    assert memory.folders.list() == []
+    assert "`ipfsmem.results`" in told and ipfsmem.results.Status.__struct_fields__[0] == "namespace"

@@ -134,7 +134,7 @@ def test_u4_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
     make(tmp_path / "a", "lone", unlock=None)
     make(tmp_path / "a", "other", unlock=Unlock(RawKeySigner(bytes(31) + b"\x42")))
     assert not bob.unlisted
-    assert [(one.name, one.key_number) for one in alex.vaults()] == [("bob", 1), ("carls", 3)]
+    assert [(one.name, one.key_number) for one in alex.vaults.list()] == [("bob", 1), ("carls", 3)]
     for memory in (alex, bob):
         asyncio.run(memory.sync())
     for path in stick.rglob("*"):
@@ -144,7 +144,7 @@ def test_u4_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
         Memory.recover("x", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b")
     )
     sheet = there.recovery_sheet()
-    assert [one.name for one in there.vaults()] == ["bob", "carls"] == [one.name for one in sheet.vaults]
+    assert [one.name for one in there.vaults.list()] == ["bob", "carls"] == [one.name for one in sheet.vaults]
     assert "-n carls --wallet FILE --vault carls --key-number 3" in sheet.vaults[1].with_wallet
     again = asyncio.run(
         Memory.recover("bob", provider=str(stick), unlock=WALLET, unprotected_keys=True, home=tmp_path / "b")
@@ -158,18 +158,18 @@ def test_u4_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
     bob = Memory.create("bob", "encrypted-ipfs", unlock=WALLET, passphrase="another one", home=tmp_path)
     assert "ipfsmem keys vaults --add bob --key-number 1 -n alex" in bob.unlisted
     alex = Memory.load("alex", passphrase="the first one", home=tmp_path)
-    assert alex.vaults() == []
-    alex.list_vault("bob")
-    alex.list_vault("bob")
-    assert [one.name for one in alex.vaults()] == ["bob"] and len(alex.timeline()) == 1
+    assert alex.vaults.list() == []
+    alex.vaults.add("bob")
+    alex.vaults.add("bob")
+    assert [one.name for one in alex.vaults.list()] == ["bob"] and len(alex.timeline()) == 1
     with pytest.raises(UsageError):
-        alex.list_vault("no label")
+        alex.vaults.add("no label")
     lone = Memory.create("lone", "encrypted-ipfs", unprotected_keys=True, home=tmp_path / "other")
     with pytest.raises(UsageError):
-        lone.list_vault("bob")
+        lone.vaults.add("bob")
 
 
 def test_u4_a_public_memory_keeps_no_names(tmp_path: Path) -> None:
     first = Memory.create("page", "ipfs", unlock=WALLET, home=tmp_path)
     second = make(tmp_path, "work")
-    assert first.vaults() == [] and first.timeline() == [] and not second.unlisted
+    assert first.vaults.list() == [] and first.timeline() == [] and not second.unlisted
