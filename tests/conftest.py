@@ -51,6 +51,13 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_RAM))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`-m quick` reads no file that has none of it."""
+    if config.option.markexpr != "quick" or not collection_path.match("test_*.py"):
+        return None
+    return None if quick.is_quick(collection_path.relative_to(config.rootpath).as_posix()) else True
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The subset for a first look."""
     for item in items:

@@ -28,6 +28,12 @@ def test_the_quick_tests_are_there(prefix: str) -> None:
     assert all(quick.is_quick(str(path.relative_to(ROOT)) + "::test_x[1]") for path in found)
 
 
+def test_no_file_chooses_itself() -> None:
+    """`-m quick` does not read the others (tests/conftest.py)."""
+    mark = "mark" + ".quick"
+    assert [path.name for path in TESTS.glob("**/test_*.py") if mark in path.read_text("utf-8")] == []
+
+
 def test_every_room_has_a_quick_test() -> None:
     """A room is a folder right below the package, as in docs/ARCHITECTURE.md; the modules beside them are reached
     through `memory` and the commands."""

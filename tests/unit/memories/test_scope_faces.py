@@ -25,6 +25,7 @@ from ipfsmem.memories.bundle_tree import base_files
 from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
+from ipfsmem.parts.scopes import MemoryScopes
 from tests.support.device_lab import Lab, delete, lab_in
 from tests.support.scope_lab import blob, everything_in, said_in
 
@@ -51,6 +52,7 @@ def test_every_mode_has_scopes(memory: Memory, tmp_path: Path) -> None:
     """Also the one that keeps nothing: made, titled, led, stacked, forgotten, restored, out and in."""
     memory.write("tone", "everybody's")
     memory.scope("work").write("tone", "the project's", description="d")
+    assert isinstance(memory.scopes, MemoryScopes)
     memory.scopes.make("alex", title="Alex", kind="user")
     memory.scope("alex").write("likes", "tea")
     memory.scope("work").note("waved")
