@@ -29,7 +29,6 @@ from ipfsmem.files.attaching import examine_place
 from ipfsmem.memories.bundle_tree import Part
 from ipfsmem.memories.importing import import_files
 from ipfsmem.mode import Mode, ModeName, mode_named
-from ipfsmem.provider.given_root import Paper
 from ipfsmem.provider.opening import Channels
 from ipfsmem.results import Opened
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
@@ -306,17 +305,16 @@ class Memory(SyncedMemory):
         plain_folder = _plain_folder(chosen, memory_dir)
         if isinstance(unlock, Unlock):
             unlock = _named(unlock, folder)
+        given = None if root_cid is None else parse_cid(root_cid)
         channels = Channels(folder.parent)
         opened = channels.open(each_of(provider))
-        paper: list_[Paper] = []
         scratch = create_replica(None, NamespaceConfig(Mode.NONE, "scratch"), world, passphrase=None)
         try:
             root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock
-            if root_cid is None:
+            if given is None:
                 vault = await find_vault(root, opened, scratch, sealed=sealed)
             else:
-                paper.append(Paper(parse_cid(root_cid)))
-                vault = await vault_of_root(root, paper[0].root, opened, scratch, sealed=sealed)
+                vault = await vault_of_root(root, given, opened, scratch, sealed=sealed)
             if isinstance(unlock, Unlock) and vault.admin == root.admin_public.hex():
                 vault = unlock.config(root, plain=not sealed)
             refuse_shared(folder.parent, namespace, vault)
@@ -336,10 +334,9 @@ class Memory(SyncedMemory):
         with making(folder):
             replica = begin_replica(folder, made, world, passphrase=passphrase)
             memory = cls(namespace, replica)
-            memory._opened, memory._providers = channels, [*opened, *paper]
+            memory._opened, memory._providers = channels, opened
             try:
-                memory.restored = await memory._bring_back(root, progress, damaged_ok=damaged_ok)
-                memory._providers = opened
+                memory.restored = await memory._bring_back(root, progress, given=given, damaged_ok=damaged_ok)
                 # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
                 finish(replica)
             except BaseException:

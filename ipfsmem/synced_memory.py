@@ -18,6 +18,7 @@ from ipfsmem import config as configuration
 from ipfsmem.bundle.program_events import MAX_SPEC, MOVED, Move, moved_data
 from ipfsmem.causal.clock import next_hlc
 from ipfsmem.config import Keep
+from ipfsmem.content.cid import CID
 from ipfsmem.device.identity import change_passphrase
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import DamagedStateError
@@ -402,7 +403,7 @@ class SyncedMemory(LocalMemory):
         return Salvage(dry_run=dry_run, found=found, done=done, report=report)
 
     async def _bring_back(
-        self, root: RootKeys, progress: Progress, *, damaged_ok: bool = False
+        self, root: RootKeys, progress: Progress, *, given: CID | None = None, damaged_ok: bool = False
     ) -> SyncReport:
         """The first sync of a restored memory; the root stays unlocked. See `Memory.recover`."""
         self._root = root
@@ -412,7 +413,13 @@ class SyncedMemory(LocalMemory):
         layout = self._layout(self._secret_check(())) if agreed else None
         try:
             report = await bring_back(
-                self.replica, channels, layout, root=root, damaged_ok=damaged_ok, progress=progress
+                self.replica,
+                channels,
+                layout,
+                root=root,
+                given=given,
+                damaged_ok=damaged_ok,
+                progress=progress,
             )
         finally:
             self.render()

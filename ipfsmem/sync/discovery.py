@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Set
+from typing import Final
 
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.content.reader import Reader
@@ -23,7 +24,6 @@ from ipfsmem.errors import (
     SealError,
 )
 from ipfsmem.provider.contract import Provider
-from ipfsmem.provider.given_root import Paper
 from ipfsmem.published.opening import Opened, open_root
 from ipfsmem.published.reader import RootFiles, read_root
 from ipfsmem.ring.authority import RANK_ROOT
@@ -41,6 +41,8 @@ from ipfsmem.sync.steps import Found
 #: Names of devices that admins let in which are asked in one sync: 64 families with 8 successors each. What roots let in is
 #: asked first and always; who fills a ring with devices hides nobody else's texts.
 MAX_NAMES = MAX_FAMILIES * (1 + MAX_HEIRS)
+#: What reports call a root that a person wrote down, where others have the name that led there.
+_GIVEN: Final = "the version that was given"
 
 
 async def discover(run: Run) -> Found:
@@ -52,11 +54,10 @@ async def discover(run: Run) -> Found:
         todo.append(ipns_name(run.root.head_public))
     asked: set[str] = set()
     await _follow_all(search, todo, asked)
-    for provider in run.providers:
-        if isinstance(provider, Paper):
-            # Whoever wrote it down wants this root, whatever older ones are found.
-            await _open_named(search, {provider.name: provider.root}, anchor=False)
-            await _follow_all(search, _to_ask(search, asked), asked)
+    if run.given is not None:
+        # Whoever wrote it down wants this root, whatever older ones are found.
+        await _open_named(search, {_GIVEN: run.given}, anchor=False)
+        await _follow_all(search, _to_ask(search, asked), asked)
     search.held = held_heads(run.replica)
     again = [root for root in (*search.held, *not_whole(run.replica)) if _is_news(search, root, False)]
     failed = await _open_roots(search, again, anchor=False)  # what cannot be read now stays held

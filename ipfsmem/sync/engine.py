@@ -103,6 +103,7 @@ async def bring_back(
     layout: Layout | None,
     *,
     root: RootKeys,
+    given: CID | None = None,
     damaged_ok: bool = False,
     progress: Progress = no_progress,
 ) -> SyncReport:
@@ -110,10 +111,10 @@ async def bring_back(
 
     Raises UnreadError when newer heads stand there than could be read now, DamagedError when heads stand there and none could be joined whole: that is no memory that is back, unless
     `damaged_ok` says that what can be read is to be salvaged afterwards. Being able to read is enough. What no provider takes now stands on this device, signed, and goes out with a later
-    sync, which needs no root for it; a notice says so. `layout` None: nobody has agreed yet that anything is published.
+    sync, which needs no root for it; a notice says so. `layout` None: nobody has agreed yet that anything is published. `given`: see `Run`.
     """
     started = time.monotonic()
-    run = Run(replica, providers, root, progress)
+    run = Run(replica, providers, root, progress, given=given)
     async with run.alone():
         joined = await _pull(run)
         if not damaged_ok:

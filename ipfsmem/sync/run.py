@@ -64,7 +64,8 @@ class Sending:
 
 
 class Run:
-    """One sync. `root` is the unlocked wallet or recovery key, None in everyday use."""
+    """One sync. `root` is the unlocked wallet or recovery key, None in everyday use. `given` is a published root that a person
+    wrote down, where names and lists are lost (format section 7); it is verified like any other."""
 
     def __init__(
         self,
@@ -72,6 +73,8 @@ class Run:
         providers: Sequence[Provider],
         root: RootKeys | None,
         progress: Progress,
+        *,
+        given: CID | None = None,
     ) -> None:
         assert replica.config.vault is not None and replica.vault_tag is not None
         self.replica = replica
@@ -79,6 +82,7 @@ class Run:
         self.providers = providers
         self.where = " and ".join(provider.name for provider in providers)
         self.root = root
+        self.given = given
         if root is not None:
             replica.enroller = member_id(root.admin_public)
         self.progress = progress

@@ -17,7 +17,6 @@ from ipfsmem.errors import (
     WrongWalletError,
 )
 from ipfsmem.memory import Memory
-from ipfsmem.provider.given_root import Paper
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.wallet.recovery_words import from_words
@@ -102,7 +101,6 @@ def test_words_wallet_and_later_words(tmp_path: Path, mode: str) -> None:
         b = restore(tmp_path, name, at(cloud), key, root, mode)
         assert body(b, "tone") == "x" and b.replica.config.vault is not None
         assert b.replica.config.vault.tag == WALLET.tag(plain=b.mode == "ipfs").hex()
-        assert not any(isinstance(one, Paper) for one in b._providers)
         b.write(name, "still goes on")
         assert asyncio.run(b.sync()).published
 
