@@ -28,7 +28,8 @@ from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.events import Timeline, events_of
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import known_scopes, live_scopes, own_scopes
-from ipfsmem.device.state import DAMAGED_STATE, Frame
+from ipfsmem.device.state import Frame
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
 from ipfsmem.files.exporting import (
     Everything,
@@ -208,7 +209,7 @@ class LocalMemory:
         """Counts and state, local."""
         self._look()
         counts = self.counts()
-        root = self.replica.db.get_meta("root")
+        root = self.replica.db.get_meta(meta.ROOT)
         forgotten = what_is_forgotten(self.replica, self._providers) if self.mode.published else ""
         return Status(
             namespace=self.namespace,
@@ -330,8 +331,8 @@ class LocalMemory:
         mine = frame.seen.get(self.device)
         return (
             frame.ctx.get(self.device, 0) > (mine.n if mine else 0)
-            or self.replica.db.get_meta("root") is None
-            or self.replica.db.get_meta("sending") == b"1"
+            or self.replica.db.get_meta(meta.ROOT) is None
+            or self.replica.db.get_meta(meta.SENDING) == b"1"
         )
 
     def removed(self) -> list_[Removal]:
@@ -649,7 +650,7 @@ class LocalMemory:
     def _published(self, root: str | None) -> CID:
         if root is not None:
             return find_root(self.replica, root)
-        known = self.replica.db.get_meta("root")
+        known = self.replica.db.get_meta(meta.ROOT)
         if known is None and not self.mode.published:
             raise NotFoundError(
                 f"a memory in mode {self.mode} publishes nothing, so there is no published state of it",
@@ -784,7 +785,7 @@ class LocalMemory:
                 if "not-fetched" in codes:
                     miss(self.replica.db)
                 if STATE_DAMAGED in codes:
-                    self.replica.db.set_meta(DAMAGED_STATE, b"1")
+                    self.replica.db.set_meta(meta.DAMAGED_STATE, b"1")
         return found
 
     def trust_clock(self) -> int:

@@ -20,6 +20,7 @@ from ipfsmem.content.cid import parse_cid
 from ipfsmem.device.creation import discard, finish, making
 from ipfsmem.device.namespaces import FIRST, refuse_shared, vault_label
 from ipfsmem.device.replica import World, claim_folder
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import (
     ConfigError,
     NoVaultError,
@@ -392,7 +393,7 @@ class Memory(SyncedMemory):
         other = Memory.create(namespace, mode, home=where, world=self.replica.world, **options)
         parts = {part.scope: part.part() for part in found}
         import_files(other._memories, parts, foreign=bool(self.replica.read_only))
-        root = self.replica.db.get_meta("root")
+        root = self.replica.db.get_meta(meta.ROOT)
         lineage = {"from": self.namespace, **({"root": root.decode()} if root else {})}
         other.note("forked", **lineage)
         return other

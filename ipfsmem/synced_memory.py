@@ -22,6 +22,7 @@ from ipfsmem.content.cid import CID
 from ipfsmem.device.identity import change_passphrase
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import DamagedStateError
+from ipfsmem.device.tables import placed
 from ipfsmem.errors import (
     ConfigError,
     FormatError,
@@ -474,11 +475,8 @@ class SyncedMemory(LocalMemory):
         named = zip(specs, opened, strict=True) if specs else ((p.name, p) for p in self._providers)
         found = []
         for spec, provider in named:
-            row = self.replica.db.connection.execute(
-                "SELECT answered, at FROM placed WHERE provider=? ORDER BY at DESC LIMIT 1",
-                (provider.name,),
-            ).fetchone()
-            root, at = row if row is not None else (None, None)
+            last = next(iter(placed.newest_at(self.replica.db.connection, provider.name, 1)), None)
+            root, at = (last.answered, last.at) if last is not None else (None, None)
             problem = provider.problem if isinstance(provider, Unready) else ""
             found.append(
                 ProviderInfo.of(spec, provider.name, provider.capabilities, root=root, at=at, problem=problem)
@@ -567,8 +565,7 @@ class SyncedMemory(LocalMemory):
         to = lasting_spec(target) if isinstance(target, str) else target.name
         report = await self._leave_word(channels, opened, names, to, layout, progress)
         last = report.root if report is not None else None
-        rows = self.replica.db.connection.execute("SELECT provider FROM placed WHERE root=?", (last,))
-        told = {name for (name,) in rows}
+        told = placed.providers_of(self.replica.db.connection, last) if last is not None else set()
         return msgspec.structs.replace(
             moved,
             roots=[*moved.roots, *([last] if last is not None and last not in moved.roots else [])],

@@ -10,16 +10,15 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ipfsmem.content.cid import CID
 from ipfsmem.device.database import Database
+from ipfsmem.device.tables import blocks
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Values in one `IN (...)`; SQLite takes 999 in its oldest builds.
-_ROWS = 500
 #: From this many signatures on, threads are worth their start.
 _FEW = 256
 _CHUNK = 256
@@ -28,23 +27,9 @@ _paused = 0
 _was_on = False
 
 
-def rows_where(db: Database, query: str, keys: Iterable[object]) -> list[tuple[Any, ...]]:
-    """The rows of `query`, in which `{}` stands for a list of `keys`: "SELECT ... WHERE name IN ({})"."""
-    wanted = list(keys)
-    rows: list[tuple[Any, ...]] = []
-    for start in range(0, len(wanted), _ROWS):
-        part = wanted[start : start + _ROWS]
-        rows += db.connection.execute(query.format(",".join("?" * len(part))), part).fetchall()
-    return rows
-
-
 def blocks_here(db: Database, digests: Iterable[bytes]) -> set[bytes]:
     """Those of these blocks that this device keeps."""
-    return {
-        digest
-        for (digest,) in rows_where(db, "SELECT digest FROM blocks WHERE digest IN ({})", digests)
-        if not db.is_damaged(digest)
-    }
+    return {digest for digest in blocks.known_among(db.connection, digests) if not db.is_damaged(digest)}
 
 
 def not_here(db: Database, cids: Iterable[CID]) -> list[CID]:
@@ -56,7 +41,7 @@ def not_here(db: Database, cids: Iterable[CID]) -> list[CID]:
 
 def read_blocks(db: Database, digests: Iterable[bytes]) -> dict[bytes, bytes]:
     """The blocks that this device keeps of these; one that lost its bytes to the disk is not there."""
-    rows = rows_where(db, "SELECT digest, data FROM blocks WHERE digest IN ({})", digests)
+    rows = blocks.get_many(db.connection, digests)
     return {digest: data for digest, data in rows if db.is_sound(digest, data)}
 
 

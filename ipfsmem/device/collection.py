@@ -15,6 +15,7 @@ from ipfsmem.device.database import Database
 from ipfsmem.device.last_change import undo_blocks
 from ipfsmem.device.others_texts import kept_blocks
 from ipfsmem.device.state import Store
+from ipfsmem.device.tables import blocks, folders, nodes, objects, renders
 
 
 class Collected(msgspec.Struct, frozen=True):
@@ -46,20 +47,12 @@ def collect(store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: str
     db = store.db
     needed = reachable(db, roots)
     run = db.connection
-    needed.update(bytes(row[0]) for row in run.execute("SELECT file FROM nodes"))
-    needed.update(bytes(row[0]) for row in run.execute("SELECT digest FROM objects"))
-    needed.update(bytes(row[0])[4:] for row in run.execute("SELECT cid FROM folders"))
+    needed.update(nodes.files(run), objects.digests(run), folders.digests(run))
     needed.update(store.located())
     needed.update(kept_blocks(store))
     needed.update(undo_blocks(store))
-    for text, bases in run.execute("SELECT text, base FROM renders WHERE key != ?", (forgotten or "",)):
-        needed.add(bytes(text))
-        needed.update(bases[start : start + 32] for start in range(0, len(bases or b""), 32))
-    gone = [
-        (bytes(digest), size)
-        for digest, size in run.execute("SELECT digest, length(data) FROM blocks")
-        if bytes(digest) not in needed
-    ]
+    needed.update(renders.texts_needed(run, forgotten or ""))
+    gone = [(digest, size) for digest, size in blocks.sizes(run) if digest not in needed]
     if not dry_run:
-        run.executemany("DELETE FROM blocks WHERE digest=?", [(digest,) for digest, _ in gone])
+        blocks.forget(run, [digest for digest, _ in gone])
     return Collected(len(gone), sum(size for _, size in gone))

@@ -17,10 +17,10 @@ from ipfsmem.device.atomic_files import make_directory, open_regular, storage_er
 from ipfsmem.device.identity import KEY_FILE, forget_machine
 from ipfsmem.device.lock import directory_lock
 from ipfsmem.device.replica import Replica, claim_folder, write_config
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError
 
 _DATABASE = ("state.db", "state.db-wal", "state.db-shm")
-_FINISHED = "finished"
 
 
 @contextlib.contextmanager
@@ -56,7 +56,7 @@ def finish(replica: Replica) -> None:
         return
     write_config(replica.folder, replica.config)
     with replica.transaction():
-        replica.db.set_meta(_FINISHED, b"1")
+        replica.db.set_meta(meta.FINISHED, b"1")
 
 
 def discard(folder: Path) -> None:
@@ -80,9 +80,8 @@ def _holds_memory(database: Path) -> bool:
             return False
     try:
         with contextlib.closing(sqlite3.connect(database, timeout=10.0)) as connection:
-            found = connection.execute("SELECT 1 FROM meta WHERE name=?", (_FINISHED,)).fetchone()
+            return meta.has(connection, meta.FINISHED)
     except sqlite3.OperationalError:
         return False
     except sqlite3.DatabaseError:
         return True
-    return found is not None

@@ -25,12 +25,12 @@ from ipfsmem.causal.value import Entry
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.device.state import Store
+from ipfsmem.device.tables import meta
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import UsageError
 
 #: Bytes of a segment after which the next one starts.
 SEGMENT = 8188
-_COUNTER = "events"
 
 
 def timestamp(ms: int) -> str:
@@ -64,7 +64,7 @@ class Timeline:
         if taken:
             raise UsageError(f"an event's {', '.join(sorted(taken))} cannot be given as data")
         n = self._counted() + 1
-        self.replica.db.set_meta(_COUNTER, str(n).encode())
+        self.replica.db.set_meta(meta.EVENTS, str(n).encode())
         event = {
             "ts": timestamp(self.replica.world.now()),
             "type": kind,
@@ -75,7 +75,7 @@ class Timeline:
         return event
 
     def _counted(self) -> int:
-        stored = self.replica.db.get_meta(_COUNTER)
+        stored = self.replica.db.get_meta(meta.EVENTS)
         if stored is not None:
             return int(stored)
         # No event yet. Should the row have been lost, a number would be used twice and hide an event.

@@ -20,7 +20,7 @@ import msgspec
 from nacl import bindings, exceptions
 
 from ipfsmem.device.atomic_files import read_file, write_atomic
-from ipfsmem.device.database import DAMAGED_HINT
+from ipfsmem.device.connection import DAMAGED_HINT
 from ipfsmem.device.lock import directory_lock
 from ipfsmem.errors import FormatError, OpenError, StorageError
 from ipfsmem.seal.primitives import Signer25519, x25519_public

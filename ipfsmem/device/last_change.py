@@ -12,8 +12,7 @@ import msgspec
 from ipfsmem.causal.value import Entry, decode_entry, encode_entry
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import Store, located
-
-_ROW = "last-change"
+from ipfsmem.device.tables import meta
 
 
 class LastChange(msgspec.Struct, frozen=True):
@@ -44,12 +43,12 @@ def note_change(replica: Replica, operation: str, name: str, before: Entry, afte
     came = tuple(dot for dot in after if dot not in before)
     if gone or came:
         row = _Row(operation, name, replica.world.now(), encode_entry(gone), came)
-        replica.db.set_meta(_ROW, replica.codec.seal_row(msgspec.json.encode(row)))
+        replica.db.set_meta(meta.LAST_CHANGE, replica.codec.seal_row(msgspec.json.encode(row)))
 
 
 def last_change(replica: Replica) -> LastChange | None:
     """The last change, None when there was none."""
-    stored = replica.db.get_meta(_ROW)
+    stored = replica.db.get_meta(meta.LAST_CHANGE)
     if stored is None:
         return None
     row = _decoder.decode(replica.codec.open_row(stored))
@@ -61,12 +60,12 @@ def note_for_good(replica: Replica, done: str) -> None:
     """The last change cannot be taken back (inside its transaction). `done` says it, with whose it was: "the scope work was
     forgotten"."""
     row = _Row(done, "", replica.world.now(), b"", ())
-    replica.db.set_meta(_ROW, replica.codec.seal_row(msgspec.json.encode(row)))
+    replica.db.set_meta(meta.LAST_CHANGE, replica.codec.seal_row(msgspec.json.encode(row)))
 
 
 def undo_blocks(store: Store) -> set[bytes]:
     """The digests of the blocks that undoing needs."""
-    stored = store.db.get_meta(_ROW)
+    stored = store.db.get_meta(meta.LAST_CHANGE)
     if stored is None:
         return set()
     row = _decoder.decode(store.codec.open_row(stored))

@@ -16,9 +16,7 @@ from ipfsmem.causal.value import Entry, decode_entry, encode_entry
 from ipfsmem.causal.view import siblings
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import Store, located
-
-#: Row with the ids, of those whose values may be here, that are of other persons.
-_STRANGERS = "strangers"
+from ipfsmem.device.tables import held_texts, meta
 
 
 def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
@@ -32,7 +30,7 @@ def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
         and memory_name(name) is not None
     ]
     if rows:
-        replica.db.connection.executemany("INSERT OR IGNORE INTO others VALUES (?,?)", rows)
+        held_texts.note_others(replica.db.connection, rows)
 
 
 def settle_persons(replica: Replica) -> None:
@@ -40,14 +38,14 @@ def settle_persons(replica: Replica) -> None:
     what is remembered is made anew (inside a transaction). Usually a look at a few ids.
     """
     strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
-    stored = replica.db.get_meta(_STRANGERS)
+    stored = replica.db.get_meta(meta.STRANGERS)
     known = stored.decode().split() if stored else []
     if strangers == known:
         return
     if not set(known) <= set(strangers):
-        replica.db.connection.execute("DELETE FROM others")
+        held_texts.forget_others(replica.db.connection)
     note_others(replica, dict(replica.store.entries()))
-    replica.db.set_meta(_STRANGERS, " ".join(strangers).encode())
+    replica.db.set_meta(meta.STRANGERS, " ".join(strangers).encode())
 
 
 def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> None:
@@ -55,20 +53,20 @@ def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, 
     the memory is gone (inside a transaction, beside the change itself).
     """
     run, mine = replica.db.connection, replica.is_mine
-    some = bool(run.execute("SELECT 1 FROM kept LIMIT 1").fetchone())
+    some = held_texts.any_kept(run)
     for name, entry in after.items():
         own = [is_own(dot, value.of, mine) for dot, value in entry.items()]
         if (not some and all(own)) or memory_name(name) is None:
             continue
         known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
         if any(own) or not entry or any(value.body is None for value in entry.values()):
-            run.execute("DELETE FROM kept WHERE mark=?", (known,))
+            held_texts.let_go(run, known)
             continue
         held = {dot: v for dot, v in before.get(name, {}).items() if is_own(dot, v.of, mine)}
         if last := siblings(held):
             dot = last[0].dots[0]
             row = replica.codec.seal_row(encode_entry({dot: held[dot]}))
-            run.execute("INSERT OR REPLACE INTO kept VALUES (?,?)", (known, row))
+            held_texts.keep(run, known, row)
 
 
 def with_kept(replica: Replica, name: str, entry: Entry) -> Entry:
@@ -76,17 +74,16 @@ def with_kept(replica: Replica, name: str, entry: Entry) -> Entry:
     if not entry or any(is_own(dot, value.of, replica.is_mine) for dot, value in entry.items()):
         return entry
     known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
-    row = replica.db.connection.execute("SELECT row FROM kept WHERE mark=?", (known,)).fetchone()
-    return entry if row is None else entry | decode_entry(name, replica.codec.open_row(bytes(row[0])))
+    row = held_texts.kept(replica.db.connection, known)
+    return entry if row is None else entry | decode_entry(name, replica.codec.open_row(row))
 
 
 def kept_blocks(store: Store) -> set[bytes]:
     """The digests of the blocks that hold kept texts."""
-    rows = store.db.connection.execute("SELECT row FROM kept").fetchall()
     return {
         bytes.fromhex(loc.sha)
-        for (row,) in rows
-        for loc in located(decode_entry("kept", store.codec.open_row(bytes(row))))
+        for row in held_texts.all_kept(store.db.connection)
+        for loc in located(decode_entry("kept", store.codec.open_row(row)))
     }
 
 
@@ -95,17 +92,13 @@ def known_of(replica: Replica, entry: Entry, body: str) -> str:
 
     `entry` is where it will stand, with what this transaction has written there. Of equal bodies own wins.
     """
-    row = replica.db.connection.execute(
-        "SELECT of FROM others WHERE mark=?", (mark(replica, body),)
-    ).fetchone()
-    if row is None or _own_has(replica, entry, body):
-        return ""
-    return str(row[0])
+    whose = held_texts.whose(replica.db.connection, mark(replica, body))
+    return "" if whose is None or _own_has(replica, entry, body) else whose
 
 
 def any_others(replica: Replica) -> bool:
     """Whether this device may hold texts of others: false in the usual memory, of one person."""
-    return bool(replica.db.connection.execute("SELECT 1 FROM others LIMIT 1").fetchone())
+    return held_texts.any_others(replica.db.connection)
 
 
 def entries_of_others(replica: Replica) -> Iterator[tuple[str, Entry]]:

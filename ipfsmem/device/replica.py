@@ -19,19 +19,13 @@ from ipfsmem.device.atomic_files import make_directory, read_file, write_atomic
 from ipfsmem.device.codec import Codec
 from ipfsmem.device.database import Database
 from ipfsmem.device.identity import Device, open_row, place, seal_row
-from ipfsmem.device.state import DAMAGED_STATE, DamagedStateError, Store
+from ipfsmem.device.state import DamagedStateError, Store
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, IpfsmemError
 from ipfsmem.ring.keyring import Ring
 
 Now = Callable[[], int]
 Random = Callable[[int], bytes]
-
-
-#: Row in `meta`: "1" when an object may lie under a key that the ring does not name, so that others could not open it.
-STRAY = "stray"
-#: Row in `meta` with the key that was enrolled, when this device goes on under a successor of it.
-_ENROLLED = "enrolled"
-_TOLD = "told"
 
 
 def now_ms() -> int:
@@ -135,7 +129,7 @@ class Replica:
         """The next sync of any process looks elsewhere for a part of the state that was found damaged here."""
         if isinstance(error, DamagedStateError) and not self.db.connection.in_transaction:
             with contextlib.suppress(IpfsmemError), self.db.transaction():
-                self.db.set_meta(DAMAGED_STATE, b"1")
+                self.db.set_meta(meta.DAMAGED_STATE, b"1")
 
     def _refresh(self) -> None:
         if self.store.outdated():
@@ -144,7 +138,7 @@ class Replica:
 
     def _load_secrets(self) -> None:
         """The ring and, when this device has taken a new id, its signing key: rows under the device's own key."""
-        stored = self.db.get_meta("ring")
+        stored = self.db.get_meta(meta.RING)
         if stored is not None:
             data = open_row(self.device.row_key, stored)
             if data != self._ring_dump:
@@ -154,7 +148,7 @@ class Replica:
         elif self.ring is not None:
             # It was set in a transaction that failed; what is not on disk must not be built upon.
             self.ring, self._ring_dump = None, b""
-        seed = self.db.get_meta("sign")
+        seed = self.db.get_meta(meta.SIGN)
         first = self._first_device
         self.device = first if seed is None else first.with_keys(open_row(first.row_key, seed))
 
@@ -164,15 +158,15 @@ class Replica:
             return
         before, self.ring = self.ring, ring
         self._ring_dump = ring.dump()
-        self.db.set_meta("ring", seal_row(self.device.row_key, self._ring_dump, self.world.random(24)))
+        self.db.set_meta(meta.RING, seal_row(self.device.row_key, self._ring_dump, self.world.random(24)))
         if before is not None and not set(before.keys) <= set(ring.keys):
             # Texts may lie under keys that the ring names no more.
-            self.db.set_meta(STRAY, b"1")
+            self.db.set_meta(meta.STRAY, b"1")
         self.codec.use_ring(ring)
 
     def enrolled(self) -> Device:
         """This device as it was enrolled: its own successors are signed with that key."""
-        seed = self.db.get_meta(_ENROLLED)
+        seed = self.db.get_meta(meta.ENROLLED)
         return self.device.with_keys(open_row(self.device.row_key, seed)) if seed else self.device
 
     def set_enrolled(self, enrolled: Device) -> None:
@@ -180,7 +174,7 @@ class Replica:
         keys = enrolled.sign_seed + enrolled.box_secret
         same = enrolled.id == self.device.id
         row = b"" if same else seal_row(self.device.row_key, keys, self.world.random(24))
-        self.db.set_meta(_ENROLLED, row)
+        self.db.set_meta(meta.ENROLLED, row)
 
     def set_device(self, device: Device, *, former: Device | None = None) -> None:
         """Go on under another id (inside a transaction): the keys are on disk with the values that they sign.
@@ -189,43 +183,45 @@ class Replica:
         """
         self.device = device
         keys = device.sign_seed + device.box_secret
-        self.db.set_meta("sign", seal_row(device.row_key, keys, self.world.random(24)))
+        self.db.set_meta(meta.SIGN, seal_row(device.row_key, keys, self.world.random(24)))
         if former is not None:
-            self.db.set_meta("former", seal_row(device.row_key, former.sign_seed, self.world.random(24)))
+            self.db.set_meta(meta.FORMER, seal_row(device.row_key, former.sign_seed, self.world.random(24)))
 
     def former(self) -> Device | None:
         """Who this device was before it took its id, as long as nobody else is known to know that."""
-        seed = self.db.get_meta("former")
+        seed = self.db.get_meta(meta.FORMER)
         return self.device.with_keys(open_row(self.device.row_key, seed)) if seed else None
 
     def forget_former(self) -> None:
         """Others know the new id (inside a transaction)."""
-        if self.db.get_meta("former"):
-            self.db.set_meta("former", b"")
+        if self.db.get_meta(meta.FORMER):
+            self.db.set_meta(meta.FORMER, b"")
 
     def told(self) -> set[str]:
         """What a person was told once and need not be told again: hashes of revokes that ended with whoever made them,
         roots that were joined in part."""
-        stored = self.db.get_meta(_TOLD)
+        stored = self.db.get_meta(meta.TOLD)
         return set(msgspec.json.decode(stored, type=list[str])) if stored else set()
 
     def tell(self, *more: str) -> None:
         """Remember of what a person was told (inside a transaction)."""
-        self.db.set_meta(_TOLD, msgspec.json.encode(sorted(self.told().union(more))))
+        self.db.set_meta(meta.TOLD, msgspec.json.encode(sorted(self.told().union(more))))
 
     def moved(self) -> bool:
         """Whether these files lie in another place than the device left them: a copy, or a restored backup."""
         if self.folder is None:
             return False
-        if self.db.is_changed("place"):  # nobody knows any more, and a new id is all that it costs
+        if meta.is_changed(
+            self.db.connection, meta.PLACE
+        ):  # nobody knows any more, and a new id is all that it costs
             return True
-        known = self.db.get_meta("place")
+        known = self.db.get_meta(meta.PLACE)
         return known is not None and known.decode() != place(self.db.path)
 
     def note_place(self) -> None:
         """Remember the place of these files (inside a transaction)."""
         if self.folder is not None:
-            self.db.set_meta("place", place(self.db.path).encode())
+            self.db.set_meta(meta.PLACE, place(self.db.path).encode())
 
     def save_config(self, config: NamespaceConfig) -> None:
         """Change `ipfsmem.json`."""

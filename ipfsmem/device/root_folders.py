@@ -15,20 +15,21 @@ from ipfsmem.causal.tree import DIGITS, MAX_DEPTH, MAX_ENTRIES
 from ipfsmem.content.cid import RAW_PREFIX
 from ipfsmem.content.dagpb import RawLink
 from ipfsmem.content.unixfs import raw_directory
-from ipfsmem.device.bulk import rows_where
-from ipfsmem.device.database import Connection, Database, damaged
+from ipfsmem.device.connection import Connection
+from ipfsmem.device.database import Database
+from ipfsmem.device.tables import blocks, folders, nodes, objects
+from ipfsmem.device.tables.folders import Folder
+from ipfsmem.device.tables.objects import ObjectRow
 
-#: A folder: its CID as bytes, and the bytes of all blocks below it.
-Folder = tuple[bytes, int]
 #: So many digits of a digest are the name of an object (format section 6.1).
 _NAME = 40
 
 
 def add_folder(db: Database, links: list[RawLink]) -> Folder:
     """Make a folder of links, keep its blocks, return it."""
-    blocks, size = raw_directory(links)
-    db.add_blocks((cid[4:], data) for cid, data in blocks)
-    return blocks[-1][0], size
+    made, size = raw_directory(links)
+    db.add_blocks((cid[4:], data) for cid, data in made)
+    return made[-1][0], size
 
 
 def add_file(db: Database, data: bytes) -> Folder:
@@ -38,17 +39,8 @@ def add_file(db: Database, data: bytes) -> Folder:
     return RAW_PREFIX + digest, len(data)
 
 
-def _folder_row(run: Connection, path: str) -> Folder | None:
-    row = run.execute("SELECT cid, size FROM folders WHERE path=?", (path,)).fetchone()
-    if row is None:
-        return None
-    if not isinstance(row[0], bytes) or len(row[0]) != 36 or not isinstance(row[1], int):
-        raise damaged(run.path, f"the row of the folder {path} is none")
-    return row[0], row[1]
-
-
 def _keep(run: Connection, path: str, folder: Folder) -> Folder:
-    run.execute("INSERT OR REPLACE INTO folders VALUES (?,?,?)", (path, *folder))
+    folders.put(run, path, folder)
     return folder
 
 
@@ -56,31 +48,27 @@ def state_folder(db: Database, extension: str, touched: Iterable[str] | None) ->
     """The folder `s/` for the rows in `nodes`; `touched` are the prefixes whose node changed or went (None: all)."""
     run = db.connection
     if touched is None:
-        run.execute("DELETE FROM folders WHERE path >= 's' AND path < 't'")
-        prefixes = {row[0] for row in run.execute("SELECT prefix FROM nodes")}
+        folders.forget_between(run, "s", "t")
+        prefixes = nodes.prefixes(run)
     else:
         prefixes = set(touched)
     paths = {prefix[:depth] for prefix in prefixes for depth in range(len(prefix) + 1)} | {""}
     for path in sorted(paths, key=len, reverse=True):
         links: list[RawLink] = []
-        marks = ",".join("?" * len(DIGITS))
-        rows = run.execute(
-            f"SELECT prefix, file, size FROM nodes WHERE prefix IN ({marks})",  # noqa: S608
-            [path + digit for digit in DIGITS],
-        ).fetchall()
-        for prefix, file, size in rows:
-            links.append(((prefix[-1] + extension).encode(), RAW_PREFIX + file, size))
-            below = _folder_row(run, "s" + prefix)
+        for node in nodes.get_many(run, [path + digit for digit in DIGITS]):
+            digit = node.prefix[-1]
+            links.append(((digit + extension).encode(), RAW_PREFIX + node.file, node.size))
+            below = folders.get(run, "s" + node.prefix)
             if below:
-                links.append((prefix[-1].encode(), *below))
+                links.append((digit.encode(), *below))
         if not path:
-            top = run.execute("SELECT file, size FROM nodes WHERE prefix=''").fetchone()
-            links.append((f"top{extension}".encode(), RAW_PREFIX + bytes(top[0]), top[1]))
+            (top,) = nodes.get_many(run, [""])
+            links.append((f"top{extension}".encode(), RAW_PREFIX + top.file, top.size))
         if links:
             _keep(run, "s" + path, add_folder(db, links))
         else:
-            run.execute("DELETE FROM folders WHERE path=?", ("s" + path,))
-    folder = _folder_row(run, "s")
+            folders.forget(run, ["s" + path])
+    folder = folders.get(run, "s")
     assert folder is not None
     return folder
 
@@ -94,25 +82,21 @@ def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> Non
     """
     run = db.connection
     wanted = {digest: delta for digest, (_, delta) in deltas.items() if delta}
-    known = {
-        bytes(digest): (size, refs, held)
-        for digest, size, refs, held in rows_where(
-            db, "SELECT digest, size, refs, held FROM objects WHERE digest IN ({})", wanted
-        )
-    }
+    known = objects.get_many(run, wanted)
     here = _sizes_here(db, [digest for digest in wanted if digest not in known])
-    rows: dict[bytes, tuple[int, int, int]] = {}
+    rows: list[ObjectRow] = []
     changed: list[bytes] = []
     for digest, delta in wanted.items():
-        size, refs, held = known.get(digest, (here.get(digest, deltas[digest][0]), 0, int(digest in here)))
-        rows[digest] = (size, refs + delta, held)
-        if held and (digest not in known or refs + delta <= 0):
+        old = known.get(digest)
+        if old is None:
+            row = ObjectRow(digest, here.get(digest, deltas[digest][0]), delta, digest in here)
+        else:
+            row = ObjectRow(digest, old.size, old.refs + delta, old.held)
+        rows.append(row)
+        if row.held and (old is None or row.refs <= 0):
             changed.append(digest)
-    run.executemany("DELETE FROM objects WHERE digest=?", [(d,) for d, row in rows.items() if row[1] <= 0])
-    run.executemany(
-        "INSERT OR REPLACE INTO objects VALUES (?,?,?,?)",
-        [(d, *row) for d, row in rows.items() if row[1] > 0],
-    )
+    objects.forget(run, [row.digest for row in rows if row.refs <= 0])
+    objects.put(run, [row for row in rows if row.refs > 0])
     _make_folders(db, changed)
 
 
@@ -123,16 +107,15 @@ def recount_objects(db: Database, named: Mapping[bytes, tuple[int, int]]) -> boo
     A count that is too low takes an object out of the root while somebody still names it, one too high keeps it for good.
     """
     run = db.connection
-    rows = dict(run.execute("SELECT digest, refs FROM objects"))
+    rows = objects.counts(run)
     strange = [digest for digest in rows if digest not in named]
     off = [digest for digest, (_, refs) in named.items() if rows.get(digest) != refs]
     if not strange and not off:
         return False
     here = _sizes_here(db, off)
-    run.executemany("DELETE FROM objects WHERE digest=?", [(digest,) for digest in strange])
-    run.executemany(
-        "INSERT OR REPLACE INTO objects VALUES (?,?,?,?)",
-        [(one, here.get(one, named[one][0]), named[one][1], int(one in here)) for one in off],
+    objects.forget(run, strange)
+    objects.put(
+        run, [ObjectRow(one, here.get(one, named[one][0]), named[one][1], one in here) for one in off]
     )
     digests = (*off, *(one for one in strange if isinstance(one, bytes) and len(one) == 32))
     _make_folders(db, digests)
@@ -141,39 +124,28 @@ def recount_objects(db: Database, named: Mapping[bytes, tuple[int, int]]) -> boo
 
 def hold_what_came(db: Database) -> bool:
     """Put into `o/` the objects whose blocks have come since they were first named (inside a transaction); whether any had."""
-    rows = db.connection.execute(
-        "SELECT digest FROM objects WHERE held = 0 AND EXISTS (SELECT 1 FROM blocks WHERE blocks.digest = objects.digest)"
-    )
-    here = _sizes_here(db, [bytes(digest) for (digest,) in rows])
-    db.connection.executemany(
-        "UPDATE objects SET held=1, size=? WHERE digest=?", [(size, digest) for digest, size in here.items()]
-    )
+    here = _sizes_here(db, objects.came(db.connection))
+    objects.hold(db.connection, here.items())
     _make_folders(db, here)
     return bool(here)
 
 
 def let_go(db: Database, digests: Iterable[bytes]) -> bool:
     """Take objects out of `o/` whose blocks turned out to be lost here (inside a transaction); whether any stood there."""
-    gone = [
-        bytes(digest)
-        for (digest,) in rows_where(
-            db, "SELECT digest FROM objects WHERE held = 1 AND digest IN ({})", digests
-        )
-    ]
-    db.connection.executemany("UPDATE objects SET held=0 WHERE digest=?", [(digest,) for digest in gone])
+    gone = objects.let_go(db.connection, digests)
     _make_folders(db, gone)
     return bool(gone)
 
 
 def _sizes_here(db: Database, digests: Collection[bytes]) -> dict[bytes, int]:
     """Those of these objects whose blocks are here, and how long they are."""
-    rows = rows_where(db, "SELECT digest, length(data) FROM blocks WHERE digest IN ({})", digests)
+    rows = blocks.sizes_among(db.connection, digests)
     return {digest: size for digest, size in rows if not db.is_damaged(digest)}
 
 
 def objects_not_here(db: Database) -> set[bytes]:
     """Digests of the objects that the state names and that stand in no root of ours."""
-    return {bytes(row[0]) for row in db.connection.execute("SELECT digest FROM objects WHERE held=0")}
+    return objects.not_held(db.connection)
 
 
 def objects_held(db: Database, prefix: str = "") -> Iterator[tuple[str, bytes, int]]:
@@ -183,14 +155,11 @@ def objects_held(db: Database, prefix: str = "") -> Iterator[tuple[str, bytes, i
     lesser digest has the name then, on every device alike.
     """
     last = ""
-    for digest, size in db.connection.execute(
-        "SELECT digest, size FROM objects WHERE digest BETWEEN ? AND ? AND held=1 ORDER BY digest",
-        _between(prefix),
-    ):
-        name = bytes(digest).hex()[:_NAME]
+    for digest, size in objects.held_between(db.connection, *_between(prefix)):
+        name = digest.hex()[:_NAME]
         if name != last:
             last = name
-            yield name, bytes(digest), size
+            yield name, digest, size
 
 
 def _between(prefix: str) -> tuple[bytes, bytes]:
@@ -205,22 +174,20 @@ def _make_folders(db: Database, changed: Iterable[bytes]) -> None:
 
 def objects_folder(db: Database) -> Folder | None:
     """The folder `o/` of all objects that are referred to and here; None when there is none."""
-    return _folder_row(db.connection, "o")
+    return folders.get(db.connection, "o")
 
 
 def _objects_folder(db: Database, prefix: str, changed: list[str] | None) -> Folder | None:
     run, path = db.connection, "o" + prefix
     held = objects_held(db, prefix)
     rows = list(islice(held, MAX_ENTRIES + 1))
-    below = run.execute(
-        "SELECT 1 FROM folders WHERE path > ? AND path < ? LIMIT 1", (path, path + "g")
-    ).fetchone()
+    below = folders.any_below(run, path)
     if len(rows) <= MAX_ENTRIES or len(prefix) >= MAX_DEPTH:
         rows += held
         if below:
-            run.execute("DELETE FROM folders WHERE path > ? AND path < ?", (path, path + "g"))
+            folders.forget_below(run, path)
         if not rows:
-            run.execute("DELETE FROM folders WHERE path=?", (path,))
+            folders.forget(run, [path])
             return None
         return _keep(
             run,
@@ -232,7 +199,7 @@ def _objects_folder(db: Database, prefix: str, changed: list[str] | None) -> Fol
         # A leaf that splits has no folders below yet: then all of it is made.
         inside = [n for n in changed if n[len(prefix)] == digit] if changed is not None and below else None
         child = (
-            _folder_row(run, path + digit)
+            folders.get(run, path + digit)
             if inside is not None and not inside
             else _objects_folder(db, prefix + digit, inside)
         )

@@ -18,8 +18,12 @@ from ipfsmem.causal.entries import SegmentName, memory_name, segment_name
 from ipfsmem.causal.tree import Node, Tree, empty_tree, open_tree
 from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_entry
 from ipfsmem.device.codec import Codec
-from ipfsmem.device.database import DAMAGED_HINT, Database, blob, damaged
+from ipfsmem.device.connection import DAMAGED_HINT, blob, damaged, not_found_again
+from ipfsmem.device.database import Database
 from ipfsmem.device.root_folders import change_objects, recount_objects, state_folder
+from ipfsmem.device.tables import folders as folder_rows
+from ipfsmem.device.tables import journal, meta, nodes
+from ipfsmem.device.tables.nodes import NodeRow
 from ipfsmem.errors import FormatError, IpfsmemError, OpenError, StorageError
 
 
@@ -66,9 +70,6 @@ class DamagedStateError(StorageError):
     )
 
 
-#: Row in `meta`: "1" when a part of the tree was found damaged and the next sync is to look for it elsewhere.
-DAMAGED_STATE = "damaged state"
-_CHAIN = "journal"
 #: What the name of a card's entry begins with, and no other's.
 _CARD = "c/"
 #: Stands once in the canonical JSON of each value, and never inside a string: there a quote follows a backslash.
@@ -120,9 +121,9 @@ class Store:
         self._version = version
 
     def _reload(self) -> None:
-        state = self.db.get_meta("state")
+        state = self.db.get_meta(meta.STATE)
         if state is None:
-            if self.db.connection.execute("SELECT 1 FROM nodes").fetchone():
+            if nodes.any_known(self.db.connection):
                 raise damaged(self.db.path, "the state is not where its nodes are")
             self._tree, self._tree_ek, self.frame = empty_tree(self._load_node), "", Frame({}, {})
             self._many, self._cards = set(), set()
@@ -141,18 +142,15 @@ class Store:
         self._cards_version += 1
         self._journal = self._rows = self._bytes = 0
         self._chain = b"" if state is None else _link(b"", state)
-        journal: list[tuple[int, bytes]] = []
-        for seq, stored in self.db.connection.execute("SELECT seq, row FROM journal ORDER BY seq"):
-            row = blob(stored)
-            if row is None:
-                raise damaged(self.db.path, f"journal row {seq} is no longer one")
+        rows: list[tuple[int, bytes]] = []
+        for seq, row in journal.rows(self.db.connection):
             self._chain = _link(self._chain, row)
-            journal.append((seq, row))
+            rows.append((seq, row))
             self._rows += 1
             self._bytes += len(row)
-        if self._chain != (self.db.get_meta(_CHAIN) or b""):
+        if self._chain != (self.db.get_meta(meta.JOURNAL_CHAIN) or b""):
             raise damaged(self.db.path, "the journal is not the one that was written")
-        for seq, row in journal:
+        for seq, row in rows:
             try:
                 entry = _row_decoder.decode(self.codec.open_row(row))
             except (ValueError, FormatError, OpenError) as error:
@@ -169,8 +167,8 @@ class Store:
             raise damaged(self.db.path, f"the {what} cannot be read: {error}") from None
 
     def _load_node(self, prefix: str, digest: bytes) -> bytes:
-        row = self.db.connection.execute("SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)).fetchone()
-        file = None if row is None or row[1] != digest else blob(row[0])
+        row = nodes.get(self.db.connection, prefix)
+        file = None if row is None or row.hash != digest else blob(row.file)
         stored = None if file is None else self.db.block(file)
         try:
             raw = None if stored is None else self.codec.open_node(prefix, self._tree_ek, stored)
@@ -191,8 +189,8 @@ class Store:
 
     def file_of_node(self, prefix: str) -> bytes | None:
         """The SHA-256 under which a part of the tree was stored, as far as its row says one."""
-        row = self.db.connection.execute("SELECT file FROM nodes WHERE prefix=?", (prefix,)).fetchone()
-        file = None if row is None else blob(row[0])
+        row = nodes.get(self.db.connection, prefix)
+        file = None if row is None else blob(row.file)
         return file if file is not None and len(file) == 32 else None
 
     def put_back(self, prefix: str, digest: bytes, stored: bytes) -> bool:
@@ -360,11 +358,7 @@ class Store:
         texts = {name: encode_entry(entry) if entry else None for name, entry in changes.items()}
         text = _encode(_Row({n: _GONE if t is None else msgspec.Raw(t) for n, t in texts.items()}, frame))
         stored = self.codec.seal_row(text)
-        cursor = self.db.connection.execute("INSERT INTO journal(row) VALUES (?)", (stored,))
-        last, self._journal = self._journal, int(cursor.lastrowid or 0)
-        row = self.db.connection.execute("SELECT row FROM journal WHERE seq=?", (self._journal,)).fetchone()
-        if self._journal <= last or row is None or row[0] != stored:
-            raise self.db.not_found_again("a row of the journal")
+        self._journal = journal.append(self.db.connection, stored, self._journal)
         self._rows += 1
         self._bytes += len(stored)
         self._link_journal(_link(self._chain, stored))
@@ -377,7 +371,7 @@ class Store:
     def _link_journal(self, chain: bytes) -> None:
         # A row that a damaged disk loses, doubles or moves would show an old text as the new one.
         self._chain = chain
-        self.db.set_meta(_CHAIN, chain)
+        self.db.set_meta(meta.JOURNAL_CHAIN, chain)
 
     def stale(self) -> None:
         """After a transaction that failed: what is in memory may not be on disk; read it again before use."""
@@ -388,17 +382,17 @@ class Store:
 
         Raises MembershipError when the mode seals and no key may seal now.
         """
-        reseal = self.codec.ek != self._tree_ek or self.db.get_meta("state") is None
+        reseal = self.codec.ek != self._tree_ek or self.db.get_meta(meta.STATE) is None
         changes = self._overlay
         if not changes and not reseal and not self._journal:
             return self._tree
         if folders:
             self._count_objects(changes)
         patch = self._tree.patch(changes)
-        nodes = {n.prefix: n for n in patch.tree.nodes()} if reseal else patch.written
-        self._write_nodes(nodes, patch.removed)
+        written = {n.prefix: n for n in patch.tree.nodes()} if reseal else patch.written
+        self._write_nodes(written, patch.removed)
         if folders:
-            known = self.db.connection.execute("SELECT 1 FROM folders WHERE path='s'").fetchone()
+            known = folder_rows.has(self.db.connection, "s")
             state_folder(
                 self.db,
                 self.codec.extension,
@@ -417,34 +411,30 @@ class Store:
             patch.tree.digest.hex(), self._tree_ek, self.frame, sorted(self._many), sorted(self._cards)
         )
         stored = self.codec.seal_row(_encode(state))
-        self.db.set_meta("state", stored)
-        self.db.connection.execute("DELETE FROM journal")
+        self.db.set_meta(meta.STATE, stored)
+        journal.clear(self.db.connection)
         self._link_journal(_link(b"", stored))
         self._journal = self._rows = self._bytes = 0
         return self._tree
 
-    def _write_nodes(self, nodes: Mapping[str, Node], removed: set[str]) -> None:
-        self.db.connection.executemany("DELETE FROM nodes WHERE prefix=?", [(prefix,) for prefix in removed])
+    def _write_nodes(self, written: Mapping[str, Node], removed: set[str]) -> None:
+        nodes.forget(self.db.connection, removed)
         self._keep_nodes(
-            (prefix, node.digest, self.codec.seal_node(prefix, node.raw)) for prefix, node in nodes.items()
+            (prefix, node.digest, self.codec.seal_node(prefix, node.raw)) for prefix, node in written.items()
         )
 
-    def _keep_nodes(self, nodes: Iterable[tuple[str, bytes, bytes]]) -> None:
+    def _keep_nodes(self, written: Iterable[tuple[str, bytes, bytes]]) -> None:
         """Keep nodes as they are stored: (prefix, digest of the JSON, stored bytes)."""
-        run = self.db.connection
         rows = []
         blocks = []
-        for prefix, digest, stored in nodes:
+        for prefix, digest, stored in written:
             file = sha256(stored).digest()
             blocks.append((file, stored))
-            rows.append((prefix, digest, file, len(stored)))
+            rows.append(NodeRow(prefix, digest, file, len(stored)))
         self.db.add_blocks(blocks)
-        run.executemany("INSERT OR REPLACE INTO nodes VALUES (?,?,?,?)", rows)
-        find = run.own_cursor()
-        for prefix, digest, file, _ in rows:
-            found = find.execute("SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)).fetchone()
-            if found != (file, digest):
-                raise self.db.not_found_again(f"the part {prefix or 'top'} of the memory")
+        lost = nodes.put(self.db.connection, rows)
+        if lost is not None:
+            raise not_found_again(self.db.path, f"the part {lost.prefix or 'top'} of the memory")
 
     def _count_objects(self, changes: Mapping[str, bytes | None]) -> None:
         deltas: dict[bytes, tuple[int, int]] = {}

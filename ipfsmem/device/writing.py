@@ -25,10 +25,10 @@ from ipfsmem.device.others_texts import any_others, keep_own, known_of, note_oth
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import check_writable, live_scopes, open_scope, own_scopes
 from ipfsmem.device.state import Frame
+from ipfsmem.device.tables import meta
+from ipfsmem.device.tables import unscanned as unscanned_rows
 from ipfsmem.errors import IpfsmemError, MembershipError, UsageError
 
-#: Row that says: bodies were kept without an epoch key and have to be sealed before they are published.
-LOCAL_BODIES = "local-bodies"
 #: Changed entries that are held before they go to the store; the transaction makes all of them one step anyway.
 _HELD = 1_000
 #: Longer texts are not sealed ahead: very many of them would be held twice.
@@ -199,7 +199,7 @@ class Writing:
         ready, made = self._sealed.pop(name, (None, ("", b"")))
         ek, stored = made if ready == body else self._replica.codec.seal_body(name, body)
         if not ek and self._replica.vault_tag is not None:
-            self._replica.db.set_meta(LOCAL_BODIES, b"1")
+            self._replica.db.set_meta(meta.LOCAL_BODIES, b"1")
         digest = sha256(stored)
         value = Value(
             b=bases[0],
@@ -291,7 +291,7 @@ def note_unscanned(replica: Replica, names: Sequence[str]) -> None:
     """Remember entries that this device wrote and nobody looked at for secrets (inside a transaction)."""
     if names:
         row = replica.codec.seal_row(msgspec.json.encode(list(names)))
-        replica.db.connection.execute("INSERT INTO unscanned(names) VALUES (?)", (row,))
+        unscanned_rows.add(replica.db.connection, row)
 
 
 def unscanned(replica: Replica, most: int | None = None) -> list[str]:
@@ -305,19 +305,18 @@ def take_unscanned(replica: Replica, most: int | None = None) -> list[str]:
     With `most` only so many of them; the rest is there at the next call.
     """
     names, done = _unscanned(replica, most)
-    replica.db.connection.executemany("DELETE FROM unscanned WHERE rowid=?", done)
+    unscanned_rows.forget(replica.db.connection, done)
     note_unscanned(replica, [] if most is None else names[most:])
     return names[:most]
 
 
-def _unscanned(replica: Replica, most: int | None) -> tuple[list[str], list[tuple[int]]]:
+def _unscanned(replica: Replica, most: int | None) -> tuple[list[str], list[int]]:
     """Names of at least `most` entries, as they are noted, and the rows that note them."""
     found: set[str] = set()
-    done: list[tuple[int]] = []
-    rows = replica.db.connection.execute("SELECT rowid, names FROM unscanned ORDER BY rowid")
-    for key, row in rows:
+    done: list[int] = []
+    for key, row in unscanned_rows.rows(replica.db.connection):
         found.update(msgspec.json.decode(replica.codec.open_row(row), type=list[str]))
-        done.append((key,))
+        done.append(key)
         if most is not None and len(found) >= most:
             break
     return sorted(found), done

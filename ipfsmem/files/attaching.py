@@ -15,9 +15,9 @@ import msgspec
 
 from ipfsmem.config import CONFIG_FILE
 from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.device.tables.working_copies import Copy
 from ipfsmem.errors import UsageError
 from ipfsmem.files.folder import PlainFolder
-from ipfsmem.files.rows import Copy
 
 _TAKE_OVER = "When nothing else uses it: ipfsmem attach {path} --take-over."
 

@@ -23,6 +23,7 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.device.atomic_files import make_directory, new_name, reason, storage_errors
 from ipfsmem.device.held_folder import INODE, Directory, LinkError, open_directory
+from ipfsmem.device.tables.renders import UNSURE, Stat
 from ipfsmem.errors import StorageError
 from ipfsmem.systems import flush
 
@@ -38,19 +39,6 @@ RACY = 2_000_000_000
 #: Files above which one flush of the whole system is cheaper than one for each.
 _MANY = 16
 _MAX_MARKER = 256
-
-
-class Stat(msgspec.Struct, frozen=True, gc=False):
-    """What tells that a file has not changed, without reading it. `mtime` is -1 when the times cannot be trusted."""
-
-    mtime: int
-    ctime: int
-    size: int
-    inode: int
-
-
-#: Equal to no file's: it will be read at the next look.
-UNSURE = Stat(-1, -1, -1, -1)
 
 
 class NotPlainError(Exception):

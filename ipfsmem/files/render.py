@@ -21,6 +21,8 @@ from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.value import Entry
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables.renders import Aside, Render, Renders, Texts
+from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.files.folder import (
     TIMELINE,
@@ -31,7 +33,6 @@ from ipfsmem.files.folder import (
     flush_all,
     sync_all,
 )
-from ipfsmem.files.rows import Aside, Copies, Copy, Render, Renders, Texts
 from ipfsmem.files.scan import (
     MAX_TIMELINE,
     OLD_TEXT_FOR,
@@ -98,7 +99,7 @@ class Rendering:
         self._timeline = timeline
         self._folder = folder
         self._copy = copy
-        self._renders = Renders(replica.db, copy.id)
+        self._renders = Renders(replica.db.connection, copy.id)
         self._problems = problems
         self._now = replica.world.now()
         self._durable = True
@@ -414,7 +415,7 @@ class Rendering:
             if self.untaken:
                 return
         self._copy = msgspec.structs.replace(self._copy, lines=b"\n".join(lines))
-        Copies(self._replica.db).change(self._copy.id, lines=self._copy.lines)
+        Copies(self._replica.db.connection).change(self._copy.id, lines=self._copy.lines)
 
     # -- timeline ----------------------------------------------------------------------------------------------
 

@@ -23,6 +23,8 @@ from ipfsmem.causal.merge3 import merge_memory
 from ipfsmem.causal.view import KeyView
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables.renders import Aside, Render, Renders, Return
+from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import FormatError, IpfsmemError, StorageError
 from ipfsmem.files.folder import (
@@ -35,7 +37,6 @@ from ipfsmem.files.folder import (
     PlainFolder,
     Stat,
 )
-from ipfsmem.files.rows import Aside, Copies, Copy, Render, Renders, Return
 from ipfsmem.memories.memories import Memories, check_body
 
 #: Longest timeline file that is read.
@@ -77,7 +78,7 @@ class Scan:
         self._folder = folder
         self._copy = copy
         self._change = change
-        self._renders = Renders(replica.db, copy.id)
+        self._renders = Renders(replica.db.connection, copy.id)
         self._index_lines = frozenset(copy.lines.split(b"\n"))
         self._problems = problems
         self._believe = believe
@@ -349,11 +350,11 @@ class Scan:
                 self._change.remove(name, row.dots)
             self._renders.drop(row.file)
         recent.append((self._now, len(ready)))
-        Copies(self._replica.db).change(self._copy.id, vanished=msgspec.json.encode(recent))
+        Copies(self._replica.db.connection).change(self._copy.id, vanished=msgspec.json.encode(recent))
         return None
 
     def _recent_deletes(self) -> list[tuple[int, int]]:
-        copy = Copies(self._replica.db).get(self._copy.id)
+        copy = Copies(self._replica.db.connection).get(self._copy.id)
         stored = copy.vanished if copy is not None else b""
         known = msgspec.json.decode(stored, type=list[tuple[int, int]]) if stored else []
         return [(at, count) for at, count in known if abs(self._now - at) < DAY]

@@ -16,17 +16,17 @@ import msgspec
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import meta
+from ipfsmem.device.tables.renders import Renders
+from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.errors import NotFoundError, StorageError
 from ipfsmem.files.attaching import Place, examine_place
-from ipfsmem.files.rows import Copies, Copy, Renders
 from ipfsmem.files.surroundings import remarks
 from ipfsmem.files.working_copy import BY_HAND, WorkingCopy
 from ipfsmem.memories.memories import Memories
 
 #: Seconds for which a full look is fresh enough for a list.
 FRESH = 1.0
-#: Set once the folder that a memory was made with has its row.
-_BEGUN = "working-copies"
 
 
 class FolderFacts(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class WorkingCopies:
         self._replica = replica
         self._memories = memories
         self._timeline = timeline
-        self._rows = Copies(replica.db)
+        self._rows = Copies(replica.db.connection)
         self._open: dict[tuple[str, str], WorkingCopy] = {}
         self._looked = -FRESH
         self._begun = False
@@ -89,13 +89,13 @@ class WorkingCopies:
             return
         with self._replica.transaction():
             self._begun = True
-            if self._replica.db.get_meta(_BEGUN) is not None:
+            if self._replica.db.get_meta(meta.WORKING_COPIES) is not None:
                 return
             chosen = self._replica.config.memory_dir
             place = Place(self.own, True) if chosen is None else examine_place(chosen)
             row = self._row(place, "", place.new)
             self._rows.put(row)
-            self._replica.db.set_meta(_BEGUN, b"1")
+            self._replica.db.set_meta(meta.WORKING_COPIES, b"1")
         self._made(row).claim()
 
     # -- attaching ---------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class WorkingCopies:
     def _facts(self, copy: WorkingCopy) -> FolderFacts:
         there = copy.is_there()
         paused = copy.copy.paused
-        files = Renders(self._replica.db, copy.copy.id).count()
+        files = Renders(self._replica.db.connection, copy.copy.id).count()
         state = "ok" if there else "paused" if paused else "not there"
         note = paused or ("" if there else next(iter(copy.notices()), ""))
         path = copy.folder.path

@@ -23,11 +23,13 @@ from ipfsmem.bundle.index_block import INDEX_KEY
 from ipfsmem.bundle.keys import INDEX_FILE, is_key
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import journal, meta
+from ipfsmem.device.tables.renders import Looks, Renders
+from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
 from ipfsmem.files.folder import PlainFolder, Stat
 from ipfsmem.files.render import Rendering
-from ipfsmem.files.rows import Copies, Copy, Looks, Renders
 from ipfsmem.files.scan import MISSING_FOR, MOST_RETURNS, Scan
 from ipfsmem.files.surroundings import git_head
 from ipfsmem.memories.memories import Memories
@@ -47,8 +49,8 @@ class WorkingCopy:
         self._replica = replica
         self._memories = memories
         self._timeline = timeline
-        self._copies = Copies(replica.db)
-        self._renders = Renders(replica.db, copy.id)
+        self._copies = Copies(replica.db.connection)
+        self._renders = Renders(replica.db.connection, copy.id)
         #: Its row, as it was when the folder was last used.
         self.copy = copy
         self.folder = PlainFolder(path, copy.secret)
@@ -330,10 +332,8 @@ class WorkingCopy:
 
     def _state(self) -> bytes:
         """Changes with every change of the state."""
-        run = self._replica.db.connection
-        row = run.execute("SELECT seq FROM sqlite_sequence WHERE name='journal'").fetchone()
-        stored = self._replica.db.get_meta("state") or b""
-        return sha256(stored).digest() + str(row[0] if row else 0).encode()
+        stored = self._replica.db.get_meta(meta.STATE) or b""
+        return sha256(stored).digest() + str(journal.last_number(self._replica.db.connection)).encode()
 
     # -- what a person says ------------------------------------------------------------------------------------
 

@@ -20,9 +20,8 @@ from ipfsmem.causal.value import Entry, Value, decode_entry
 from ipfsmem.content import hamt
 from ipfsmem.device.derived import code_mark
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import FormatError, IpfsmemError
-
-_ROW = "shown/"
 
 
 class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -184,7 +183,7 @@ class Overview:
         if known is not None and known[0] == digest:
             return known[1]
         try:
-            stored = self._replica.db.get_meta(_ROW + prefix)
+            stored = self._replica.db.get_meta(meta.SHOWN + prefix)
             row = _decoder.decode(self._replica.codec.open_row(stored)) if stored is not None else None
         except (IpfsmemError, msgspec.DecodeError, UnicodeDecodeError):
             return None  # derived: made again
@@ -196,14 +195,11 @@ class Overview:
         made, self._made = self._made & self._leaves.keys(), set()
         for prefix in made:
             digest, leaf = self._leaves[prefix]
-            db.set_meta(_ROW + prefix, codec.seal_row(_encode(_Row(_code(), digest, leaf))))
+            db.set_meta(meta.SHOWN + prefix, codec.seal_row(_encode(_Row(_code(), digest, leaf))))
         if made or self._kept != self._leaves.keys():
             self._kept = set(self._leaves)
-            rows = db.connection.execute(
-                "SELECT name FROM meta WHERE name >= ? AND name < ?", (_ROW, _ROW[:-1] + "0")
-            ).fetchall()
-            gone = [row for row in rows if str(row[0])[len(_ROW) :] not in self._leaves]
-            db.connection.executemany("DELETE FROM meta WHERE name=?", gone)
+            known = meta.names(db.connection, meta.SHOWN)
+            meta.forget(db.connection, [one for one in known if one[len(meta.SHOWN) :] not in self._leaves])
 
 
 def _key(name: str) -> str:

@@ -20,13 +20,10 @@ from ipfsmem.causal.entries import entry_place, segment_name
 from ipfsmem.causal.value import LIVE, Entry, Value
 from ipfsmem.device.derived import code_mark
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import meta
 from ipfsmem.device.writing import take_unscanned, unscanned
 from ipfsmem.errors import SecretsError
 
-#: Row with hashes of what was found and let pass, under the device's own key where the mode seals.
-_KNOWN = "known secrets"
-#: Row with the mark of the rules under which everything was looked at in plain mode.
-_RULES = "secret rules"
 #: Findings that are named in one message.
 _NAMED = 10
 
@@ -99,7 +96,7 @@ class SecretCheck:
 
     def _is_new(self, replica: Replica) -> bool:
         """Whether everything is to be looked at, under other rules than the last time."""
-        return self._strict and replica.db.get_meta(_RULES) != _rules()
+        return self._strict and replica.db.get_meta(meta.SECRET_RULES) != _rules()
 
     @staticmethod
     def _all(replica: Replica) -> list[str]:
@@ -114,12 +111,12 @@ class SecretCheck:
         names = take_unscanned(replica, self._most)
         if self._is_new(replica):
             names = self._all(replica)
-            replica.db.set_meta(_RULES, _rules())
+            replica.db.set_meta(meta.SECRET_RULES, _rules())
         met = [suspect for name in names for suspect in self._suspects(replica, name)]
         if not met:
             self.found = []
             return
-        stored = replica.db.get_meta(_KNOWN)
+        stored = replica.db.get_meta(meta.KNOWN_SECRETS)
         known = set(msgspec.json.decode(replica.codec.open_row(stored), type=list[str])) if stored else set()
         self.found = [
             suspect for mark, suspect in met if mark not in known and suspect.place not in self._allow
@@ -127,7 +124,7 @@ class SecretCheck:
         if self.found and self._strict:
             raise SecretsError(_message(self.found), hint=_hint(self.found))
         known.update(mark for mark, _ in met)
-        replica.db.set_meta(_KNOWN, replica.codec.seal_row(msgspec.json.encode(sorted(known))))
+        replica.db.set_meta(meta.KNOWN_SECRETS, replica.codec.seal_row(msgspec.json.encode(sorted(known))))
 
     def _suspects(self, replica: Replica, name: str) -> list[_Met]:
         found: list[_Met] = []

@@ -19,6 +19,7 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.fetch import drive
 from ipfsmem.content.reader import Reader
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import heads
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 from ipfsmem.published.commit import Commit
 from ipfsmem.published.opening import open_root
@@ -38,12 +39,9 @@ class LogEntry(msgspec.Struct, frozen=True):
 
 def log(replica: Replica) -> list[LogEntry]:
     """Every root this device knows; `at_ms` is when it was first seen here (milliseconds since 1970 UTC)."""
-    rows = replica.db.connection.execute(
-        "SELECT root, device, c, seen, digest FROM heads ORDER BY seen DESC, c DESC"
-    ).fetchall()
     return [
-        LogEntry(root, device, c, seen, digest, device == replica.device.id)
-        for root, device, c, seen, digest in rows
+        LogEntry(row.root, row.device, row.number, row.seen, row.digest, row.device == replica.device.id)
+        for row in heads.newest_first(replica.db.connection)
     ]
 
 

@@ -17,9 +17,8 @@ from ipfsmem.content.unixfs import SHARD_ABOVE
 from ipfsmem.device.database import Database
 from ipfsmem.device.derived import code_mark
 from ipfsmem.device.root_folders import Folder, add_folder
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import IpfsmemError
-
-_ROW = "flat/"
 
 
 class _Slot(msgspec.Struct, frozen=True, array_like=True):
@@ -60,7 +59,7 @@ def _shards(db: Database, scope: str, index: int, items: list[Hashed]) -> Folder
     links = sha256(
         b"".join([b"%d,%b,%b,%d;" % (len(n), n, cid, size) for _, (n, cid, size) in items])
     ).digest()
-    row, code = f"{_ROW}{scope}/{index:02x}", _code()
+    row, code = f"{meta.PLAIN_SHARD}{scope}/{index:02x}", _code()
     known = _slot(db, row)
     if (
         known is not None
@@ -80,7 +79,7 @@ def _shards(db: Database, scope: str, index: int, items: list[Hashed]) -> Folder
 
 def forget_flat(db: Database, scope: str) -> None:
     """What is remembered of the shards of a scope that is gone, goes (inside a transaction)."""
-    db.drop_metas(f"{_ROW}{scope}/")
+    meta.forget_all(db.connection, f"{meta.PLAIN_SHARD}{scope}/")
 
 
 def _slot(db: Database, row: str) -> _Slot | None:

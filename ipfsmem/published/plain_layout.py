@@ -30,14 +30,13 @@ from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.root_folders import Folder, add_file, add_folder
 from ipfsmem.device.state import located
+from ipfsmem.device.tables import folders, meta
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.rendered import Looked, file_name
 from ipfsmem.published.plain_hamt import flat_folder, forget_flat
 
 #: Rows of `folders` that remember the timeline files of a scope, by day and by what went into them.
 _DAY_ROW = "p/"
-#: Rows of `meta` that remember a whole base, by scope.
-_ROW = "base/"
 
 
 class Base(msgspec.Struct, frozen=True, array_like=True):
@@ -66,9 +65,9 @@ class Bases:
         self._lost = lost
         self._memories = memories
         self._known: dict[str, Base] = {}
-        for name, stored in replica.db.metas(_ROW):
+        for name, stored in meta.sound(replica.db.connection, meta.PLAIN_FOLDER):
             with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):  # derived: made again
-                self._known[name[len(_ROW) :]] = _decoder.decode(stored)
+                self._known[name[len(meta.PLAIN_FOLDER) :]] = _decoder.decode(stored)
         wanted = [digest for base in self._known.values() for digest in base.blocks]
         here = blocks_here(replica.db, wanted)
         self._known = {
@@ -93,21 +92,21 @@ class Bases:
         blocks = [found[4:] for found in (cid, inner[0], *links.made)]
         made = Base(_code(), made_from, cid, size, links.files, blocks)
         if links.small:
-            db.set_meta(_ROW + scope, _encode(made))
+            db.set_meta(meta.PLAIN_FOLDER + scope, _encode(made))
         else:
             # A folder of many blocks remembers its own shards; this row only says that there is one.
-            db.set_meta(_ROW + scope, b"")
+            db.set_meta(meta.PLAIN_FOLDER + scope, b"")
         return made
 
     def forget_all_but(self, scopes: Mapping[str, object]) -> None:
         """Rows of scopes that have no folder any more go."""
         db = self._replica.db
-        for name, _ in list(db.metas(_ROW)):
-            scope = name[len(_ROW) :]
+        for name, _ in list(meta.sound(db.connection, meta.PLAIN_FOLDER)):
+            scope = name[len(meta.PLAIN_FOLDER) :]
             if scope not in scopes:
-                db.drop_meta(name)
+                meta.forget(db.connection, [name])
                 forget_flat(db, scope)
-                db.connection.execute("DELETE FROM folders WHERE path >= ? AND path < ?", _day_range(scope))
+                folders.forget_between(db.connection, *_day_range(scope))
 
 
 class Links(msgspec.Struct, frozen=True):
@@ -185,12 +184,7 @@ def _days(replica: Replica, scope: str, others: Mapping[str, Entry]) -> list[Raw
                 for value in entry.values()
             )
     run = replica.db.connection
-    known = {
-        row[0]: (bytes(row[1]), row[2])
-        for row in run.execute(
-            "SELECT path, cid, size FROM folders WHERE path >= ? AND path < ?", _day_range(scope)
-        )
-    }
+    known = folders.between(run, *_day_range(scope))
     links: list[RawLink] = []
     kept: set[str] = set()
     timeline = Timeline(replica, scope)
@@ -201,9 +195,9 @@ def _days(replica: Replica, scope: str, others: Mapping[str, Entry]) -> list[Raw
         if file is None or not replica.db.has_block(file[0][4:]):
             lines = [event_line(event) + b"\n" for event in timeline.events((day, day))]
             file = _any_file(replica.db, b"".join(lines))
-            run.execute("INSERT OR REPLACE INTO folders VALUES (?,?,?)", (row, *file))
+            folders.put(run, row, file)
         links.append((f"{day}.jsonl".encode(), *file))
-    run.executemany("DELETE FROM folders WHERE path=?", [(row,) for row in known.keys() - kept])
+    folders.forget(run, known.keys() - kept)
     return links
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Set
 
 from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc_ms
 from ipfsmem.content.cid import CID
+from ipfsmem.device.tables import marks
+from ipfsmem.device.tables.marks import MarkRow
 from ipfsmem.published.opening import Head
 from ipfsmem.sync.explain import device_called
 from ipfsmem.sync.identity import stranger_to_itself
@@ -57,26 +59,23 @@ def _weigh(run: Run, found: Found, head: Head, named: Set[str], doubled: set[str
     `doubled`); whether this one is of another copy of its device, which counted back while its clock went on."""
     db = run.replica.db.connection
     commit = head.commit.commit
-    row = db.execute("SELECT c, digest, h FROM marks WHERE device=?", (commit.dev,)).fetchone()
-    if row is None or commit.c > row[0]:
-        db.execute(
-            "INSERT OR REPLACE INTO marks VALUES (?,?,?,?)",
-            (commit.dev, commit.c, head.commit.digest, commit.h),
-        )
-    elif commit.c < row[0]:
+    mark = marks.get(db, commit.dev)
+    if mark is None or commit.c > mark.number:
+        marks.put(db, MarkRow(commit.dev, commit.c, head.commit.digest, commit.h))
+    elif commit.c < mark.number:
         if head.commit.digest in named:
             return False
-        later = _is_later(commit.h, row[2], run.replica.world.now())
+        later = _is_later(commit.h, mark.hlc, run.replica.world.now())
         if later and head.commit.digest not in named_before(run.replica):
             return True
         # A list shows the past beside names that show the present, and a held head stays as old as it is: no sign of anything.
         if head.root not in found.listed and head.root not in found.held:
             run.notices.say(
                 "stale",
-                f"an older version of {device_called(run.replica.ring, commit.dev)} was shown (its number {commit.c}; {row[0]} "
+                f"an older version of {device_called(run.replica.ring, commit.dev)} was shown (its number {commit.c}; {mark.number} "
                 "was seen before)",
             )
-    elif row[1] != head.commit.digest and commit.dev not in doubled:
+    elif mark.digest != head.commit.digest and commit.dev not in doubled:
         doubled.add(commit.dev)
         run.notices.say(
             "equivocation",

@@ -17,6 +17,7 @@ from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.tree import Tree, build_tree
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import Pin, Provider, same_root
 from ipfsmem.published.ipns_record import MAX_RECORD, Record, verify_record
@@ -35,8 +36,6 @@ MAX_HOPS = 8
 #: Roots of one pin list that are looked at, newest first, and how many of them side by side.
 MAX_PINS = 10_000
 PINS_AT_ONCE = 128
-#: Row that says which root was pinned for which anchor at which provider.
-_NOTED = "anchor pins"
 
 
 class AnchorRoot(msgspec.Struct, frozen=True):
@@ -214,7 +213,7 @@ async def _bring_to(run: Run, provider: Provider, anchor: bytes) -> None:
         run.fetcher.keep()
         run.replica.db.add_blocks((cid.digest, data) for cid, data in tree.blocks)
         run.names.keep()
-        run.replica.db.set_meta(_NOTED, msgspec.json.encode(noted))
+        run.replica.db.set_meta(meta.ANCHOR_PINS, msgspec.json.encode(noted))
 
 
 async def _pin(run: Run, provider: Provider, tree: Tree, name: str) -> None:
@@ -229,7 +228,7 @@ async def _pin(run: Run, provider: Provider, tree: Tree, name: str) -> None:
 
 def _noted(run: Run) -> dict[str, dict[str, str]]:
     """Provider -> anchor -> the root that this device knows to stand there."""
-    stored = run.replica.db.get_meta(_NOTED)
+    stored = run.replica.db.get_meta(meta.ANCHOR_PINS)
     return read_json(stored, type=dict[str, dict[str, str]]) if stored else {}
 
 
@@ -243,7 +242,7 @@ async def pinned_anchors(run: Run, provider: Provider) -> list[Pin]:
             noted.get(provider.name, {}).pop(anchor.hex(), None)
         found += pins
     with run.replica.transaction():
-        run.replica.db.set_meta(_NOTED, msgspec.json.encode(noted))
+        run.replica.db.set_meta(meta.ANCHOR_PINS, msgspec.json.encode(noted))
     return found
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, ipns_name
+from ipfsmem.device.tables import meta, placed
 from ipfsmem.errors import FormatError, LimitError, MembershipError
 from ipfsmem.published.ipns_record import Record
 from ipfsmem.ring.keyring import Ring
@@ -23,11 +24,7 @@ from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Joined
 from ipfsmem.wallet.root_keys import RootKeys
 
-#: Rings that could not be read and were replaced: what the anchor showed -> what it was moved to.
-_REPLACED: Final = "anchors_replaced"
 _MOST_REPLACED: Final = 16
-#: The anchor's record because of which all was looked at last.
-_LOOKED: Final = "anchor_behind"
 
 
 def move_anchor(run: Run, joined: Joined, root: RootKeys) -> None:
@@ -50,7 +47,7 @@ def _may_replace(run: Run, joined: Joined, shown: Record, ours: str) -> bool:
         if not isinstance(leads, CID) or leads in joined.found.ring_roots or leads in joined.heads:
             return True
     db = run.replica.db
-    stored = db.get_meta(_REPLACED)
+    stored = db.get_meta(meta.ANCHORS_REPLACED)
     replaced = read_json(stored, type=dict[str, str]) if stored else {}
     if replaced.get(shown.value) == ours:
         run.notices.say(
@@ -62,7 +59,7 @@ def _may_replace(run: Run, joined: Joined, shown: Record, ours: str) -> bool:
         return False
     replaced.pop(shown.value, None)
     kept = [*replaced.items(), (shown.value, ours)][-_MOST_REPLACED:]
-    db.set_meta(_REPLACED, msgspec.json.encode(dict(kept)))
+    db.set_meta(meta.ANCHORS_REPLACED, msgspec.json.encode(dict(kept)))
     return True
 
 
@@ -73,21 +70,20 @@ def doubt(run: Run, anchored: Ring | None) -> bool:
     if replica.ring is None or anchored is None or anchored.join(replica.ring) == anchored:
         return False
     shown = _shown(run)
-    if replica.db.get_meta(_LOOKED) == shown:
+    if replica.db.get_meta(meta.ANCHOR_BEHIND) == shown:
         return False
     try:
         with replica.transaction():
             ring_root = str(build_ring_root(replica))
     except (MembershipError, LimitError):  # no ring that this device can make, so none that it put there
         return False
-    row = replica.db.connection.execute("SELECT 1 FROM placed WHERE root=?", (ring_root,)).fetchone()
-    return row is not None
+    return bool(placed.providers_of(replica.db.connection, ring_root))
 
 
 def looked(run: Run) -> None:
     """All was looked at because of a doubt."""
     with run.replica.transaction():
-        run.replica.db.set_meta(_LOOKED, _shown(run))
+        run.replica.db.set_meta(meta.ANCHOR_BEHIND, _shown(run))
 
 
 def _shown(run: Run) -> bytes:

@@ -9,6 +9,7 @@ import msgspec
 from ipfsmem.content.cid import CID, is_cid, parse_cid, raw_cid
 from ipfsmem.device.collection import Collected, collect
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import heads, meta, objects, placed
 from ipfsmem.errors import ProviderError
 from ipfsmem.provider.contract import MAX_BATCH, Collecting, Provider, Unpinning
 from ipfsmem.sync.anchor_pins import known_roots, pinned_anchors
@@ -27,9 +28,6 @@ from ipfsmem.sync.report import Notices
 from ipfsmem.sync.retention import DAY_MS, KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.taken import counted_from
-
-#: Row in `meta`: when old roots went by themselves last, milliseconds.
-_COLLECTED = "collected"
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -68,12 +66,7 @@ async def _unpin(
 ) -> list[Verdict]:
     pins = await provider.pins(pin_name(run.anchor))
     db = run.replica.db.connection
-    ours = {
-        answered: (root, at)
-        for root, answered, at in db.execute(
-            "SELECT root, answered, at FROM placed WHERE provider=?", (provider.name,)
-        )
-    }
+    ours = {row.answered: (row.root, row.at) for row in placed.at_provider(db, provider.name)}
     facts = {}
     for pin in pins:
         answered = str(pin.cid)
@@ -100,9 +93,7 @@ async def _unpin(
             if not isinstance(provider, Unpinning):
                 await provider.unpin(pin)
             with run.replica.transaction():
-                db.execute(
-                    "DELETE FROM placed WHERE provider=? AND answered=?", (provider.name, str(pin.cid))
-                )
+                placed.forget(db, provider.name, str(pin.cid))
     return verdicts
 
 
@@ -113,8 +104,7 @@ def judge_here(run: Run, rings: Set[CID], rules: Rules, guards: Set[str]) -> lis
 
 def superseded(replica: Replica) -> int:
     """How many of the roots that this device knows `gc` would let go of, as far as is known without a pull."""
-    (known,) = replica.db.connection.execute("SELECT count(*) FROM heads").fetchone()
-    if known <= KEEP_ROOTS:
+    if heads.count(replica.db.connection) <= KEEP_ROOTS:
         return 0
     names = Names(replica, (), Notices()).roots()
     return sum(
@@ -127,11 +117,11 @@ async def collect_when_due(run: Run, rings: Set[CID]) -> None:
     keep, now = run.replica.config.collect, run.replica.world.now()
     if keep is None:
         return
-    last = int(run.replica.db.get_meta(_COLLECTED) or b"0")
+    last = int(run.replica.db.get_meta(meta.COLLECTED) or b"0")
     if now - DAY_MS < last <= now:
         return
     with run.replica.transaction():
-        run.replica.db.set_meta(_COLLECTED, str(now).encode())
+        run.replica.db.set_meta(meta.COLLECTED, str(now).encode())
     try:
         done = await collect_roots(run, rings, Rules(keep_roots=keep.roots, keep_days=keep.days))
     except ProviderError as error:
@@ -154,8 +144,8 @@ async def collect_when_due(run: Run, rings: Set[CID]) -> None:
 def _judge_known(
     replica: Replica, named: Set[CID], rings: Set[CID], rules: Rules, guards: Set[str]
 ) -> list[Verdict]:
-    rows = replica.db.connection.execute("SELECT root, seen FROM heads").fetchall()
-    facts = [_facts(replica, root, seen, named, rings, guards) for root, seen in rows if is_cid(root)]
+    rows = heads.newest_first(replica.db.connection)
+    facts = [_facts(replica, row.root, row.seen, named, rings, guards) for row in rows if is_cid(row.root)]
     return judge(
         facts, replica.world.now(), whole=True, keep_roots=rules.keep_roots, keep_days=rules.keep_days
     )
@@ -165,12 +155,12 @@ def _facts(
     replica: Replica, root: str, at: int, named: Set[CID], rings: Set[CID], guards: Set[str]
 ) -> Pinned:
     """`guards` are roots that this device guards, or any other one at a provider."""
-    head = replica.db.connection.execute("SELECT seen, device FROM heads WHERE root=?", (root,)).fetchone()
+    head = heads.get(replica.db.connection, root)
     cid = parse_cid(root)
     return Pinned(
         root,
-        head[0] if head else at,
-        maker=head[1] if head else "",
+        head.seen if head else at,
+        maker=head.device if head else "",
         verified=head is not None,
         named=cid in named,
         ring=head is None and cid in rings,
@@ -181,16 +171,11 @@ def _facts(
 
 async def whole_at(run: Run, provider: Provider) -> bool:
     """Whether everything that the joined state names is at this provider, asked block by block where it can be."""
-    root = run.replica.db.get_meta("root")
+    root = run.replica.db.get_meta(meta.ROOT)
     db = run.replica.db.connection
-    placed = (
-        root is not None
-        and db.execute(
-            "SELECT 1 FROM placed WHERE provider=? AND root=?", (provider.name, root.decode())
-        ).fetchone()
-    )
-    digests = [bytes(row[0]) for row in db.execute("SELECT digest FROM objects")]
-    if not placed or not all(run.replica.db.has_block(digest) for digest in digests):
+    there = root is not None and placed.get(db, provider.name, root.decode()) is not None
+    digests = objects.digests(db)
+    if not there or not all(run.replica.db.has_block(digest) for digest in digests):
         return False
     if provider.capabilities.has:
         cids = [raw_cid(digest) for digest in digests]
@@ -241,8 +226,7 @@ async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
             run.replica.store, [*stay, *run.names.roots(), *known_roots(run)], dry_run=rules.dry_run
         )
         if not rules.dry_run:
-            gone = [(verdict.root,) for verdict in here if not verdict.keep]
-            run.replica.db.connection.executemany("DELETE FROM heads WHERE root=?", gone)
+            heads.forget(run.replica.db.connection, [verdict.root for verdict in here if not verdict.keep])
             forget_guards(run.replica, dropped)
     freed: dict[str, int] = {}
     if not rules.dry_run:

@@ -23,6 +23,8 @@ from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.others_texts import settle_persons
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.root_folders import objects_not_here
+from ipfsmem.device.tables import heads, meta
+from ipfsmem.device.tables.heads import HeadRow
 from ipfsmem.errors import (
     ConfigError,
     DamagedError,
@@ -261,7 +263,7 @@ async def check(
     """
     run = Run(replica, providers, None, progress)
     async with run.alone():
-        root = replica.db.get_meta("root")
+        root = replica.db.get_meta(meta.ROOT)
         return [
             await check_one(
                 run, provider, parse_cid(root.decode()) if root else None, repair=repair, full=full
@@ -421,9 +423,9 @@ async def _prepare(run: Run, joined: Joined, layout: Layout) -> tuple[Prepared, 
     layout.ahead(replica)
     with replica.transaction(), no_collection():
         ready = prepare(replica, layout, joined.heads.values(), _newest(joined.heads.values()))
-        if ready.own and str(ready.root).encode() != replica.db.get_meta("root"):
+        if ready.own and str(ready.root).encode() != replica.db.get_meta(meta.ROOT):
             # Until names point there it waits, also when this sync is cut off: the commit counts our writes.
-            replica.db.set_meta("sending", b"1")
+            replica.db.set_meta(meta.SENDING, b"1")
     for rival in ready.rivals:
         try:
             better = await drive_async(holds_all_of(Reader(), ready.root, rival), run.fetcher.get)
@@ -503,19 +505,11 @@ async def publish(
         run.names.keep()
     await run.names.put(moved, without=run.sending.without)
     with replica.transaction():
-        replica.db.set_meta("root", str(ready.root).encode())
-        replica.db.set_meta("sending", b"0")
-        replica.db.connection.execute(
-            "INSERT OR REPLACE INTO heads VALUES (?,?,?,?,?,?)",
-            (
-                str(ready.root),
-                ready.commit.commit.dev,
-                ready.commit.commit.c,
-                ready.commit.digest,
-                replica.world.now(),
-                bytes.fromhex("".join(ready.commit.commit.prev)),
-            ),
-        )
+        replica.db.set_meta(meta.ROOT, str(ready.root).encode())
+        replica.db.set_meta(meta.SENDING, b"0")
+        said = ready.commit.commit
+        row = HeadRow(str(ready.root), said.dev, said.c, ready.commit.digest, replica.world.now())
+        heads.put(replica.db.connection, row, said.prev)
     if anchored is not None and replica.ring is not None and anchored.join(replica.ring) != anchored:
         run.notices.say(
             "unlock", f"a device joined: new devices find everything at once after one unlock: {UNLOCK}"

@@ -7,7 +7,6 @@ newest one is remembered here; whether it is followed, a person says.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 import msgspec
 
@@ -15,10 +14,7 @@ from ipfsmem.bundle.program_events import MOVED, Move, later, read_move
 from ipfsmem.bundle.timeline import segment_events
 from ipfsmem.causal.entries import segment_name
 from ipfsmem.device.replica import Replica
-
-#: Rows with the newest record, and with the id of the one that a person here has answered.
-_NEWEST: Final = "moved"
-_ANSWERED: Final = "moved answered"
+from ipfsmem.device.tables import meta
 
 
 def learn(replica: Replica, entries: Iterable[str]) -> None:
@@ -43,19 +39,19 @@ def learn(replica: Replica, entries: Iterable[str]) -> None:
 def note(replica: Replica, move: Move) -> None:
     """Remember a record when no later one is known (inside a transaction)."""
     newest = later(_newest(replica), move)
-    replica.db.set_meta(_NEWEST, replica.codec.seal_row(msgspec.json.encode(newest)))
+    replica.db.set_meta(meta.MOVED, replica.codec.seal_row(msgspec.json.encode(newest)))
 
 
 def answer(replica: Replica, move: Move) -> None:
     """A person has said what is to come of a record (inside a transaction)."""
-    replica.db.set_meta(_ANSWERED, move.id.encode())
+    replica.db.set_meta(meta.MOVED_ANSWERED, move.id.encode())
 
 
 def waiting(replica: Replica) -> Move | None:
     """The record that a person here has not answered yet: of another device that belongs to the memory, and of a place at
     which this one does not publish."""
     move, ring = _newest(replica), replica.ring
-    if move is None or ring is None or replica.db.get_meta(_ANSWERED) == move.id.encode():
+    if move is None or ring is None or replica.db.get_meta(meta.MOVED_ANSWERED) == move.id.encode():
         return None
     if move.by == replica.device.id or move.by not in ring.view.members:
         return None
@@ -63,7 +59,7 @@ def waiting(replica: Replica) -> Move | None:
 
 
 def _newest(replica: Replica) -> Move | None:
-    stored = replica.db.get_meta(_NEWEST)
+    stored = replica.db.get_meta(meta.MOVED)
     return msgspec.json.decode(replica.codec.open_row(stored), type=Move) if stored else None
 
 

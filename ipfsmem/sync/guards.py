@@ -20,21 +20,18 @@ from ipfsmem.causal.state import BY_ROOT
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.database import Database
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import heads, meta, placed
 from ipfsmem.errors import NotFoundError, ProviderError, UsageError
 from ipfsmem.provider.contract import Pin, Provider
 from ipfsmem.sync.explain import device_called, label_of
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.taken import Mass
 
-#: Row in `meta` for a root that stays until the user says otherwise, followed by the root.
-GUARDED = "guarded "
 #: So many guards of the texts of one who was let in by a root, and of all together whom the same admins let in.
 MOST_GUARDS: Final = 8
 #: What a person gives for all guards.
 ALL: Final = "all"
 _WHICH: Final = "See what is: ipfsmem gc --dry-run"
-#: Row that says which guards stand at which provider.
-_NOTED = "guard pins"
 
 
 class Guard(msgspec.Struct, frozen=True):
@@ -80,7 +77,7 @@ def guard(replica: Replica, found: Mass) -> None:
             }
             by = tuple(sorted({*known.by, *found.by}))
             new = Guard(known.at, max(known.gone, found.gone), of, by)
-        replica.db.set_meta(GUARDED + root, msgspec.json.encode(new))
+        replica.db.set_meta(meta.GUARD + root, msgspec.json.encode(new))
     shares: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for root, one in guarded(replica.db).items():
         of_share: Counter[str] = Counter()
@@ -99,20 +96,19 @@ def _share(replica: Replica, family: str) -> str:
 
 def guarded(db: Database) -> dict[str, Guard]:
     """The roots that this device guards, sorted."""
-    rows = db.connection.execute("SELECT name FROM meta WHERE name GLOB ?", (GUARDED + "*",)).fetchall()
-    stored = {name.removeprefix(GUARDED): db.get_meta(name) for (name,) in sorted(rows)}
+    names = meta.names(db.connection, meta.GUARD)
+    stored = {name.removeprefix(meta.GUARD): db.get_meta(name) for name in names}
     return {root: read_json(row, type=Guard) for root, row in stored.items() if row is not None}
 
 
 def forget_guards(replica: Replica, dropped: Iterable[str]) -> None:
     """Forget guards that a person dropped, and those of roots that are known no more (inside a transaction)."""
-    known = {root for (root,) in replica.db.connection.execute("SELECT root FROM heads")}
-    _forget(replica, {*dropped, *(guarded(replica.db).keys() - known)})
+    known = heads.roots(replica.db.connection)
+    _forget(replica, {*dropped, *guarded(replica.db).keys() - {*known}})
 
 
 def _forget(replica: Replica, roots: Iterable[str]) -> None:
-    rows = [(GUARDED + root,) for root in roots]
-    replica.db.connection.executemany("DELETE FROM meta WHERE name=?", rows)
+    meta.forget(replica.db.connection, [meta.GUARD + root for root in roots])
 
 
 def keeps_guards(provider: Provider) -> bool:
@@ -148,7 +144,7 @@ async def bring_out_guards(run: Run) -> None:
             "as kept, so the gc of another device may let it go there. Keep it: ipfsmem export --car FILE",
         )
     with run.replica.transaction():
-        run.replica.db.set_meta(_NOTED, msgspec.json.encode(noted))
+        run.replica.db.set_meta(meta.GUARD_PINS, msgspec.json.encode(noted))
 
 
 async def _take_back(run: Run, provider: Provider, roots: list[str], there: list[str]) -> None:
@@ -170,10 +166,7 @@ async def guards_at(run: Run, provider: Provider) -> dict[str, Pin]:
     """The pins by which any device guards a root at a provider, by the root as this device calls it."""
     if not keeps_guards(provider):
         return {}
-    rows = run.replica.db.connection.execute(
-        "SELECT answered, root FROM placed WHERE provider=?", (provider.name,)
-    )
-    ours = dict(rows.fetchall())
+    ours = {row.answered: row.root for row in placed.at_provider(run.replica.db.connection, provider.name)}
     return {ours.get(str(pin.cid), str(pin.cid)): pin for pin in await provider.pins(guard_name(run.anchor))}
 
 
@@ -231,16 +224,14 @@ async def drop_guard_pins(run: Run, provider: Provider, dropped: frozenset[str])
     noted = _noted(run)
     noted[provider.name] = [root for root in noted.get(provider.name, []) if root not in dropped]
     with run.replica.transaction():
-        run.replica.db.set_meta(_NOTED, msgspec.json.encode(noted))
+        run.replica.db.set_meta(meta.GUARD_PINS, msgspec.json.encode(noted))
 
 
 def _answered(run: Run, provider: Provider, root: str) -> CID:
-    row = run.replica.db.connection.execute(
-        "SELECT answered FROM placed WHERE provider=? AND root=?", (provider.name, root)
-    ).fetchone()
-    return parse_cid(row[0] if row is not None else root)
+    row = placed.get(run.replica.db.connection, provider.name, root)
+    return parse_cid(row.answered if row is not None else root)
 
 
 def _noted(run: Run) -> dict[str, list[str]]:
-    stored = run.replica.db.get_meta(_NOTED)
+    stored = run.replica.db.get_meta(meta.GUARD_PINS)
     return read_json(stored, type=dict[str, list[str]]) if stored else {}

@@ -18,6 +18,7 @@ from ipfsmem.causal.value import Entry, verify_seen
 from ipfsmem.device.identity import Device
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import Frame
+from ipfsmem.device.tables import pairs
 from ipfsmem.device.writing import sign_entry
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.published.opening import Head
@@ -30,18 +31,15 @@ Line = tuple[str, bytes]
 
 def drawn_among(replica: Replica, shown: Iterable[tuple[int, str]]) -> dict[int, str]:
     """Those of these pairs (n, r) that this device drew under its present id."""
-    query = "SELECT 1 FROM pairs WHERE device=? AND n=? AND r=?"
-    run, device = replica.db.connection, replica.device.id
-    return {
-        n: r for n, r in shown if run.execute(query, (device, n, bytes.fromhex(r))).fetchone() is not None
-    }
+    db, device = replica.db.connection, replica.device.id
+    return {n: r for n, r in shown if pairs.was_drawn(db, device, n, bytes.fromhex(r))}
 
 
 def stranger_to_itself(replica: Replica, heads: list[Head]) -> Head | None:
     """A head that shows a pair of this device which it never drew: the one that counted furthest, or None."""
     device = replica.device
-    pairs = [head.commit.commit.ctx.get(device.id) for head in heads]
-    drawn = drawn_among(replica, [(pair.n, pair.r) for pair in pairs if pair is not None])
+    said = [head.commit.commit.ctx.get(device.id) for head in heads]
+    drawn = drawn_among(replica, [(pair.n, pair.r) for pair in said if pair is not None])
     vault = replica.vault_tag
     assert vault is not None
     found: list[tuple[int, str, Head]] = []

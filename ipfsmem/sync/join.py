@@ -37,8 +37,9 @@ from ipfsmem.causal.value import (
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.device.bulk import all_hold, blocks_here, no_collection
 from ipfsmem.device.others_texts import keep_own, note_others
-from ipfsmem.device.replica import STRAY, Replica
+from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import Frame, located
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import FormatError, SignatureError
 from ipfsmem.published.opening import Head
 from ipfsmem.sync.explain import device_called
@@ -49,8 +50,6 @@ from ipfsmem.sync.report import MOST_NAMED, Progress
 _TELL = 8_192
 #: Objects of one portion: whoever claims a byte for each can make it half a gibibyte, and no more.
 _PORTION = 512
-#: Row in `meta`: "1" when some text could not be had when its value was joined, and may still be missing.
-LACKING = "lacking"
 
 
 def checked(
@@ -207,7 +206,7 @@ def _join(changes: list[Change], head: Head, replica: Replica) -> JoinedHead:
         store.apply(joined, frame)
     lacking = sum(digest not in here for digest in bodies)
     if lacking or not here.issuperset(bases):
-        replica.db.set_meta(LACKING, b"1")
+        replica.db.set_meta(meta.LACKING, b"1")
     return JoinedHead(before, joined, lacking, sum(outcome.crowded.values()), crowded)
 
 
@@ -224,11 +223,11 @@ def _words_of_crowded(crowded: dict[str, int]) -> str:
 def _note_stray(replica: Replica, entries: Iterable[Entry]) -> None:
     """Note that something lies under a key that the ring does not name: the next publish seals it anew."""
     ring = replica.ring
-    if ring is None or ring.plain or replica.db.get_meta(STRAY) == b"1":
+    if ring is None or ring.plain or replica.db.get_meta(meta.STRAY) == b"1":
         return
     names = ring.view.names
     if any(loc.ek and loc.ek not in names for entry in entries for loc in located(entry)):
-        replica.db.set_meta(STRAY, b"1")
+        replica.db.set_meta(meta.STRAY, b"1")
 
 
 def _passes(replica: Replica, name: str) -> Callable[[Loc, str], bool]:

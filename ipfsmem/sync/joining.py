@@ -22,6 +22,9 @@ from ipfsmem.device.events import append_moved
 from ipfsmem.device.others_texts import settle_persons
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import drop_own_segments
+from ipfsmem.device.tables import heads, meta, objects, placed, reports
+from ipfsmem.device.tables.heads import HeadRow
+from ipfsmem.device.tables.reports import ReportRow
 from ipfsmem.errors import (
     BlockError,
     DamagedError,
@@ -54,7 +57,7 @@ from ipfsmem.sync.identity import (
     move_values,
     new_identity,
 )
-from ipfsmem.sync.join import LACKING, JoinedHead, checked, fetch_objects, join
+from ipfsmem.sync.join import JoinedHead, checked, fetch_objects, join
 from ipfsmem.sync.names import target
 from ipfsmem.sync.pin_lists import hold, keep_not_whole, let_in, named_before, not_whole
 from ipfsmem.sync.publish import next_number
@@ -68,8 +71,6 @@ from ipfsmem.sync.taken import count_taken, note_taken
 _UNREADABLE = (NotFoundError, BlockError, DamagedError, OpenError)
 #: So many bodies that nobody had are asked for again in each sync.
 ASK_AT_ONCE = 1_000
-#: Row in `meta`: see `_Asked`.
-_ASKED = "asked for"
 #: Older roots of a list beside names are not read for what they may have deleted.
 LISTED_FOR_MS = 7 * 24 * 3_600_000
 
@@ -219,7 +220,7 @@ async def _join_listed(work: _Joining, stranger: Head | None) -> None:
         return
     named = named_before(work.run.replica)
     week_ago = work.run.replica.world.now() - LISTED_FOR_MS
-    anything = work.run.replica.db.connection.execute("SELECT 1 FROM heads LIMIT 1").fetchone() is not None
+    anything = heads.any_known(work.run.replica.db.connection)
     left = []
     for head in [
         head for root, head in work.heads.items() if root in work.found.listed and head is not stranger
@@ -270,13 +271,12 @@ async def _ask_again(work: _Joining) -> None:
     can name any number of objects that never were, and they stay named when it is out.
     """
     work.unsure_of_bodies = False
-    if work.run.replica.db.get_meta(LACKING) != b"1":
+    if work.run.replica.db.get_meta(meta.LACKING) != b"1":
         return
     with work.run.replica.transaction():
         # What this very sync joined, as a device that turned out to be a copy, is counted only then.
         work.run.replica.store.checkpoint(folders=True)
-    absent = "SELECT digest FROM objects WHERE digest NOT IN (SELECT digest FROM blocks)"
-    missing = sorted(bytes(row[0]) for row in work.run.replica.db.connection.execute(absent))
+    missing = objects.without_block(work.run.replica.db.connection)
     if missing:
         # A provider that is down does not keep the rest from being published.
         came, down = await _ask_for(work, missing)
@@ -288,7 +288,7 @@ async def _ask_again(work: _Joining) -> None:
                 learn(work.run.replica, work.run.replica.store.names())
     else:
         with work.run.replica.transaction():
-            work.run.replica.db.set_meta(LACKING, b"0")
+            work.run.replica.db.set_meta(meta.LACKING, b"0")
 
 
 class _Asked(msgspec.Struct):
@@ -301,7 +301,7 @@ class _Asked(msgspec.Struct):
 async def _ask_for(work: _Joining, missing: list[bytes]) -> tuple[int, ProviderError | None]:
     """Ask for these; how many came, and why the rest could not be asked for everywhere."""
     db, now = work.run.replica.db, work.run.replica.world.now()
-    stored = db.get_meta(_ASKED)
+    stored = db.get_meta(meta.ASKED_FOR)
     asked = read_json(stored, type=_Asked) if stored else _Asked()
     everything = len(missing) <= ASK_AT_ONCE or not now - DAY_MS < asked.at <= now
     start = next((i for i, one in enumerate(missing) if one.hex() > asked.last), 0)
@@ -319,7 +319,7 @@ async def _ask_for(work: _Joining, missing: list[bytes]) -> tuple[int, ProviderE
         asked.at = now
     if len(missing) > ASK_AT_ONCE:
         with work.run.replica.transaction():
-            db.set_meta(_ASKED, msgspec.json.encode(asked))
+            db.set_meta(meta.ASKED_FOR, msgspec.json.encode(asked))
     return came, down
 
 
@@ -502,23 +502,11 @@ def _note_head(work: _Joining, head: Head, made: int | None = None) -> bool:
             )
             work.run.replica.tell(str(head.root))
         return False
-    known = work.run.replica.db.connection.execute(
-        "SELECT 1 FROM heads WHERE root=?", (str(head.root),)
-    ).fetchone()
-    if known is not None:
+    db, now = work.run.replica.db.connection, work.run.replica.world.now()
+    if heads.get(db, str(head.root)) is not None:
         return False
-    now = work.run.replica.world.now()
-    work.run.replica.db.connection.execute(
-        "INSERT OR REPLACE INTO heads VALUES (?,?,?,?,?,?)",
-        (
-            str(head.root),
-            commit.dev,
-            commit.c,
-            head.commit.digest,
-            now if made is None else min(made, now),
-            bytes.fromhex("".join(commit.prev)),
-        ),
-    )
+    seen = now if made is None else min(made, now)
+    heads.put(db, HeadRow(str(head.root), commit.dev, commit.c, head.commit.digest, seen), commit.prev)
     return True
 
 
@@ -534,10 +522,9 @@ async def _check_own_name(work: _Joining) -> None:
     if record is None:
         return
     leads = target(record)
-    db = work.run.replica.db.connection
     if not isinstance(leads, CID) or leads in work.heads or leads in joined_before(work.run.replica):
         return
-    if db.execute("SELECT 1 FROM placed WHERE answered=?", (str(leads),)).fetchone():
+    if placed.was_answered(work.run.replica.db.connection, str(leads)):
         return
     if work.run.root is not None:
         await _become_another(work, None, unknown=True)
@@ -547,8 +534,7 @@ async def _check_own_name(work: _Joining) -> None:
 
 def joined_before(replica: Replica) -> set[CID]:
     """Roots of heads that were joined at some time, as far as they are remembered."""
-    rows = replica.db.connection.execute("SELECT root FROM heads")
-    return {parse_cid(root) for (root,) in rows}
+    return {parse_cid(root) for root in heads.roots(replica.db.connection)}
 
 
 def _take_over_orphans(work: _Joining) -> None:
@@ -644,4 +630,5 @@ def _say_what_was_refused(work: _Joining) -> None:
             "a provider gave something else than it was asked for; that was not used",
             f"a wrong block was served: {why}",
         )
-        work.run.replica.db.report(work.run.replica.world.now(), "bad-block", f"{cid}: {why}")
+        row = ReportRow(work.run.replica.world.now(), "bad-block", f"{cid}: {why}")
+        reports.add(work.run.replica.db.connection, row)

@@ -9,6 +9,7 @@ import msgspec
 from ipfsmem.content.cid import CID, DAG_PB, parse_cid
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.device.bulk import read_blocks
+from ipfsmem.device.tables import placed
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem.provider.contract import MAX_BATCH, Block, Provider, raw_reader
 from ipfsmem.published.live import live_set
@@ -177,10 +178,8 @@ async def _send_what_lacks(run: Run, target: Provider, roots: list[CID], absent:
 
 def _keeps_tree(run: Run, target: Provider, root: CID) -> bool:
     """Whether the provider has the tree as it was made here, not in a layout of its own."""
-    row = run.replica.db.connection.execute(
-        "SELECT answered FROM placed WHERE provider=? AND root=?", (target.name, str(root))
-    ).fetchone()
-    return row is None or row[0] == str(root)
+    row = placed.get(run.replica.db.connection, target.name, str(root))
+    return row is None or row.answered == str(root)
 
 
 def _lacking(target: Provider, cid: CID) -> ProviderRefused:

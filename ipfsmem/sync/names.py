@@ -17,6 +17,7 @@ import msgspec
 
 from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError, ProviderError, SignatureError
 from ipfsmem.provider.contract import Provider
 from ipfsmem.published.ipns_record import (
@@ -93,7 +94,7 @@ class _Kept(msgspec.Struct):
 
 def _last_puts(replica: Replica) -> dict[str, dict[str, int]]:
     """Channel -> name -> when this device put a record there, or saw one there first; milliseconds."""
-    kept = replica.db.get_meta("put")
+    kept = replica.db.get_meta(meta.PUT)
     return msgspec.json.decode(kept, type=dict[str, dict[str, int]]) if kept else {}
 
 
@@ -127,7 +128,7 @@ class Names:
         self._replica = replica
         self._channels = [provider for provider in providers if provider.capabilities.names]
         self._notices = notices
-        kept = replica.db.get_meta("names")
+        kept = replica.db.get_meta(meta.NAMES)
         self._records: dict[str, bytes] = msgspec.json.decode(kept, type=_Kept).records if kept else {}
         self._there: dict[tuple[str, str], bytes | None] = {}
         self._puts = _last_puts(replica)
@@ -306,7 +307,7 @@ class Names:
             for channel, each in self._puts.items()
         }
         with self._replica.transaction():
-            self._replica.db.set_meta("put", msgspec.json.encode(puts))
+            self._replica.db.set_meta(meta.PUT, msgspec.json.encode(puts))
 
     def roots(self) -> set[CID]:
         """Every root that a known record points at: these are never unpinned."""
@@ -322,7 +323,7 @@ class Names:
 
     def keep(self) -> None:
         """Remember all records (inside a transaction)."""
-        self._replica.db.set_meta("names", msgspec.json.encode(_Kept(self._records)))
+        self._replica.db.set_meta(meta.NAMES, msgspec.json.encode(_Kept(self._records)))
 
 
 def target(record: Record) -> CID | str:

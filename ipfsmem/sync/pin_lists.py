@@ -15,6 +15,7 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import heads, meta, placed
 from ipfsmem.errors import IpfsmemError, ProviderError
 
 #: A list is looked at again so long after the last look: one request an hour, whatever is published.
@@ -22,9 +23,6 @@ AGAIN_MS: Final = 3_600_000
 #: Roots read at one look, newest first; on a device that has nothing yet only so many, the rest at later looks.
 AT_ONCE: Final = 128
 FRESH_AT_ONCE: Final = 8
-_ROW: Final = "looked at"
-_HELD: Final = "held"
-_STOOD: Final = "not whole"
 #: Roots that are remembered as not whole: whoever may pin can list any number.
 _MOST_STOOD: Final = 16
 #: Heads of one device that are held: a device has no more copies than successors. One that signs more gets no more room.
@@ -55,7 +53,7 @@ class Looks:
     @classmethod
     def of(cls, replica: Replica, *, unlocked: bool, fresh: bool) -> Self:
         """The looks of this device. `unlocked`: a root is at hand, so every list is due; `fresh`: it has no ring yet."""
-        stored = replica.db.get_meta(_ROW)
+        stored = replica.db.get_meta(meta.LISTS)
         looks = read_json(stored, type=dict[str, _Look]) if stored else {}
         return cls(replica, looks, unlocked=unlocked, fresh=fresh)
 
@@ -91,7 +89,7 @@ class Looks:
     def keep(self) -> None:
         """Put it on the disk (inside a transaction)."""
         if self._changed:
-            self._replica.db.set_meta(_ROW, msgspec.json.encode(self._looks))
+            self._replica.db.set_meta(meta.LISTS, msgspec.json.encode(self._looks))
 
     def _ring(self) -> str:
         ring = self._replica.ring
@@ -100,18 +98,17 @@ class Looks:
 
     def _known(self) -> set[str]:
         db = self._replica.db.connection
-        return {root for (root,) in db.execute("SELECT root FROM heads UNION SELECT answered FROM placed")}
+        return placed.all_answered(db).union(heads.roots(db))
 
 
 def named_before(replica: Replica) -> set[str]:
     """Digests of all commits that joined ones name as their past."""
-    rows = replica.db.connection.execute("SELECT prev FROM heads")
-    return {prev[at : at + 32].hex() for (prev,) in rows for at in range(0, len(prev), 32)}
+    return heads.past(replica.db.connection)
 
 
 def held_heads(replica: Replica) -> dict[CID, str]:
     """Verified heads that are held back because another copy of a device was joined, and which device that is."""
-    stored = replica.db.get_meta(_HELD)
+    stored = replica.db.get_meta(meta.HELD)
     rows = read_json(stored, type=dict[str, str]) if stored else {}
     return {parse_cid(root): device for root, device in rows.items()}
 
@@ -130,15 +127,15 @@ def hold(replica: Replica, root: CID, device: str) -> None:
 def not_whole(replica: Replica) -> list[CID]:
     """Roots that stood somewhere and could not be joined whole: a list is not looked at in every sync, and what is told of
     them, salvaged of them and not published because of them does not end with the next one."""
-    stored = replica.db.get_meta(_STOOD)
+    stored = replica.db.get_meta(meta.NOT_WHOLE)
     return [parse_cid(root) for root in read_json(stored, type=list[str])] if stored else []
 
 
 def keep_not_whole(replica: Replica, roots: Iterable[CID]) -> None:
     """Remember those that are not whole now (inside a transaction); they take the place of those before. The first count most."""
     kept = msgspec.json.encode(list(dict.fromkeys(str(root) for root in roots))[:_MOST_STOOD])
-    if kept != (replica.db.get_meta(_STOOD) or b"[]"):
-        replica.db.set_meta(_STOOD, kept)
+    if kept != (replica.db.get_meta(meta.NOT_WHOLE) or b"[]"):
+        replica.db.set_meta(meta.NOT_WHOLE, kept)
 
 
 def let_in(replica: Replica, root: CID) -> None:
@@ -149,4 +146,4 @@ def let_in(replica: Replica, root: CID) -> None:
 
 
 def _keep_held(replica: Replica, held: Mapping[CID, str]) -> None:
-    replica.db.set_meta(_HELD, msgspec.json.encode({str(root): device for root, device in held.items()}))
+    replica.db.set_meta(meta.HELD, msgspec.json.encode({str(root): device for root, device in held.items()}))

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.device.bulk import no_collection, not_here
+from ipfsmem.device.tables import placed
+from ipfsmem.device.tables.placed import PlacedRow
 from ipfsmem.errors import (
     ConfigError,
     MissingError,
@@ -99,12 +101,9 @@ async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> C
     """Upload and pin a root where it does not stand yet as far as is known; the root that the provider answered."""
     db = run.replica.db.connection
     can = provider.capabilities
-    row = db.execute(
-        "SELECT answered FROM placed WHERE provider=? AND (root=? OR answered=?)",
-        (provider.name, str(root), str(root)),
-    ).fetchone()
-    if row is not None and await _still_there(provider, parse_cid(row[0])):
-        return parse_cid(row[0])
+    row = placed.under_either_name(db, provider.name, str(root))
+    if row is not None and await _still_there(provider, parse_cid(row.answered)):
+        return parse_cid(row.answered)
     run.progress(f"publishing to {provider.name}", 0, 0)
     name = pin_name(run.anchor)
     sent = None
@@ -123,10 +122,8 @@ async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> C
         taken |= sent.new
     run.sending.count(sent.blocks, sent.bytes)
     with run.replica.transaction():
-        db.execute(
-            "INSERT OR REPLACE INTO placed VALUES (?,?,?,?,?)",
-            (provider.name, str(root), str(sent.root), sent.handle, run.replica.world.now()),
-        )
+        now = run.replica.world.now()
+        placed.put(db, PlacedRow(provider.name, str(root), str(sent.root), sent.handle, now))
     return sent.root
 
 
@@ -136,10 +133,7 @@ def _whole_there(run: Run, provider: Provider) -> list[CID]:
     if can_be_checked(provider):
         confirmed = load(run.replica, provider.name).root
         return [parse_cid(confirmed)] if confirmed else []
-    rows = run.replica.db.connection.execute(
-        "SELECT root FROM placed WHERE provider=? ORDER BY at DESC LIMIT 2", (provider.name,)
-    )
-    return [parse_cid(text) for (text,) in rows.fetchall()]
+    return [parse_cid(row.root) for row in placed.newest_at(run.replica.db.connection, provider.name, 2)]
 
 
 async def _fetch_tree(run: Run, root: CID, known: Sequence[CID]) -> list[CID]:
@@ -161,8 +155,7 @@ async def _fetch_tree(run: Run, root: CID, known: Sequence[CID]) -> list[CID]:
 async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> None:
     """Have a root pinned where nothing can be uploaded: such a service fetches it from where it was placed."""
     db = run.replica.db.connection
-    key = (provider.name, str(root))
-    if db.execute("SELECT 1 FROM placed WHERE provider=? AND root=?", key).fetchone() is not None:
+    if placed.get(db, provider.name, str(root)) is not None:
         return
     try:
         pin = await provider.pin(answered, pin_name(run.anchor))
@@ -171,10 +164,8 @@ async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> Non
             raise
         pin = await provider.pin(answered, pin_name(run.anchor))
     with run.replica.transaction():
-        db.execute(
-            "INSERT OR REPLACE INTO placed VALUES (?,?,?,?,?)",
-            (*key, str(answered), pin.handle, run.replica.world.now()),
-        )
+        now = run.replica.world.now()
+        placed.put(db, PlacedRow(provider.name, str(root), str(answered), pin.handle, now))
 
 
 async def _introduce(run: Run, provider: Provider) -> bool:

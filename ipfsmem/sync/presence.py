@@ -21,10 +21,10 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.content.verify import verify_block
-from ipfsmem.device.bulk import blocks_here, no_collection, rows_where
-from ipfsmem.device.database import blob
+from ipfsmem.device.bulk import blocks_here, no_collection
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.root_folders import objects_not_here
+from ipfsmem.device.tables import folders, nodes, objects, presence
 from ipfsmem.errors import BlockError, FormatError, IpfsmemError, LimitError, ProviderError
 from ipfsmem.provider.contract import MAX_BATCH, Provider, lister, raw_reader
 from ipfsmem.published.live import Live, live_set
@@ -101,9 +101,9 @@ class Presence(msgspec.Struct, frozen=True):
 
 def load(replica: Replica, provider: str) -> Known:
     """What is known of a provider: nothing, where the row of it was damaged. Then everything is due to be looked at."""
-    row = replica.db.connection.execute("SELECT row FROM presence WHERE provider=?", (provider,)).fetchone()
+    row = presence.get(replica.db.connection, provider)
     try:
-        known = Known() if row is None else read_json(blob(row[0]) or b"", type=Known)
+        known = Known() if row is None else read_json(row, type=Known)
         for text in known.missing:
             _of_hex(text)
     except (msgspec.DecodeError, ValueError, FormatError):
@@ -113,9 +113,7 @@ def load(replica: Replica, provider: str) -> Known:
 
 def store(replica: Replica, provider: str, known: Known) -> None:
     """Remember it (inside a transaction)."""
-    replica.db.connection.execute(
-        "INSERT OR REPLACE INTO presence VALUES (?,?)", (provider, msgspec.json.encode(known))
-    )
+    presence.put(replica.db.connection, provider, msgspec.json.encode(known))
 
 
 def can_be_checked(provider: Provider) -> bool:
@@ -306,18 +304,16 @@ class Checker:
     def _objects_among(self, blocks: Collection[CID]) -> set[CID]:
         """Those of these blocks that are texts or segments; without walking the whole tree."""
         files = {cid.digest: cid for cid in blocks if cid.codec != DAG_PB}
-        rows = rows_where(self._replica.db, "SELECT digest FROM objects WHERE digest IN ({})", files)
         # A damaged row may say another digest than the one that it was found by.
-        return {files[digest] for (digest,) in rows if digest in files}
+        known = objects.known_among(self._replica.db.connection, files)
+        return {cid for digest, cid in files.items() if digest in known}
 
     def _count(self) -> int:
         """How many blocks live, as far as that is known without a walk."""
         if self._live is not None:
             return self._live.total
-        (count,) = self._replica.db.connection.execute(
-            "SELECT (SELECT count(*) FROM objects) + (SELECT count(*) FROM nodes) + (SELECT count(*) FROM folders)"
-        ).fetchone()
-        return int(count) + 3 + 2 * len(self._rings)
+        db = self._replica.db.connection
+        return objects.count(db) + nodes.count(db) + folders.count(db) + 3 + 2 * len(self._rings)
 
     async def _read_structure(self) -> None:
         if self._answered != self._root:

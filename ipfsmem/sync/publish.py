@@ -20,25 +20,21 @@ from ipfsmem.content.dagpb import decode_link, link_fields
 from ipfsmem.content.reader import Reader
 from ipfsmem.device.bulk import not_here, read_blocks
 from ipfsmem.device.database import Database
-from ipfsmem.device.replica import STRAY, Replica
+from ipfsmem.device.replica import Replica
 from ipfsmem.device.root_folders import add_file, add_folder, hold_what_came, let_go
 from ipfsmem.device.state import Frame, located
-from ipfsmem.device.writing import LOCAL_BODIES, seal_entry, sign_entry
+from ipfsmem.device.tables import heads, marks, meta, pairs
+from ipfsmem.device.writing import seal_entry, sign_entry
 from ipfsmem.errors import MissingError
 from ipfsmem.provider.contract import MAX_BATCH, Provider, same_root
 from ipfsmem.published.commit import SignedCommit, make_commit, plain_commit, seal_commit
 from ipfsmem.published.live import live_set
 from ipfsmem.published.opening import Head
 from ipfsmem.seal.objects import Sealer
-from ipfsmem.sync.join import LACKING
 
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
 
-#: Row in `meta`: the last root whose tree was seen to hold all that this device holds of the state.
-_WHOLE = "whole"
-#: Row in `meta`: when the objects that the state names were counted anew last, milliseconds; and how long that holds.
-_COUNTED = "counted"
 _DAY_MS = 24 * 3_600_000
 #: Blocks read from the database together: a megabyte or so.
 _AT_ONCE = 250
@@ -110,7 +106,7 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
         vault=replica.vault_tag.hex(),
     )
     came = hold_what_came(replica.db)
-    whole = replica.db.get_meta(_WHOLE)
+    whole = replica.db.get_meta(meta.WHOLE)
     equal = [head for head in heads if head.commit.says_the_same(commit.commit)]
     if equal:
         commit = max((head.commit for head in equal), key=lambda one: one.digest)
@@ -140,18 +136,18 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
 def _recount_when_due(replica: Replica) -> None:
     """Once a day: a disk that changed a count would take an object out of the root that is still named."""
     db, now = replica.db, replica.world.now()
-    stored = db.get_meta(_COUNTED)
+    stored = db.get_meta(meta.COUNTED)
     if stored is not None:
         if now - _DAY_MS < int(stored) <= now:
             return
         if replica.store.recount():
-            db.set_meta(_WHOLE, b"")
-    db.set_meta(_COUNTED, str(now).encode())
+            db.set_meta(meta.WHOLE, b"")
+    db.set_meta(meta.COUNTED, str(now).encode())
 
 
 def recount_now(db: Database) -> None:
     """Rows of objects were lost: the next publish counts them anew (inside a transaction)."""
-    db.set_meta(_COUNTED, b"0")
+    db.set_meta(meta.COUNTED, b"0")
 
 
 def next_number(replica: Replica) -> int:
@@ -161,24 +157,22 @@ def next_number(replica: Replica) -> int:
     with a number that others have seen before it would be taken for another copy of itself.
     """
     last = _last_commit(replica)
-    (shown,) = replica.db.connection.execute(
-        "SELECT max(c) FROM (SELECT c FROM marks WHERE device=? UNION ALL SELECT c FROM heads WHERE device=?)",
-        (replica.device.id, replica.device.id),
-    ).fetchone()
-    return max(last.c if last else 0, shown or 0) + 1
+    db, device = replica.db.connection, replica.device.id
+    mark = marks.get(db, device)
+    return max(last.c if last else 0, mark.number if mark else 0, heads.last_number(db, device)) + 1
 
 
 def note_whole(db: Database, root: CID) -> None:
     """Remember that the tree of a root holds all that this device holds of the state (inside a transaction)."""
-    db.set_meta(_WHOLE, str(root).encode())
+    db.set_meta(meta.WHOLE, str(root).encode())
 
 
 def leave_out(db: Database, digests: Iterable[bytes]) -> None:
     """Objects that turned out to be lost stand in no root from now on, are asked for again, and the tree is made anew
     (inside a transaction)."""
     if let_go(db, digests):
-        db.set_meta(LACKING, b"1")
-    db.set_meta(_WHOLE, b"")
+        db.set_meta(meta.LACKING, b"1")
+    db.set_meta(meta.WHOLE, b"")
 
 
 def miss(db: Database) -> None:
@@ -186,7 +180,7 @@ def miss(db: Database) -> None:
     process syncs (inside a transaction)."""
     if gone := db.drop_damaged():
         leave_out(db, gone)
-    db.set_meta(LACKING, b"1")
+    db.set_meta(meta.LACKING, b"1")
 
 
 def waiting_root(replica: Replica) -> CID | None:
@@ -230,12 +224,12 @@ def build_ring_root(replica: Replica) -> CID:
 def _sign_pending(replica: Replica) -> None:
     """Sign what was written while there was no vault."""
     store = replica.store
-    if replica.db.get_meta("signed") == b"1":
+    if replica.db.get_meta(meta.SIGNED) == b"1":
         return
     pending = {name: sign_entry(replica, name, entry) for name, entry in store.unsigned()}
     if pending:
         store.apply(pending, store.frame)
-    replica.db.set_meta("signed", b"1")
+    replica.db.set_meta(meta.SIGNED, b"1")
 
 
 def _seal_pending(replica: Replica) -> None:
@@ -244,8 +238,8 @@ def _seal_pending(replica: Replica) -> None:
     store, ring, db = replica.store, replica.ring, replica.db
     if ring is None or ring.plain:
         return
-    stray = db.get_meta(STRAY) == b"1"
-    if not stray and db.get_meta(LOCAL_BODIES) != b"1":
+    stray = db.get_meta(meta.STRAY) == b"1"
+    if not stray and db.get_meta(meta.LOCAL_BODIES) != b"1":
         return
     names = ring.view.names
     changes, blocks = {}, []
@@ -258,10 +252,10 @@ def _seal_pending(replica: Replica) -> None:
                 changes[name] = sealed
             left.update(loc.ek for loc in located(sealed))
     store.apply(changes, store.frame, blocks)
-    db.set_meta(LOCAL_BODIES, b"0")
+    db.set_meta(meta.LOCAL_BODIES, b"0")
     if stray:
         store.checkpoint(folders=True)  # nodes lie under the key that seals now
-        db.set_meta(STRAY, b"0")
+        db.set_meta(meta.STRAY, b"0")
         replica.set_ring(ring.without_spare(left))
 
 
@@ -276,7 +270,7 @@ def _draw_pair(replica: Replica) -> dict[str, Seen]:
     assert replica.vault_tag is not None
     r = replica.world.random(8)
     pair = sign_seen(device.signer, replica.vault_tag, device.id, n, r.hex())
-    replica.db.connection.execute("INSERT INTO pairs VALUES (?,?,?)", (device.id, n, r))
+    pairs.add(replica.db.connection, device.id, n, r)
     seen = {**frame.seen, device.id: pair}
     store.apply({}, Frame(frame.ctx, seen, frame.hlc))
     store.checkpoint(folders=True)
@@ -284,7 +278,7 @@ def _draw_pair(replica: Replica) -> dict[str, Seen]:
 
 
 def _last_commit(replica: Replica) -> _Own | None:
-    stored = replica.db.get_meta("commit")
+    stored = replica.db.get_meta(meta.COMMIT)
     if stored is None:
         return None
     own = msgspec.json.decode(replica.codec.open_row(stored), type=_Own)
@@ -299,7 +293,7 @@ def _signed(own: _Own) -> SignedCommit:
 
 def _keep_commit(replica: Replica, commit: SignedCommit, root: CID) -> None:
     own = _Own(replica.device.id, commit.commit.c, commit.json, commit.signature, str(root))
-    replica.db.set_meta("commit", replica.codec.seal_row(msgspec.json.encode(own)))
+    replica.db.set_meta(meta.COMMIT, replica.codec.seal_row(msgspec.json.encode(own)))
 
 
 # -- sending -------------------------------------------------------------------------------------------------------

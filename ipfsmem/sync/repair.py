@@ -15,6 +15,7 @@ from copy import copy
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.bulk import blocks_here, read_blocks
 from ipfsmem.device.root_folders import objects_not_here
+from ipfsmem.device.tables import placed, presence
 from ipfsmem.errors import FormatError, MissingError, ProviderError
 from ipfsmem.provider.contract import Block, Mending, Provider
 from ipfsmem.published.live import tree_bytes
@@ -108,11 +109,8 @@ async def check_one(run: Run, provider: Provider, root: CID | None, *, repair: b
     """One provider, because a person asked. What cannot be checked now is `unchecked`, with the reason."""
     if root is None:
         return Presence(provider.name, "unchecked", text="nothing was published yet: ipfsmem sync")
-    row = run.replica.db.connection.execute(
-        "SELECT answered FROM placed WHERE provider=? AND (root=? OR answered=?)",
-        (provider.name, str(root), str(root)),
-    ).fetchone()
-    answered = parse_cid(row[0]) if row is not None else root
+    row = placed.under_either_name(run.replica.db.connection, provider.name, str(root))
+    answered = parse_cid(row.answered) if row is not None else root
     try:
         older = await _kept_there(run, provider, answered) if full else []
         return await keep_present(
@@ -286,33 +284,24 @@ async def _list_again(run: Run, provider: Provider, answered: CID) -> None:
         await provider.pin(answered, pin_name(run.anchor))
         return
     with run.replica.transaction():  # placed anew by the next sync
-        run.replica.db.connection.execute(
-            "DELETE FROM placed WHERE provider=? AND answered=?", (provider.name, str(answered))
-        )
+        placed.forget(run.replica.db.connection, provider.name, str(answered))
 
 
 def _sent_too_often(run: Run, provider: Provider, wanted: Sequence[CID]) -> bool:
     """Whether one of these blocks was sent there twice by a repair already, and went missing each time."""
-    digests = {cid.digest for cid in wanted}
-    now = run.replica.world.now()
-    rows = run.replica.db.connection.execute(
-        "SELECT digest FROM sent_again WHERE provider=? AND times>=? AND at>? AND at<=?",
-        (provider.name, _OFTEN, now - _FORGET_MS, now),
-    )
-    return any(bytes(row[0]) in digests for row in rows)
+    db, now = run.replica.db.connection, run.replica.world.now()
+    often = presence.often_sent(db, provider.name, _OFTEN, now - _FORGET_MS, now)
+    return any(cid.digest in often for cid in wanted)
 
 
 def _begin_anew(run: Run, provider: Provider) -> None:
     with run.replica.transaction():
-        run.replica.db.connection.execute("DELETE FROM sent_again WHERE provider=?", (provider.name,))
+        presence.forget_sent(run.replica.db.connection, provider.name)
 
 
 def _count(run: Run, provider: Provider, cids: Sequence[CID]) -> None:
     now = run.replica.world.now()
     with run.replica.transaction():
         db = run.replica.db.connection
-        db.execute("DELETE FROM sent_again WHERE at < ? OR at > ?", (now - _FORGET_MS, now))
-        db.executemany(
-            "INSERT INTO sent_again VALUES (?,?,1,?) ON CONFLICT(provider, digest) DO UPDATE SET times=times+1, at=excluded.at",
-            [(provider.name, cid.digest, now) for cid in cids],
-        )
+        presence.forget_sent_outside(db, now - _FORGET_MS, now)
+        presence.count_sent(db, provider.name, [cid.digest for cid in cids], now)

@@ -7,12 +7,13 @@ lives for one sync only.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
-from ipfsmem.content.cid import CID, is_cid
+from ipfsmem.content.cid import CID
 from ipfsmem.device.lock import directory_lock_async
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import garbled, heads, meta, placed
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.provider.contract import Provider
 from ipfsmem.ring.statements import member_id
@@ -27,19 +28,20 @@ from ipfsmem.wallet.root_keys import RootKeys
 NOTES: Final[dict[str, bytes | None]] = {
     **dict.fromkeys(
         (
-            "anchor pins",
-            "anchor_behind",
-            "asked for",
-            "collected",
-            "commit",
-            "gone lately",
-            "guard pins",
-            "looked at",
+            meta.ANCHOR_PINS,
+            meta.ANCHOR_BEHIND,
+            meta.ASKED_FOR,
+            meta.COLLECTED,
+            meta.COMMIT,
+            meta.GONE_LATELY,
+            meta.GUARD_PINS,
+            meta.LISTS,
         )
     ),
-    **dict.fromkeys(("moved answered", "names", "put", "root", "secret rules", "signed", "told", "whole")),
-    **dict.fromkeys(("lacking", "sending"), b"1"),
-    "counted": b"0",
+    **dict.fromkeys((meta.MOVED_ANSWERED, meta.NAMES, meta.PUT, meta.ROOT, meta.SECRET_RULES, meta.SIGNED)),
+    **dict.fromkeys((meta.TOLD, meta.WHOLE)),
+    **dict.fromkeys((meta.LACKING, meta.SENDING), b"1"),
+    meta.COUNTED: b"0",
 }
 
 
@@ -117,32 +119,22 @@ class Run:
         """Forget rows that the disk changed into something else than rows of their kind, which ended every sync: roots are known
         again and placed again, and objects are counted again, by this one."""
         replica, db = self.replica, self.replica.db.connection
-        if strange := replica.db.strange():
+        if strange := garbled.tables(db):
             with replica.transaction():
-                replica.db.drop_strange(strange)
+                garbled.forget(db, strange)
                 if "objects" in strange:
                     recount_now(replica.db)
-        if any(map(replica.db.is_changed, NOTES)):
+        changed = [name for name in NOTES if meta.is_changed(db, name)]
+        if changed:
             with replica.transaction():
-                for name in filter(replica.db.is_changed, NOTES):
+                for name in changed:
                     instead = NOTES[name]
                     if instead is None:
-                        replica.db.drop_meta(name)
+                        meta.forget(db, [name])
                     else:
                         replica.db.set_meta(name, instead)
-        # As bytes: what a disk changed may be no text at all.
-        heads = [row for row in db.execute("SELECT CAST(root AS BLOB) FROM heads") if not _are_cids(row)]
-        rows = db.execute(
-            "SELECT CAST(root AS BLOB), CAST(answered AS BLOB), CAST(provider AS BLOB) FROM placed"
-        )
-        placed = [(root, provider) for root, answered, provider in rows if not _are_cids((root, answered))]
-        if heads or placed:
+        bad_heads, bad_places = heads.garbled(db), placed.garbled(db)
+        if bad_heads or bad_places:
             with replica.transaction():
-                db.executemany("DELETE FROM heads WHERE CAST(root AS BLOB)=?", heads)
-                db.executemany(
-                    "DELETE FROM placed WHERE CAST(root AS BLOB)=? AND CAST(provider AS BLOB)=?", placed
-                )
-
-
-def _are_cids(texts: Iterable[bytes]) -> bool:
-    return all(is_cid(text.decode("ascii", "replace")) for text in texts)
+                heads.forget_garbled(db, bad_heads)
+                placed.forget_garbled(db, bad_places)

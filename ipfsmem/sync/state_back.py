@@ -15,7 +15,7 @@ from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.root_folders import state_folder
-from ipfsmem.device.state import DAMAGED_STATE
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import DamagedError, IpfsmemError
 from ipfsmem.provider.contract import Provider
 from ipfsmem.published.reader import MAX_NODE, read_root
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 async def bring_state_back(replica: Replica, providers: Sequence[Provider]) -> bool:
     """Look for damaged parts of the state, where some process met one; whether all that is known of is there again."""
-    if replica.db.get_meta(DAMAGED_STATE) is None:
+    if replica.db.get_meta(meta.DAMAGED_STATE) is None:
         return False
     fetcher = Fetcher(replica.db, providers)
     tried: set[tuple[str, bytes]] = set()
@@ -41,7 +41,7 @@ async def bring_state_back(replica: Replica, providers: Sequence[Provider]) -> b
                 await _bring_back(replica, fetcher, *part)
         tried.update(damaged)
     with replica.transaction():
-        replica.db.drop_meta(DAMAGED_STATE)
+        meta.forget(replica.db.connection, [meta.DAMAGED_STATE])
         if tried:
             # Folders name parts by their bytes, which may be another device's now.
             state_folder(replica.db, replica.codec.extension, None)
@@ -61,7 +61,7 @@ async def _bring_back(replica: Replica, fetcher: Fetcher, prefix: str, digest: b
         found, _ = await fetcher.some([raw_cid(file)])
         if any(_put_back(replica, prefix, digest, stored) for stored in found.values()):
             return
-    root = replica.db.get_meta("root")
+    root = replica.db.get_meta(meta.ROOT)
     if root is None:
         return
     try:

@@ -22,6 +22,7 @@ from ipfsmem.causal.state import Change
 from ipfsmem.causal.value import FORGOTTEN, Entry
 from ipfsmem.device.others_texts import mark
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import authors, meta
 from ipfsmem.sync.retention import DAY_MS
 
 #: So few texts are never a mass delete.
@@ -30,8 +31,6 @@ GUARD_FROM: Final = 10
 _PART_MS: Final = 3_600_000
 #: Stands behind an author of pieces of the timeline.
 _PIECES: Final = ":t"
-#: Row that counts what joins took away lately, a list of `Gone`, the oldest first.
-_GONE: Final = "gone lately"
 #: Stands in the canonical JSON of an entry that holds a wish to forget, and in no other's.
 _WISH: Final = b'"kind":"forgotten"'
 #: A dot in the canonical JSON of an entry, and nothing else there.
@@ -67,10 +66,10 @@ def note_taken(replica: Replica, changes: Iterable[Change]) -> dict[str, int]:
     A text that others wrote over stands. Who had written it is remembered until it goes, beside who wrote over it.
     """
     family, db = _families(replica), replica.db.connection
-    known = bool(db.execute("SELECT 1 FROM authors LIMIT 1").fetchone())
+    known = authors.any_known(db)
     lost: Counter[str] = Counter()
     over: list[tuple[bytes, str]] = []
-    ended: list[tuple[bytes]] = []
+    ended: list[bytes] = []
     for change in changes:
         if not _stands(change.mine):
             continue
@@ -80,16 +79,16 @@ def note_taken(replica: Replica, changes: Iterable[Change]) -> dict[str, int]:
         if stands and before <= _authors(after or b"", family):
             continue
         name = _mark(replica, change.name)
-        row = db.execute("SELECT by FROM authors WHERE mark=?", (name,)).fetchone() if known else None
-        by = " ".join(sorted(before.union(row[0].split() if row is not None else ())))
+        earlier = authors.get(db, name) if known else None
+        by = " ".join(sorted(before.union(earlier or ())))
         if stands:
             over.append((name, by))
             continue
-        if row is not None:
-            ended.append((name,))
+        if earlier is not None:
+            ended.append(name)
         lost[" ".join(one + _sort(change.name) for one in by.split())] += 1
-    db.executemany("INSERT OR REPLACE INTO authors VALUES (?,?)", over)
-    db.executemany("DELETE FROM authors WHERE mark=?", ended)
+    authors.put(db, over)
+    authors.forget(db, ended)
     return dict(lost)
 
 
@@ -102,7 +101,7 @@ def count_taken(replica: Replica, lost: Mapping[str, int], by: str) -> Mass | No
     begin anew each time.
     """
     db, now = replica.db, replica.world.now()
-    published = db.get_meta("root")
+    published = db.get_meta(meta.ROOT)
     parts = _lately(replica)
     if parts and now - parts[-1].at < _PART_MS:
         old = parts.pop()
@@ -121,7 +120,7 @@ def count_taken(replica: Replica, lost: Mapping[str, int], by: str) -> Mass | No
         rest = {authors: number for authors, number in part.lost.items() if told.isdisjoint(authors.split())}
         if rest:
             left.append(msgspec.structs.replace(part, lost=rest))
-    db.set_meta(_GONE, msgspec.json.encode(left))
+    db.set_meta(meta.GONE_LATELY, msgspec.json.encode(left))
     if found is None:
         return None
     gone, told_of = found
@@ -144,8 +143,8 @@ def mass(
     if sum(lost.values()) <= GUARD_FROM:
         return None
     gone: Counter[str] = Counter()
-    for authors, number in lost.items():
-        for author in authors.split():
+    for who, number in lost.items():
+        for author in who.split():
             gone[author] += number
     now = standing()
     of = {author for author, number in gone.items() if number * 10 > number + now.get(author, 0)}
@@ -166,15 +165,13 @@ def _sort(name: str) -> str:
 def standing(replica: Replica) -> dict[str, int]:
     """How many texts and pieces of the timeline stand here, by all who wrote them, as far as this device saw; see `_sort`."""
     family = _families(replica)
-    over: dict[bytes, str] = {
-        bytes(name): by for name, by in replica.db.connection.execute("SELECT mark, by FROM authors")
-    }
+    over = authors.everyone(replica.db.connection)
     found: Counter[str] = Counter()
     for name, text in replica.store.texts():
         if _WISH not in text:
             earlier = over.get(_mark(replica, name)) if over else None
-            authors = _authors(text, family).union(earlier.split() if earlier is not None else ())
-            found.update(one + _sort(name) for one in authors)
+            who = _authors(text, family).union(earlier or ())
+            found.update(one + _sort(name) for one in who)
     return found
 
 
@@ -185,7 +182,7 @@ def counted_from(replica: Replica) -> set[str]:
 
 def _lately(replica: Replica) -> list[Gone]:
     """What is still counted: its last join is less than a day ago. What was counted under a clock that went wrong is not."""
-    stored, now = replica.db.get_meta(_GONE), replica.world.now()
+    stored, now = replica.db.get_meta(meta.GONE_LATELY), replica.world.now()
     parts = read_json(stored, type=list[Gone]) if stored else []
     return [part for part in parts if now - DAY_MS < part.last <= now]
 

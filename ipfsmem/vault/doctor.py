@@ -19,10 +19,11 @@ import msgspec
 from ipfsmem.causal.clock import FAR_AHEAD_MS, ZERO, hlc_ms
 from ipfsmem.causal.value import check_entry, verify_value
 from ipfsmem.device.atomic_files import read_file
-from ipfsmem.device.database import DAMAGED_HINT
+from ipfsmem.device.connection import DAMAGED_HINT
 from ipfsmem.device.identity import KEY_FILE
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import DamagedStateError, located
+from ipfsmem.device.tables import blocks, reports
 from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.memories.memories import Memories, from_plain_files
 from ipfsmem.seal.secret_file import is_protected
@@ -162,7 +163,7 @@ def _day(ms: int) -> str:
 
 def _database(replica: Replica) -> Iterator[Finding]:
     try:
-        (verdict,) = replica.db.connection.execute("PRAGMA quick_check(1)").fetchone()
+        verdict = replica.db.verdict()
     except StorageError as error:
         verdict = str(error)
     if verdict != "ok":
@@ -178,7 +179,7 @@ def _database(replica: Replica) -> Iterator[Finding]:
 
 def _blocks(replica: Replica) -> Iterator[Finding]:
     bad = count = 0
-    for digest, data in replica.db.connection.execute("SELECT digest, data FROM blocks"):
+    for digest, data in blocks.rows(replica.db.connection):
         count += 1
         bad += not replica.db.is_sound(digest, data)
     if bad:
@@ -274,6 +275,5 @@ def _shown(memories: Memories) -> Iterator[Finding]:
 
 
 def _past(replica: Replica) -> Iterator[Finding]:
-    rows = replica.db.connection.execute("SELECT kind, text FROM reports ORDER BY id DESC LIMIT 5").fetchall()
-    for kind, text in rows:
-        yield Finding("warn", kind, text)
+    for row in reports.newest(replica.db.connection, 5):
+        yield Finding("warn", row.kind, row.text)

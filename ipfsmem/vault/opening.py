@@ -18,6 +18,7 @@ from ipfsmem.device.creation import clear, finish, making
 from ipfsmem.device.identity import Device, load_device, new_device, open_row, save_device, seal_row
 from ipfsmem.device.namespaces import FIRST
 from ipfsmem.device.replica import Replica, World, read_config
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, NotFoundError, UsageError
 from ipfsmem.mode import Mode
 from ipfsmem.ring import operations
@@ -31,9 +32,6 @@ from ipfsmem.wallet.message import key_request, sign_once, sign_twice
 from ipfsmem.wallet.passphrases import require_strong
 from ipfsmem.wallet.root_keys import RootKeys, require_admin
 from ipfsmem.wallet.signers import WalletSigner
-
-#: Row with the 64 random bytes of a vault without a wallet.
-KEPT_ROOT = "kept root"
 
 
 class Unlock(msgspec.Struct, frozen=True):
@@ -174,7 +172,7 @@ def begin_replica(
             _make_vault(replica, root, recovery)
         if root_secret is not None:
             # A vault without a wallet: the device keeps its root as it keeps its own keys (format section 2.3).
-            replica.db.set_meta(KEPT_ROOT, seal_row(device.row_key, root_secret, world.random(24)))
+            replica.db.set_meta(meta.KEPT_ROOT, seal_row(device.row_key, root_secret, world.random(24)))
     return replica
 
 
@@ -204,7 +202,7 @@ def _make_vault(replica: Replica, root: RootKeys, recovery: RootKeys | None) -> 
 
 def kept_root(replica: Replica) -> RootKeys | None:
     """The root of a vault without a wallet, on the device that made it; None on every other."""
-    stored, vault = replica.db.get_meta(KEPT_ROOT), replica.config.vault
+    stored, vault = replica.db.get_meta(meta.KEPT_ROOT), replica.config.vault
     if stored is None or vault is None:
         return None
     return RootKeys.from_random(open_row(replica.device.row_key, stored), vault.name, vault.key_number)

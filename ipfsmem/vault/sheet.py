@@ -17,6 +17,7 @@ import msgspec
 from ipfsmem.config import DEFAULT_NAMESPACE, VaultConfig
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables import heads, meta
 from ipfsmem.mode import Mode
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.names import pin_name
@@ -107,13 +108,9 @@ def make_sheet(
     """The sheet of a memory. `places`: spec, root placed last, when; `settings_of`: the settings file's, by kind."""
     ring = replica.ring
     anchor = bytes.fromhex(vault.anchor)
-    stored = replica.db.get_meta("root")
+    stored = replica.db.get_meta(meta.ROOT)
     root = stored.decode() if stored else None
-    row = (
-        replica.db.connection.execute("SELECT seen FROM heads WHERE root=?", (root,)).fetchone()
-        if root
-        else None
-    )
+    head = heads.get(replica.db.connection, root) if root else None
     shown = [_place(*place, root, settings_of) for place in places]
     words = words_of(ring)
     first = ring.view.members.get(member_id(ring.view.roots[0])) if ring is not None else None
@@ -132,7 +129,7 @@ def make_sheet(
         anchor=ipns_name(anchor),
         pin_name=pin_name(anchor),
         root=root,
-        published_at=row[0] if row else None,
+        published_at=head.seen if head else None,
         made_at=replica.world.now(),
         device=replica.config.label,
         providers=shown,

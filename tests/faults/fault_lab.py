@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.device import database, root_folders
+from ipfsmem.device import connection, root_folders
 from ipfsmem.memory import Memory
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.wallet.root_keys import RootKeys
@@ -192,7 +192,7 @@ def _kill_before(number: int) -> Callable[[], None]:
         setattr(os, name, counted(getattr(os, name)))
     os.open = opened  # type: ignore[assignment]
     for name in ("execute", "executemany"):
-        setattr(database._Cursor, name, statement(getattr(database._Cursor, name)))
+        setattr(connection._Cursor, name, statement(getattr(connection._Cursor, name)))
     sys.addaudithook(lambda name, args: event() if name == "open" and _by_name(args) else None)
     return event
 

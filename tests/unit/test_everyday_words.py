@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from ipfsmem.cli.app import SHORT
+from ipfsmem.device.tables import heads, placed, renders
 from tests.support.hints import texts
 
 ROOT = Path(__file__).parents[2]
@@ -127,7 +128,7 @@ KEPT = {"kept root", "anchor pins", "guard pins", "guarded ", "joined in part"}
 
 def test_u20_no_text_that_people_are_shown_speaks_the_formats_words() -> None:
     words = format_words()
-    rows = {"file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since, mark"}
+    rows = {table._COLUMNS for table in (heads, placed, renders)}
     assert [
         (where, text, found)
         for where, text in shown()

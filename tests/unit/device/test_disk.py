@@ -16,6 +16,8 @@ from ipfsmem.device import atomic_files
 from ipfsmem.device.database import Database
 from ipfsmem.device.held_folder import open_directory
 from ipfsmem.device.lock import directory_lock, directory_lock_async
+from ipfsmem.device.tables import reports
+from ipfsmem.device.tables.reports import ReportRow
 from ipfsmem.errors import ConfigError, LockedError, StorageError
 
 
@@ -368,9 +370,9 @@ def test_reports_are_bounded(tmp_path: Path) -> None:
     db = Database(None)
     with db.transaction():
         for i in range(1100):
-            db.report(i, "kind", str(i))
-    rows = db.connection.execute("SELECT text FROM reports ORDER BY id").fetchall()
-    assert [int(text) for (text,) in rows] == list(range(100, 1100))
+            reports.add(db.connection, ReportRow(i, "kind", str(i)))
+    found = reports.newest(db.connection, 2000)
+    assert [int(row.text) for row in found] == list(range(1099, 99, -1))
 
 
 def test_missing_folder_and_closed_database(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
-"""What this device knows of its working copies: one row a folder; and for each folder one row a file with what this device
-last put into it or took out of it, one for each file replaced, one for each text that stood there before.
+"""The tables `renders`, `earlier`, `returns` and `asides`: what this device knows of the files in a working copy. Of each file
+what was last put into it or taken out of it, each text that stood there before, whether one of these stands there again,
+and each file that was replaced.
 
 The rows decide what counts as an edit and which texts its writer was shown. They are read and written inside the same
 transaction as the state; nothing here touches a file.
@@ -10,91 +11,26 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any, TypeVar
 
 import msgspec
 
-from ipfsmem.device.database import Database, damaged
-from ipfsmem.files.folder import UNSURE, Stat
+from ipfsmem.device.connection import Connection, typed
 
-T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
 _COLUMNS = "file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since, mark"
 
 
-class Copy(msgspec.Struct, frozen=True, array_like=True):
-    """One working copy: a folder that belongs to one scope of this memory."""
+class Stat(msgspec.Struct, frozen=True, gc=False):
+    """What tells that a file has not changed, without reading it. `mtime` is -1 when the times cannot be trusted."""
 
-    #: 32 hex digits; stands in the folder's marker.
-    id: str
-    #: Absolute; "" for `memory/` beside the database, which goes wherever that goes.
-    path: str
-    scope: str
-    #: Of the folder: another one at the same path is not it. -1 until it was made.
+    mtime: int
+    ctime: int
+    size: int
     inode: int
-    #: Whether `timeline/` is written there.
-    timeline: bool
-    #: Names of files set aside carry a code that takes this to make.
-    secret: bytes
-    #: SHA-256 of the `.git/HEAD` under which the files were last taken in; empty where there is none.
-    head: bytes = b""
-    #: Why nothing is taken in and nothing written; empty while it is not paused.
-    paused: str = ""
-    #: The index lines that were last put into MEMORY.md, where others write that file too.
-    lines: bytes = b""
-    #: The state that the files show.
-    in_step: bytes = b""
-    #: When how many deletes were taken in lately, as JSON.
-    vanished: bytes = b""
-
-    @property
-    def shared_index(self) -> bool:
-        """Whether MEMORY.md is other programs' too: everywhere but in our own folder."""
-        return bool(self.path)
 
 
-class Copies:
-    """The table of working copies. Writing must stand inside a transaction."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
-
-    def all(self) -> list[Copy]:
-        """Every working copy of this memory on this device, our own folder first."""
-        rows = self._db.connection.execute(
-            f"SELECT {', '.join(Copy.__struct_fields__)} FROM copies ORDER BY path"  # noqa: S608
-        ).fetchall()
-        return [_copy(self._db, row) for row in rows]
-
-    def get(self, id: str) -> Copy | None:
-        """One of them."""
-        row = self._db.connection.execute(
-            f"SELECT {', '.join(Copy.__struct_fields__)} FROM copies WHERE id=?",  # noqa: S608
-            (id,),
-        ).fetchone()
-        return None if row is None else _copy(self._db, row)
-
-    def put(self, copy: Copy) -> None:
-        """Keep a row."""
-        values = msgspec.structs.astuple(copy)
-        marks = ",".join("?" * len(values))
-        self._db.connection.execute(f"INSERT OR REPLACE INTO copies VALUES ({marks})", values)  # noqa: S608
-
-    def change(self, id: str, **fields: Any) -> None:
-        """Change some fields of a row."""
-        names = ", ".join(f"{name}=?" for name in fields)
-        self._db.connection.execute(f"UPDATE copies SET {names} WHERE id=?", (*fields.values(), id))  # noqa: S608
-
-    def drop(self, id: str) -> None:
-        """Forget a working copy and everything known of it."""
-        for table, column in (
-            ("renders", "copy"),
-            ("asides", "copy"),
-            ("earlier", "copy"),
-            ("returns", "copy"),
-            ("copies", "id"),
-        ):
-            self._db.connection.execute(f"DELETE FROM {table} WHERE {column}=?", (id,))  # noqa: S608
+#: Equal to no file's: it will be read at the next look.
+UNSURE = Stat(-1, -1, -1, -1)
 
 
 class Render(msgspec.Struct, frozen=True, gc=False):
@@ -173,7 +109,7 @@ class Renders:
     A row that does not have its checksum is as good as none: believed, it would make one memory's text an edit of another.
     """
 
-    def __init__(self, db: Database, copy: str) -> None:
+    def __init__(self, db: Connection, copy: str) -> None:
         self._db = db
         self._copy = copy
 
@@ -182,13 +118,13 @@ class Renders:
         return self._where("copy=?", self._copy)
 
     def _where(self, condition: str, *values: str, by: str = "") -> dict[str, Render]:
-        rows = self._db.connection.execute(
+        rows = self._db.execute(
             f"SELECT {_COLUMNS} FROM renders {by} WHERE {condition}",  # noqa: S608
             values,
         ).fetchall()
         return {
             row.file: _made(row)
-            for row in _typed(self._db, rows, list[_Row])
+            for row in typed(self._db, rows, list[_Row])
             if row.mark == self._mark(row.file, row.key, row.body, row.text, row.dots, row.base)
         }
 
@@ -198,21 +134,21 @@ class Renders:
     def looks(self) -> dict[str, Looks]:
         """Of every row, by file, what tells whether the file has changed or is missing."""
         query = "SELECT file, key, mtime, ctime, size, inode, missed FROM renders WHERE copy=?"
-        rows = self._db.connection.execute(query, (self._copy,)).fetchall()
-        return {row.file: row for row in _typed(self._db, rows, list[Looks])}
+        rows = self._db.execute(query, (self._copy,)).fetchall()
+        return {row.file: row for row in typed(self._db, rows, list[Looks])}
 
     def texts(self) -> dict[str, Texts]:
         """Of every row, by file, what tells whether the file shows what it should."""
-        rows = self._db.connection.execute(
+        rows = self._db.execute(
             "SELECT file, key, text, dots FROM renders WHERE copy=?", (self._copy,)
         ).fetchall()
-        return {row.file: row for row in _typed(self._db, rows, list[Texts])}
+        return {row.file: row for row in typed(self._db, rows, list[Texts])}
 
     def files(self) -> list[str]:
         """The name of every file that has a row, or had one."""
         return [
             str(row[0])
-            for row in self._db.connection.execute(
+            for row in self._db.execute(
                 "SELECT file FROM renders WHERE copy=? UNION SELECT file FROM earlier WHERE copy=?",
                 (self._copy, self._copy),
             )
@@ -233,7 +169,7 @@ class Renders:
 
     def meeting(self, file: str) -> str | None:
         """Another known file whose name is the same on a disk that folds case or composes letters."""
-        row = self._db.connection.execute(
+        row = self._db.execute(
             "SELECT file FROM renders WHERE copy=? AND fold=? AND file != ? LIMIT 1",
             (self._copy, fold(file), file),
         ).fetchone()
@@ -244,8 +180,9 @@ class Renders:
         if not new:
             self._remember(row.file, row.body)
         s, dots = row.stat, " ".join(row.dots)
-        self._db.connection.execute(
-            "INSERT OR REPLACE INTO renders VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        self._db.execute(
+            "INSERT OR REPLACE INTO renders (copy, file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since, "
+            "fold, mark) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 self._copy,
                 row.file,
@@ -268,11 +205,11 @@ class Renders:
     def drop(self, file: str) -> None:
         """Forget a file; the text that stood in it is remembered as such."""
         self._remember(file, b"")
-        self._db.connection.execute("DELETE FROM renders WHERE copy=? AND file=?", (self._copy, file))
+        self._db.execute("DELETE FROM renders WHERE copy=? AND file=?", (self._copy, file))
 
     def _remember(self, file: str, now: bytes) -> None:
-        self._db.connection.execute(
-            "INSERT OR IGNORE INTO earlier SELECT copy, file, body FROM renders "
+        self._db.execute(
+            "INSERT OR IGNORE INTO earlier (copy, file, body) SELECT copy, file, body FROM renders "
             "WHERE copy=? AND file=? AND key != '' AND body != ?",
             (self._copy, file, now),
         )
@@ -280,76 +217,86 @@ class Renders:
     def drop_all(self) -> None:
         """Forget every file: the folder is another one now."""
         for table in ("renders", "earlier", "returns"):
-            self._db.connection.execute(f"DELETE FROM {table} WHERE copy=?", (self._copy,))  # noqa: S608
+            self._db.execute(f"DELETE FROM {table} WHERE copy=?", (self._copy,))  # noqa: S608
 
     def any(self) -> bool:
         """Whether a file was ever rendered here."""
-        found = self._db.connection.execute("SELECT 1 FROM renders WHERE copy=? LIMIT 1", (self._copy,))
+        found = self._db.execute("SELECT 1 FROM renders WHERE copy=? LIMIT 1", (self._copy,))
         return found.fetchone() is not None
 
     def count(self) -> int:
         """How many memory files there are."""
-        found = self._db.connection.execute(
+        found = self._db.execute(
             "SELECT count(*) FROM renders WHERE copy=? AND key != '' AND dots != ''", (self._copy,)
         )
         return int(found.fetchone()[0])
 
     def forget_missed(self) -> None:
         """What was missing counts from now on."""
-        self._db.connection.execute("UPDATE renders SET missed=NULL WHERE copy=?", (self._copy,))
+        self._db.execute("UPDATE renders SET missed=NULL WHERE copy=?", (self._copy,))
 
     # -- texts that stood there before -------------------------------------------------------------------------
 
     def had(self, file: str) -> bool:
         """Whether a file ever held another text than now."""
-        found = self._db.connection.execute(
-            "SELECT 1 FROM earlier WHERE copy=? AND file=? LIMIT 1", (self._copy, file)
-        )
+        found = self._db.execute("SELECT 1 FROM earlier WHERE copy=? AND file=? LIMIT 1", (self._copy, file))
         return found.fetchone() is not None
 
     def held(self, file: str, body: bytes) -> bool:
         """Whether these bytes (their SHA-256) stood in a file before."""
-        found = self._db.connection.execute(
+        found = self._db.execute(
             "SELECT 1 FROM earlier WHERE copy=? AND file=? AND body=?", (self._copy, file, body)
         )
         return found.fetchone() is not None
 
     def returns(self) -> dict[str, Return]:
         """Every file that was last found to hold an earlier text, by its name."""
-        rows = self._db.connection.execute(
-            "SELECT file, body, at FROM returns WHERE copy=?", (self._copy,)
-        ).fetchall()
-        return {row.file: row for row in _typed(self._db, rows, list[Return])}
+        rows = self._db.execute("SELECT file, body, at FROM returns WHERE copy=?", (self._copy,)).fetchall()
+        return {row.file: row for row in typed(self._db, rows, list[Return])}
 
     def put_return(self, row: Return) -> None:
         """Keep a row."""
-        self._db.connection.execute(
-            "INSERT OR REPLACE INTO returns VALUES (?,?,?,?)", (self._copy, row.file, row.body, row.at)
+        self._db.execute(
+            "INSERT OR REPLACE INTO returns (copy, file, body, at) VALUES (?,?,?,?)",
+            (self._copy, row.file, row.body, row.at),
         )
 
     def drop_return(self, file: str) -> None:
         """Forget a row."""
-        self._db.connection.execute("DELETE FROM returns WHERE copy=? AND file=?", (self._copy, file))
+        self._db.execute("DELETE FROM returns WHERE copy=? AND file=?", (self._copy, file))
 
     # -- what was replaced -------------------------------------------------------------------------------------
 
     def asides(self) -> Iterator[Aside]:
         """Every file that was replaced and is still kept."""
-        for row in self._db.connection.execute(
+        for row in self._db.execute(
             "SELECT name, file, body, text, mtime, since FROM asides WHERE copy=?", (self._copy,)
         ).fetchall():
-            yield _typed(self._db, row, Aside)
+            yield typed(self._db, row, Aside)
 
     def put_aside(self, row: Aside) -> None:
         """Keep a row."""
-        self._db.connection.execute(
-            "INSERT OR REPLACE INTO asides VALUES (?,?,?,?,?,?,?)",
+        self._db.execute(
+            "INSERT OR REPLACE INTO asides (copy, name, file, body, text, mtime, since) VALUES (?,?,?,?,?,?,?)",
             (self._copy, row.name, row.file, row.body, row.text, row.mtime, row.since),
         )
 
     def drop_aside(self, name: str) -> None:
         """Forget a replaced file."""
-        self._db.connection.execute("DELETE FROM asides WHERE copy=? AND name=?", (self._copy, name))
+        self._db.execute("DELETE FROM asides WHERE copy=? AND name=?", (self._copy, name))
+
+
+def forget_copy(db: Connection, copy: str) -> None:
+    """Forget all that is known of the files of a working copy (inside a transaction)."""
+    for table in ("renders", "asides", "earlier", "returns"):
+        db.execute(f"DELETE FROM {table} WHERE copy=?", (copy,))  # noqa: S608
+
+
+def texts_needed(db: Connection, but: str) -> Iterator[bytes]:
+    """SHA-256 of every text that an edit of a plain file may have to be merged with, but for those of the memory `but`."""
+    for text, base in db.execute("SELECT text, base FROM renders WHERE key != ?", (but,)):
+        yield bytes(text)
+        yield from (base[start : start + 32] for start in range(0, len(base or b""), 32))
 
 
 def fold(file: str) -> str:
@@ -371,20 +318,6 @@ class _Row(msgspec.Struct, array_like=True, gc=False):
     base: bytes | None
     since: int
     mark: bytes
-
-
-def _typed(db: Database, row: object, form: type[T]) -> T:
-    """A row, each of its values what the table says; a damaged file may hold anything."""
-    try:
-        return msgspec.convert(row, form, builtin_types=(bytes,))
-    except msgspec.ValidationError as error:
-        raise damaged(db.path, f"a row about a plain file: {error}") from None
-
-
-def _copy(db: Database, row: Any) -> Copy:
-    values = list(row)
-    values[4] = bool(values[4])
-    return _typed(db, values, Copy)
 
 
 def _made(r: _Row) -> Render:

@@ -1,0 +1,142 @@
+"""A connection to the SQLite file of a memory: errors in our words, and what a damaged row may hold instead of a value.
+
+Transactions are the business of `device.database`, statements that of `device.tables`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ipfsmem.errors import IpfsmemError, LockedError, StorageError
+
+T = TypeVar("T")
+
+#: Values in one `IN (...)`; SQLite takes 999 in its oldest builds.
+_AT_ONCE = 500
+
+
+def explained(path: Path, error: Exception) -> IpfsmemError:
+    """SQLite's complaint as one of our errors."""
+    text = str(error)
+    if isinstance(error, sqlite3.OperationalError):
+        if text.startswith("database is locked"):
+            return LockedError(f"{path} is in use by another program")
+        if text.startswith("Could not decode"):
+            return damaged(path, "a text in it is none")
+        return StorageError(f"cannot use {path}: {_WORDS.get(text, text)}")
+    if isinstance(error, sqlite3.ProgrammingError):
+        return StorageError(f"cannot use {path}: {text}")
+    return damaged(path, "SQLite cannot even say why" if isinstance(error, UnicodeError) else text)
+
+
+_WORDS = {
+    "database or disk is full": "the disk is full",
+    "attempt to write a readonly database": "the home is read-only",
+    "unable to open database file": "it cannot be opened (missing folder or no permission)",
+    "disk I/O error": "the disk is full, or reported an error",
+}
+
+
+class _Cursor(sqlite3.Cursor):
+    """A cursor whose errors are ours. (A damaged file makes SQLite speak of names that are not even text.)"""
+
+    connection: Connection
+
+    def execute(self, *args: Any) -> _Cursor:
+        try:
+            return super().execute(*args)
+        except (sqlite3.Error, UnicodeError) as error:
+            raise explained(self.connection.path, error) from None
+
+    def executemany(self, *args: Any) -> _Cursor:
+        try:
+            return super().executemany(*args)
+        except (sqlite3.Error, UnicodeError) as error:
+            raise explained(self.connection.path, error) from None
+
+    def fetchone(self) -> Any:
+        try:
+            return super().fetchone()
+        except (sqlite3.Error, UnicodeError) as error:
+            raise explained(self.connection.path, error) from None
+
+    def fetchall(self) -> list[Any]:
+        try:
+            return super().fetchall()
+        except (sqlite3.Error, UnicodeError) as error:
+            raise explained(self.connection.path, error) from None
+
+    def __next__(self) -> Any:
+        try:
+            return super().__next__()
+        except (sqlite3.Error, UnicodeError) as error:
+            raise explained(self.connection.path, error) from None
+
+
+class Connection(sqlite3.Connection):
+    """A connection whose errors are ours."""
+
+    path = Path(":memory:")
+
+    def execute(self, *args: Any) -> _Cursor:
+        """One statement."""
+        return self.own_cursor().execute(*args)
+
+    def executemany(self, *args: Any) -> _Cursor:
+        """One statement for many rows."""
+        return self.own_cursor().executemany(*args)
+
+    def rows_where(self, query: str, keys: Iterable[object]) -> list[tuple[Any, ...]]:
+        """The rows of `query`, in which `{}` stands for a list of `keys`: "SELECT ... WHERE name IN ({})"."""
+        wanted = list(keys)
+        rows: list[tuple[Any, ...]] = []
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            rows += self.execute(query.format(",".join("?" * len(part))), part).fetchall()
+        return rows
+
+    def own_cursor(self) -> _Cursor:
+        """For several statements in a row."""
+        try:
+            return self.cursor(_Cursor)
+        except sqlite3.Error as error:
+            raise explained(self.path, error) from None
+
+
+DAMAGED_HINT = (
+    "Move the folder away. A memory that is published comes back with: ipfsmem init --wallet FILE, or ipfsmem recover. "
+    "One in mode local has its texts in the folder memory/ there: ipfsmem init --mode local, then ipfsmem import FOLDER"
+)
+
+
+def damaged(path: Path, what: str) -> StorageError:
+    """The error for a database that does not hold what was put into it."""
+    return unusable(f"{path} is damaged: {what}")
+
+
+def unusable(what: str) -> StorageError:
+    """The error for a database that cannot be gone on with, and what to do then."""
+    return StorageError(what, hint=DAMAGED_HINT)
+
+
+def not_found_again(path: Path, what: str) -> StorageError:
+    """The error for something that was just put in; its transaction must not end well."""
+    return damaged(path, f"{what} is not found again where it was put")
+
+
+def blob(value: object) -> bytes | None:
+    """A BLOB as it came from SQLite; None for anything that a damaged row may hold instead."""
+    return value if isinstance(value, bytes) else None
+
+
+def typed(db: Connection, row: object, form: type[T]) -> T:
+    """A row (or rows), each of its values what the table says. Raises StorageError: a damaged file may hold anything."""
+    try:
+        return msgspec.convert(row, form, builtin_types=(bytes,))
+    except msgspec.ValidationError as error:
+        raise damaged(db.path, f"a row is none: {error}") from None

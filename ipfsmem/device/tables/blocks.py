@@ -1,0 +1,110 @@
+"""The table `blocks`: every block that this device keeps, by SHA-256.
+
+What stands in a row of a damaged file may be something else: `device.database` checks each block that it gives out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ipfsmem.device.connection import Connection, damaged
+
+_DATA = "SELECT data FROM blocks WHERE digest=?"
+
+
+def get(db: Connection, digest: bytes) -> Any:
+    """What stands in the row of a block, unchecked; None where there is no row."""
+    row = db.execute(_DATA, (digest,)).fetchone()
+    return row[0] if row is not None else None
+
+
+def get_many(db: Connection, digests: Iterable[bytes]) -> list[tuple[bytes, Any]]:
+    """Digest and what stands there, unchecked, of those of these blocks that have a row."""
+    return db.rows_where("SELECT digest, data FROM blocks WHERE digest IN ({})", digests)
+
+
+def has(db: Connection, digest: bytes) -> bool:
+    """Whether a block has a row."""
+    return db.execute("SELECT 1 FROM blocks WHERE digest=?", (digest,)).fetchone() is not None
+
+
+def known_among(db: Connection, digests: Iterable[bytes]) -> list[bytes]:
+    """Those of these blocks that have a row."""
+    return [digest for (digest,) in db.rows_where("SELECT digest FROM blocks WHERE digest IN ({})", digests)]
+
+
+def sizes_among(db: Connection, digests: Iterable[bytes]) -> list[tuple[bytes, int]]:
+    """Digest and number of bytes of those of these blocks that have a row."""
+    return db.rows_where("SELECT digest, length(data) FROM blocks WHERE digest IN ({})", digests)
+
+
+def rows(db: Connection) -> Iterator[tuple[bytes, Any]]:
+    """All rows, unchecked."""
+    yield from db.execute("SELECT digest, data FROM blocks")
+
+
+def sizes(db: Connection) -> Iterator[tuple[bytes, int]]:
+    """Digest and number of bytes of all blocks."""
+    for digest, size in db.execute("SELECT digest, length(data) FROM blocks"):
+        yield bytes(digest), size
+
+
+def put(db: Connection, blocks: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Put blocks in where there is no row of theirs (inside a transaction). Those that are not found again with these bytes:
+    their row lost its bytes, or the file is damaged, and SQLite put it where it does not look for it."""
+    db.executemany("INSERT OR IGNORE INTO blocks (digest, data) VALUES (?,?)", blocks)
+    found = dict(get_many(db, [digest for digest, _ in blocks]))
+    return [(digest, data) for digest, data in blocks if found.get(digest) != data]
+
+
+def replace(db: Connection, digest: bytes, data: bytes) -> bool:
+    """Put a block in the place of a row that lost its bytes (inside a transaction); whether it is found there now. Where the
+    index leads to another block's row, that one stays."""
+    run = db.own_cursor()
+    known = run.execute(
+        "SELECT digest FROM blocks NOT INDEXED WHERE rowid=(SELECT rowid FROM blocks WHERE digest=?)",
+        (digest,),
+    ).fetchone()
+    if known is None or known[0] != digest:
+        return False
+    run.execute("DELETE FROM blocks WHERE digest=?", (digest,))
+    run.execute("INSERT INTO blocks (digest, data) VALUES (?,?)", (digest, data))
+    row = run.execute(_DATA, (digest,)).fetchone()
+    return row is not None and row[0] == data
+
+
+def forget_object(db: Connection, digest: bytes) -> bool:
+    """Take away the row of a block that is an object (inside a transaction); whether there was one. Where the index leads to
+    another block's row, that one stays."""
+    run = db.own_cursor()
+    row = run.execute(
+        "SELECT digest FROM blocks NOT INDEXED WHERE rowid=(SELECT rowid FROM blocks WHERE digest=?) "
+        "AND EXISTS (SELECT 1 FROM objects WHERE objects.digest=?)",
+        (digest, digest),
+    ).fetchone()
+    if row is None or row[0] != digest:
+        return False
+    run.execute("DELETE FROM blocks WHERE digest=?", (digest,))
+    return True
+
+
+def forget(db: Connection, digests: Iterable[bytes]) -> None:
+    """Delete blocks (inside a transaction)."""
+    db.executemany("DELETE FROM blocks WHERE digest=?", [(digest,) for digest in digests])
+
+
+def check_order(db: Connection) -> None:
+    """Raises StorageError where rows do not stand in the order in which they are looked for. Reads no block.
+
+    Rows out of order are found or not by chance: one that was there can be hidden by the next that is put in.
+    """
+    for query in (
+        "SELECT digest FROM blocks INDEXED BY sqlite_autoindex_blocks_1 ORDER BY digest",
+        "SELECT rowid FROM blocks NOT INDEXED",
+    ):
+        last = None
+        for (found,) in db.execute(query):
+            if last is not None and (type(found) is not type(last) or found <= last):
+                raise damaged(db.path, "its blocks are not in the order in which they are looked for")
+            last = found

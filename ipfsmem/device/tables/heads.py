@@ -1,0 +1,85 @@
+"""The table `heads`: the verified heads that this device joined or published, by their roots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ipfsmem.content.cid import is_cid
+from ipfsmem.device.connection import Connection
+
+_COLUMNS = "root, device, c, digest, seen"
+
+
+class HeadRow(msgspec.Struct, frozen=True):
+    """A known head: its root as text, whose commit it is, that commit's number and digest (hex), and when the root was first
+    seen here (milliseconds since 1970 UTC)."""
+
+    root: str
+    device: str
+    number: int
+    digest: str
+    seen: int
+
+
+def put(db: Connection, row: HeadRow, prev: Iterable[str]) -> None:
+    """Know a head from now on (inside a transaction). `prev`: digests (hex) of the commits that its commit names as its past."""
+    db.execute(
+        f"INSERT OR REPLACE INTO heads ({_COLUMNS}, prev) VALUES (?,?,?,?,?,?)",  # noqa: S608
+        (row.root, row.device, row.number, row.digest, row.seen, bytes.fromhex("".join(prev))),
+    )
+
+
+def get(db: Connection, root: str) -> HeadRow | None:
+    """The head of a root; None for one that this device does not know."""
+    row = db.execute(f"SELECT {_COLUMNS} FROM heads WHERE root=?", (root,)).fetchone()  # noqa: S608
+    return HeadRow(*row) if row is not None else None
+
+
+def newest_first(db: Connection) -> list[HeadRow]:
+    """All known heads, those first that were seen last."""
+    rows = db.execute(f"SELECT {_COLUMNS} FROM heads ORDER BY seen DESC, c DESC").fetchall()  # noqa: S608
+    return [HeadRow(*row) for row in rows]
+
+
+def roots(db: Connection) -> list[str]:
+    """The roots of all known heads, sorted."""
+    return [root for (root,) in db.execute("SELECT root FROM heads ORDER BY root")]
+
+
+def count(db: Connection) -> int:
+    """How many heads are known."""
+    return int(db.execute("SELECT count(*) FROM heads").fetchone()[0])
+
+
+def last_number(db: Connection, device: str) -> int:
+    """The greatest number of a device's commits among the known heads; 0 when there is none."""
+    return db.execute("SELECT max(c) FROM heads WHERE device=?", (device,)).fetchone()[0] or 0
+
+
+def any_known(db: Connection) -> bool:
+    """Whether anything was joined or published yet."""
+    return db.execute("SELECT 1 FROM heads LIMIT 1").fetchone() is not None
+
+
+def past(db: Connection) -> set[str]:
+    """Digests (hex) of all commits that known heads name as their past."""
+    rows = db.execute("SELECT prev FROM heads")
+    return {prev[at : at + 32].hex() for (prev,) in rows for at in range(0, len(prev), 32)}
+
+
+def forget(db: Connection, roots: Iterable[str]) -> None:
+    """Know these heads no more (inside a transaction)."""
+    db.executemany("DELETE FROM heads WHERE root=?", [(root,) for root in roots])
+
+
+def garbled(db: Connection) -> list[bytes]:
+    """Roots that the disk changed into none, as the bytes that stand there: they may be no text at all."""
+    rows = db.execute("SELECT CAST(root AS BLOB) FROM heads")
+    return [root for (root,) in rows if not is_cid(root.decode("ascii", "replace"))]
+
+
+def forget_garbled(db: Connection, roots: Iterable[bytes]) -> None:
+    """Forget the rows that `garbled` found (inside a transaction)."""
+    db.executemany("DELETE FROM heads WHERE CAST(root AS BLOB)=?", [(root,) for root in roots])

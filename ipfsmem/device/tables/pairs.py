@@ -1,0 +1,19 @@
+"""The table `pairs`: every pair (n, r) that this device drew for a commit, by the id under which it drew it.
+
+A head that shows a pair of this device which stands in no row comes from another copy of it (format section 5).
+"""
+
+from __future__ import annotations
+
+from ipfsmem.device.connection import Connection
+
+
+def add(db: Connection, device: str, n: int, r: bytes) -> None:
+    """Remember a pair that was drawn (inside a transaction): the counter `n`, and 8 random bytes."""
+    db.execute("INSERT INTO pairs (device, n, r) VALUES (?,?,?)", (device, n, r))
+
+
+def was_drawn(db: Connection, device: str, n: int, r: bytes) -> bool:
+    """Whether this device drew the pair under this id."""
+    row = db.execute("SELECT 1 FROM pairs WHERE device=? AND n=? AND r=?", (device, n, r)).fetchone()
+    return row is not None

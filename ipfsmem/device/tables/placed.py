@@ -1,0 +1,99 @@
+"""The table `placed`: which roots this device brought to which provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ipfsmem.content.cid import is_cid
+from ipfsmem.device.connection import Connection
+
+_COLUMNS = "provider, root, answered, handle, at"
+
+
+class PlacedRow(msgspec.Struct, frozen=True):
+    """A root at a provider. `answered` is the root as the provider calls it (another one, where it lays files out in its own
+    way), `handle` what it gave to unpin by ("" for none), `at` when it was placed (milliseconds since 1970 UTC)."""
+
+    provider: str
+    root: str
+    answered: str
+    handle: str
+    at: int
+
+
+def put(db: Connection, row: PlacedRow) -> None:
+    """Remember that a root was placed (inside a transaction)."""
+    db.execute(
+        f"INSERT OR REPLACE INTO placed ({_COLUMNS}) VALUES (?,?,?,?,?)",  # noqa: S608
+        msgspec.structs.astuple(row),
+    )
+
+
+def get(db: Connection, provider: str, root: str) -> PlacedRow | None:
+    """Where this root was placed at a provider."""
+    row = db.execute(
+        f"SELECT {_COLUMNS} FROM placed WHERE provider=? AND root=?",  # noqa: S608
+        (provider, root),
+    ).fetchone()
+    return PlacedRow(*row) if row is not None else None
+
+
+def under_either_name(db: Connection, provider: str, root: str) -> PlacedRow | None:
+    """The same, where the root may also be the one that the provider answered."""
+    row = db.execute(
+        f"SELECT {_COLUMNS} FROM placed WHERE provider=? AND (root=? OR answered=?)",  # noqa: S608
+        (provider, root, root),
+    ).fetchone()
+    return PlacedRow(*row) if row is not None else None
+
+
+def at_provider(db: Connection, provider: str) -> list[PlacedRow]:
+    """All that was placed at a provider, by root."""
+    rows = db.execute(f"SELECT {_COLUMNS} FROM placed WHERE provider=? ORDER BY root", (provider,)).fetchall()  # noqa: S608
+    return [PlacedRow(*row) for row in rows]
+
+
+def newest_at(db: Connection, provider: str, most: int) -> list[PlacedRow]:
+    """What was placed at a provider last, the newest first, at most so many."""
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM placed WHERE provider=? ORDER BY at DESC LIMIT ?",  # noqa: S608
+        (provider, most),
+    ).fetchall()
+    return [PlacedRow(*row) for row in rows]
+
+
+def providers_of(db: Connection, root: str) -> set[str]:
+    """The names of the providers at which a root was placed."""
+    return {provider for (provider,) in db.execute("SELECT provider FROM placed WHERE root=?", (root,))}
+
+
+def was_answered(db: Connection, answered: str) -> bool:
+    """Whether some provider answered this root for one that was placed there."""
+    return db.execute("SELECT 1 FROM placed WHERE answered=?", (answered,)).fetchone() is not None
+
+
+def all_answered(db: Connection) -> set[str]:
+    """The roots that providers answered."""
+    return {answered for (answered,) in db.execute("SELECT answered FROM placed")}
+
+
+def forget(db: Connection, provider: str, answered: str) -> None:
+    """It stands there no more (inside a transaction)."""
+    db.execute("DELETE FROM placed WHERE provider=? AND answered=?", (provider, answered))
+
+
+def garbled(db: Connection) -> list[tuple[bytes, bytes]]:
+    """Root and provider of the rows of which the disk changed a root into none, as the bytes that stand there."""
+    rows = db.execute("SELECT CAST(root AS BLOB), CAST(answered AS BLOB), CAST(provider AS BLOB) FROM placed")
+    return [
+        (root, provider)
+        for root, answered, provider in rows
+        if not all(is_cid(text.decode("ascii", "replace")) for text in (root, answered))
+    ]
+
+
+def forget_garbled(db: Connection, rows: Iterable[tuple[bytes, bytes]]) -> None:
+    """Forget the rows that `garbled` found (inside a transaction)."""
+    db.executemany("DELETE FROM placed WHERE CAST(root AS BLOB)=? AND CAST(provider AS BLOB)=?", rows)

@@ -1,0 +1,106 @@
+"""The tables themselves, the version of a file that has them, and the steps that bring an older one up to date.
+
+The version stands in SQLite's own header (`PRAGMA user_version`); 0 is a file without tables. A new file is made as the
+first version was and goes the same steps as an old one, so there is no second description of the tables that could differ.
+All steps that a file lacks are one transaction: a process that is killed in it leaves the file as it was.
+
+To change a table: add a step at the end of `STEPS`, make a fixture of the version before it with
+`python -m tests.support.schema_fixture` (before the change), and never change an earlier step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ipfsmem.device.connection import Connection
+from ipfsmem.errors import ConfigError
+
+#: Changes the tables of one version to those of the next (inside a transaction). It keeps every row that means anything.
+Step = Callable[[Connection], None]
+
+#: The oldest version that is brought up to date; no release wrote an older one.
+FIRST: Final = 2
+#: The step from `FIRST` to the version after it, and so on.
+STEPS: Final[tuple[Step, ...]] = ()
+#: The version that this program writes.
+VERSION: Final = FIRST + len(STEPS)
+
+#: What to do about a file of a version that cannot be used.
+HINT: Final = "Use that version, or move the folder away and sync anew."
+
+_TABLES_OF_FIRST: Final = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE blocks (digest BLOB PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE journal (seq INTEGER PRIMARY KEY AUTOINCREMENT, row BLOB NOT NULL);
+CREATE TABLE nodes (prefix TEXT PRIMARY KEY, hash BLOB NOT NULL, file BLOB NOT NULL, size INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE objects (digest BLOB PRIMARY KEY, size INTEGER NOT NULL, refs INTEGER NOT NULL, held INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX objects_not_held ON objects (digest) WHERE held = 0;
+CREATE TABLE folders (path TEXT PRIMARY KEY, cid BLOB NOT NULL, size INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE pairs (device TEXT NOT NULL, n INTEGER NOT NULL, r BLOB NOT NULL, PRIMARY KEY (device, n, r)) WITHOUT ROWID;
+CREATE TABLE marks (device TEXT PRIMARY KEY, c INTEGER NOT NULL, digest TEXT NOT NULL, h TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE heads (root TEXT PRIMARY KEY, device TEXT NOT NULL, c INTEGER NOT NULL, digest TEXT NOT NULL,
+                    seen INTEGER NOT NULL, prev BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE placed (provider TEXT NOT NULL, root TEXT NOT NULL, answered TEXT NOT NULL, handle TEXT NOT NULL,
+                     at INTEGER NOT NULL, PRIMARY KEY (provider, root)) WITHOUT ROWID;
+CREATE TABLE copies (id TEXT PRIMARY KEY, path TEXT NOT NULL, scope TEXT NOT NULL, inode INTEGER NOT NULL,
+                     timeline INTEGER NOT NULL, secret BLOB NOT NULL, head BLOB NOT NULL, paused TEXT NOT NULL,
+                     lines BLOB NOT NULL, in_step BLOB NOT NULL, vanished BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE presence (provider TEXT PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE sent_again (provider TEXT NOT NULL, digest BLOB NOT NULL, times INTEGER NOT NULL, at INTEGER NOT NULL,
+                         PRIMARY KEY (provider, digest)) WITHOUT ROWID;
+CREATE TABLE renders (copy TEXT NOT NULL, file TEXT NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL, text BLOB NOT NULL,
+                      dots TEXT NOT NULL, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL, size INTEGER NOT NULL,
+                      inode INTEGER NOT NULL, missed INTEGER, base BLOB, since INTEGER NOT NULL, fold TEXT NOT NULL,
+                      mark BLOB NOT NULL, PRIMARY KEY (copy, file)) WITHOUT ROWID;
+CREATE INDEX renders_by_key ON renders (key, copy);
+CREATE INDEX renders_by_fold ON renders (fold, copy);
+CREATE TABLE asides (copy TEXT NOT NULL, name TEXT NOT NULL, file TEXT NOT NULL, body BLOB NOT NULL, text BLOB NOT NULL,
+                     mtime INTEGER NOT NULL, since INTEGER NOT NULL, PRIMARY KEY (copy, name)) WITHOUT ROWID;
+CREATE TABLE earlier (copy TEXT NOT NULL, file TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (copy, file, body)) WITHOUT ROWID;
+CREATE TABLE returns (copy TEXT NOT NULL, file TEXT NOT NULL, body BLOB NOT NULL, at INTEGER NOT NULL,
+                      PRIMARY KEY (copy, file)) WITHOUT ROWID;
+CREATE TABLE kept (mark BLOB PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE others (mark BLOB PRIMARY KEY, of TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE authors (mark BLOB PRIMARY KEY, by TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE unscanned (seq INTEGER PRIMARY KEY AUTOINCREMENT, names BLOB NOT NULL);
+CREATE TABLE reports (id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);
+"""
+
+
+def version(db: Connection) -> int:
+    """The version of a file; 0 for one that has no tables yet."""
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def check(db: Connection, known: int = VERSION) -> int:
+    """The version of a file that can be used or brought up to date to `known`, or 0. Raises ConfigError for any other."""
+    found = version(db)
+    if found > known:
+        raise ConfigError(
+            f"{db.path} was written by a newer version of ipfsmem (schema {found}, this one knows {known})",
+            hint=HINT,
+        )
+    if 0 < found < FIRST:
+        raise ConfigError(
+            f"{db.path} was written before the first release of ipfsmem (schema {found}, this one knows {FIRST} to {known})",
+            hint=HINT,
+        )
+    return found
+
+
+def bring_up_to_date(db: Connection, steps: Sequence[Step] = STEPS) -> None:
+    """Make the tables, or change those of an older version to today's (inside a transaction).
+
+    Another process may have done so while this one waited for the lock; then nothing is left to do. Raises ConfigError when
+    that was a newer program.
+    """
+    found = check(db, FIRST + len(steps))
+    if not found:
+        for statement in _TABLES_OF_FIRST.strip().split(";"):
+            if statement.strip():
+                db.execute(statement)
+        found = FIRST
+    for step in steps[found - FIRST :]:
+        step(db)
+    db.execute(f"PRAGMA user_version={FIRST + len(steps)}")

@@ -1,0 +1,89 @@
+"""The table `copies`: the working copies of this memory, folders in which its texts stand as plain files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ipfsmem.device.connection import Connection, typed
+from ipfsmem.device.tables import renders
+
+
+class Copy(msgspec.Struct, frozen=True, array_like=True):
+    """One working copy: a folder that belongs to one scope of this memory."""
+
+    #: 32 hex digits; stands in the folder's marker.
+    id: str
+    #: Absolute; "" for `memory/` beside the database, which goes wherever that goes.
+    path: str
+    scope: str
+    #: Of the folder: another one at the same path is not it. -1 until it was made.
+    inode: int
+    #: Whether `timeline/` is written there.
+    timeline: bool
+    #: Names of files set aside carry a code that takes this to make.
+    secret: bytes
+    #: SHA-256 of the `.git/HEAD` under which the files were last taken in; empty where there is none.
+    head: bytes = b""
+    #: Why nothing is taken in and nothing written; empty while it is not paused.
+    paused: str = ""
+    #: The index lines that were last put into MEMORY.md, where others write that file too.
+    lines: bytes = b""
+    #: The state that the files show.
+    in_step: bytes = b""
+    #: When how many deletes were taken in lately, as JSON.
+    vanished: bytes = b""
+
+    @property
+    def shared_index(self) -> bool:
+        """Whether MEMORY.md is other programs' too: everywhere but in our own folder."""
+        return bool(self.path)
+
+
+#: The table has a column for each field, and no other.
+_COLUMNS = ", ".join(Copy.__struct_fields__)
+
+
+class Copies:
+    """The table of working copies. Writing must stand inside a transaction."""
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+
+    def all(self) -> list[Copy]:
+        """Every working copy of this memory on this device, our own folder first."""
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS} FROM copies ORDER BY path"  # noqa: S608
+        ).fetchall()
+        return [_made(self._db, row) for row in rows]
+
+    def get(self, id: str) -> Copy | None:
+        """One of them."""
+        row = self._db.execute(
+            f"SELECT {_COLUMNS} FROM copies WHERE id=?",  # noqa: S608
+            (id,),
+        ).fetchone()
+        return None if row is None else _made(self._db, row)
+
+    def put(self, copy: Copy) -> None:
+        """Keep a row."""
+        values = msgspec.structs.astuple(copy)
+        marks = ",".join("?" * len(values))
+        self._db.execute(f"INSERT OR REPLACE INTO copies ({_COLUMNS}) VALUES ({marks})", values)  # noqa: S608
+
+    def change(self, id: str, **fields: Any) -> None:
+        """Change some fields of a row."""
+        names = ", ".join(f"{name}=?" for name in fields)
+        self._db.execute(f"UPDATE copies SET {names} WHERE id=?", (*fields.values(), id))  # noqa: S608
+
+    def drop(self, id: str) -> None:
+        """Forget a working copy and everything known of it."""
+        renders.forget_copy(self._db, id)
+        self._db.execute("DELETE FROM copies WHERE id=?", (id,))
+
+
+def _made(db: Connection, row: Any) -> Copy:
+    values = list(row)
+    values[Copy.__struct_fields__.index("timeline")] = bool(values[Copy.__struct_fields__.index("timeline")])
+    return typed(db, values, Copy)

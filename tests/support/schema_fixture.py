@@ -1,0 +1,89 @@
+"""Makes a database of today's version for later ones to be opened from: `python -m tests.support.schema_fixture`.
+
+One memory in the mode that seals, which has published, joined and been told of others; one with plain files. They stay as
+they were made: a later version of the tables gets a folder of its own beside them, and both are opened by the tests.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from pathlib import Path
+
+from ipfsmem.device.tables import schema
+from ipfsmem.memory import Memory
+from tests.support.device_lab import NAMESPACE, Lab, no_chance_in_boxes
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "databases"
+#: Files of a memory that a fixture holds; the database is compressed.
+FILES = ("ipfsmem.json", "device.key")
+TEXTS = {f"note_{n:02}": f"Text {n}.\n\nIt was written by device a." for n in range(6)}
+
+
+def sealed(folder: Path) -> Path:
+    """A device that wrote, published, joined what another wrote at the same time, and has writes that wait."""
+    lab = Lab(folder)
+    a = lab.create("a", recovery=True)
+    for key, text in TEXTS.items():
+        a.write(key, text)
+    a.note("remark", text="before the first publish")
+    lab.sync(a)
+    b = lab.restore("b")
+    b.write("note_00", "Text 0, as b says it.")
+    a.write("note_00", "Text 0, as a says it.")
+    b.write("of_b", "b alone wrote this.")
+    lab.sync(b)
+    lab.sync(a)
+    a.forget("note_01")
+    a.write("waiting", "Not published yet.")
+    lab.close()
+    return lab.home("a") / NAMESPACE
+
+
+def plain(folder: Path) -> Path:
+    """A device without a vault, with plain files of which one was edited, and one replaced."""
+    memory = Memory.create(NAMESPACE, "local", home=folder / "home", unprotected_keys=True)
+    for key, text in TEXTS.items():
+        memory.write(key, text)
+    file = folder / "home" / NAMESPACE / "memory" / "note_02.md"
+    file.write_text(file.read_text("utf-8") + "\nA line by hand.\n", "utf-8")
+    memory.read("note_02")
+    memory.write("note_03", "Text 3, once more.")
+    memory.close()
+    return folder / "home" / NAMESPACE
+
+
+def keep(name: str, made: Path) -> None:
+    """Put the files of a memory among the fixtures of today's version."""
+    into = FIXTURES / f"schema-{schema.VERSION}" / name
+    into.mkdir(parents=True, exist_ok=True)
+    for file in FILES:
+        (into / file).write_bytes((made / file).read_bytes())
+    (into / "state.db.gz").write_bytes(gzip.compress((made / "state.db").read_bytes(), 9, mtime=0))
+
+
+def versions() -> list[int]:
+    """The versions of which there is a fixture."""
+    return sorted(int(path.name.removeprefix("schema-")) for path in FIXTURES.iterdir())
+
+
+def unpack(version: int, name: str, into: Path) -> None:
+    """Lay a memory out as its device had it."""
+    found = FIXTURES / f"schema-{version}" / name
+    into.mkdir(parents=True)
+    for file in FILES:
+        (into / file).write_bytes((found / file).read_bytes())
+    (into / "state.db").write_bytes(gzip.decompress((found / "state.db.gz").read_bytes()))
+
+
+def main() -> None:
+    """Write both."""
+    with tempfile.TemporaryDirectory() as folder, no_chance_in_boxes():
+        for name, make in (("sealed", sealed), ("plain", plain)):
+            keep(name, make(Path(folder) / name))
+    print(json.dumps(versions()))
+
+
+if __name__ == "__main__":
+    main()

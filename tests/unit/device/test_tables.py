@@ -1,0 +1,241 @@
+"""SQL stands in `device/tables` only; a database of an older version is brought up to date, a newer one is refused."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.device.connection import Connection
+from ipfsmem.device.database import Database
+from ipfsmem.device.tables import heads, meta, placed, presence, renders, schema, working_copies
+from ipfsmem.device.tables.heads import HeadRow
+from ipfsmem.device.tables.placed import PlacedRow
+from ipfsmem.errors import ConfigError, StorageError
+from ipfsmem.memory import Memory
+from tests.support.device_lab import NAMESPACE, lab_in
+from tests.support.schema_fixture import TEXTS, unpack, versions
+
+PACKAGE = Path(__file__).parents[3] / "ipfsmem"
+TABLES = PACKAGE / "device" / "tables"
+#: What may be said to SQLite elsewhere: of the file and of transactions, not of rows.
+OF_THE_FILE = ("PRAGMA ", "BEGIN", "COMMIT", "ROLLBACK")
+SQL = re.compile(
+    r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP) .*\b(FROM|INTO|SET|TABLE|INDEX)\b", re.S
+)
+
+
+def statements(path: Path) -> Iterator[tuple[int, str]]:
+    """Every text in a module that SQLite could be given, docstrings aside, and every call that gives it one."""
+    text = path.read_text("utf-8")
+    if not re.search(r"execute|sqlite3|\b(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP) ", text):
+        return
+    tree = ast.parse(text)
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            if SQL.match(node.value):
+                yield node.lineno, node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in ("execute", "executemany", "executescript"):
+                yield node.lineno, ast.unparse(node.args[0]) if node.args else ""
+        elif isinstance(node, ast.Import) and any(alias.name == "sqlite3" for alias in node.names):
+            yield node.lineno, "import sqlite3"
+
+
+def test_sql_stands_in_the_tables_only() -> None:
+    """Elsewhere nobody knows what a row looks like. `creation` looks into a file that it must not open as a memory."""
+    elsewhere = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if path.parent == TABLES or name == "device/connection.py":
+            continue
+        for line, text in statements(path):
+            if text == "import sqlite3" and name in ("device/database.py", "device/creation.py"):
+                continue
+            if name == "device/database.py" and text.lstrip("f'\"").startswith(OF_THE_FILE):
+                continue
+            elsewhere[f"{name}:{line}"] = text
+    assert not elsewhere
+
+
+def test_the_search_for_sql_finds_it(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(
+        '"""SELECT nothing FROM nowhere"""\nimport sqlite3\nx = f"DELETE FROM {t}"\ny.execute(z)\n'
+    )
+    assert {text for _, text in statements(module)} == {"import sqlite3", "DELETE FROM ", "z"}
+
+
+def test_rows_are_put_in_by_the_names_of_their_columns() -> None:
+    """A column that is added or moved changes no other."""
+    for path in sorted(TABLES.glob("*.py")):
+        assert not re.search(r"INTO \w+\s+(VALUES|SELECT)", path.read_text("utf-8")), path
+
+
+def test_single_values_are_called_by_the_names_in_one_module() -> None:
+    """No name is written out, and no two are the same."""
+    names = [value for name, value in vars(meta).items() if name.isupper()]
+    assert len(names) == len(set(names)) > 40
+    for path in sorted(PACKAGE.rglob("*.py")):
+        assert not re.search(r"\b[gs]et_meta\(\s*f?[\"']", path.read_text("utf-8")), path
+
+
+# -- versions ------------------------------------------------------------------------------------------------------
+
+
+def test_there_is_a_fixture_of_every_version() -> None:
+    assert versions() == list(range(schema.FIRST, schema.VERSION + 1))
+
+
+@pytest.mark.parametrize("version", versions())
+def test_a_sealed_memory_of_each_version_is_read_and_written(tmp_path: Path, version: int) -> None:
+    """Every table is read as it was meant: texts, timeline, conflicts, what was published; then a write, and it is opened
+    once more."""
+    with lab_in(tmp_path) as lab:
+        unpack(version, "sealed", lab.home("a") / NAMESPACE)
+        a = lab.open("a")
+        assert a.replica.db.version() and schema.version(a.replica.db.connection) == schema.VERSION
+        _as_it_was(a.replica.db.connection, lab.provider("a").name)
+        assert {row.key for row in a.list()} == {*TEXTS, "of_b", "waiting"} - {"note_01"}
+        assert a.read("note_02").file.body == TEXTS["note_02"]
+        assert a.read("of_b").file.body == "b alone wrote this."
+        assert [conflict.key for conflict in a.conflicts()] == ["note_00"]
+        assert [event["type"] for event in a.timeline()] == ["remark", "forgot"]
+        a.write("new", "Written by a later version.")
+        a.close()
+        again = lab.open("a")
+        assert again.read("new").file.body == "Written by a later version."
+        lab.sync(again)
+        assert not again.status().unpublished
+
+
+def _as_it_was(db: Connection, provider: str) -> None:
+    known = heads.newest_first(db)
+    assert len(known) >= 2 and len({row.device for row in known}) == 2
+    assert heads.past(db)
+    assert placed.at_provider(db, provider)
+    assert presence.get(db, provider)
+    root = meta.get(db, meta.ROOT)
+    assert root is not None and heads.get(db, root.decode()) is not None
+
+
+def test_a_memory_with_plain_files_of_each_version_is_read_and_written(tmp_path: Path) -> None:
+    """What is known of the files comes along, and a folder that is not there any more is written whole."""
+    for version in versions():
+        home = tmp_path / str(version)
+        unpack(version, "plain", home / NAMESPACE)
+        db = Database(home / NAMESPACE, make=False)
+        (copy,) = working_copies.Copies(db.connection).all()
+        rows = renders.Renders(db.connection, copy.id)
+        assert {row.key for row in rows.all().values()} >= TEXTS.keys()
+        assert rows.had("note_03.md") and not rows.had("note_04.md")
+        assert [aside.file for aside in rows.asides()] == ["note_03.md"]
+        db.close()
+        with Memory.load(NAMESPACE, home=home) as memory:
+            assert memory.read("note_02").file.body.endswith("A line by hand.")
+            assert memory.read("note_03").file.body == "Text 3, once more."
+            memory.write("note_04", "Written by a later version.")
+        with Memory.load(NAMESPACE, home=home) as memory:
+            assert memory.read("note_04").file.body == "Written by a later version."
+
+
+# -- steps ---------------------------------------------------------------------------------------------------------
+
+
+def add_column(db: Connection) -> None:
+    db.execute("ALTER TABLE marks ADD COLUMN seen INTEGER NOT NULL DEFAULT 0")
+
+
+def fail(db: Connection) -> None:
+    db.execute("DELETE FROM heads")
+    raise StorageError("the disk is full")
+
+
+def columns(db: Database) -> set[str]:
+    return {str(row[1]) for row in db.connection.execute("PRAGMA table_info(marks)")}
+
+
+def test_steps_run_once_and_in_order(tmp_path: Path) -> None:
+    """A file of an older version goes the steps that it lacks, and none twice."""
+    db = Database(tmp_path)
+    ran: list[str] = []
+    one, two = lambda _: ran.append("one"), lambda _: ran.append("two")
+    with db.transaction():
+        schema.bring_up_to_date(db.connection, (one,))
+        schema.bring_up_to_date(db.connection, (one, two))
+        schema.bring_up_to_date(db.connection, (one, two))
+    assert ran == ["one", "two"]
+    assert schema.version(db.connection) == schema.FIRST + 2
+    db.close()
+
+
+def test_a_step_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    """All steps are one transaction, with the version that says they were made."""
+    db = Database(tmp_path)
+    with db.transaction():
+        heads.put(db.connection, HeadRow("bafkroot", "dev", 1, "00", 5), ["11" * 32])
+    with pytest.raises(StorageError, match="full"), db.transaction():
+        schema.bring_up_to_date(db.connection, (add_column, fail))
+    assert schema.version(db.connection) == schema.VERSION
+    assert "seen" not in columns(db)
+    assert heads.get(db.connection, "bafkroot") == HeadRow("bafkroot", "dev", 1, "00", 5)
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [(schema.VERSION + 1, "newer version of ipfsmem"), (1, "before the first release")],
+)
+def test_other_versions_are_refused_in_words(tmp_path: Path, version: int, words: str) -> None:
+    """And left as they are."""
+    db = Database(tmp_path)
+    db.connection.execute(f"PRAGMA user_version={version}")
+    db.close()
+    before = (tmp_path / "state.db").read_bytes()
+    with pytest.raises(ConfigError, match=f"{words}.*schema {version}, this one knows"):
+        Database(tmp_path)
+    assert (tmp_path / "state.db").read_bytes() == before
+
+
+def test_a_process_that_was_there_before_a_newer_one_writes_nothing_more(tmp_path: Path) -> None:
+    """Its rows could mean something else by now."""
+    db = Database(tmp_path)
+    other = sqlite3.connect(tmp_path / "state.db")
+    other.execute(f"PRAGMA user_version={schema.VERSION + 1}")
+    other.close()
+    with pytest.raises(ConfigError, match="by now"), db.transaction():
+        db.set_meta("a", b"1")
+    assert db.get_meta("a") is None
+    db.close()
+
+
+# -- rows ----------------------------------------------------------------------------------------------------------
+
+
+def test_rows_come_back_as_they_were_put() -> None:
+    db = Database(None)
+    run = db.connection
+    with db.transaction():
+        for at, root in enumerate(("r1", "r2", "r3")):
+            placed.put(run, PlacedRow("usb", root, f"{root}-there", "", at))
+    assert placed.newest_at(run, "usb", 2) == [
+        PlacedRow("usb", "r3", "r3-there", "", 2),
+        PlacedRow("usb", "r2", "r2-there", "", 1),
+    ]
+    assert placed.under_either_name(run, "usb", "r1-there") == placed.get(run, "usb", "r1")
+    assert placed.get(run, "other", "r1") is None
+    assert placed.providers_of(run, "r2") == {"usb"}
+    with db.transaction():
+        placed.forget(run, "usb", "r2-there")
+    assert placed.all_answered(run) == {"r1-there", "r3-there"}
+    with db.transaction():
+        presence.count_sent(run, "usb", [b"1", b"2"], 10)
+        presence.count_sent(run, "usb", [b"2"], 20)
+    assert presence.often_sent(run, "usb", 2, 0, 20) == {b"2"}
+    assert presence.often_sent(run, "usb", 2, 20, 30) == set()
+    db.close()
