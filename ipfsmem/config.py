@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -57,19 +57,24 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.providers.get(kind if colon or kind in self.providers else "directory", {})
 
 
+#: So many bytes in hex; anything else is refused where it is read.
+_Hex16 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+_Hex32 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+
+
 class VaultConfig(msgspec.Struct, frozen=True):
     """What this device pins about its vault. Nothing here is secret."""
 
     #: Vault tag, 32 hex digits.
-    tag: str
+    tag: _Hex16
     #: Label in the wallet's message.
     name: str
     key_number: int
     #: Ethereum address in lower-case hex with 0x, None for a vault without a wallet.
     address: str | None
     #: Public admin and head (anchor) keys of the first root, hex.
-    admin: str
-    anchor: str
+    admin: _Hex32
+    anchor: _Hex32
     #: Whether a passphrase went into the derivation.
     passphrase: bool = False
 

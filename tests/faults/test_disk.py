@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import itertools
+import json
 import os
 import random
 import re
@@ -313,6 +314,19 @@ def test_files_of_nonsense(tmp_path: Path, file: str, data: bytes | None, error:
             lab.open("a")
     assert "\n" not in str(caught.value)
     assert file in str(caught.value) or "device" in str(caught.value)
+
+
+@pytest.mark.parametrize("field", ["tag", "admin", "anchor"])
+def test_a_key_in_the_configuration_that_is_none_any_more(tmp_path: Path, field: str) -> None:
+    """One bit made a digit another letter: the memory opened, and each sync ended with exit code 70."""
+    lab = Lab(tmp_path)
+    lab.create("a").close()
+    path = lab.home("a") / NAMESPACE / "ipfsmem.json"
+    known = json.loads(path.read_bytes())
+    known["vault"][field] = "q" + known["vault"][field][1:]
+    path.write_text(json.dumps(known))
+    with pytest.raises(ConfigError, match=rf"ipfsmem\.json cannot be read.*{field}"):
+        lab.open("a")
 
 
 def test_state_of_another_version(tmp_path: Path) -> None:
