@@ -98,7 +98,7 @@ class Database:
         # A newer program may have changed them since this process opened the file.
         if self._ready and (found := schema.version(self.connection)) != schema.VERSION:
             raise ConfigError(
-                f"{self.path} is of another version of ipfsmem by now (schema {found}, this one knows {schema.VERSION})",
+                f"{self.path} was changed meanwhile by another version of this program (schema {found}, this one knows {schema.VERSION})",
                 hint=schema.HINT,
             )
 

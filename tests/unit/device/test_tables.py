@@ -208,7 +208,7 @@ def test_a_process_that_was_there_before_a_newer_one_writes_nothing_more(tmp_pat
     other = sqlite3.connect(tmp_path / "state.db")
     other.execute(f"PRAGMA user_version={schema.VERSION + 1}")
     other.close()
-    with pytest.raises(ConfigError, match="by now"), db.transaction():
+    with pytest.raises(ConfigError, match="changed meanwhile"), db.transaction():
         db.set_meta("a", b"1")
     assert db.get_meta("a") is None
     db.close()
