@@ -40,12 +40,13 @@ def with_owner(
 
 
 def members_named(memory: Memory, text: str) -> set[str]:
-    """The enrolled ids of the members that are meant, by the beginning of an id, else by the whole label. All ids that one
-    device has had are one member."""
+    """The enrolled ids of the members that may be meant: the one with this id; else those whose id begins so and those of this
+    label together, for a label may look like the beginning of somebody's id. All ids that one device has had are one member."""
+    if not text:
+        raise UsageError("no member is named", hint="See: ipfsmem keys list.")
     members = memory.members()
-    return {p.family for p in members if p.id.startswith(text)} or {
-        p.family for p in members if p.label == text
-    }
+    whole = {p.family for p in members if p.id == text}
+    return whole or {p.family for p in members if p.id.startswith(text) or p.label == text}
 
 
 def known_member(memory: Memory, text: str) -> str:

@@ -18,7 +18,7 @@ from ipfsmem.device.identity import KEY_FILE, forget_machine
 from ipfsmem.device.lock import directory_lock
 from ipfsmem.device.replica import Replica, claim_folder, write_config
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import ConfigError
+from ipfsmem.errors import ConfigError, StorageError
 
 _DATABASE = ("state.db", "state.db-wal", "state.db-shm")
 
@@ -55,8 +55,15 @@ def finish(replica: Replica) -> None:
     if replica.folder is None:
         return
     write_config(replica.folder, replica.config)
-    with replica.transaction():
-        replica.db.set_meta(meta.FINISHED, b"1")
+    mark_finished(replica)
+
+
+def mark_finished(replica: Replica) -> None:
+    """Have the database say by itself that it holds a memory, should its configuration be lost. Also when a memory is opened: the
+    process that made it may have ended just before."""
+    if replica.db.get_meta(meta.FINISHED) is None:
+        with replica.transaction():
+            replica.db.set_meta(meta.FINISHED, b"1")
 
 
 def discard(folder: Path) -> None:
@@ -72,7 +79,8 @@ def discard(folder: Path) -> None:
 
 
 def _holds_memory(database: Path) -> bool:
-    """Whether a database without a configuration was finished once, or is too damaged to tell."""
+    """Whether a database without a configuration was finished once, or is too damaged to tell. Raises StorageError when it cannot
+    be read now: what holds a memory must not be made anew because a disk or another process was in the way."""
     with storage_errors(database, "read"):
         try:
             os.close(open_regular(database, os.O_RDONLY))  # SQLite would go where a link leads
@@ -81,7 +89,13 @@ def _holds_memory(database: Path) -> bool:
     try:
         with contextlib.closing(sqlite3.connect(database, timeout=10.0)) as connection:
             return meta.has(connection, meta.FINISHED)
-    except sqlite3.OperationalError:
-        return False
+    except sqlite3.OperationalError as error:
+        if (
+            error.sqlite_errorcode == sqlite3.SQLITE_ERROR
+        ):  # no such table: whoever made it did not come so far
+            return False
+        raise StorageError(
+            f"cannot read {database}: {error}", hint="Nothing was changed. Try again."
+        ) from error
     except sqlite3.DatabaseError:
         return True

@@ -42,19 +42,25 @@ else:
 @contextlib.contextmanager
 def directory_lock(path: Path, *, wait: float = 10.0) -> Iterator[None]:
     """Hold the lock file `path`; wait up to `wait` seconds for another process, then raise LockedError."""
-    with _lock_file(path) as fd:
-        for pause in _tries(fd, path, wait):
-            time.sleep(pause)
-        yield
+    held = False
+    while not held:
+        with _lock_file(path) as fd:
+            for pause in _tries(fd, path, wait):
+                time.sleep(pause)
+            if held := _stands_at(fd, path):
+                yield
 
 
 @contextlib.asynccontextmanager
 async def directory_lock_async(path: Path, *, wait: float = 10.0) -> AsyncIterator[None]:
     """The same beside an event loop, which runs on meanwhile: the holder may be another task of this process."""
-    with _lock_file(path) as fd:
-        for pause in _tries(fd, path, wait):
-            await asyncio.sleep(pause)
-        yield
+    held = False
+    while not held:
+        with _lock_file(path) as fd:
+            for pause in _tries(fd, path, wait):
+                await asyncio.sleep(pause)
+            if held := _stands_at(fd, path):
+                yield
 
 
 @contextlib.contextmanager
@@ -67,11 +73,25 @@ def _lock_file(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
+def _locks(fd: int, path: Path) -> bool:
+    with storage_errors(path, "lock"):  # some network file systems know no locks
+        return _try(fd)
+
+
+def _stands_at(fd: int, path: Path) -> bool:
+    """Whether the locked file is still the one at its path: who held it before may have taken it away, and a lock on what is gone
+    keeps nobody out."""
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
 def _tries(fd: int, path: Path, wait: float) -> Iterator[float]:
     """Seconds to pause before the next try, until the lock is held and its file says by whom."""
     give_up = time.monotonic() + wait
     pause = 0.001
-    while not _try(fd):
+    while not _locks(fd, path):
         if time.monotonic() >= give_up:
             holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip() if hasattr(os, "pread") else ""
             raise LockedError(f"{path.parent} is in use by process {holder or 'unknown'}")

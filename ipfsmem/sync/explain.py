@@ -13,14 +13,12 @@ from ipfsmem.errors import (
     MembershipError,
     NotFoundError,
     OpenError,
-    ProviderError,
     SignatureError,
 )
 from ipfsmem.ring.keyring import Ring
 
 #: The first that fits counts.
 _REASONS: tuple[tuple[type[IpfsmemError], str], ...] = (
-    (ProviderError, "it cannot be reached now"),
     (NotFoundError, "a part of it is not there"),
     (BlockError, "a part of it is not what it should be"),
     (DamagedError, "a part of it cannot be read"),
@@ -54,5 +52,8 @@ def told_apart(ring: Ring | None, device: str) -> str:
 
 def label_of(ring: Ring | None, device: str) -> str:
     """What its person calls a device; its id where the list of members does not say."""
-    person = ring.view.members.get(device) if ring is not None else None
-    return (person.label if person is not None else "") or device
+    members = ring.view.members if ring is not None else {}
+    person = members.get(device)
+    # A new label is said of the enrolment; the other ids of the device go by it too.
+    enrolled = members.get(person.family, person) if person is not None else None
+    return (enrolled.label if enrolled is not None else "") or device

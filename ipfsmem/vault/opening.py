@@ -14,7 +14,7 @@ from ipfsmem.causal.clock import hlc
 from ipfsmem.config import NamespaceConfig, VaultConfig, settings
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.codec import Codec, PlainCodec, SealedCodec
-from ipfsmem.device.creation import clear, finish, making
+from ipfsmem.device.creation import clear, finish, making, mark_finished
 from ipfsmem.device.identity import Device, load_device, new_device, open_row, save_device, seal_row
 from ipfsmem.device.namespaces import FIRST
 from ipfsmem.device.replica import Replica, World, read_config
@@ -100,6 +100,7 @@ def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
     device = load_device(folder, passphrase)
     replica = Replica(folder, config, device, codec_for(config, device, world), world, make=False)
     try:
+        mark_finished(replica)
         if replica.moved() and config.vault is None:
             # No vault, so nobody has seen this id: the copy just goes on under another one.
             with replica.transaction():

@@ -72,6 +72,18 @@ def test_two_devices_of_one_name_are_told_apart(
     assert "from second" in said and "second (" not in said
 
 
+def test_a_label_that_looks_like_the_beginning_of_an_id_is_not_taken_for_it(sealed: Cli, second: Cli) -> None:
+    """The device whose id begins so was revoked at once, and the one that is called so was not asked about; of an empty
+    name in a memory of one person any member was taken."""
+    sealed.ok("sync")
+    ids = {m["label"]: m["id"] for m in sealed.ok("keys", "list", "--json").json["members"]}
+    sealed.ok("keys", "label", "second", ids["first"][:4], key=KEY)
+    refused = sealed.fails(2, "keys", "revoke", ids["first"][:4], key=KEY).err
+    assert ids["first"] in refused and ids["second"] in refused
+    sealed.fails(2, "keys", "revoke", "", key=KEY)
+    sealed.ok("keys", "revoke", ids["second"], key=KEY)
+
+
 @pytest.mark.parametrize("how", ["label", "id"])
 def test_u11_a_device_does_not_revoke_itself(sealed: Cli, second: Cli, how: str) -> None:
     """It would make the key that keeps it out. From another device it works, as the hint says."""

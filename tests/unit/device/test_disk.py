@@ -6,13 +6,14 @@ import asyncio
 import errno
 import os
 import stat
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from ipfsmem import systems
-from ipfsmem.device import atomic_files
+from ipfsmem.device import atomic_files, lock
 from ipfsmem.device.database import Database
 from ipfsmem.device.held_folder import open_directory
 from ipfsmem.device.lock import directory_lock, directory_lock_async
@@ -392,3 +393,38 @@ def test_other_schema(tmp_path: Path) -> None:
     db.close()
     with pytest.raises(ConfigError, match="schema 7"):
         Database(tmp_path)
+
+
+def test_a_lock_file_that_is_taken_away_by_its_holder_keeps_others_apart(tmp_path: Path) -> None:
+    """Who waited got the lock of a file that was gone, and the next one made a new file: both were inside."""
+    path = tmp_path / "create.lock"
+    inside, done = threading.Event(), threading.Event()
+
+    def waits() -> None:
+        with directory_lock(path):
+            inside.set()
+            done.wait(10)
+
+    waiter = threading.Thread(target=waits)
+    with directory_lock(path):
+        waiter.start()
+        time.sleep(0.1)
+        path.unlink()
+    assert inside.wait(10)
+    try:
+        with pytest.raises(LockedError), directory_lock(path, wait=0.05):
+            pass
+    finally:
+        done.set()
+        waiter.join()
+
+
+def test_a_file_system_without_locks_is_said_to_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(_: int) -> bool:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(lock, "_try", refuses)
+    with pytest.raises(StorageError, match="lock"), directory_lock(tmp_path / "lock"):
+        pass

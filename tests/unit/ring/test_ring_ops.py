@@ -24,6 +24,7 @@ from ipfsmem.ring.operations import (
 from ipfsmem.ring.statements import Revoke, Statement, make, member_id
 from ipfsmem.seal.objects import epoch_key
 from ipfsmem.seal.primitives import Signer25519, x25519_public
+from ipfsmem.sync.explain import label_of
 from tests.support.ring_lab import (
     PLAIN,
     RECOVERY,
@@ -480,6 +481,15 @@ def test_whoever_revokes_an_admin_says_whether_anything_of_it_stands() -> None:
     # The same device may be let in again, by a root.
     again = enrolled(later, ROOT, PHONE, n=20)
     assert PHONE.id in again.view.members
+
+
+def test_all_ids_of_a_device_go_by_its_new_label() -> None:
+    """A sync said the old one of what the device published under a later id, and a label that a person typed was not found."""
+    ring = successor(
+        enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), LAPTOP.signer, GUEST.signer, LAPTOP.id, since=hlc(6)
+    )
+    ring = relabel(ring, ROOT.signer, LAPTOP.id, "desk", since=hlc(7))
+    assert label_of(ring, GUEST.id) == label_of(ring, LAPTOP.id) == "desk"
 
 
 def test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it() -> None:
