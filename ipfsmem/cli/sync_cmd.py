@@ -51,6 +51,7 @@ _TITLES = {
     "ring-filling": "almost full",
     "mass-delete": "many deletes",
     "revoke-dropped": "not removed",
+    "names-damaged": "damaged",
     "enrolled": "new device",
     "revoked": "removed",
     "fell": "removed",

@@ -19,6 +19,7 @@ from ipfsmem.sync.guards import (
     drop_guard_pins,
     forget_guards,
     guarded,
+    guarded_here,
     guards_at,
     meant,
 )
@@ -221,6 +222,7 @@ async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
     # A root that waits since a sync failed is among no heads yet, and the next sync sends it (finding L1).
     waiting = waiting_root(run.replica)
     stay += [waiting] if waiting is not None else []
+    stay += [root for root in guarded_here(run.replica.db) if str(root) not in dropped]
     with run.replica.transaction():
         collected = collect(
             run.replica.store, [*stay, *run.names.roots(), *known_roots(run)], dry_run=rules.dry_run

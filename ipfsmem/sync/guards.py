@@ -17,7 +17,7 @@ import msgspec
 
 from ipfsmem.canonical import read_json
 from ipfsmem.causal.state import BY_ROOT
-from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.cid import CID, is_cid, parse_cid
 from ipfsmem.device.database import Database
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import heads, meta, placed
@@ -102,9 +102,16 @@ def guarded(db: Database) -> dict[str, Guard]:
 
 
 def forget_guards(replica: Replica, dropped: Iterable[str]) -> None:
-    """Forget guards that a person dropped, and those of roots that are known no more (inside a transaction)."""
-    known = heads.roots(replica.db.connection)
-    _forget(replica, {*dropped, *guarded(replica.db).keys() - {*known}})
+    """Forget guards that a person dropped, and those of roots that are neither known nor here any more (inside a transaction)."""
+    known = {*heads.roots(replica.db.connection), *map(str, guarded_here(replica.db))}
+    _forget(replica, {*dropped, *guarded(replica.db).keys() - known})
+
+
+def guarded_here(db: Database) -> list[CID]:
+    """The guarded roots that lie on this device, whether or not it remembers where it saw them: a row that the disk changed must
+    not let go of what a person was told is kept."""
+    roots = [parse_cid(root) for root in guarded(db) if is_cid(root)]
+    return [root for root in roots if db.block(root.digest) is not None]
 
 
 def _forget(replica: Replica, roots: Iterable[str]) -> None:

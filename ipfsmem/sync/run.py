@@ -80,6 +80,7 @@ class Run:
     ) -> None:
         assert replica.config.vault is not None and replica.vault_tag is not None
         self.replica = replica
+        self.notices = Notices()
         self._drop_garbled()
         self.providers = providers
         self.where = " and ".join(provider.name for provider in providers)
@@ -88,7 +89,6 @@ class Run:
         if root is not None:
             replica.enroller = member_id(root.admin_public)
         self.progress = progress
-        self.notices = Notices()
         self.sending = Sending()
         self.vault = replica.vault_tag
         self.anchor = bytes.fromhex(replica.config.vault.anchor)
@@ -124,15 +124,23 @@ class Run:
                 garbled.forget(db, strange)
                 if "objects" in strange:
                     recount_now(replica.db)
-        changed = [name for name in NOTES if meta.is_changed(db, name)]
-        if changed:
+        if any(meta.is_changed(db, name) for name in NOTES):
             with replica.transaction():
+                # Another process may have put a sound one there meanwhile.
+                changed = [name for name in NOTES if meta.is_changed(db, name)]
                 for name in changed:
                     instead = NOTES[name]
                     if instead is None:
                         meta.forget(db, [name])
                     else:
                         replica.db.set_meta(name, instead)
+            if meta.NAMES in changed:
+                self.notices.say(
+                    "names-damaged",
+                    "what this device had signed so that the memory is found by its wallet and its recovery words was damaged on the "
+                    "disk. What stands at a provider is still good. If nothing was published since the words were made, make new ones: "
+                    "ipfsmem keys words",
+                )
         bad_heads, bad_places = heads.garbled(db), placed.garbled(db)
         if bad_heads or bad_places:
             with replica.transaction():

@@ -81,7 +81,7 @@ def check(db: Connection, known: int = VERSION) -> int:
             f"{db.path} was written by a newer version of ipfsmem (schema {found}, this one knows {known})",
             hint=HINT,
         )
-    if 0 < found < FIRST:
+    if found and found < FIRST:
         raise ConfigError(
             f"{db.path} was written before the first release of ipfsmem (schema {found}, this one knows {FIRST} to {known})",
             hint=HINT,

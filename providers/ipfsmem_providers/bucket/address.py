@@ -102,7 +102,8 @@ def parse(rest: str) -> Address:
             odd = odd or url.port == 0
             endpoint = f"{scheme}://{host.lower()}"
             azure = (url.hostname or "").endswith(_AZURE)
-            odd = odd or (azure and scheme == "http")  # a token may go along, which S3 has none of
+            # A token may go along, which S3 has none of; the account is what stands before the host's name, with nothing behind.
+            odd = odd or (azure and (scheme == "http" or url.port is not None))
             scheme = "az" if azure else "s3"
             host = parts.pop(0) if parts else ""
     except ValueError:

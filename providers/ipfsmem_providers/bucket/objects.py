@@ -151,8 +151,11 @@ class Objects:
                     changed = int(entry["last_modified"].timestamp() * 1000)
                     stamp = (changed, entry["size"], entry["e_tag"])
                     found[entry["path"][start:]] = Seen(entry["size"], changed, stamp)
-                if len(found) == before or len(found) > _LIST_MAX:
-                    break  # the same again
+                # A part of a list must not pass for all of it: what only the rest needs would be let go.
+                if len(found) > _LIST_MAX:
+                    raise ProviderRefused(f"{self.where}/{folder} has more than {_LIST_MAX:,} objects")
+                if page and len(found) == before:
+                    raise ProviderRefused(f"{self.where} lists the same objects again and again")
             return found
 
         return self._ask("LIST", "list objects", ask)

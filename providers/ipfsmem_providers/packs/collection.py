@@ -171,6 +171,10 @@ class Collector(ABC):
             mine = needed & self._digests(name, size)
             if not mine:
                 continue
+            # One pack may not become larger than a place takes in one piece.
+            if total and total + self._length(name, size, mine) > self._packs.merge_bytes:
+                written += self._write(blocks)
+                blocks, total = {}, 0
             with contextlib.suppress(FormatError), self._packs.shelf.file(name, buffered=True) as file:
                 for section in scan(file):
                     if section.sound and section.digest in mine:
@@ -180,9 +184,6 @@ class Collector(ABC):
                         total += len(section.data)
             if mine:
                 broken.add(name)
-            if total >= self._packs.merge_bytes:
-                written += self._write(blocks)
-                blocks, total = {}, 0
         return written + self._write(blocks), broken
 
     def _needed(
@@ -194,6 +195,11 @@ class Collector(ABC):
         for start in range(0, len(needed), _BATCH):
             inside -= self._packs.get_from(staying, needed[start : start + _BATCH]).keys()
         return inside
+
+    def _length(self, name: str, size: int, wanted: set[bytes]) -> int:
+        index = self._packs.index(name, size)
+        places = index.places() if index is not None else ()
+        return sum(place.length for place in places if place.digest in wanted)
 
     def _digests(self, name: str, size: int) -> set[bytes]:
         index = self._packs.index(name, size)

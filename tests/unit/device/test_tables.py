@@ -189,7 +189,11 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("version", "words"),
-    [(schema.VERSION + 1, "newer version of ipfsmem"), (1, "before the first release")],
+    [
+        (schema.VERSION + 1, "newer version of ipfsmem"),
+        (1, "before the first release"),
+        (-7, "before the first release"),
+    ],
 )
 def test_other_versions_are_refused_in_words(tmp_path: Path, version: int, words: str) -> None:
     """And left as they are."""

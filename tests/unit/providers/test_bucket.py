@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from ipfsmem_providers.bucket import BucketProvider
 from ipfsmem_providers.bucket import address as bucket_address
 from ipfsmem_providers.bucket import layout as bucket_layout
+from ipfsmem_providers.bucket import objects as bucket_objects
 from ipfsmem_providers.bucket.address import Address, Patience, credentials, parse, store
 from ipfsmem_providers.http.policy import ONCE, Retry
 
@@ -90,7 +92,7 @@ def test_addresses(rest: str, address: Address) -> None:
     [
         "", "my-bucket", "s3:my-bucket", "s3://", "s3://a", "s3://me:secret@box", "s3://box?key=secret", "s3://box#x", "ftp://box",
         "https://host", "https://host/", "https://me:secret@host/box", "https://host:0/box", "https://host:x/box",
-        "s3://box:80/x", "http://me.blob.core.windows.net/box", "https://[::1/box", "s3://bo x", "s3://../etc",
+        "s3://box:80/x", "http://me.blob.core.windows.net/box", "https://me.blob.core.windows.net:443/box", "https://[::1/box", "s3://bo x", "s3://../etc",
     ],
 )  # fmt: skip
 def test_what_is_no_address(rest: str) -> None:
@@ -343,3 +345,45 @@ def test_bytes_of_another_are_no_damage(at: Bucket, monkeypatch: pytest.MonkeyPa
     assert at.server.objects == before
     assert asyncio.run(provider.get_blocks([cid for cid, _ in TREE.blocks])) == dict(TREE.blocks)
     assert asyncio.run(at.open().get_blocks([cid for cid, _ in TREE.blocks])) == dict(TREE.blocks)
+
+
+def test_a_block_of_no_bytes_is_read_by_itself(at: Bucket) -> None:
+    """Servers refuse to be asked for no bytes, so a device that lacked just an empty text took nothing in any more."""
+    tree = build_tree({"a": b"one", "empty": b"", "z": b"two" * 9_999})
+    asyncio.run(at.open().put_car(tree.cid, tree.blocks, name="m"))
+    empty = raw_cid(hashlib.sha256(b"").digest())
+    assert asyncio.run(at.open().get_blocks([empty])) == {empty: b""}
+
+
+def test_a_list_that_is_cut_short_is_none(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It passed for all that is pinned, and what only the rest of the list needs would have been let go."""
+    for n in range(3):
+        tree = build_tree({"x": bytes([n])})
+        asyncio.run(at.open().put_car(tree.cid, tree.blocks, name="m"))
+        asyncio.run(at.open().pin(tree.cid, name="m"))
+    monkeypatch.setattr(bucket_objects, "_LIST_MAX", 2)
+    with pytest.raises(ProviderError, match="more than 2 objects"):
+        asks(at)
+    with pytest.raises(ProviderError, match="more than 2 objects"):
+        asyncio.run(at.open().collect())
+
+
+def test_no_pack_becomes_larger_than_is_put(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is needed of several packs was written as one, which the bucket then refused, at every collection."""
+    for name, value in (("grown", 30_000), ("merge_bytes", 50_000)):
+        monkeypatch.setattr(bucket_layout.BucketPacks, name, value)
+    trees = [build_tree({"needed": bytes([n]) * 40_000, "other": bytes([n, 1]) * 15_000}) for n in range(3)]
+    for tree in trees:
+        asyncio.run(at.open().put_car(tree.cid, tree.blocks, name="m"))
+        (kept,) = (cid for cid, body in tree.blocks if len(body) == 40_000)
+        asyncio.run(at.open().pin(kept, name="kept"))
+    before = dict(at.server.objects)
+    for key, (body, _, said) in before.items():
+        at.server.objects[key] = (body, "2020-01-01T00:00:00.000Z", said)
+    asyncio.run(at.open().collect())
+    new = {
+        key: body
+        for key, (body, _, _) in at.server.objects.items()
+        if key not in before and key.endswith(".car")
+    }
+    assert len(new) == 3 and max(map(len, new.values())) < 50_000

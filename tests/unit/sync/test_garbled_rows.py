@@ -14,7 +14,7 @@ from ipfsmem.device.root_folders import objects_held
 from ipfsmem.device.tables import garbled
 from ipfsmem.memory import Memory
 from ipfsmem.sync.run import NOTES
-from tests.support.device_lab import Lab, all_texts, lab_in
+from tests.support.device_lab import Lab, all_texts, lab_in, says
 
 DAY = 86_400
 
@@ -118,6 +118,14 @@ def test_a_note_that_the_disk_changed_ends_no_sync(lab: Lab) -> None:
     ]
     assert len(set(numbers)) == len(numbers) and b.device in {one.id for one in a.members()}
     assert all_texts(lab.restore("c")) == all_texts(a)
+
+
+def test_names_that_were_signed_and_are_lost_are_said_to_be(lab: Lab) -> None:
+    """What was signed with words is signed once: where it never stood at a provider, these lead nowhere."""
+    _, b = two(lab)
+    change(b, "UPDATE meta SET value = CAST(value || 'x' AS BLOB) WHERE name = 'names'")
+    assert "ipfsmem keys words" in says(lab.sync(b), "names-damaged")
+    assert not says(lab.sync(b), "names-damaged")
 
 
 def test_where_the_files_lay_may_be_changed(lab: Lab) -> None:

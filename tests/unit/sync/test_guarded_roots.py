@@ -67,6 +67,16 @@ def gone(memory: Memory, root: str, **options: Any) -> bool:
     return not here[root]
 
 
+def test_a_row_that_the_disk_changed_lets_go_of_no_guarded_root(lab: Lab) -> None:
+    """The row of where the root was seen was forgotten as garbled, and the next collection let the guard go with it, unsaid."""
+    a, root = after_a_mass_delete(lab)
+    with a.replica.transaction():
+        a.replica.db.connection.execute("UPDATE heads SET seen = 'x' WHERE root = ?", (root,))
+    asyncio.run(a.gc(keep_roots=1, keep_days=1))
+    lab.sync(a)
+    assert f"guarded {root}" in guards(a) and a.replica.db.block(parse_cid(root).digest) is not None
+
+
 @pytest.mark.parametrize("how", ["junk in their place", "forgotten", "a few at each sync"])
 def test_a_mass_delete_in_disguise_is_one(lab: Lab, how: str) -> None:
     """Only the number of entries before and after one join was compared: whoever deleted all and wrote as much junk, forgot
