@@ -94,8 +94,6 @@ def _holds_memory(database: Path) -> bool:
             error.sqlite_errorcode == sqlite3.SQLITE_ERROR
         ):  # no such table: whoever made it did not come so far
             return False
-        raise StorageError(
-            f"cannot read {database}: {error}", hint="Nothing was changed. Try again."
-        ) from error
+        raise StorageError(f"cannot read {database}, and nothing was changed: {error}") from error
     except sqlite3.DatabaseError:
         return True
