@@ -90,9 +90,8 @@ def _holds_memory(database: Path) -> bool:
         with contextlib.closing(sqlite3.connect(database, timeout=10.0)) as connection:
             return meta.has(connection, meta.FINISHED)
     except sqlite3.OperationalError as error:
-        if (
-            error.sqlite_errorcode == sqlite3.SQLITE_ERROR
-        ):  # no such table: whoever made it did not come so far
+        # No such table: whoever made it did not come so far.
+        if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
             return False
         raise StorageError(f"cannot read {database}, and nothing was changed: {error}") from error
     except sqlite3.DatabaseError:

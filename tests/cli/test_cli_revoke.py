@@ -79,7 +79,7 @@ def test_a_label_that_looks_like_the_beginning_of_an_id_is_not_taken_for_it(seal
     ids = {m["label"]: m["id"] for m in sealed.ok("keys", "list", "--json").json["members"]}
     sealed.ok("keys", "label", "second", ids["first"][:4], key=KEY)
     refused = sealed.fails(2, "keys", "revoke", ids["first"][:4], key=KEY).err
-    assert ids["first"] in refused and ids["second"] in refused
+    assert ids["first"] in refused and ids["second"] in refused and "Give the whole id." in refused
     sealed.fails(2, "keys", "revoke", "", key=KEY)
     sealed.ok("keys", "revoke", ids["second"], key=KEY)
 

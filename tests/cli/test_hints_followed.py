@@ -354,7 +354,6 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Plug the stick in or mount the share. A new folder must be made first.", "sync", (plug_in,), "sync", "sealed", HAS, unplug),
     Hint("Make it with --create.", "serve BASE/new", (), "serve BASE/new --create", "none", prepare=served),
     Hint("Let them in by the name they ask by: --host VALUE --name HOST. Or stay on 127.0.0.1.", "serve USB --host 0.0.0.0", (), "serve USB --host 0.0.0.0 --name home.example", "none", prepare=served),
-    Hint("Give the whole id.", "keys label '' x KEY", (), "keys label first x KEY", "sealed"),
     Hint("See what there is: the same command without it.", "open ROOT nothing", ("open ROOT",), "open ROOT tone", "ipfs", PUBLIC),
     Hint("Detach it first: ipfsmem detach VALUE.", "attach PLAIN --scope work", ("detach PLAIN",), before=("attach PLAIN",)),
     Hint("Read it again.", "restore tone --root ROOT --seen 00000000", ("read tone",), "restore tone --root ROOT", "sealed", (*SAID, "write tone --body y")),
@@ -461,6 +460,7 @@ def test_u12_what_a_hint_tells_to_run_is_what_was_run() -> None:
 #: Hints that other tests carry out, each in its situation.
 ELSEWHERE = {
     "Threshold and MPC wallets and devices with anti-klepto protection (BitBox02, Keycard) sign differently every time, so they could never open the memory again. Use another wallet, or make the vault without a wallet and keep its recovery words.": "tests/unit/wallet/test_message.py::test_sign_twice",
+    "Give the whole id.": "tests/cli/test_cli_revoke.py::test_a_label_that_looks_like_the_beginning_of_an_id_is_not_taken_for_it",
     "Revoke it, and enrol the device under a new key.": "tests/unit/ring/test_ring_ops.py::test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it",
     "On another device of this memory: ipfsmem keys revoke VALUE --wallet FILE (in Python: unlock(), then revoke()).": "tests/cli/test_cli_revoke.py::test_u11_a_device_does_not_revoke_itself",
     "VALUEVALUE is made on this device and not published yet. Publish it with: ipfsmem sync": "tests/cli/test_cli_revoke.py::test_u11_a_revoke_that_could_not_be_published_says_so",

@@ -201,7 +201,8 @@ def test_a_bucket_s_list_that_never_ends_is_left(empty: bool, tmp_path: Path) ->
             with pytest.raises(ProviderUnavailable, match="does not answer"):
                 asyncio.run(at.open().pins("n"))
         else:
-            assert [pin.created for pin in asyncio.run(at.open().pins("n"))] == [1_700_000_000_000]
+            with pytest.raises(ProviderError, match="the same objects again"):
+                asyncio.run(at.open().pins("n"))
             assert (
                 asked[0] <= 2_000
             )  # obstore hands on a thousand entries at once, however few stand on a page
