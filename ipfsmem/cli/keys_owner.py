@@ -35,6 +35,7 @@ def with_owner(
         here.emit(report)
     else:
         tell(report)
+    # What was asked is done once it is published; what else could not be read is said, and counts in the next sync.
     if report.blocked or report.not_placed:
         click.get_current_context().exit(report.exit_code)
 

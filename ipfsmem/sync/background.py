@@ -1,6 +1,6 @@
 """Syncing beside a program that runs for long: a task that syncs when it is time, and tells what became of it.
 
-It decides nothing about when (`pace`) and knows nothing of what a sync is. No failure ends it, and none is lost: each is
+It decides nothing about when (`schedule`) and knows nothing of what a sync is. No failure ends it, and none is lost: each is
 told, and one that waiting does not help against is kept until a sync works.
 """
 

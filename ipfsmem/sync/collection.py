@@ -24,7 +24,7 @@ from ipfsmem.sync.guards import (
     meant,
 )
 from ipfsmem.sync.names import Names, pin_name
-from ipfsmem.sync.publish import waiting_root
+from ipfsmem.sync.publish import counting_anew, waiting_root
 from ipfsmem.sync.report import Notices
 from ipfsmem.sync.retention import DAY_MS, KEEP_DAYS, KEEP_ROOTS, Pinned, Verdict, judge
 from ipfsmem.sync.run import Run
@@ -175,6 +175,8 @@ async def whole_at(run: Run, provider: Provider) -> bool:
     root = run.replica.db.get_meta(meta.ROOT)
     db = run.replica.db.connection
     there = root is not None and placed.get(db, provider.name, root.decode()) is not None
+    if counting_anew(run.replica.db):
+        return False  # rows that the disk changed are gone, and with them what they named
     digests = objects.digests(db)
     if not there or not all(run.replica.db.has_block(digest) for digest in digests):
         return False

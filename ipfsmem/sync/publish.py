@@ -150,6 +150,11 @@ def recount_now(db: Database) -> None:
     db.set_meta(meta.COUNTED, b"0")
 
 
+def counting_anew(db: Database) -> bool:
+    """Whether rows of objects were lost and are not counted anew yet: what they do not name may be needed all the same."""
+    return db.get_meta(meta.COUNTED) == b"0"
+
+
 def next_number(replica: Replica) -> int:
     """The number of this device's next commit: one more than that of its last, and of any that it was shown as its own.
 

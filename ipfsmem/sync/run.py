@@ -24,7 +24,8 @@ from ipfsmem.sync.report import Notices, Progress
 from ipfsmem.wallet.root_keys import RootKeys
 
 #: Values that say what was seen, put and asked for, and when, and what stands there in the place of one that the disk changed:
-#: more is read, put or asked for again. All that cannot be had again is none of them.
+#: more is read, put or asked for again. Of what was signed with a root only what stands at no provider cannot be had again, and
+#: that is said.
 NOTES: Final[dict[str, bytes | None]] = {
     **dict.fromkeys(
         (

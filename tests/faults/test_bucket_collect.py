@@ -17,9 +17,10 @@ from ipfsmem.content.tree import build_tree
 from tests.faults.test_directory_collect import (  # noqa: F401 - the same laws, asked of a bucket
     NEW,
     OLD,
-    Crash,
     Stick,
+    Stops,
     any_order,
+    crash_at,
     test_a_publish_does_it_when_it_is_time,
     test_after_the_mark_everything_is_sent_again,
     test_little_waste_is_left,
@@ -212,38 +213,8 @@ def test_devices_in_any_order(stick: Cloud, seed: int) -> None:
 
 @pytest.mark.parametrize("step", range(12))
 def test_a_crash_at_any_step(stick: Cloud, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    kept = {"keep": b"k" * 2000}
-    stick.put({**OLD, **kept})
-    stick.pin(stick.put({**kept, "other": b"o" * 500}))
-    stick.pin(stick.put(NEW))
-    everything = ({**kept, "other": b"o" * 500}, NEW)
-    left = [step]
+    def crash(patch: pytest.MonkeyPatch, stops: Stops) -> None:
+        patch.setattr(Objects, "put", stops(Objects.put))
+        patch.setattr(Objects, "delete", stops(Objects.delete))
 
-    def stops(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **more: Any) -> Any:
-            if left[0] == 0:
-                raise Crash
-            left[0] -= 1
-            return real(*args, **more)
-
-        return call
-
-    def interrupted() -> None:
-        with monkeypatch.context() as patch:
-            patch.setattr(Objects, "put", stops(Objects.put))
-            patch.setattr(Objects, "delete", stops(Objects.delete))
-            try:
-                stick.collect()
-            except Crash:
-                pass
-        assert all(stick.whole(files) for files in everything)
-
-    stick.later(1.1)
-    interrupted()
-    stick.later(1.1)
-    interrupted()
-    for _ in range(3):
-        stick.later(1.1)
-        stick.collect()
-        assert all(stick.whole(files) for files in everything)
-    assert stick.size < 110_000
+    crash_at(stick, monkeypatch, step, crash)

@@ -8,7 +8,7 @@ import os
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
@@ -334,8 +334,29 @@ class Crash(BaseException):
     """The machine stopped."""
 
 
+#: What makes a call stop the machine when its turn has come.
+Stops: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
 @pytest.mark.parametrize("step", range(14))
 def test_a_crash_at_any_step(stick: Stick, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    def crash(patch: pytest.MonkeyPatch, stops: Stops) -> None:
+        patch.setattr(os, "replace", stops(os.replace))
+        patch.setattr(Directory, "unlink", stops(Directory.unlink))
+        patch.setattr(os, "fsync", stops(os.fsync))
+        patch.setattr(shared_folder.NewFile, "drop", lambda self: None)
+
+    crash_at(stick, monkeypatch, step, crash)
+
+
+def crash_at(
+    stick: Stick,
+    monkeypatch: pytest.MonkeyPatch,
+    step: int,
+    crash: Callable[[pytest.MonkeyPatch, Stops], None],
+) -> None:
+    """Two collections that stop after so many steps, then whole ones: everything that is pinned is there all the time. `crash`
+    replaces each call that may be the last by what stops there."""
     kept = {"keep": b"k" * 2000}
     stick.put({**OLD, **kept})
     stick.pin(stick.put({**kept, "other": b"o" * 500}))
@@ -354,10 +375,7 @@ def test_a_crash_at_any_step(stick: Stick, monkeypatch: pytest.MonkeyPatch, step
 
     def interrupted() -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(os, "replace", stops(os.replace))
-            patch.setattr(Directory, "unlink", stops(Directory.unlink))
-            patch.setattr(os, "fsync", stops(os.fsync))
-            patch.setattr(shared_folder.NewFile, "drop", lambda self: None)
+            crash(patch, stops)
             try:
                 stick.collect()
             except Crash:

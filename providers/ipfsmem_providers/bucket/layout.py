@@ -73,10 +73,6 @@ class BucketShelf:
         below = f"{self._folder}/{start}".rstrip("/")
         return {f"{start}{name}": seen for name, seen in self._objects.list(below).items()}
 
-    def names(self, start: str = "") -> list[str]:
-        """Their names alone."""
-        return list(self.look(start))
-
     def read(self, name: str, limit: int) -> bytes | None:
         """All of a small object."""
         start = self._objects.start(self._key(name), limit + 1)

@@ -30,10 +30,6 @@ class FolderShelf(Folder):
 
     at_once = 1 << 20
 
-    def names(self, start: str = "") -> list[str]:
-        """Regular files by name."""
-        return [name for name in super().names() if name.startswith(start)]
-
     def look(self, start: str = "") -> dict[str, Seen]:
         """Regular files, and what they are."""
         found = {}

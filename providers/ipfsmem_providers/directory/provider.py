@@ -58,7 +58,7 @@ class DirectoryProvider(PackedStore):
             Records(names),
             Waiting(
                 f"folder {self._folder}",
-                float((settings or {}).get("stall") or STALL),
+                _silence(settings or {}),
                 why="its disk or network share hangs",
                 hint="See that the share is reachable or the stick sound, or unmount it. Nothing more is asked of it until then.",
             ),
@@ -88,3 +88,14 @@ class DirectoryProvider(PackedStore):
 
     def _collector(self, now: int) -> Collector:
         return FolderCollector(self._packs, self._shelves[0], now)
+
+
+def _silence(settings: Mapping[str, Any]) -> float:
+    found = settings.get("stall") or STALL
+    try:
+        value = float(found)
+    except (TypeError, ValueError):
+        value = -1.0
+    if not 0 < value < 1e6:
+        raise ConfigError(f"stall is {found!r}, not a number of seconds")
+    return value

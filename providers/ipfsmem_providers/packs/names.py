@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping
 from typing import Final
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import FormatError, ProviderError, SealError
 from ipfsmem.published import ipns_record
 from ipfsmem_providers.packs.blocking_work import beat
-from ipfsmem_providers.packs.shelf import Shelf
+from ipfsmem_providers.packs.shelf import Seen, Shelf
 
 #: So often is looked again when what was seen is gone when it is read: somebody puts newer ones at the same time.
 _LOOKS: Final = 4
@@ -34,7 +34,7 @@ class Records:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
-        self._known: dict[str, ipns_record.Record] = {}
+        self._known: dict[str, tuple[Hashable, ipns_record.Record]] = {}
 
     def put(self, name: str, offered: ipns_record.Record) -> None:
         """Keep a record of a canonical name unless a greater one is there; lesser ones go after it is in place."""
@@ -60,26 +60,29 @@ class Records:
     def roots(self) -> set[CID]:
         """What the records of all names lead to, whoever put them there."""
         found: set[CID] = set()
-        for record in self._read(self._shelf.names("")).values():
+        for record in self._read(self._shelf.look()).values():
             leads = ipns_record.split_value(record.value)
             if isinstance(leads, CID):
                 found.add(leads)
         return found
 
     def _of(self, name: str) -> dict[str, ipns_record.Record]:
-        files: Sequence[str] = ()
         for _ in range(_LOOKS):
-            files = self._shelf.names(f"{name}{self.between}")
+            files = self._shelf.look(f"{name}{self.between}")
             found = self._read(files)
             if found or not files:
                 return found
         return {}
 
-    def _read(self, files: Sequence[str]) -> dict[str, ipns_record.Record]:
+    def _read(self, files: Mapping[str, Seen]) -> dict[str, ipns_record.Record]:
         """Those of the files that hold a record of the name in theirs."""
         ours = [file for file in files if file.endswith(self.ending) and self.between in file]
-        # The name says what is in it, so one that was read need not be read again while it is there.
-        found = {file: self._known[file] for file in ours if file in self._known}
+        # One that was read need not be read again before somebody, or the disk, changes it.
+        found = {
+            file: known[1]
+            for file in ours
+            if (known := self._known.get(file)) and known[0] == files[file].stamp
+        }
         unread = [file for file in ours if file not in found]
         for file, start in self._shelf.starts(unread, ipns_record.MAX_RECORD + 1).items() if unread else ():
             beat()
@@ -90,5 +93,5 @@ class Records:
                     if len(self._known) >= _KNOWN_MAX:
                         self._known.clear()
                     if hashlib.sha256(start.data).hexdigest()[: self.tag_length] == tag:
-                        self._known[file] = found[file]
+                        self._known[file] = files[file].stamp, found[file]
         return found

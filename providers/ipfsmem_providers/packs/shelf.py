@@ -1,7 +1,8 @@
 """Where packs, pins or records lie by name: a folder on a disk, or the objects of a bucket below one prefix.
 
 What is kept there (store.py, pins.py, names.py) is the same, and asks for no more than this. Names have no
-order and no lock; what is written appears whole. Nothing here does anything.
+order and no lock; what is written appears whole. Protocols only: a folder is one in directory/files.py, a bucket in
+bucket/layout.py.
 """
 
 from __future__ import annotations
@@ -40,17 +41,14 @@ class Making(Protocol):
 
 
 class Shelf(Protocol):
-    """Files by name. Methods block. One that is not there raises FileNotFoundError; what the place itself says against it,
-    an OSError or a ProviderError."""
+    """Files by name. Methods block. Unless said otherwise one that is not there raises FileNotFoundError. A disk or a bucket that
+    fails raises an OSError or a ProviderError."""
 
-    #: So many bytes are read at once of a file of which a little is wanted.
+    #: Bytes to read at once where only a few are wanted.
     at_once: int
 
     def look(self, start: str = "") -> dict[str, Seen]:
         """The files whose names begin with `start`; what is no plain file is left out."""
-
-    def names(self, start: str = "") -> list[str]:
-        """Their names alone."""
 
     def read(self, name: str, limit: int) -> bytes | None:
         """All of a file of at most `limit` bytes; None when it is absent or larger."""
@@ -77,7 +75,7 @@ class Shelf(Protocol):
         """Make what was placed and removed durable."""
 
     def sweep(self, oldest: float) -> None:
-        """Remove files in the making that a crash left behind, here and beside it: those of before `oldest` (seconds, 1970)."""
+        """Remove unfinished files that a crash left, on this shelf and those beside it, last changed before `oldest` (Unix time, seconds)."""
 
     def kept(self) -> AbstractContextManager[None]:
         """What this thread does until the end is done at one and the same place."""

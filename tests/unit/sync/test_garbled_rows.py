@@ -13,7 +13,9 @@ import pytest
 from ipfsmem.device.root_folders import objects_held
 from ipfsmem.device.tables import garbled
 from ipfsmem.memory import Memory
-from ipfsmem.sync.run import NOTES
+from ipfsmem.sync.collection import whole_at
+from ipfsmem.sync.report import no_progress
+from ipfsmem.sync.run import NOTES, Run
 from tests.support.device_lab import Lab, all_texts, lab_in, says
 
 DAY = 86_400
@@ -118,6 +120,19 @@ def test_a_note_that_the_disk_changed_ends_no_sync(lab: Lab) -> None:
     ]
     assert len(set(numbers)) == len(numbers) and b.device in {one.id for one in a.members()}
     assert all_texts(lab.restore("c")) == all_texts(a)
+
+
+def test_a_provider_is_not_whole_while_lost_rows_are_not_counted_anew(lab: Lab) -> None:
+    """Rows that were gone were asked for nowhere, so a collection let older versions go beside a place that lacked what they named."""
+    a, _ = two(lab)
+    run = Run(a.replica, [lab.provider("a")], None, no_progress)
+    assert asyncio.run(whole_at(run, run.providers[0]))
+    change(a, "UPDATE objects SET size = -1 WHERE digest = (SELECT digest FROM objects LIMIT 1)")
+    run = Run(a.replica, [lab.provider("a")], None, no_progress)
+    assert not asyncio.run(whole_at(run, run.providers[0]))
+    a.write("later", "text")
+    lab.sync(a)
+    assert asyncio.run(whole_at(Run(a.replica, [lab.provider("a")], None, no_progress), run.providers[0]))
 
 
 def test_names_that_were_signed_and_are_lost_are_said_to_be(lab: Lab) -> None:
