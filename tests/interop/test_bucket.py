@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -121,25 +122,28 @@ def test_two_devices_at_once(at: Bucket, tmp_path: Path) -> None:
 def test_one_change_is_four_puts(
     at: Bucket, tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pack, its index, a pin and a record, whatever stands beside them."""
+    """A pack, its index, a pin and a record, whatever stands beside them. How much is sent depends on where in the trees the
+    random names of a vault put the memory, so the median of several is compared."""
     if count > 1_000 and not THOROUGH:
         pytest.skip("minutes; HYPOTHESIS_PROFILE=ci")
     with device(tmp_path / "a", at) as a:
         for n in range(count):
             a.write(f"key{n:05}", f"text {n} " * 20)
         sync(a)
-    for turn in range(3):
+    sizes: list[int] = []
+    for turn in range(9):
         provider = at.open()
         sent: list[int] = []
         monkeypatch.setattr(
             Objects, "_count", lambda _, way, size, sent=sent: way == "sent" and sent.append(size)
         )
         with Memory.load("m", provider=provider, home=tmp_path / "a") as a:
-            a.write("key00007", f"changed {turn}")
+            a.write(f"key{turn * count // 10:05}", f"changed {turn}")
             sync(a)
         assert provider.objects.requests["PUT"] == len(sent) == 4
-        assert sum(sent) < (36 if count > 1_000 else 24) * 1024, sent
         assert sum(provider.objects.requests.values()) <= 45
+        sizes.append(sum(sent))
+    assert statistics.median(sizes) < (36 if count > 1_000 else 24) * 1024, sizes
 
 
 def test_lost_packs_are_named_and_sent_again(at: Bucket, tmp_path: Path) -> None:
