@@ -12,7 +12,7 @@ from ipfsmem.content.cid import CID
 from ipfsmem.device.tables import marks
 from ipfsmem.device.tables.marks import MarkRow
 from ipfsmem.published.opening import Head
-from ipfsmem.sync.explain import device_called
+from ipfsmem.ring.labels import label_and_id
 from ipfsmem.sync.identity import stranger_to_itself
 from ipfsmem.sync.pin_lists import named_before
 from ipfsmem.sync.run import Run
@@ -72,13 +72,13 @@ def _weigh(run: Run, found: Found, head: Head, named: Set[str], doubled: set[str
         if head.root not in found.listed and head.root not in found.held:
             run.notices.say(
                 "stale",
-                f"an older version of {device_called(run.replica.ring, commit.dev)} was shown (its number {commit.c}; {mark.number} "
+                f"an older version of {label_and_id(run.replica.ring, commit.dev)} was shown (its number {commit.c}; {mark.number} "
                 "was seen before)",
             )
     elif mark.digest != head.commit.digest and commit.dev not in doubled:
         doubled.add(commit.dev)
         run.notices.say(
             "equivocation",
-            f"{device_called(run.replica.ring, commit.dev)} published two different versions with the number {commit.c}",
+            f"{label_and_id(run.replica.ring, commit.dev)} published two different versions with the number {commit.c}",
         )
     return False

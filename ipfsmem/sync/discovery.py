@@ -28,11 +28,12 @@ from ipfsmem.published.opening import Opened, open_root
 from ipfsmem.published.reader import RootFiles, read_root
 from ipfsmem.ring.authority import RANK_ROOT
 from ipfsmem.ring.keyring import WARN_FROM, Ring, parse_keyring
+from ipfsmem.ring.labels import label_and_id
 from ipfsmem.ring.operations import MAX_FAMILIES
 from ipfsmem.ring.retained import MAX_HEIRS
 from ipfsmem.ring.statements import Revoke
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
-from ipfsmem.sync.explain import device_called, reason
+from ipfsmem.sync.explain import reason
 from ipfsmem.sync.names import pin_name, target
 from ipfsmem.sync.pin_lists import Looks, held_heads, not_whole
 from ipfsmem.sync.run import Run
@@ -271,7 +272,7 @@ def _to_ask(search: Search, asked: Set[str]) -> list[str]:
     room = max(0, MAX_NAMES - len(asked & others.keys()))
     waiting = [name for name in others if name not in asked]
     if left := waiting[room:]:
-        by = sorted({device_called(ring, view.members[others[name].family].by) for name in left})
+        by = sorted({label_and_id(ring, view.members[others[name].family].by) for name in left})
         search.run.notices.say(
             "names-left",
             f"{len(left)} devices that {' and '.join(by)} let in were not asked what they published, for they are too many. "
@@ -367,7 +368,7 @@ def _published_by(search: Search, root: CID, source: str) -> str:
     ring = search.run.replica.ring
     for person in ring.view.members.values() if ring is not None else ():
         if ipns_name(person.sign) == source:
-            return f"what {device_called(ring, person.id)} published last"
+            return f"what {label_and_id(ring, person.id)} published last"
     return f"version {root}"
 
 

@@ -15,7 +15,6 @@ from ipfsmem.errors import (
     OpenError,
     SignatureError,
 )
-from ipfsmem.ring.keyring import Ring
 
 #: The first that fits counts.
 _REASONS: tuple[tuple[type[IpfsmemError], str], ...] = (
@@ -34,26 +33,3 @@ def reason(error: IpfsmemError) -> str:
     return next(
         (text for kind, text in _REASONS if isinstance(error, kind)), "it contradicts itself or this memory"
     )
-
-
-def device_called(ring: Ring | None, device: str) -> str:
-    """A device as its person knows it, with its id; the id alone where the list of members does not say."""
-    label = label_of(ring, device)
-    return f"{label} ({device})" if label != device else f"device {device}"
-
-
-def told_apart(ring: Ring | None, device: str) -> str:
-    """What its person calls a device, with its id where another one is called the same."""
-    label = label_of(ring, device)
-    members = ring.view.members.values() if ring is not None else ()
-    alike = {person.family for person in members if person.label == label}
-    return device_called(ring, device) if len(alike) > 1 else label
-
-
-def label_of(ring: Ring | None, device: str) -> str:
-    """What its person calls a device; its id where the list of members does not say."""
-    members = ring.view.members if ring is not None else {}
-    person = members.get(device)
-    # A new label is said of the enrolment; the other ids of the device go by it too.
-    enrolled = members.get(person.family, person) if person is not None else None
-    return (enrolled.label if enrolled is not None else "") or device

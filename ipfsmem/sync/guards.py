@@ -23,7 +23,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import heads, meta, placed
 from ipfsmem.errors import NotFoundError, ProviderError, UsageError
 from ipfsmem.provider.contract import Pin, Provider
-from ipfsmem.sync.explain import device_called, label_of
+from ipfsmem.ring.labels import label_and_id, label_of
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.taken import Mass
 
@@ -209,9 +209,9 @@ def as_told(run: Run, elsewhere: Iterable[str], dropped: frozenset[str]) -> list
             one.at,
             one.gone,
             tuple(
-                device_called(ring, family) for family in sorted(one.of, key=one.of.__getitem__, reverse=True)
+                label_and_id(ring, family) for family in sorted(one.of, key=one.of.__getitem__, reverse=True)
             ),
-            tuple(device_called(ring, device) for device in one.by),
+            tuple(label_and_id(ring, device) for device in one.by),
             root in dropped,
         )
         for root, one in here.items()

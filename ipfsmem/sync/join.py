@@ -42,7 +42,7 @@ from ipfsmem.device.state import Frame, located
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import FormatError, SignatureError
 from ipfsmem.published.opening import Head
-from ipfsmem.sync.explain import device_called
+from ipfsmem.ring.labels import label_and_id
 from ipfsmem.sync.fetch import HELD_MAX, Fetcher
 from ipfsmem.sync.report import MOST_NAMED, Progress
 
@@ -182,7 +182,7 @@ def _join(changes: list[Change], head: Head, replica: Replica) -> JoinedHead:
     if outcome.clashes:
         dots = ", ".join(clash.dot for clash in outcome.clashes)
         raise FormatError(
-            f"head {head.root} contradicts itself: {device_called(replica.ring, dots[:16])} wrote different things under {dots}"
+            f"head {head.root} contradicts itself: {label_and_id(replica.ring, dots[:16])} wrote different things under {dots}"
         )
     joined, crowded = outcome.entries, _words_of_crowded(outcome.crowded)
     if crowded:

@@ -35,9 +35,10 @@ from ipfsmem.errors import (
 )
 from ipfsmem.published.opening import Head, tops
 from ipfsmem.published.reader import differences
+from ipfsmem.ring.labels import distinct_label, label_and_id, label_of
 from ipfsmem.sync.changes import Kinds, between, followed_by
 from ipfsmem.sync.discovery import discover_older
-from ipfsmem.sync.explain import device_called, label_of, reason, told_apart
+from ipfsmem.sync.explain import reason
 from ipfsmem.sync.fork import (
     Adopted,
     adopt_head,
@@ -413,7 +414,7 @@ def _join_or_hold(
     work.heads_joined += _note_head(work, head)
     by = head.commit.commit.dev
     if joined.after and by != work.run.replica.device.id:
-        source = told_apart(work.run.replica.ring, by)
+        source = distinct_label(work.run.replica.ring, by)
         if source not in work.sources:
             work.sources.append(source)
     return True
@@ -432,7 +433,7 @@ def _count_joined(work: _Joining, joined: JoinedHead, before: Mapping[str, Entry
 
 
 def _called(work: _Joining, devices: Iterable[str]) -> str:
-    return _few([device_called(work.run.replica.ring, device) for device in sorted(devices)])
+    return _few([label_and_id(work.run.replica.ring, device) for device in sorted(devices)])
 
 
 def _other_copy(work: _Joining, head: Head) -> set[str]:

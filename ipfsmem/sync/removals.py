@@ -13,8 +13,8 @@ import msgspec
 
 from ipfsmem.device.replica import Replica
 from ipfsmem.ring.keyring import Ring
+from ipfsmem.ring.labels import label_and_id
 from ipfsmem.ring.statements import Member, Revoke, id_of_hex
-from ipfsmem.sync.explain import device_called
 from ipfsmem.sync.report import MOST_NAMED, Notices
 
 
@@ -120,7 +120,7 @@ def whose_word(ring: Ring | None, by: str) -> str:
     """Who said something in the list of members, for a person on any device."""
     person = ring.view.members.get(by) if ring is not None else None
     if person is None or ring is None or by not in ring.view.facts.root_ids:
-        return device_called(ring, by)
+        return label_and_id(ring, by)
     return {"wallet": "the wallet", "words": "the recovery words of init"}.get(
         person.kind, "the first key of this memory"
     )

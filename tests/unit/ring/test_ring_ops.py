@@ -7,6 +7,7 @@ import pytest
 
 from ipfsmem.errors import FormatError, LimitError, MembershipError, OpenError, UsageError
 from ipfsmem.ring.keyring import Ring, parse_keyring
+from ipfsmem.ring.labels import label_of
 from ipfsmem.ring.operations import (
     Device,
     create,
@@ -24,7 +25,6 @@ from ipfsmem.ring.operations import (
 from ipfsmem.ring.statements import Revoke, Statement, make, member_id
 from ipfsmem.seal.objects import epoch_key
 from ipfsmem.seal.primitives import Signer25519, x25519_public
-from ipfsmem.sync.explain import label_of
 from tests.support.ring_lab import (
     PLAIN,
     RECOVERY,
