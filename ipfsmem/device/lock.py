@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from pathlib import Path
 
 from ipfsmem.device.atomic_files import open_regular, storage_errors
@@ -53,14 +53,30 @@ def directory_lock(path: Path, *, wait: float = 10.0) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def directory_lock_async(path: Path, *, wait: float = 10.0) -> AsyncIterator[None]:
-    """The same beside an event loop, which runs on meanwhile: the holder may be another task of this process."""
+    """The same beside an event loop, which runs on meanwhile. The holder may be another task of this process: for such a one it
+    waits to the end, however long that is, and a task must not ask for what it holds itself."""
     held = False
     while not held:
         with _lock_file(path) as fd:
-            for pause in _tries(fd, path, wait):
+            for pause in _tries(fd, path, wait, held_here=_held_by_tasks):
                 await asyncio.sleep(pause)
             if held := _stands_at(fd, path):
-                yield
+                file = _identity(fd)
+                _held_by_tasks.add(file)
+                try:
+                    yield
+                finally:
+                    _held_by_tasks.remove(file)
+
+
+#: The lock files that tasks of this process hold, by device and inode. A process id in the file would not tell: another
+#: container may have one alike.
+_held_by_tasks: set[tuple[int, int]] = set()
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
 
 
 @contextlib.contextmanager
@@ -87,12 +103,17 @@ def _stands_at(fd: int, path: Path) -> bool:
         return False
 
 
-def _tries(fd: int, path: Path, wait: float) -> Iterator[float]:
-    """Seconds to pause before the next try, until the lock is held and its file says by whom."""
+def _tries(
+    fd: int, path: Path, wait: float, *, held_here: Collection[tuple[int, int]] = ()
+) -> Iterator[float]:
+    """Seconds to pause before the next try, until the lock is held and its file says by whom. While it is one of `held_here`, the
+    wait does not end."""
     give_up = time.monotonic() + wait
     pause = 0.001
     while not _locks(fd, path):
-        if time.monotonic() >= give_up:
+        if _identity(fd) in held_here:
+            give_up = time.monotonic() + wait
+        elif time.monotonic() >= give_up:
             holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip() if hasattr(os, "pread") else ""
             raise LockedError(f"{path.parent} is in use by process {holder or 'unknown'}")
         yield pause

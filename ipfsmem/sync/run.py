@@ -23,6 +23,8 @@ from ipfsmem.sync.publish import recount_now
 from ipfsmem.sync.report import Notices, Progress
 from ipfsmem.wallet.root_keys import RootKeys
 
+#: So many seconds a sync waits for another program that syncs the same memory; for one of its own it waits to the end.
+WAIT_FOR_OTHERS: Final = 60.0
 #: Values that say what was seen, put and asked for, and when, and what stands there in the place of one that the disk changed:
 #: more is read, put or asked for again. Of what was signed with a root only what stands at no provider cannot be had again, and
 #: that is said.
@@ -113,7 +115,7 @@ class Run:
         if self.replica.folder is None:
             yield
             return
-        async with directory_lock_async(self.replica.folder / "sync.lock", wait=60.0):
+        async with directory_lock_async(self.replica.folder / "sync.lock", wait=WAIT_FOR_OTHERS):
             yield
 
     def _drop_garbled(self) -> None:

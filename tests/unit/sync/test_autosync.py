@@ -19,6 +19,7 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.memory import Memory
+from ipfsmem.sync import run as sync_run
 from ipfsmem.sync import schedule
 from ipfsmem.sync.background import Attempt
 from ipfsmem.sync.report import SyncReport
@@ -375,6 +376,31 @@ def test_a_sync_that_is_publishing_may_end(lab: Lab) -> None:
 
     run(work())
     assert uploads == 1 and not a.status().unpublished
+
+
+def test_a_flush_waits_for_a_sync_of_its_own_program(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside one that took longer than a minute it ended with "in use by process", with the id of its own."""
+    monkeypatch.setattr(sync_run, "WAIT_FOR_OTHERS", 0.01)
+    a = lab.create("a")
+    asyncio.run(a.sync())
+    provider, reached, go = lab.provider("a"), asyncio.Event(), asyncio.Event()
+    real = provider.put_car
+
+    async def slow(*args: object, **named: object) -> object:
+        reached.set()
+        await go.wait()
+        return await real(*args, **named)  # type: ignore[arg-type]
+
+    async def work() -> None:
+        provider.put_car = slow  # type: ignore[method-assign,assignment]
+        async with a.autosync(idle=0.001, most=0.01, every=None):
+            a.write("tone", "x")
+            await reached.wait()
+            asyncio.get_running_loop().call_later(0.2, go.set)
+            assert await a.flush() is not None
+            assert not a.status().unpublished
+
+    run(work())
 
 
 def test_where_no_sync_could_work_it_says_so_at_once(tmp_path: Path) -> None:
