@@ -15,7 +15,7 @@ from pathlib import Path
 from ipfsmem.config import CONFIG_FILE
 from ipfsmem.device.atomic_files import make_directory, open_regular, storage_errors
 from ipfsmem.device.identity import KEY_FILE, forget_machine
-from ipfsmem.device.lock import directory_lock
+from ipfsmem.device.lock import file_lock
 from ipfsmem.device.replica import Replica, claim_folder, write_config
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, StorageError
@@ -33,7 +33,7 @@ def making(folder: Path | None) -> Iterator[None]:
         yield
         return
     make_directory(folder)
-    with directory_lock(folder / "create.lock"):
+    with file_lock(folder / "create.lock"):
         claim_folder(folder)
         if _holds_memory(folder / "state.db"):
             raise ConfigError(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ipfsmem.device.atomic_files import open_regular, storage_errors
 from ipfsmem.device.connection import Connection, damaged, explained, not_found_again, unusable
-from ipfsmem.device.lock import directory_lock
+from ipfsmem.device.lock import file_lock
 from ipfsmem.device.tables import blocks, meta, schema
 from ipfsmem.errors import ConfigError, IpfsmemError
 
@@ -104,7 +104,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """The directory lock and one SQLite transaction; nested uses join the outer one."""
+        """The lock file and one SQLite transaction; nested uses join the outer one."""
         if self._depth:
             self._depth += 1
             try:
@@ -112,9 +112,7 @@ class Database:
             finally:
                 self._depth -= 1
             return
-        lock = (
-            directory_lock(self._lock_path, wait=self._wait) if self._lock_path else contextlib.nullcontext()
-        )
+        lock = file_lock(self._lock_path, wait=self._wait) if self._lock_path else contextlib.nullcontext()
         with lock:
             self.connection.execute("BEGIN IMMEDIATE")
             self._depth = 1

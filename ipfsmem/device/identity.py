@@ -21,7 +21,7 @@ from nacl import bindings, exceptions
 
 from ipfsmem.device.atomic_files import read_file, write_atomic
 from ipfsmem.device.connection import DAMAGED_HINT
-from ipfsmem.device.lock import directory_lock
+from ipfsmem.device.lock import file_lock
 from ipfsmem.errors import FormatError, OpenError, StorageError
 from ipfsmem.seal.primitives import Signer25519, x25519_public
 from ipfsmem.seal.secret_file import protect, unprotect
@@ -108,7 +108,7 @@ def load_device(folder: Path, passphrase: str | None) -> Device:
 
 def change_passphrase(folder: Path, old: str | None, new: str | None, random: Random) -> None:
     """The same secrets under another passphrase. Raises PassphraseError, FormatError, StorageError: then nothing changed."""
-    with directory_lock(folder / "lock"):
+    with file_lock(folder / "lock"):
         save_device(folder, load_device(folder, old), new, random)
 
 

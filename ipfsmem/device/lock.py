@@ -1,4 +1,4 @@
-"""One process at a time in one directory: an advisory lock of the operating system, gone with its process.
+"""One process at a time: a lock file that the operating system locks for its holder, and frees when that process ends.
 
 The lock is held for one operation, not for a session, so that a command line and a server can share a memory.
 """
@@ -16,12 +16,16 @@ from pathlib import Path
 from ipfsmem.device.atomic_files import open_regular, storage_errors
 from ipfsmem.errors import LockedError
 
+#: Bytes at the start of a lock file that may hold the process id of its holder.
+_HOLDER_BYTES = 20
+
 if sys.platform == "win32":
     import msvcrt
 
     def _try(fd: int) -> bool:
         try:
-            # A byte far behind the text: whoever waits may read who holds it.
+            # Windows keeps other processes from reading the bytes that are locked. So one byte far behind the holder's
+            # process id is locked, and whoever waits can read that.
             os.lseek(fd, 0x7FFF0000, os.SEEK_SET)
             msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -40,27 +44,33 @@ else:
 
 
 @contextlib.contextmanager
-def directory_lock(path: Path, *, wait: float = 10.0) -> Iterator[None]:
-    """Hold the lock file `path`; wait up to `wait` seconds for another process, then raise LockedError."""
+def file_lock(path: Path, *, wait: float = 10.0) -> Iterator[None]:
+    """Hold the lock file `path`, which is made where it is missing; its folder must exist.
+
+    Waits up to `wait` seconds for another process, then raises LockedError. StorageError when the file cannot be opened or
+    its file system has no locks.
+    """
     held = False
     while not held:
-        with _lock_file(path) as fd:
-            for pause in _tries(fd, path, wait):
+        with _opened(path) as fd:
+            for pause in _pauses_until_locked(fd, path, wait):
                 time.sleep(pause)
-            if held := _stands_at(fd, path):
+            if held := _is_file_at(fd, path):
                 yield
 
 
 @contextlib.asynccontextmanager
-async def directory_lock_async(path: Path, *, wait: float = 10.0) -> AsyncIterator[None]:
-    """The same beside an event loop, which runs on meanwhile. The holder may be another task of this process: for such a one it
-    waits to the end, however long that is, and a task must not ask for what it holds itself."""
+async def file_lock_async(path: Path, *, wait: float = 10.0) -> AsyncIterator[None]:
+    """`file_lock` that lets the event loop run while it waits.
+
+    For another task of this process it waits to the end, however long that is; a task must not ask for a lock that it holds.
+    """
     held = False
     while not held:
-        with _lock_file(path) as fd:
-            for pause in _tries(fd, path, wait, held_here=_held_by_tasks):
+        with _opened(path) as fd:
+            for pause in _pauses_until_locked(fd, path, wait, held_here=_held_by_tasks):
                 await asyncio.sleep(pause)
-            if held := _stands_at(fd, path):
+            if held := _is_file_at(fd, path):
                 file = _identity(fd)
                 _held_by_tasks.add(file)
                 try:
@@ -80,7 +90,7 @@ def _identity(fd: int) -> tuple[int, int]:
 
 
 @contextlib.contextmanager
-def _lock_file(path: Path) -> Iterator[int]:
+def _opened(path: Path) -> Iterator[int]:
     with storage_errors(path, "lock"):
         fd = open_regular(path, os.O_RDWR | os.O_CREAT)
     try:
@@ -89,36 +99,45 @@ def _lock_file(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
-def _locks(fd: int, path: Path) -> bool:
-    with storage_errors(path, "lock"):  # some network file systems know no locks
-        return _try(fd)
-
-
-def _stands_at(fd: int, path: Path) -> bool:
-    """Whether the locked file is still the one at its path: who held it before may have taken it away, and a lock on what is gone
-    keeps nobody out."""
+def _is_file_at(fd: int, path: Path) -> bool:
+    """Whether the locked file is still the one at `path`. Its last holder may have deleted it, and the lock on a deleted
+    file keeps nobody out."""
     try:
         return os.path.samestat(os.fstat(fd), path.stat(follow_symlinks=False))
     except FileNotFoundError:
         return False
 
 
-def _tries(
+def _pauses_until_locked(
     fd: int, path: Path, wait: float, *, held_here: Collection[tuple[int, int]] = ()
 ) -> Iterator[float]:
-    """Seconds to pause before the next try, until the lock is held and its file says by whom. While it is one of `held_here`, the
-    wait does not end."""
+    """Seconds to pause before each further attempt; ends when the lock is held and its file names this process. While the
+    file is one of `held_here`, the wait does not end."""
     give_up = time.monotonic() + wait
     pause = 0.001
-    while not _locks(fd, path):
+    while not _is_locked_now(fd, path):
         if _identity(fd) in held_here:
             give_up = time.monotonic() + wait
         elif time.monotonic() >= give_up:
-            holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip() if hasattr(os, "pread") else ""
-            raise LockedError(f"{path.parent} is in use by process {holder or 'unknown'}")
+            raise LockedError(f"{path.parent} is in use by {_holder(fd)}")
         yield pause
         pause = min(pause * 2, 0.05)
     with contextlib.suppress(OSError):
         os.truncate(fd, 0)
         os.lseek(fd, 0, os.SEEK_SET)
         os.write(fd, f"{os.getpid()}\n".encode())
+
+
+def _is_locked_now(fd: int, path: Path) -> bool:
+    with storage_errors(path, "lock"):  # some network file systems have no locks
+        return _try(fd)
+
+
+def _holder(fd: int) -> str:
+    """The process that holds the lock, as its file names it."""
+    try:
+        os.lseek(fd, 0, os.SEEK_SET)
+        process = os.read(fd, _HOLDER_BYTES).decode("ascii", "replace").strip()
+    except OSError:
+        process = ""
+    return f"process {process}" if process else "another process"

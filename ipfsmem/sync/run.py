@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from ipfsmem.content.cid import CID
-from ipfsmem.device.lock import directory_lock_async
+from ipfsmem.device.lock import file_lock_async
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import garbled, heads, meta, placed
 from ipfsmem.errors import IpfsmemError, NotFoundError
@@ -115,7 +115,7 @@ class Run:
         if self.replica.folder is None:
             yield
             return
-        async with directory_lock_async(self.replica.folder / "sync.lock", wait=WAIT_FOR_OTHERS):
+        async with file_lock_async(self.replica.folder / "sync.lock", wait=WAIT_FOR_OTHERS):
             yield
 
     def _drop_garbled(self) -> None:

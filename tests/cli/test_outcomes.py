@@ -142,7 +142,7 @@ def test_a_full_disk_is_said_and_nothing_is_half_there(
 def test_a_memory_that_another_process_holds(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert database.Database.__init__.__kwdefaults__["wait"] == 10.0
     monkeypatch.setitem(database.Database.__init__.__kwdefaults__, "wait", 0.05)
-    with lock.directory_lock(cli.home / "default" / "lock"):
+    with lock.file_lock(cli.home / "default" / "lock"):
         assert "Wait for the other ipfsmem process" in cli.fails(5, "write", "tone", "--body", "x").err
     cli.ok("write", "tone", "--body", "x")
 

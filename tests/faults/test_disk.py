@@ -562,8 +562,8 @@ def test_locked_names_the_process(tmp_path: Path) -> None:
         program = f"""
 import sys, time
 from pathlib import Path
-from ipfsmem.device.lock import directory_lock
-with directory_lock(Path({str(lab.home("a") / NAMESPACE / "lock")!r})):
+from ipfsmem.device.lock import file_lock
+with file_lock(Path({str(lab.home("a") / NAMESPACE / "lock")!r})):
     print("held", flush=True)
     sys.stdin.read()
 """

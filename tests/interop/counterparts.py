@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from ipfsmem.device.lock import directory_lock
+from ipfsmem.device.lock import file_lock
 from ipfsmem.errors import LockedError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def cached(name: str, key: str, make: Callable[[Path], None], base: Path | None 
     base = base or cache_dir()
     base.mkdir(parents=True, exist_ok=True)
     target = base / f"{name}-{key}"
-    with directory_lock(base / f".{name}.lock", wait=900):
+    with file_lock(base / f".{name}.lock", wait=900):
         if target.is_dir():
             return target
         building = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=base))

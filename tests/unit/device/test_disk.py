@@ -16,7 +16,7 @@ from ipfsmem import systems
 from ipfsmem.device import atomic_files, lock
 from ipfsmem.device.database import Database
 from ipfsmem.device.held_folder import open_directory
-from ipfsmem.device.lock import directory_lock, directory_lock_async
+from ipfsmem.device.lock import file_lock, file_lock_async
 from ipfsmem.device.tables import reports
 from ipfsmem.device.tables.reports import ReportRow
 from ipfsmem.errors import ConfigError, LockedError, StorageError
@@ -149,9 +149,17 @@ def test_u17_a_lock_on_windows_stays_small(tmp_path: Path, monkeypatch: pytest.M
         spec.loader.exec_module(module)
     path = tmp_path / "lock"
     for _ in range(2):
-        with module.directory_lock(path):
+        with module.file_lock(path):
             assert path.read_text() == f"{os.getpid()}\n"
     assert asked == [(0x7FFF0000, 2, 1)] * 2
+    # Its Python has no os.pread, so a person was told of the process "unknown".
+    monkeypatch.delattr(os, "pread", raising=False)
+    monkeypatch.setattr(module, "_try", lambda _: False)
+    with pytest.raises(LockedError, match=f"in use by process {os.getpid()}"), module.file_lock(path, wait=0):
+        pass
+    path.write_text("")  # its holder has not said yet who it is
+    with pytest.raises(LockedError, match="in use by another process"), module.file_lock(path, wait=0):
+        pass
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace", "open"])
@@ -206,23 +214,23 @@ def test_read_file(tmp_path: Path) -> None:
 def test_lock_is_of_one_and_goes_with_the_block(tmp_path: Path) -> None:
     """The second waits, then is told who holds it; after the first there is nothing left to wait for."""
     path = tmp_path / "lock"
-    with directory_lock(path):
+    with file_lock(path):
         began = time.monotonic()
         with (
             pytest.raises(LockedError, match=f"in use by process {os.getpid()}"),
-            directory_lock(path, wait=0.1),
+            file_lock(path, wait=0.1),
         ):
             pass
         assert 0.1 <= time.monotonic() - began < 5
-    with directory_lock(path, wait=0):
+    with file_lock(path, wait=0):
         assert path.read_text() == f"{os.getpid()}\n"
 
 
 def test_lock_goes_when_the_block_raises(tmp_path: Path) -> None:
     """An error inside lets go as well."""
-    with pytest.raises(ZeroDivisionError), directory_lock(tmp_path / "lock"):
+    with pytest.raises(ZeroDivisionError), file_lock(tmp_path / "lock"):
         raise ZeroDivisionError
-    with directory_lock(tmp_path / "lock", wait=0):
+    with file_lock(tmp_path / "lock", wait=0):
         pass
 
 
@@ -231,7 +239,7 @@ def test_waiting_task_lets_the_loop_run(tmp_path: Path) -> None:
     order: list[str] = []
 
     async def work(name: str) -> None:
-        async with directory_lock_async(tmp_path / "lock", wait=5):
+        async with file_lock_async(tmp_path / "lock", wait=5):
             order.append(f"{name} in")
             await asyncio.sleep(0.02)
             order.append(f"{name} out")
@@ -245,7 +253,7 @@ def test_waiting_task_lets_the_loop_run(tmp_path: Path) -> None:
 
 def test_lock_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """A StorageError that names the file."""
-    with pytest.raises(StorageError, match="gone"), directory_lock(tmp_path / "gone" / "lock"):
+    with pytest.raises(StorageError, match="gone"), file_lock(tmp_path / "gone" / "lock"):
         pass
 
 
@@ -401,18 +409,18 @@ def test_a_lock_file_that_is_taken_away_by_its_holder_keeps_others_apart(tmp_pat
     inside, done = threading.Event(), threading.Event()
 
     def waits() -> None:
-        with directory_lock(path):
+        with file_lock(path):
             inside.set()
             done.wait(10)
 
     waiter = threading.Thread(target=waits)
-    with directory_lock(path):
+    with file_lock(path):
         waiter.start()
         time.sleep(0.1)
         path.unlink()
     assert inside.wait(10)
     try:
-        with pytest.raises(LockedError), directory_lock(path, wait=0.05):
+        with pytest.raises(LockedError), file_lock(path, wait=0.05):
             pass
     finally:
         done.set()
@@ -426,5 +434,5 @@ def test_a_file_system_without_locks_is_said_to_be_one(
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(lock, "_try", refuses)
-    with pytest.raises(StorageError, match="lock"), directory_lock(tmp_path / "lock"):
+    with pytest.raises(StorageError, match="lock"), file_lock(tmp_path / "lock"):
         pass

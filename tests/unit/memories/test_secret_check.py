@@ -14,7 +14,7 @@ from ipfsmem.bundle import secrets
 from ipfsmem.bundle.secrets import Finding
 from ipfsmem.causal.entries import memory_entry
 from ipfsmem.device import codec
-from ipfsmem.device.lock import directory_lock
+from ipfsmem.device.lock import file_lock
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import LockedError, PublicError, SecretsError
 from ipfsmem.memories import secret_check
@@ -273,7 +273,7 @@ def test_s10_others_may_write_while_texts_are_looked_at(
     def scan(text: str) -> list[Finding]:
         looked.append(text)
         try:
-            with directory_lock(home / "m" / "lock", wait=0):
+            with file_lock(home / "m" / "lock", wait=0):
                 free.append(True)
         except LockedError:
             free.append(False)
@@ -309,7 +309,7 @@ def test_s10_a_long_text_is_looked_at_before_the_lock(
         def scan(looked: str) -> list[Finding]:
             with contextlib.ExitStack() as held:
                 try:
-                    held.enter_context(directory_lock(home / "m" / "lock", wait=0))
+                    held.enter_context(file_lock(home / "m" / "lock", wait=0))
                     free.append(True)
                 except LockedError:
                     free.append(False)
