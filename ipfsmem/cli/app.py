@@ -69,7 +69,7 @@ SHORT: Final = {name: text for section in SECTIONS.values() for name, text in se
 
 #: What does its work also where nobody hears of it. Every other command is there for what it prints, and with standard output
 #: closed it is refused before it begins. `init` and `keys words` refuse where they would show words.
-QUIET: Final = frozenset(
+USEFUL_WITHOUT_OUTPUT: Final = frozenset(
     [
         "write",
         "forget",
@@ -132,10 +132,10 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does it; an option given twice is refused, as behind the command."""
-        from ipfsmem.cli.here import refuse_twice
+        from ipfsmem.cli.context import refuse_repeated_options
 
         if not ctx.resilient_parsing:
-            refuse_twice(self, ctx, args)
+            refuse_repeated_options(self, ctx, args)
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -211,8 +211,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     as_json = "--json" in given[: given.index("--")] if "--" in given else "--json" in given
     about: dict[str, Any] = {}  # which memory this call named, for what it says to do next
     try:
-        if nobody_listens() and (given[:1] == ["--version"] or not {"-h", "--help"}.isdisjoint(given)):
-            raise deaf("this")
+        if output_is_closed() and (given[:1] == ["--version"] or not {"-h", "--help"}.isdisjoint(given)):
+            raise output_closed_error("this")
         if given == ["--version"]:
             from importlib.metadata import version
 
@@ -222,9 +222,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         code = group.main(args=given, prog_name="ipfsmem", standalone_mode=False, obj=about)
         sys.stdout.flush()
     except IpfsmemError as error:
-        from ipfsmem.cli.addressed import addressed
+        from ipfsmem.cli.hint_commands import with_call_options
 
-        hint = addressed(error.hint, about)
+        hint = with_call_options(error.hint, about)
         return _report(kind_of(error), str(error), hint, error.exit_code, as_json)
     except click.exceptions.NoArgsIsHelpError as error:
         if as_json:
@@ -260,15 +260,15 @@ def _have_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as the program runs
-            getattr(sys, name).nobody = True
+            getattr(sys, name).closed_at_start = True
 
 
-def nobody_listens() -> bool:
+def output_is_closed() -> bool:
     """Whether standard output was closed by whoever started this."""
-    return bool(getattr(sys.stdout, "nobody", False))
+    return bool(getattr(sys.stdout, "closed_at_start", False))
 
 
-def deaf(what: str) -> UsageError:
+def output_closed_error(what: str) -> UsageError:
     """The refusal of a command whose result is what it prints."""
     return UsageError(
         f"standard output is closed, so nobody would get what {what} prints: nothing was done",

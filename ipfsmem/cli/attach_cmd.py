@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, named, ours
+from ipfsmem.cli.context import CommandContext, cli_command, not_empty
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, count, style
 
 
-@ours("attach")
-@click.argument("folder", metavar="DIR", callback=named)
+@cli_command("attach")
+@click.argument("folder", metavar="DIR", callback=not_empty)
 @click.option(
     "--scope", metavar="NAME", help="The scope that it belongs to (default: the one without a name)."
 )
@@ -22,7 +22,7 @@ from ipfsmem.cli.printing import clean, count, style
     help="Also when it is marked as another memory's, or lies on another disk now.",
 )
 @click.option("--timeline", is_flag=True, help="Write timeline/ into it too, although it stood there before.")
-def command(here: Here, folder: str, scope: str | None, take_over: bool, timeline: bool) -> None:
+def command(context: CommandContext, folder: str, scope: str | None, take_over: bool, timeline: bool) -> None:
     """Make DIR a working copy of this memory (modes local and ipfs), from now on.
 
     What is in it is taken in, what it lacks is written; its files keep their names and their bytes. In MEMORY.md the lines of
@@ -30,11 +30,11 @@ def command(here: Here, folder: str, scope: str | None, take_over: bool, timelin
     It is made when only its last part is not there.
     """
     stood = Path(folder).expanduser().exists()
-    with here.memory() as memory:
+    with context.memory() as memory:
         made = memory.folders.attach(folder, scope=scope, take_over=take_over, timeline=timeline)
         notices = memory.status().notices
-    if here.json:
-        here.emit(made)
+    if context.json:
+        context.emit(made)
         return
     whose = f" of scope {clean(made.scope)}" if made.scope else ""
     was = "is" if stood else "was made, and is"

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.app import deaf, nobody_listens
-from ipfsmem.cli.here import Here, named, ours
+from ipfsmem.cli.app import output_closed_error, output_is_closed
+from ipfsmem.cli.context import CommandContext, cli_command, not_empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
 
-@ours("cid", secrets=False)
-@click.argument("path", callback=named)
+@cli_command("cid", secrets=False)
+@click.argument("path", callback=not_empty)
 @click.option(
     "--car",
-    callback=named,
+    callback=not_empty,
     metavar="OUT",
     help="Also write all blocks to this CAR file; - is standard output.",
 )
-def command(here: Here, path: str, car: str | None) -> None:
+def command(context: CommandContext, path: str, car: str | None) -> None:
     """Print the root CID of PATH under the profile unixfs-v1-2025 (IPIP-0499); hidden files count too.
 
     The same as `ipfs add --cid-version 1 --raw-leaves` under that profile. Symbolic links are refused.
@@ -35,10 +35,10 @@ def command(here: Here, path: str, car: str | None) -> None:
     else:
         with new_car(car) as out:
             packed = pack_tree(path, out)
-    if here.json:
+    if context.json:
         from ipfsmem.results import Packed
 
-        here.emit(
+        context.emit(
             Packed(
                 cid=str(packed.root),
                 files=packed.files,
@@ -78,8 +78,8 @@ def new_car(car: str, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     from ipfsmem.systems import flush, patiently
 
     if is_stdout(car):
-        if nobody_listens():
-            raise deaf("this")
+        if output_is_closed():
+            raise output_closed_error("this")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return

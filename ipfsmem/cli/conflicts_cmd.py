@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.addressed import advice
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.diff_cmd import differences
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import called, clean, clean_lines, is_terminal, style
 from ipfsmem.errors import NotFoundError
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from ipfsmem.results import Conflict
 
 
-@ours("conflicts", scoped=True, shows=True)
+@cli_command("conflicts", scoped=True, shows=True)
 @click.argument("key", required=False)
-def command(here: Here, key: str | None) -> None:
+def command(context: CommandContext, key: str | None) -> None:
     """List memories with a conflict, of all scopes unless one is named; with KEY show what differs.
 
     Settle one with the command that is printed then: it names what you looked at.
     """
     from ipfsmem.results import Conflict
 
-    with here.memory() as memory:
-        everywhere = key is None and here.scope is None
+    with context.memory() as memory:
+        everywhere = key is None and context.scope is None
         found = [item for item in memory.conflicts(everywhere=everywhere) if key in (None, item.key)]
         names = called(memory.members())
         late = [value for value in memory.late_values() if key is None or value.place == key]
     shown = [Conflict.of(item, names) for item in found]
     if key is not None and not found and not late:
         raise NotFoundError(f"{key} has no conflict", hint="List all: ipfsmem conflicts.")
-    if here.json:
-        here.emit([*shown, *late])
+    if context.json:
+        context.emit([*shown, *late])
         return
     if not found and not late and is_terminal():
         click.echo("No conflicts.", err=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.here import Here, named, ours
+from ipfsmem.cli.context import CommandContext, cli_command, not_empty
 from ipfsmem.cli.printing import clean, count, is_terminal, seconds, style
 from ipfsmem.errors import UsageError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LEFT = 36
 
 
-@ours("demo", secrets=False)
+@cli_command("demo", secrets=False)
 @click.option(
     "--from",
     "source",
@@ -35,11 +35,11 @@ _LEFT = 36
 @click.option(
     "--dir",
     "folder",
-    callback=named,
+    callback=not_empty,
     metavar="DIR",
     help="Work in this new folder (with --keep) instead of a temporary one.",
 )
-def command(here: Here, source: str | None, keep: bool, folder: str | None) -> None:
+def command(context: CommandContext, source: str | None, keep: bool, folder: str | None) -> None:
     """Watch a memory go to another device with nothing but a wallet.
 
     In a temporary folder: device A makes a wallet and a memory, takes in a sample (or your own texts, --from), and
@@ -66,17 +66,17 @@ def command(here: Here, source: str | None, keep: bool, folder: str | None) -> N
         demo = Demo(place, blob, source=Path(source).name if source is not None else "the sample")
         for number, step in enumerate(demo.steps(), 1):
             steps.append(step)
-            if not here.json:
+            if not context.json:
                 _show(number, step)
     finally:
         if not keep:
             shutil.rmtree(place, ignore_errors=True)
     claims = [claim for step in steps for claim in step.claims]
     held = all(claim.held for claim in claims)
-    if here.json:
+    if context.json:
         from ipfsmem.demo import Played
 
-        here.emit(Played.of(steps, demo.roots, str(place) if keep else None))
+        context.emit(Played.of(steps, demo.roots, str(place) if keep else None))
     else:
         _end(demo.roots, len(claims), sum(not claim.held for claim in claims), time.perf_counter() - started)
         if keep:

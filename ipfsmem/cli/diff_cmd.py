@@ -8,7 +8,7 @@ from itertools import islice
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.printing import clean, clean_lines, count, style
 
 #: Pairs of lines that are compared at most.
@@ -16,21 +16,21 @@ _MOST_PAIRS = 4_000_000
 _COLOUR = {"+": "green", "-": "red", "@": "cyan"}
 
 
-@ours("diff", scoped=True, shows=True)
+@cli_command("diff", scoped=True, shows=True)
 @click.argument("root_a", metavar="[BEFORE]", required=False)
 @click.argument("root_b", metavar="[AFTER]", required=False)
 @click.option("--names", is_flag=True, help="Only which memories changed.")
-def command(here: Here, root_a: str | None, root_b: str | None, names: bool) -> None:
+def command(context: CommandContext, root_a: str | None, root_b: str | None, names: bool) -> None:
     """Show what changed from BEFORE (default: the version published last) to AFTER (default: now).
 
     A version is an address from `ipfsmem log`, or the beginning of one.
     """
     from ipfsmem.results import Difference
 
-    with here.memory() as memory:
+    with context.memory() as memory:
         lines = [Difference.of(line) for line in memory.diff(root_a, root_b)]
-    if here.json:
-        here.emit(lines)
+    if context.json:
+        context.emit(lines)
         return
     for line in lines:
         if names:

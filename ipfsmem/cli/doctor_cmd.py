@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, count, style
 
 _MARK = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "error": ("✗", "red")}
 
 
-@ours("doctor")
+@cli_command("doctor")
 @click.option("--restore-files", is_flag=True, help="Write missing plain files again (modes local and ipfs).")
 @click.option(
     "--clock-is-right",
     is_flag=True,
     help="Date new writes by this machine's clock again, though this device once wrote far in its future.",
 )
-def command(here: Here, restore_files: bool, clock_is_right: bool) -> None:
+def command(context: CommandContext, restore_files: bool, clock_is_right: bool) -> None:
     """Check this memory: database, blocks, signatures, keys, files, clock. Reads only, except with the options below.
 
     The exit code is 1 when something is lost or cannot be used.
     """
-    with here.memory() as memory:
+    with context.memory() as memory:
         back = memory.trust_clock() if clock_is_right else 0
         restored = memory.folders.restore_files() if restore_files else 0
         findings = memory.doctor()
     errors = sum(finding.level == "error" for finding in findings)
-    if here.json:
+    if context.json:
         from ipfsmem.results import Examined
 
-        here.emit(Examined(findings=findings, errors=errors, restored_files=restored, clock_back_ms=back))
+        context.emit(Examined(findings=findings, errors=errors, restored_files=restored, clock_back_ms=back))
     else:
         if clock_is_right:
             click.echo(

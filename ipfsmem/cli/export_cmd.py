@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.app import deaf, nobody_listens
-from ipfsmem.cli.here import Here, named, ours
+from ipfsmem.cli.app import output_closed_error, output_is_closed
+from ipfsmem.cli.context import CommandContext, cli_command, not_empty
 from ipfsmem.cli.printing import clean, count, is_terminal, size, write_bytes
 from ipfsmem.errors import IncompleteError, UsageError
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
     from ipfsmem.results import Exported, FileWritten
 
 
-@ours("export", scoped=True, shows=True)
+@cli_command("export", scoped=True, shows=True)
 @click.option(
     "--out",
-    callback=named,
+    callback=not_empty,
     metavar="FILE",
     help="One scope as a JSON file; without it that goes to standard output.",
 )
 @click.option(
-    "--dir", "folder", callback=named, metavar="DIR", help="A new folder of plain Markdown files instead."
+    "--dir", "folder", callback=not_empty, metavar="DIR", help="A new folder of plain Markdown files instead."
 )
-@click.option("--zip", "zipped", callback=named, metavar="FILE", help="The same files in a zip.")
+@click.option("--zip", "zipped", callback=not_empty, metavar="FILE", help="The same files in a zip.")
 @click.option(
-    "--plain-car", callback=named, metavar="FILE", help="The same files in a CAR, for IPFS programs."
+    "--plain-car", callback=not_empty, metavar="FILE", help="The same files in a CAR, for IPFS programs."
 )
 @click.option(
     "--car",
-    callback=named,
+    callback=not_empty,
     metavar="FILE",
     help="A published version with all its parts instead, encrypted as it is.",
 )
 @click.option("--root", metavar="CID", help="Which version for --car (default: the one published last).")
 @click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
 def command(
-    here: Here,
+    context: CommandContext,
     out: str | None,
     folder: str | None,
     zipped: str | None,
@@ -70,32 +70,32 @@ def command(
     if root is not None and car is None:
         raise UsageError("--root goes with --car")
     if car is not None:
-        if here.scope is not None:
+        if context.scope is not None:
             raise UsageError(
                 "a published version holds all scopes, so --car takes no --scope (or IPFSMEM_SCOPE)",
                 hint="One scope as plain files: --dir, --zip or --plain-car.",
             )
-        _export_car(here, Path(car).expanduser(), root)
+        _export_car(context, Path(car).expanduser(), root)
         return
     tree = folder or zipped or plain_car
-    if out is None and tree is None and is_terminal() and not here.json:
+    if out is None and tree is None and is_terminal() and not context.json:
         raise UsageError(
             "say where to: --out FILE, --dir DIR or --zip FILE",
             hint="Or send it somewhere: ipfsmem export > FILE.",
         )
-    if out is None and tree is None and nobody_listens():
-        raise deaf("ipfsmem export")
+    if out is None and tree is None and output_is_closed():
+        raise output_closed_error("ipfsmem export")
     from msgspec import UNSET
 
     from ipfsmem.results import FileWritten
 
-    with here.memory() as memory:
+    with context.memory() as memory:
         _outside(memory, tree or out)
         if tree is not None:
             where = Path(tree).expanduser()
             made = _write_tree(memory, where, "folder" if folder else "zip" if zipped else "car")
             done = FileWritten(path=str(where), files=made.files, root=made.root or UNSET)
-            _said(here, done, f"{count(made.files, 'file')}")
+            _said(context, done, f"{count(made.files, 'file')}")
             tell_left_out(made.left_out, partial)
             return
         left = memory.left_out()
@@ -104,7 +104,7 @@ def command(
         where = Path(out).expanduser()
         with new_car(str(where), mode=0o600) as file:
             file.write(blob)
-        _said(here, FileWritten(path=str(where), bytes=len(blob)), size(len(blob)))
+        _said(context, FileWritten(path=str(where), bytes=len(blob)), size(len(blob)))
     else:
         write_bytes(blob)
     tell_left_out(left, partial)
@@ -141,27 +141,27 @@ def tell_left_out(left: LeftOut, partial: bool, *, ours: bool = True) -> None:
         click.echo(f"left out: {clean(str(left))}", err=True)
 
 
-def _said(here: Here, done: FileWritten, what: str) -> None:
+def _said(context: CommandContext, done: FileWritten, what: str) -> None:
     from ipfsmem.cli.cid_cmd import is_stdout
 
-    if here.json:
-        here.emit(done)
+    if context.json:
+        context.emit(done)
     else:
         click.echo(f"{clean(done.path)}: {what}, in plain text", err=is_stdout(done.path))
 
 
-def _export_car(here: Here, where: Path, root: str | None) -> None:
+def _export_car(context: CommandContext, where: Path, root: str | None) -> None:
     from ipfsmem.cli.cid_cmd import is_stdout, new_car
 
-    with here.memory() as memory:
+    with context.memory() as memory:
         _outside(memory, str(where))
         with new_car(str(where), mode=0o600) as out:
             cid = memory.export_car(out, root)
     written = 0 if is_stdout(str(where)) else where.stat().st_size
-    if here.json:
+    if context.json:
         from ipfsmem.results import FileWritten
 
-        here.emit(FileWritten(path=str(where), root=str(cid), bytes=written))
+        context.emit(FileWritten(path=str(where), root=str(cid), bytes=written))
     else:
         long = f", {size(written)}" if written else ""
         click.echo(f"{clean(str(where))}: version {cid}{long}", err=is_stdout(str(where)))

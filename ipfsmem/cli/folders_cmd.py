@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.here import Here, named, ours
+from ipfsmem.cli.context import CommandContext, cli_command, not_empty
 from ipfsmem.cli.printing import clean, count, table
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ def command() -> None:
     """The folders of plain files on this device that belong to this memory (modes local and ipfs)."""
 
 
-@ours("list", short_help="Where the plain files are.")
-def list_command(here: Here) -> None:
+@cli_command("list", short_help="Where the plain files are.")
+def list_command(context: CommandContext) -> None:
     """List the working copies: where they are, whose scope, how many files, and whether one is paused or not there."""
-    with here.memory() as memory:
+    with context.memory() as memory:
         found = memory.folders.list()
-    if here.json:
-        here.emit(found)
+    if context.json:
+        context.emit(found)
         return
     table(
         ("folder", "scope", "files", "state"),
@@ -41,47 +41,47 @@ def list_command(here: Here) -> None:
     )
 
 
-@ours("pause", short_help="Leave a folder alone for now.")
-@click.argument("folder", metavar="DIR", callback=named)
-def pause_command(here: Here, folder: str) -> None:
+@cli_command("pause", short_help="Leave a folder alone for now.")
+@click.argument("folder", metavar="DIR", callback=not_empty)
+def pause_command(context: CommandContext, folder: str) -> None:
     """Take nothing in from DIR and write nothing to it, until `accept` or `put-back`. Before a large operation on it, for
     instance: a checkout, a search and replace, a restore."""
     from ipfsmem.results import FolderPaused
 
-    with here.memory() as memory:
+    with context.memory() as memory:
         memory.folders.pause(folder)
-    _said(here, FolderPaused(path=folder), "is paused: nothing is taken in there and nothing written.")
+    _said(context, FolderPaused(path=folder), "is paused: nothing is taken in there and nothing written.")
 
 
-@ours("accept", short_help="What stands in a paused folder counts.")
-@click.argument("folder", metavar="DIR", callback=named)
-def accept_command(here: Here, folder: str) -> None:
+@cli_command("accept", short_help="What stands in a paused folder counts.")
+@click.argument("folder", metavar="DIR", callback=not_empty)
+def accept_command(context: CommandContext, folder: str) -> None:
     """Take everything that stands in DIR for edits, earlier texts too. Files that are missing follow the usual rule for deletes."""
     from ipfsmem.results import FolderAccepted
 
-    with here.memory() as memory:
+    with context.memory() as memory:
         memory.folders.accept(folder)
-    _said(here, FolderAccepted(path=folder), "counts as it stands, and goes on.")
+    _said(context, FolderAccepted(path=folder), "counts as it stands, and goes on.")
 
 
-@ours("put-back", short_help="What is remembered counts.")
-@click.argument("folder", metavar="DIR", callback=named)
-def put_back_command(here: Here, folder: str) -> None:
+@cli_command("put-back", short_help="What is remembered counts.")
+@click.argument("folder", metavar="DIR", callback=not_empty)
+def put_back_command(context: CommandContext, folder: str) -> None:
     """Write what is remembered into every file of DIR, missing ones too. A text that was never remembered is kept beside, as a
     conflict copy."""
-    with here.memory() as memory:
+    with context.memory() as memory:
         number = memory.folders.put_back(folder)
-    if here.json:
+    if context.json:
         from ipfsmem.results import FolderPutBack
 
-        here.emit(FolderPutBack(path=folder, put_back=number))
+        context.emit(FolderPutBack(path=folder, put_back=number))
     else:
         click.echo(f"{clean(folder)} is as it is remembered: {count(number, 'file')} put back.")
 
 
-def _said(here: Here, done: FolderPaused | FolderAccepted, text: str) -> None:
-    if here.json:
-        here.emit(done)
+def _said(context: CommandContext, done: FolderPaused | FolderAccepted, text: str) -> None:
+    if context.json:
+        context.emit(done)
     else:
         click.echo(f"{clean(done.path)} {text}")
 

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.status_cmd import learnt
 from ipfsmem.errors import NotFoundError
 
 
-@ours("forget", scoped=True)
+@cli_command("forget", scoped=True)
 @click.argument("key")
 @click.option("--reason", default="", help="Why; it is kept in the timeline.")
 @click.option("--if-match", metavar="SHA256", help="Refuse unless the text now has this SHA-256.")
-def command(here: Here, key: str, reason: str, if_match: str | None) -> None:
+def command(context: CommandContext, key: str, reason: str, if_match: str | None) -> None:
     """Forget the memory KEY, on every device, edits that were made meanwhile included.
 
     The wish is noted in the timeline. Versions that were published before still hold the text, encrypted, until they are let
     go of (`ipfsmem gc`). In mode ipfs what was published stays public.
     """
-    with here.memory() as memory:
+    with context.memory() as memory:
         if not memory.forget(key, reason=reason, if_match=if_match):
             raise NotFoundError(f"there is no memory {key}", hint="See what there is with: ipfsmem list.")
         folders, public = memory.folders.list(), memory.mode.public and memory.status().root is not None
         told = learnt(memory.mode)
-    if here.json:
+    if context.json:
         from ipfsmem.results import Forgotten
 
-        here.emit(Forgotten(key=key))
+        context.emit(Forgotten(key=key))
     else:
         click.echo(f"{key} is forgotten here{told}.")
         if public:

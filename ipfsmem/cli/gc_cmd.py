@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, ours, provider_option, retention_options
+from ipfsmem.cli.context import CommandContext, cli_command, provider_option, retention_options
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import Meter, clean, count, moment, size, style
 from ipfsmem.errors import IncompleteError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ipfsmem.sync.retention import Verdict
 
 
-@ours("gc")
+@cli_command("gc")
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @click.option(
     "--drop-guarded",
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @provider_option("Where")
 @retention_options("Keep the newest N.")
 def command(
-    here: Here,
+    context: CommandContext,
     dry_run: bool,
     drop_guarded: tuple[str, ...],
     daily: bool | None,
@@ -52,7 +52,7 @@ def command(
     """
     from ipfsmem.config import Keep
 
-    with here.memory(provider=provider) as memory, Meter(silent=here.json) as meter:
+    with context.memory(provider=provider) as memory, Meter(silent=context.json) as meter:
         done = asyncio.run(
             memory.gc(
                 dry_run=dry_run,
@@ -64,10 +64,10 @@ def command(
         )
         if daily is not None and not dry_run:
             memory.collect_by_itself(Keep(keep_roots, keep_days) if daily else None)
-    if here.json:
+    if context.json:
         from ipfsmem.results import Collecting
 
-        here.emit(Collecting.of(done, dry_run=dry_run))
+        context.emit(Collecting.of(done, dry_run=dry_run))
     else:
         _show(done, dry_run)
     if done.problems:

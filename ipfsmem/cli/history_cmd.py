@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.printing import called, clean, count, is_terminal, moment, size, style, table
 
 
-@ours("history", scoped=True)
+@cli_command("history", scoped=True)
 @click.argument("key")
-def command(here: Here, key: str) -> None:
+def command(context: CommandContext, key: str) -> None:
     """List every text of the memory KEY that this device can find, the one written last first.
 
     The columns: when it was written and by which device, its SHA-256, its size, where it stands now, and the newest version
     that holds it. Read one with `ipfsmem read KEY --root CID`, bring one back with `ipfsmem restore KEY`.
     """
-    with here.memory() as memory:
+    with context.memory() as memory:
         found = memory.history(key)
         published = memory.mode.published
         members = memory.members()
         labels = {person.id: person.label for person in members}
     names = called(members)
-    if here.json:
+    if context.json:
         from ipfsmem.results import TextHistory
 
-        here.emit(TextHistory.of(found, labels))
+        context.emit(TextHistory.of(found, labels))
         return
     lines = [
         (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, named, ours
+from ipfsmem.cli.context import CommandContext, cli_command, not_empty
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, count, style
 from ipfsmem.errors import UsageError
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ipfsmem.memories.importing import Imported
 
 
-@ours("import", scoped=True)
-@click.argument("path", callback=named)
+@cli_command("import", scoped=True)
+@click.argument("path", callback=not_empty)
 @click.option(
     "--strategy",
     type=click.Choice(["merge", "replace"]),
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     help="It is a backup of this memory: scopes of one name are one scope.",
 )
 def command(
-    here: Here,
+    context: CommandContext,
     path: str,
     strategy: str,
     prune: bool,
@@ -72,7 +72,7 @@ def command(
         source = sys.stdin.buffer.read(MAX_BLOB + 1)
         if len(source) > MAX_BLOB:
             raise LimitError(f"standard input is longer than {MAX_BLOB:,} bytes")
-    with here.memory() as memory:
+    with context.memory() as memory:
         done = memory.import_(
             source,
             strategy="replace" if strategy == "replace" else "merge",
@@ -81,8 +81,8 @@ def command(
             maps=_mapped(maps),
             same=same,
         )
-    if here.json:
-        here.emit(done)
+    if context.json:
+        context.emit(done)
     else:
         _say(done)
     if done.problems and not partial:

@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipfsmem.cli import asking, secrets_in
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, agreed, label_option, named, ours, provider_option, root_option
+from ipfsmem.cli import init_questions, secret_input
+from ipfsmem.cli.context import (
+    CommandContext,
+    agrees_to_publish,
+    cli_command,
+    label_option,
+    not_empty,
+    provider_option,
+    root_option,
+)
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import Meter, clean, count, facts, style
 from ipfsmem.cli.status_cmd import READERS
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import Wallet, default_keystore, wallet_options
-from ipfsmem.cli.words_in import show_words, shown_or_said, somebody_reads
+from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
 from ipfsmem.errors import NoVaultError, PublicError, SecretsError
 from ipfsmem.mode import Mode
 from ipfsmem.vault.beginning import (
@@ -44,7 +52,7 @@ _WORDS = "its recovery words"
 _MADE = "the memory is made, on this device alone until ipfsmem sync"
 
 
-@ours("init")
+@cli_command("init")
 @click.option(
     "--mode",
     type=click.Choice([Mode.ENCRYPTED_IPFS.value, Mode.LOCAL.value, Mode.IPFS.value]),
@@ -76,11 +84,14 @@ _MADE = "the memory is made, on this device alone until ipfsmem sync"
 @click.option("--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase.")
 @click.option("--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read it, for good.")
 @click.option(
-    "--memory-dir", callback=named, metavar="DIR", help="Where the plain files are (modes local and ipfs)."
+    "--memory-dir",
+    callback=not_empty,
+    metavar="DIR",
+    help="Where the plain files are (modes local and ipfs).",
 )
 @label_option
 def command(
-    here: Here,
+    context: CommandContext,
     mode: str,
     provider: tuple[str, ...],
     new_wallet: str | None,
@@ -105,13 +116,13 @@ def command(
     from ipfsmem.config import settings
     from ipfsmem.device.replica import claim_folder
 
-    claim_folder(here.folder)
+    claim_folder(context.folder)
     chosen = Mode(mode)
     where = provider or settings().provider
-    if secrets_in.can_ask() and not here.json:
-        told = asking.complete(
-            asking.Choice(_named_mode(chosen), where or (), new_wallet, no_wallet, wallet),
-            default_keystore(here.home),
+    if secret_input.can_ask() and not context.json:
+        told = init_questions.complete(
+            init_questions.Choice(_named_mode(chosen), where or (), new_wallet, no_wallet, wallet),
+            default_keystore(context.home),
         )
         where, new_wallet, no_wallet, wallet = told.provider, told.new_wallet, told.no_wallet, told.wallet
         chosen = told.mode or chosen
@@ -127,16 +138,16 @@ def command(
     ).check()
     worded = chosen.published and not no_recovery
     if worded and not wallet.named:
-        somebody_reads(_WORDS)
-    if not here.json:
+        require_output(_WORDS)
+    if not context.json:
         click.echo(f"Mode {chosen}. Who can read it: {READERS[chosen]}.", err=True)
     if where and not wallet.named:
         # Before a passphrase is thought of and typed, and before a wallet is made; with one that exists the look for its
         # memory does the same.
-        _reach(here, where)
-    passphrase = device_passphrase(here, chosen, unprotected_keys) if chosen.published else None
+        _reach(context, where)
+    passphrase = device_passphrase(context, chosen, unprotected_keys) if chosen.published else None
     made: dict[str, Any] = {
-        "home": here.home,
+        "home": context.home,
         "label": label,
         "provider": where,
         "passphrase": passphrase,
@@ -145,33 +156,33 @@ def command(
         "unprotected_keys": unprotected_keys,
     }
     unlock, keystore = (
-        _unlock(here, new_wallet, no_wallet, wallet, passphrase) if chosen.published else (None, None)
+        _unlock(context, new_wallet, no_wallet, wallet, passphrase) if chosen.published else (None, None)
     )
     found = None
     if unlock is not None and keystore is None:
-        found = _find(here, chosen, unlock, made, root, create)
+        found = _find(context, chosen, unlock, made, root, create)
     restored = found is not None
     if worded and not restored:
-        somebody_reads(_WORDS)
+        require_output(_WORDS)
     with contextlib.closing(
-        found or _create(here, chosen, made, unlock=unlock, recovery=not no_recovery)
+        found or _create(context, chosen, made, unlock=unlock, recovery=not no_recovery)
     ) as memory:
         report, words = memory.restored, memory.recovery_words
         failure: BaseException | None = None
-        if memory.recovery_words and not here.json:
+        if memory.recovery_words and not context.json:
             _show_words(memory.recovery_words)
         if restored:
-            report = publish_restored(memory, here, yes_public)
+            report = publish_restored(memory, context, yes_public)
         elif where:
-            report, failure = _publish(memory, here, yes_public)
+            report, failure = _publish(memory, context, yes_public)
         status = memory.status()
         part = part_only(memory.restored)
         failure = failure or part
-        if here.json:
+        if context.json:
             from ipfsmem.results import Begun
 
-            with shown_or_said(_MADE) if words else contextlib.nullcontext():
-                here.emit(
+            with words_unprinted(_MADE) if words else contextlib.nullcontext():
+                context.emit(
                     Begun.of(
                         status,
                         restored=restored,
@@ -194,7 +205,7 @@ def command(
         click.echo(style(said, bold=True))
         facts(
             [
-                ("namespace", here.namespace),
+                ("namespace", context.namespace),
                 ("folder", clean(status.folder or "")),
                 ("device", status.device),
                 ("wallet", status.vault.address or "none" if status.vault else ""),
@@ -223,7 +234,7 @@ def command(
 def _show_words(words: list[str]) -> None:
     """Show them; who stops at the question after them is told how it stands: the memory is made, and they are its words."""
     try:
-        with shown_or_said(_MADE):
+        with words_unprinted(_MADE):
             show_words(words)
     except click.Abort:
         click.echo(
@@ -238,7 +249,7 @@ def _show_words(words: list[str]) -> None:
 
 def _opens(wallet: Wallet, passphrase: str | None) -> str:
     """Which passphrase a new wallet is under, where nobody was asked for one of its own."""
-    own = secrets_in.given(wallet.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
+    own = secret_input.given(wallet.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
     return "" if own or passphrase is None else "; this device's passphrase opens it"
 
 
@@ -263,14 +274,14 @@ def _owners(wallet: Wallet, new_wallet: str | None, no_wallet: bool) -> tuple[Ow
     return tuple(owner for owner, named in said.items() if named)
 
 
-def device_passphrase(here: Here, mode: Mode, unprotected: bool) -> str | None:
+def device_passphrase(context: CommandContext, mode: Mode, unprotected: bool) -> str | None:
     """The passphrase for the keys of a new device: given, asked for, or refused where there must be one."""
-    found = here.passphrase_given()
+    found = context.passphrase_given()
     if unprotected:
         return None
-    if found is None and mode.sealed and secrets_in.can_ask():
+    if found is None and mode.sealed and secret_input.can_ask():
         click.echo("This device's keys are kept under a passphrase. It never leaves this device.", err=True)
-        found = secrets_in.ask("passphrase for this device", twice=True)
+        found = secret_input.ask("passphrase for this device", twice=True)
     if found is None and mode.sealed:
         from ipfsmem.vault.opening import check_protection
 
@@ -279,37 +290,37 @@ def device_passphrase(here: Here, mode: Mode, unprotected: bool) -> str | None:
 
 
 def _unlock(
-    here: Here, new_wallet: str | None, no_wallet: bool, wallet: Wallet, passphrase: str | None
+    context: CommandContext, new_wallet: str | None, no_wallet: bool, wallet: Wallet, passphrase: str | None
 ) -> tuple[Unlock | None, Path | None]:
     """The wallet, and the keystore file when it was made just now."""
     if no_wallet:
         return None, None
     if new_wallet is None:
         return wallet.unlock(passphrase), None
-    path = Path(new_wallet).expanduser() if new_wallet else default_keystore(here.home)
+    path = Path(new_wallet).expanduser() if new_wallet else default_keystore(context.home)
     signer = make_wallet(path, wallet.keystore_passphrase(passphrase, new=True), secrets.token_bytes)
     return wallet.unlock_with(signer), path
 
 
-def _reach(here: Here, where: tuple[str, ...] | str) -> None:
+def _reach(context: CommandContext, where: tuple[str, ...] | str) -> None:
     """Open the providers and ask them for something. Raises ConfigError, ProviderError; nothing was made then."""
     from ipfsmem.memory import Memory
 
     with nothing_made():
-        asyncio.run(Memory.reach(where, home=here.home))
+        asyncio.run(Memory.reach(where, home=context.home))
 
 
 def _find(
-    here: Here, mode: Mode, unlock: Unlock, made: dict[str, Any], root: str | None, create: bool
+    context: CommandContext, mode: Mode, unlock: Unlock, made: dict[str, Any], root: str | None, create: bool
 ) -> Memory | None:
     """The wallet's memory when the provider has one. Any doubt is an error: a second memory is never made by mistake."""
     from ipfsmem.memory import Memory
 
     try:
-        with nothing_made(), Meter(silent=here.json) as meter:
+        with nothing_made(), Meter(silent=context.json) as meter:
             return asyncio.run(
                 Memory.recover(
-                    here.namespace, mode=mode, unlock=unlock, root_cid=root, progress=meter, **made
+                    context.namespace, mode=mode, unlock=unlock, root_cid=root, progress=meter, **made
                 )
             )
     except NoVaultError as error:
@@ -322,16 +333,16 @@ def _find(
 
 def _may_create(error: NoVaultError) -> bool:
     """Whether a wallet that has no memory there is to get one: asked for, and where nobody can say only when that is certain."""
-    if not secrets_in.can_ask():
+    if not secret_input.can_ask():
         return not error.doubt
     click.echo(f"{clean(str(error))}.", err=True)
     return bool(click.confirm("Make a new one?", default=not error.doubt, err=True))
 
 
-def _create(here: Here, mode: Mode, made: dict[str, Any], **more: Any) -> Memory:
+def _create(context: CommandContext, mode: Mode, made: dict[str, Any], **more: Any) -> Memory:
     from ipfsmem.memory import Memory
 
-    return Memory.create(here.namespace, mode, **made, **more)
+    return Memory.create(context.namespace, mode, **made, **more)
 
 
 def vault_shown(vault: VaultConfig | None) -> str:
@@ -341,15 +352,15 @@ def vault_shown(vault: VaultConfig | None) -> str:
     return f"{vault.name}, key number {vault.key_number}"
 
 
-def publish_restored(memory: Memory, here: Here, yes_public: bool) -> SyncReport | None:
+def publish_restored(memory: Memory, context: CommandContext, yes_public: bool) -> SyncReport | None:
     """Publish a plain memory that was brought back, once somebody here has agreed to that; the report of the last sync."""
-    here.look_back(memory)
+    context.note_left_out(memory)
     if not memory.mode.public or memory.replica.config.public:
         return memory.restored
-    if not agreed(memory, yes_public):
+    if not agrees_to_publish(memory, yes_public):
         _not_public()
         return memory.restored
-    with Meter(silent=here.json) as meter:
+    with Meter(silent=context.json) as meter:
         return asyncio.run(memory.sync(public_ok=True, progress=meter))
 
 
@@ -368,14 +379,16 @@ def _not_public() -> None:
     )
 
 
-def _publish(memory: Memory, here: Here, yes_public: bool) -> tuple[SyncReport | None, BaseException | None]:
+def _publish(
+    memory: Memory, context: CommandContext, yes_public: bool
+) -> tuple[SyncReport | None, BaseException | None]:
     """Put the new ring where the wallet will look for it; and what kept it from there, to be raised in the end.
 
     The memory is made by then and the words exist nowhere else, so whatever happens here they are shown first.
     """
     try:
-        public_ok = agreed(memory, yes_public)
-        with Meter(silent=here.json) as meter:
+        public_ok = agrees_to_publish(memory, yes_public)
+        with Meter(silent=context.json) as meter:
             return asyncio.run(publish_made(memory.sync(public_ok=public_ok, progress=meter))), None
     except SecretsError as error:
         return None, error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipfsmem.cli.here import Here, named, ours
+from ipfsmem.cli.context import CommandContext, cli_command, not_empty
 from ipfsmem.cli.printing import clean, clean_lines, style
 from ipfsmem.cli.wallets import owner, root_options
 
@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from ipfsmem.vault.inspection import Keys
 
 
-@ours("inspect")
-@click.argument("path", callback=named)
+@cli_command("inspect")
+@click.argument("path", callback=not_empty)
 @click.option(
     "--context",
+    "sealed_for",
     metavar="CTX",
     help="What a sealed object was sealed for: a memory's key, a segment, a prefix.",
 )
 @root_options
-def command(here: Here, path: str, context: str | None, **given: Any) -> None:
+def command(context: CommandContext, path: str, sealed_for: str | None, **given: Any) -> None:
     """Show what is in PATH: a CAR, keyring.json, commit, sealed object, name record, blob, or a provider's folder.
 
     Without a key that is what everybody can see. With --namespace this device's keys open the rest, with a wallet or
@@ -31,26 +32,26 @@ def command(here: Here, path: str, context: str | None, **given: Any) -> None:
     """
     from ipfsmem.vault.inspection import inspect
 
-    found = inspect(Path(path).expanduser(), _keys(here, context, given))
-    if here.json:
-        here.emit_open(found)
+    found = inspect(Path(path).expanduser(), _keys(context, sealed_for, given))
+    if context.json:
+        context.emit_open(found)
     else:
         _show(found, 0)
 
 
-def _keys(here: Here, context: str | None, given: dict[str, Any]) -> Keys:
+def _keys(context: CommandContext, sealed_for: str | None, given: dict[str, Any]) -> Keys:
     from ipfsmem.vault.inspection import Keys, keys_of
 
-    contexts: tuple[str, ...] = (context,) if context is not None else ()
+    contexts: tuple[str, ...] = (sealed_for,) if sealed_for is not None else ()
     if given["wallet"].named or given["words"] or given["words_fd"] is not None:
         from ipfsmem.vault.opening import Unlock
 
-        root = owner(given["wallet"], given["words"], given["words_fd"], here.passphrase_given())
+        root = owner(given["wallet"], given["words"], given["words_fd"], context.passphrase_given())
         keys = root.root(twice=False) if isinstance(root, Unlock) else root
         return Keys((keys.box_secret,), contexts=contexts)
-    if not here.namespace_named:
+    if not context.namespace_named:
         return Keys(contexts=contexts)
-    with here.memory() as memory:
+    with context.memory() as memory:
         return keys_of(memory.replica, contexts)
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipfsmem.cli import secrets_in
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, Whole, ours, provider_option
-from ipfsmem.cli.keys_change import label_command, passphrase_command
+from ipfsmem.cli import secret_input
+from ipfsmem.cli.context import CommandContext, WholeNumber, cli_command, provider_option
+from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.keys_device import label_command, passphrase_command
 from ipfsmem.cli.keys_owner import known_member, members_named, with_owner
 from ipfsmem.cli.keys_sheet import command as sheet_command
 from ipfsmem.cli.keys_words import command as words_command
@@ -30,12 +30,12 @@ def command() -> None:
     """Members of this memory: who they are, who may write, and the encryption keys."""
 
 
-@ours("list", short_help="Who belongs to this memory.")
-def list_command(here: Here) -> None:
+@cli_command("list", short_help="Who belongs to this memory.")
+def list_command(context: CommandContext) -> None:
     """List the members: id, role, label, and whether it is this device; then the current encryption key, and who removed whom."""
     from ipfsmem.sync.removals import called
 
-    with here.memory() as memory:
+    with context.memory() as memory:
         members = memory.members()
         ring = memory.replica.ring
         sealing = ring.view.sealing if ring is not None else None
@@ -45,10 +45,10 @@ def list_command(here: Here) -> None:
         device = memory.device
     order = {"admin": 0, "writer": 1, "reader": 2}
     members.sort(key=lambda person: (person.rank, order[person.role], person.label, person.id))
-    if here.json:
+    if context.json:
         from ipfsmem.results import MemberList
 
-        here.emit(MemberList.of(ring, members, removed, device))
+        context.emit(MemberList.of(ring, members, removed, device))
         return
     table(
         ("id", "role", "label", ""),
@@ -81,23 +81,23 @@ def _by(ring: Ring | None, one: Removal) -> str:
 _provider = provider_option("Where")
 
 
-@ours("unlock", short_help="Sync once with the wallet: let devices in, give them keys.")
+@cli_command("unlock", short_help="Sync once with the wallet: let devices in, give them keys.")
 @_provider
 @root_options
-def unlock_command(here: Here, **given: Any) -> None:
+def unlock_command(context: CommandContext, **given: Any) -> None:
     """Sync once with the wallet or the recovery words.
 
     It adds this device, gives the encryption key to members who lack it, and brings what new devices begin with up to date.
     """
-    with_owner(here, given, lambda memory, meter: memory.sync(progress=meter))
+    with_owner(context, given, lambda memory, meter: memory.sync(progress=meter))
 
 
-@ours("revoke", short_help="End a device's membership.")
+@cli_command("revoke", short_help="End a device's membership.")
 @click.argument("member", metavar="DEVICE")
 @click.option("--nothing-stands", is_flag=True, help="Of words or a wallet: end all that they said, too.")
 @_provider
 @root_options
-def revoke_command(here: Here, member: str, nothing_stands: bool, **given: Any) -> None:
+def revoke_command(context: CommandContext, member: str, nothing_stands: bool, **given: Any) -> None:
     """End the membership of DEVICE (its name or id from `ipfsmem keys list`), and use a new encryption key from now on.
 
     What the device already holds it keeps: a revoked device cannot read what is written from now on. Devices that recovery
@@ -122,30 +122,30 @@ def revoke_command(here: Here, member: str, nothing_stands: bool, **given: Any) 
         report.after(before)
         return report
 
-    with_owner(here, given, work)
+    with_owner(context, given, work)
 
 
-@ours("rotate", short_help="Use a new encryption key from now on.")
+@cli_command("rotate", short_help="Use a new encryption key from now on.")
 @_provider
 @root_options
-def rotate_command(here: Here, **given: Any) -> None:
+def rotate_command(context: CommandContext, **given: Any) -> None:
     """Use a new encryption key from now on. Texts keep the key that they were encrypted with."""
-    with_owner(here, given, lambda memory, meter: memory.rotate(progress=meter))
+    with_owner(context, given, lambda memory, meter: memory.rotate(progress=meter))
 
 
-@ours("vaults", short_help="Further vaults of this wallet, whose names this memory keeps.")
+@cli_command("vaults", short_help="Further vaults of this wallet, whose names this memory keeps.")
 @click.option("--add", metavar="NAME", help="Keep the name of another one.")
-@click.option("--key-number", type=Whole(1), default=1, metavar="N", help="Its key number, with --add.")
-def vaults_command(here: Here, add: str | None, key_number: int) -> None:
+@click.option("--key-number", type=WholeNumber(1), default=1, metavar="N", help="Its key number, with --add.")
+def vaults_command(context: CommandContext, add: str | None, key_number: int) -> None:
     """List the further vaults of this memory's wallet. The vault `default` keeps their names, encrypted, so that whoever has
     brought that one back knows them. Each takes one more signature: ipfsmem recover -n NAME --vault NAME --wallet FILE.
     """
-    with here.memory() as memory:
+    with context.memory() as memory:
         if add is not None:
             memory.vaults.add(add, key_number)
         found = memory.vaults.list()
-    if here.json:
-        here.emit(found)
+    if context.json:
+        context.emit(found)
         return
     table(
         ("vault", "key number", "wallet"),
@@ -154,15 +154,22 @@ def vaults_command(here: Here, add: str | None, key_number: int) -> None:
     )
 
 
-@ours("derive", secrets=False, short_help="Public values of a wallet's vault, for vectors and experiments.")
+@cli_command(
+    "derive", secrets=False, short_help="Public values of a wallet's vault, for vectors and experiments."
+)
 @click.option(
     "--vault", default="default", show_default=True, metavar="NAME", help="Which vault of the wallet."
 )
 @click.option("--key-number", default=1, show_default=True, metavar="N", help="Which key of the vault.")
 @click.option(
-    "--signature-passphrase-fd", type=Whole(0), metavar="N", help="A passphrase for the derivation, from N."
+    "--signature-passphrase-fd",
+    type=WholeNumber(0),
+    metavar="N",
+    help="A passphrase for the derivation, from N.",
 )
-def derive_command(here: Here, vault: str, key_number: int, signature_passphrase_fd: int | None) -> None:
+def derive_command(
+    context: CommandContext, vault: str, key_number: int, signature_passphrase_fd: int | None
+) -> None:
     """Read a raw private key (64 hex digits) from standard input and print the public values of FORMAT.md section 2.3.
 
     For test vectors and experiments. Never pipe the key of a wallet that holds anything.
@@ -179,7 +186,7 @@ def derive_command(here: Here, vault: str, key_number: int, signature_passphrase
     if sys.stdin.isatty():
         raise UsageError("the key comes on standard input", hint="ipfsmem keys derive < key.txt")
     passphrase = (
-        secrets_in.from_descriptor(signature_passphrase_fd) if signature_passphrase_fd is not None else None
+        secret_input.from_descriptor(signature_passphrase_fd) if signature_passphrase_fd is not None else None
     )
     signer = RawKeySigner(read_raw_key(sys.stdin.read(1024)))
     message = key_request(signer.address, vault, key_number)
@@ -191,8 +198,8 @@ def derive_command(here: Here, vault: str, key_number: int, signature_passphrase
         key_number=key_number,
         message_sha256=sha256(message).hexdigest(),
     )
-    if here.json:
-        here.emit(found)
+    if context.json:
+        context.emit(found)
     else:
         facts((name, str(value)) for name, value in msgspec.structs.asdict(found).items())
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipfsmem.cli.here import Here
+from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.printing import Meter, clean, count
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.cli.wallets import as_owner
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 def with_owner(
-    here: Here,
+    context: CommandContext,
     given: dict[str, Any],
     work: Callable[[Memory, Progress], Coroutine[Any, Any, SyncReport]],
 ) -> None:
     """Open the memory with its owner's keys, do the work, tell what came of it."""
-    with as_owner(here, given) as memory, Meter(silent=here.json) as meter:
+    with as_owner(context, given) as memory, Meter(silent=context.json) as meter:
         report = asyncio.run(work(memory, meter))
-    if here.json:
-        here.emit(report)
+    if context.json:
+        context.emit(report)
     else:
         tell(report)
     # What was asked is done once it is published; what else could not be read is said, and counts in the next sync.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.here import Here, named, ours
+from ipfsmem.cli.context import CommandContext, cli_command, not_empty
 from ipfsmem.cli.printing import clean, moment, to_json
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _WIDTH = 78
 
 
-@ours("sheet", short_help="A page to print: how to get this memory back.")
-@click.option("--output", callback=named, metavar="FILE", help="Write it to a file instead.")
-def command(here: Here, output: str | None) -> None:
+@cli_command("sheet", short_help="A page to print: how to get this memory back.")
+@click.option("--output", callback=not_empty, metavar="FILE", help="Write it to a file instead.")
+def command(context: CommandContext, output: str | None) -> None:
     """Print the recovery sheet: names, newest version, providers, the commands that bring this memory back.
 
     It holds no secret and no words; there is a place to write the 24 words by hand. Print it again after the provider
@@ -27,18 +27,18 @@ def command(here: Here, output: str | None) -> None:
     """
     from ipfsmem.device.atomic_files import write_atomic
 
-    with here.memory() as memory:
+    with context.memory() as memory:
         sheet = memory.recovery_sheet()
-    text = to_json(sheet) if here.json else page(sheet)
+    text = to_json(sheet) if context.json else page(sheet)
     if output is None:
         click.echo(text)
         return
     where = Path(output).expanduser()
     write_atomic(where, f"{text}\n".encode())
-    if here.json:
+    if context.json:
         from ipfsmem.results import FileWritten
 
-        here.emit(FileWritten(path=str(where)))
+        context.emit(FileWritten(path=str(where)))
     else:
         click.echo(f"{clean(str(where))}: print it, and write the 24 words on it by hand.")
 

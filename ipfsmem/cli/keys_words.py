@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipfsmem.cli import secrets_in
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, ours, provider_option
+from ipfsmem.cli import secret_input
+from ipfsmem.cli.context import CommandContext, cli_command, provider_option
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import Meter, clean, count, style
 from ipfsmem.cli.sync_cmd import noticed, tell
 from ipfsmem.cli.wallets import as_owner, root_options
-from ipfsmem.cli.words_in import show_words, shown_or_said, somebody_reads
+from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
 from ipfsmem.errors import IncompleteError, ProviderUnavailable
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ ROOT_STAYS = (
 _MADE = "new words are made, and the older ones still work"
 
 
-@ours("words", short_help="Make new recovery words.")
+@cli_command("words", short_help="Make new recovery words.")
 @click.option(
     "--revoke-old/--keep-old",
     default=None,
@@ -40,22 +40,22 @@ _MADE = "new words are made, and the older ones still work"
 )
 @provider_option("Where")
 @root_options
-def command(here: Here, revoke_old: bool | None, **given: Any) -> None:
+def command(context: CommandContext, revoke_old: bool | None, **given: Any) -> None:
     """Make 24 new recovery words and show them, once.
 
     It takes the wallet, the words of init, or the device of a memory without a wallet. Older words are revoked only
     after the new ones are published everywhere and shown. Those of init cannot be revoked.
     """
-    somebody_reads("the words")
-    with as_owner(here, given) as memory:
-        with Meter(silent=here.json) as meter:
+    require_output("the words")
+    with as_owner(context, given) as memory:
+        with Meter(silent=context.json) as meter:
             made = asyncio.run(memory.new_words(progress=meter))
         old = [one for one in made.older if not one.root]
-        if here.json:
+        if context.json:
             going = old if revoke_old and not made.problem else []
             # They must be out of this process before anything else stops working.
-            with shown_or_said(_MADE):
-                here.emit(_facts(made, going))
+            with words_unprinted(_MADE):
+                context.emit(_facts(made, going))
         else:
             _show(made)
             going = [] if made.problem else _agreed(old, revoke_old)
@@ -64,8 +64,8 @@ def command(here: Here, revoke_old: bool | None, **given: Any) -> None:
                 f"the older words still work, and the new ones may not yet work everywhere: {made.problem}",
                 hint="Then: ipfsmem sync, and to revoke the older ones: ipfsmem keys revoke ID.",
             )
-        _revoke(memory, going, here)
-    if not here.json:
+        _revoke(memory, going, context)
+    if not context.json:
         _tell_what_stays(made, old, going)
     if made.problem:
         raise IncompleteError(
@@ -75,7 +75,7 @@ def command(here: Here, revoke_old: bool | None, **given: Any) -> None:
 
 
 def _show(made: NewWords) -> None:
-    with shown_or_said(_MADE):
+    with words_unprinted(_MADE):
         show_words(made.words)
         click.echo(f"They are the {made.label} ({made.id}).")
     if made.problem:
@@ -93,7 +93,7 @@ def _agreed(old: list[Words], revoke_old: bool | None) -> list[Words]:
     if not old or revoke_old is False:
         return []
     if revoke_old is None:
-        if not secrets_in.can_ask():
+        if not secret_input.can_ask():
             return []
         said = ", ".join(clean(one.label) for one in old)
         if not click.confirm(f"Should the older words stop working ({said})?", default=True, err=True):
@@ -101,13 +101,13 @@ def _agreed(old: list[Words], revoke_old: bool | None) -> list[Words]:
     return old
 
 
-def _revoke(memory: Memory, going: list[Words], here: Here) -> None:
+def _revoke(memory: Memory, going: list[Words], context: CommandContext) -> None:
     for one in going:
-        with Meter(silent=here.json) as meter:
+        with Meter(silent=context.json) as meter:
             report = asyncio.run(memory.revoke(one.id, progress=meter))
         # That it is revoked is said at the end, by label.
         report.notices = [notice for notice in report.notices if notice.kind != "revoked"]
-        if here.json:
+        if context.json:
             # The words had to be out before; what this did beside the revoke is told where JSON is not read.
             for notice in report.notices:
                 click.echo(noticed(notice), err=True)

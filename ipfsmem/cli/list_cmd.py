@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import count, is_terminal, style, table
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.memories import Listed
 
 
-@ours("list", scoped=True, shows=True, stacks=True)
+@cli_command("list", scoped=True, shows=True, stacks=True)
 @click.option(
     "--type",
     "kind",
@@ -24,34 +24,34 @@ if TYPE_CHECKING:
     help="Only memories of this type.",
 )
 @click.option("--tag", help="Only memories with this tag.")
-def command(here: Here, kind: str | None, tag: str | None) -> None:
+def command(context: CommandContext, kind: str | None, tag: str | None) -> None:
     """List all memories: key, type, name, description.
 
     Marks: ! texts in conflict, m merged from several devices, ? not fetched yet. Not on a terminal: tabs, no headings.
     With --stack each line ends with the scope that it came from.
     """
-    with here.memory() as memory:
+    with context.memory() as memory:
         found = [
             item
-            for item in (memory.stack(*here.stacked) if here.stacked else memory).list()
+            for item in (memory.stack(*context.stacked) if context.stacked else memory).list()
             if (kind is None or item.file.type == kind) and (tag is None or tag in item.file.tags)
         ]
-    tell(here, found)
-    here.tell_where()
+    tell(context, found)
+    context.print_where_scope_went()
 
 
-def tell(here: Here, found: Sequence[Listed]) -> None:
+def tell(context: CommandContext, found: Sequence[Listed]) -> None:
     """Print memories as a table or as JSON."""
-    if here.json:
+    if context.json:
         from ipfsmem.results import MemoryLine
 
-        here.emit([MemoryLine.of(item) for item in found])
+        context.emit([MemoryLine.of(item) for item in found])
         return
     if not found and is_terminal():
         click.echo(advice("No memories yet. Write one: ipfsmem write KEY --body TEXT"), err=True)
         return
     rows: list[tuple[str, ...]] = []
-    said = bool(here.stacked) or len({item.scope for item in found}) > 1
+    said = bool(context.stacked) or len({item.scope for item in found}) > 1
     for item in found:
         marks = "!" * bool(item.conflicts) + "m" * item.merged + "?" * (not item.fetched)
         rows.append(

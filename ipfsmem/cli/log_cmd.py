@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, Whole, ours
+from ipfsmem.cli.context import CommandContext, WholeNumber, cli_command
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import called, is_terminal, moment, table
 
 
-@ours("log")
-@click.option("--limit", type=Whole(1), metavar="N", help="Only the newest N.")
-def command(here: Here, limit: int | None) -> None:
+@cli_command("log")
+@click.option("--limit", type=WholeNumber(1), metavar="N", help="Only the newest N.")
+def command(context: CommandContext, limit: int | None) -> None:
     """List published versions, newest first: when this device saw each, its number, which device made it, and its address.
 
     Any of them can be given to `ipfsmem diff`, `read --root` and `restore --root`.
     """
-    with here.memory() as memory:
+    with context.memory() as memory:
         entries = memory.log()[:limit]
         members = memory.members()
         labels = {person.id: person.label for person in members}
-    if here.json:
+    if context.json:
         from ipfsmem.results import PublishedVersion
 
-        here.emit([PublishedVersion.of(entry, labels) for entry in entries])
+        context.emit([PublishedVersion.of(entry, labels) for entry in entries])
         return
     if not entries and is_terminal():
         click.echo(advice("Nothing was published yet. Publish: ipfsmem sync"), err=True)

@@ -7,15 +7,15 @@ from typing import Any
 import click
 
 from ipfsmem.canonical import read_json
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.errors import UsageError
 
 
-@ours("note", scoped=True)
+@cli_command("note", scoped=True)
 @click.argument("kind", metavar="TYPE")
 @click.argument("data", nargs=-1, metavar="[KEY=VALUE | KEY:=JSON]...")
 @click.option("--data", "document", metavar="JSON", help="The data as one JSON object.")
-def command(here: Here, kind: str, data: tuple[str, ...], document: str | None) -> None:
+def command(context: CommandContext, kind: str, data: tuple[str, ...], document: str | None) -> None:
     """Add an event of TYPE to the timeline and print its id.
 
     KEY=VALUE adds a text, KEY:=JSON any JSON value (count:=3).
@@ -25,13 +25,13 @@ def command(here: Here, kind: str, data: tuple[str, ...], document: str | None) 
     if not kind.strip():
         raise UsageError("the type of the event is empty, so nothing was noted")
     found = _object(document) if document is not None else _pairs(data)
-    with here.memory() as memory:
+    with context.memory() as memory:
         event = memory.note(kind, **found)
-    if here.json:
-        here.emit_open(event)
+    if context.json:
+        context.emit_open(event)
     else:
         click.echo(event["id"])
-    here.tell_where()
+    context.print_where_scope_went()
 
 
 def _object(text: str) -> dict[str, Any]:

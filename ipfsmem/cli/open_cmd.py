@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli import export_cmd, list_cmd, read_cmd
-from ipfsmem.cli.here import Here, named, ours, provider_option
+from ipfsmem.cli.context import CommandContext, cli_command, not_empty, provider_option
 from ipfsmem.cli.printing import clean, count, is_terminal, size, style
 from ipfsmem.errors import NotFoundError
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 MOST = 20
 
 
-@ours("open", secrets=False)
-@click.argument("source", callback=named)
+@cli_command("open", secrets=False)
+@click.argument("source", callback=not_empty)
 @click.argument("key", required=False)
 @provider_option("Read it through")
 @click.option(
     "--export",
     "out",
-    callback=named,
+    callback=not_empty,
     metavar="FILE",
     help="Write it to FILE as an export, for ipfsmem import.",
 )
 @click.option("--partial", is_flag=True, help="With --export: it is fine that what is named is left out.")
 @click.option("--scope", metavar="NAME", help="Which scope of it (default: what is in none).")
 def command(
-    here: Here,
+    context: CommandContext,
     source: str,
     key: str | None,
     provider: tuple[str, ...],
@@ -52,52 +52,52 @@ def command(
     from ipfsmem.memory import Memory
 
     with Memory.load(manifest_uri=source, provider=provider or None) as opened:
-        _tell_problems(here, opened)
+        _tell_problems(context, opened)
         if scope and opened.scopes.get(scope) is None:
             raise NotFoundError(
                 f"there is no scope {scope} in it", hint="See what there is: the same command without it."
             )
         memory = opened if scope is None else opened.scope(scope)
         if out is not None:
-            _export(here, memory, Path(out).expanduser(), partial)
+            _export(context, memory, Path(out).expanduser(), partial)
         elif key is not None:
             reading = memory.read(key)
             if reading is None:
                 raise NotFoundError(
                     f"there is no memory {key} in it", hint="See what there is: the same command without it."
                 )
-            read_cmd.tell(here, reading, only_body=False)
+            read_cmd.tell(context, reading, only_body=False)
         else:
-            list_cmd.tell(here, memory.list())
+            list_cmd.tell(context, memory.list())
             assert memory.opened is not None
             others = [one.token for one in opened.scopes.list()] if scope is None else []
-            if others and not here.json:
+            if others and not context.json:
                 more = f" and {len(others) - MOST:,} more" if len(others) > MOST else ""
                 click.echo(f"also scopes: {', '.join(others[:MOST])}{more} (--scope NAME)", err=True)
-            if is_terminal() and not here.json:
+            if is_terminal() and not context.json:
                 where = memory.opened.root or "plain files, vouched for by nothing else"
                 click.echo(style(f"{where}; {count(len(memory.timeline()), 'event')}", dim=True), err=True)
 
 
-def _tell_problems(here: Here, memory: Memory) -> None:
+def _tell_problems(context: CommandContext, memory: Memory) -> None:
     assert memory.opened is not None
-    if not here.json:
+    if not context.json:
         for problem in memory.opened.problems:
             click.echo(clean(problem), err=True)
 
 
-def _export(here: Here, memory: Memory, where: Path, partial: bool) -> None:
+def _export(context: CommandContext, memory: Memory, where: Path, partial: bool) -> None:
     from ipfsmem.device.atomic_files import write_atomic
 
     assert memory.opened is not None
     left = memory.left_out()
     blob = memory.export(partial=True)
     write_atomic(where, blob)
-    if here.json:
+    if context.json:
         from ipfsmem.results import BundleWritten
 
         root, problems = memory.opened.root, memory.opened.problems
-        here.emit(BundleWritten(path=str(where), bytes=len(blob), root=root, problems=problems))
+        context.emit(BundleWritten(path=str(where), bytes=len(blob), root=root, problems=problems))
     else:
         click.echo(f"{clean(str(where))}: {size(len(blob))}")
     export_cmd.tell_left_out(left, partial, ours=False)

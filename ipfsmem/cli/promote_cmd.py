@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.context import CommandContext, cli_command
 
 
-@ours("promote", scoped=True)
+@cli_command("promote", scoped=True)
 @click.argument("key")
 @click.option(
     "--copy", metavar="FILE", help="Which text, where there are several: a name from `ipfsmem conflicts`."
 )
-def command(here: Here, key: str, copy: str | None) -> None:
+def command(context: CommandContext, key: str, copy: str | None) -> None:
     """Make a text of others your own word: the memory KEY, or one copy of it. It takes the place of what is shown.
 
     Read it first: what you promote is what your agents are given.
     """
-    with here.memory() as memory:
+    with context.memory() as memory:
         written = memory.promote(key, copy=copy)
-    if here.json:
+    if context.json:
         from ipfsmem.results import Promoted
 
-        here.emit(Promoted(key=key, sha256=written.sha256))
+        context.emit(Promoted(key=key, sha256=written.sha256))
     else:
         click.echo(written.sha256)

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, agreed, ours, public_options, retention_options
+from ipfsmem.cli.context import (
+    CommandContext,
+    agrees_to_publish,
+    cli_command,
+    public_options,
+    retention_options,
+)
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, short, size, style, table
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.errors import ConfigError, IncompleteError, ProviderError, ProviderUnavailable, UsageError
@@ -32,13 +38,13 @@ def command() -> None:
     """Where this memory is published. A provider is a folder, or a kind with what it needs, like pinata or kubo:URL."""
 
 
-@ours("list", short_help="Where this memory is published.")
-def list_command(here: Here) -> None:
+@cli_command("list", short_help="Where this memory is published.")
+def list_command(context: CommandContext) -> None:
     """List the providers of this memory: what each can do, and the version that this device placed there last."""
-    with here.memory() as memory:
+    with context.memory() as memory:
         found = memory.providers()
-    if here.json:
-        here.emit(found)
+    if context.json:
+        context.emit(found)
         return
     table(
         ("kind", "provider", "can", "last version", "when"),
@@ -56,29 +62,29 @@ def list_command(here: Here) -> None:
     )
 
 
-@ours("add", short_help="Publish there too.")
+@cli_command("add", short_help="Publish there too.")
 @click.argument("spec")
-def add_command(here: Here, spec: str) -> None:
+def add_command(context: CommandContext, spec: str) -> None:
     """Publish at SPEC too, from the next sync on."""
-    with here.memory() as memory:
+    with context.memory() as memory:
         memory.add_provider(spec)
         found = memory.status().providers
-    _now(here, found)
+    _now(context, found)
 
 
-@ours("remove", short_help="Do not publish there any more.")
+@cli_command("remove", short_help="Do not publish there any more.")
 @click.argument("spec")
-def remove_command(here: Here, spec: str) -> None:
+def remove_command(context: CommandContext, spec: str) -> None:
     """Do not publish at SPEC any more. What is there stays there."""
-    with here.memory() as memory:
+    with context.memory() as memory:
         memory.remove_provider(spec)
         found = memory.status().providers
-    _now(here, found)
+    _now(context, found)
 
 
-@ours("test", short_help="Try a provider out.")
+@cli_command("test", short_help="Try a provider out.")
 @click.argument("spec")
-def test_command(here: Here, spec: str) -> None:
+def test_command(context: CommandContext, spec: str) -> None:
     """Try SPEC out, really: upload, listing, reading back, names, unpinning. It takes no memory and shows it none.
 
     The exit code is that of a provider that failed when a promise was not kept.
@@ -86,13 +92,13 @@ def test_command(here: Here, spec: str) -> None:
     from ipfsmem.memory import Memory
     from ipfsmem.provider.probe import ALTOGETHER
 
-    with Memory.load(mode="none", home=here.home) as memory:
+    with Memory.load(mode="none", home=context.home) as memory:
         steps = asyncio.run(memory.test_provider(spec))
     failed = [step for step in steps if step.outcome == "failed" and step.what != ALTOGETHER]
-    if here.json:
+    if context.json:
         from ipfsmem.results import ProviderTried
 
-        here.emit(ProviderTried(provider=spec, steps=steps, failed=len(failed)))
+        context.emit(ProviderTried(provider=spec, steps=steps, failed=len(failed)))
     else:
         width = max((len(step.what) for step in steps), default=0)
         for step in steps:
@@ -109,14 +115,14 @@ def test_command(here: Here, spec: str) -> None:
         click.get_current_context().exit(ProviderError.exit_code)
 
 
-@ours("check", short_help="Is everything that lives still there?")
+@cli_command("check", short_help="Is everything that lives still there?")
 @click.option("--repair", is_flag=True, help="Send again what is missing there and is here.")
 @click.option(
     "--full",
     is_flag=True,
     help="Read every part, instead of asking for it, and of the older versions that are kept.",
 )
-def check_command(here: Here, repair: bool, full: bool) -> None:
+def check_command(context: CommandContext, repair: bool, full: bool) -> None:
     """Check at each provider that everything which a new device would need is there: every part asked for, and what the
     rest is found by read; with --full all of it read, which takes as long as fetching the memory.
 
@@ -125,13 +131,13 @@ def check_command(here: Here, repair: bool, full: bool) -> None:
     """
     from ipfsmem.errors import MissingError
 
-    with here.memory() as memory, Meter(silent=here.json) as meter:
+    with context.memory() as memory, Meter(silent=context.json) as meter:
         found = asyncio.run(memory.check_providers(repair=repair, full=full, progress=meter))
     missing = sum(one.missing for one in found if one.state != "waiting")
-    if here.json:
+    if context.json:
         from ipfsmem.results import ProvidersChecked
 
-        here.emit(ProvidersChecked(providers=found, missing=missing))
+        context.emit(ProvidersChecked(providers=found, missing=missing))
     else:
         for one in found:
             mark, colour = _PRESENCE[one.state]
@@ -164,13 +170,13 @@ def _next_step(found: list[Presence], repaired: bool) -> str:
     return "This device does not have what is missing: run the same on one that does."
 
 
-@ours("move", short_help="Go to another provider, everything checked there first.")
+@cli_command("move", short_help="Go to another provider, everything checked there first.")
 @click.argument("target")
 @click.option("--from", "source", metavar="SPEC", help="Leave only this provider (default: all others).")
 @retention_options("Take the newest N versions.")
 @public_options
 def move_command(
-    here: Here,
+    context: CommandContext,
     target: str,
     source: str | None,
     keep_roots: int,
@@ -182,10 +188,10 @@ def move_command(
 
     Nothing is taken away from where it was; a move that was cut off may simply be run again.
     """
-    with here.memory() as memory:
+    with context.memory() as memory:
         _check_source(source, target, memory.status().providers)
-        public_ok = agreed(memory, yes_public)
-        with Meter(silent=here.json) as meter:
+        public_ok = agrees_to_publish(memory, yes_public)
+        with Meter(silent=context.json) as meter:
             moved = asyncio.run(
                 memory.move(
                     target,
@@ -198,13 +204,13 @@ def move_command(
                 )
             )
         found = memory.status().providers
-    if here.json:
+    if context.json:
         from ipfsmem.results import MovedTo
 
-        here.emit(MovedTo(moved=moved, providers=found))
+        context.emit(MovedTo(moved=moved, providers=found))
     else:
         _tell_of_move(target, moved)
-        _now(here, found)
+        _now(context, found)
     if moved.incomplete or moved.untold:
         parts = (
             f"{count(len(moved.incomplete), 'root')} could not be brought whole" if moved.incomplete else "",
@@ -239,7 +245,7 @@ def _tell_of_move(target: str, moved: Moved) -> None:
         click.echo(style("incomplete: ", fg="yellow") + f"{root} ({why})")
 
 
-@ours("follow", short_help="Go where another device moved it.")
+@cli_command("follow", short_help="Go where another device moved it.")
 @click.argument("spec", required=False)
 @click.option(
     "--decline", is_flag=True, help="Stay where this device publishes, and hear no more of that move."
@@ -247,34 +253,39 @@ def _tell_of_move(target: str, moved: Moved) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
 @public_options
 def follow_command(
-    here: Here, spec: str | None, decline: bool, yes: bool, yes_public: bool, allow: tuple[str, ...]
+    context: CommandContext,
+    spec: str | None,
+    decline: bool,
+    yes: bool,
+    yes_public: bool,
+    allow: tuple[str, ...],
 ) -> None:
     """Publish where another device moved this memory, and no more at the places that it left.
 
     SPEC is what that provider is called on this machine, where that is another name. It must show this memory already.
     """
-    from ipfsmem.cli import secrets_in
+    from ipfsmem.cli import secret_input
 
     if decline and spec is not None:
         raise UsageError("to decline is to go nowhere: leave SPEC out")
-    with here.memory() as memory:
+    with context.memory() as memory:
         move = memory.moved()
         if decline:
             memory.decline()
         else:
-            if move is not None and not yes and not here.json and secrets_in.can_ask():
+            if move is not None and not yes and not context.json and secret_input.can_ask():
                 click.echo(f"Moved on {move.at[:10]} by {clean(move.by)}: to {clean(move.to)}.", err=True)
                 if not click.confirm(
                     f"Publish at {clean(spec or move.to)} from now on?", default=True, err=True
                 ):
                     raise click.Abort
-            public_ok = agreed(memory, yes_public)
-            with Meter(silent=here.json) as meter:
+            public_ok = agrees_to_publish(memory, yes_public)
+            with Meter(silent=context.json) as meter:
                 report = asyncio.run(memory.follow(spec, public_ok=public_ok, allow=allow, progress=meter))
-            if not here.json:
+            if not context.json:
                 tell(report)
         found = memory.status().providers
-    _now(here, found)
+    _now(context, found)
 
 
 def _check_source(source: str | None, target: str, known: list[str]) -> None:
@@ -292,9 +303,9 @@ def _check_source(source: str | None, target: str, known: list[str]) -> None:
         raise UsageError("a move goes from one provider to another, not to the same")
 
 
-def _now(here: Here, found: list[str]) -> None:
-    if here.json:
-        here.emit(found)
+def _now(context: CommandContext, found: list[str]) -> None:
+    if context.json:
+        context.emit(found)
     else:
         click.echo(f"Publishes at: {', '.join(map(clean, found)) or 'nowhere'}")
 

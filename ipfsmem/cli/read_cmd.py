@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean_lines, is_terminal, write_bytes
 from ipfsmem.errors import NotFoundError, UsageError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.readings import Reading
 
 
-@ours("read", scoped=True, stacks=True)
+@cli_command("read", scoped=True, stacks=True)
 @click.argument("key")
 @click.option("--body", "only_body", is_flag=True, help="Leave the header out.")
 @click.option(
@@ -24,38 +24,40 @@ if TYPE_CHECKING:
 @click.option(
     "--root", metavar="CID", help="As it was in a published version: an address from `ipfsmem history`."
 )
-def command(here: Here, key: str, only_body: bool, conflict: str | None, root: str | None) -> None:
+def command(
+    context: CommandContext, key: str, only_body: bool, conflict: str | None, root: str | None
+) -> None:
     """Print the memory KEY, byte for byte.
 
     --json adds its SHA-256 (for write --if-match), the scope and device that it came from, and its conflicts.
     """
-    if here.stacked and (conflict is not None or root is not None):
+    if context.stacked and (conflict is not None or root is not None):
         raise UsageError("--stack reads what is shown now, so it takes neither --conflict nor --root")
     if conflict is not None and root is not None:
         raise UsageError("--conflict and --root exclude each other")
-    with here.memory() as memory:
-        if here.stacked:
-            reading = memory.stack(*here.stacked).read(key)
+    with context.memory() as memory:
+        if context.stacked:
+            reading = memory.stack(*context.stacked).read(key)
         elif conflict is not None:
             reading = memory.read_conflict(key, conflict)
         else:
             reading = memory.read(key, root=root)
     if reading is None:
         raise NotFoundError(
-            f"there is no memory {key}", hint=here.led or "See what there is with: ipfsmem list."
+            f"there is no memory {key}", hint=context.scope_notice or "See what there is with: ipfsmem list."
         )
-    tell(here, reading, only_body=only_body)
-    if reading.scope != (here.scope or "") and not here.json:
+    tell(context, reading, only_body=only_body)
+    if reading.scope != (context.scope or "") and not context.json:
         click.echo(f"from the scope {reading.scope}", err=True)
 
 
-def tell(here: Here, reading: Reading, *, only_body: bool) -> None:
+def tell(context: CommandContext, reading: Reading, *, only_body: bool) -> None:
     """Print a memory byte for byte, or as JSON."""
     key, file = reading.key, reading.file
-    if here.json:
+    if context.json:
         from ipfsmem.results import MemoryText
 
-        here.emit(MemoryText.of(reading))
+        context.emit(MemoryText.of(reading))
         return
     data = (file.body + "\n").encode() if only_body else reading.data
     if is_terminal():
@@ -63,7 +65,7 @@ def tell(here: Here, reading: Reading, *, only_body: bool) -> None:
     else:
         write_bytes(data)
     if reading.conflicts:
-        within = f" --scope {reading.scope}" if here.stacked and reading.scope else ""
+        within = f" --scope {reading.scope}" if context.stacked and reading.scope else ""
         click.echo(
             advice(f"also: {', '.join(reading.conflicts)} (ipfsmem conflicts {key}{within})"), err=True
         )

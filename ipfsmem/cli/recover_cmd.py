@@ -7,8 +7,16 @@ import contextlib
 
 import click
 
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, Whole, label_option, named, ours, provider_option, root_option
+from ipfsmem.cli.context import (
+    CommandContext,
+    WholeNumber,
+    cli_command,
+    label_option,
+    not_empty,
+    provider_option,
+    root_option,
+)
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.init_cmd import (
     device_passphrase,
     end_restored,
@@ -24,7 +32,7 @@ from ipfsmem.mode import Mode
 from ipfsmem.vault.beginning import nothing_made, part_only
 
 
-@ours("recover")
+@cli_command("recover")
 @provider_option("Where the memory is kept")
 @click.option(
     "--mode",
@@ -33,7 +41,7 @@ from ipfsmem.vault.beginning import nothing_made, part_only
     show_default=True,
     help="Which kind it is: encrypted, or published in the clear.",
 )
-@click.option("--words-fd", type=Whole(0), metavar="N", help="The words, from file descriptor N.")
+@click.option("--words-fd", type=WholeNumber(0), metavar="N", help="The words, from file descriptor N.")
 @wallet_options
 @root_option
 @click.option("--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase.")
@@ -43,10 +51,12 @@ from ipfsmem.vault.beginning import nothing_made, part_only
     is_flag=True,
     help="Go on although nothing can be read whole; then bring back what can: ipfsmem salvage.",
 )
-@click.option("--memory-dir", callback=named, metavar="DIR", help="Where the plain files are (mode ipfs).")
+@click.option(
+    "--memory-dir", callback=not_empty, metavar="DIR", help="Where the plain files are (mode ipfs)."
+)
 @label_option
 def command(
-    here: Here,
+    context: CommandContext,
     provider: tuple[str, ...],
     mode: str,
     words_fd: int | None,
@@ -66,23 +76,23 @@ def command(
     from ipfsmem.device.replica import claim_folder
     from ipfsmem.memory import Memory
 
-    claim_folder(here.folder)
+    claim_folder(context.folder)
     if wallet.named and words_fd is not None:
         raise UsageError("a wallet or the recovery words, not both")
     words = None if wallet.named else recovery_root(words_fd)
     kind = Mode(mode)
-    passphrase = device_passphrase(here, kind, unprotected_keys)
+    passphrase = device_passphrase(context, kind, unprotected_keys)
     unlock = words or wallet.unlock(passphrase)
-    with nothing_made(), Meter(silent=here.json) as meter:
+    with nothing_made(), Meter(silent=context.json) as meter:
         memory = asyncio.run(
             Memory.recover(
-                here.namespace,
+                context.namespace,
                 provider=provider or settings().provider,
                 unlock=unlock,
                 mode=kind,
                 passphrase=passphrase,
                 unprotected_keys=unprotected_keys,
-                home=here.home,
+                home=context.home,
                 label=label,
                 memory_dir=memory_dir,
                 root_cid=root,
@@ -92,14 +102,14 @@ def command(
             )
         )
     with contextlib.closing(memory):
-        report = publish_restored(memory, here, yes_public)
+        report = publish_restored(memory, context, yes_public)
         status, vaults = memory.status(), memory.vaults.list()
     part = part_only(memory.restored)
     missing = None if damaged else part  # --damaged asked for what can be had
-    if here.json:
+    if context.json:
         from ipfsmem.results import Recovered
 
-        here.emit(Recovered(status=status, sync=report, vaults=vaults))
+        context.emit(Recovered(status=status, sync=report, vaults=vaults))
         if missing is not None:
             raise missing
         end_restored(report)
@@ -117,7 +127,7 @@ def command(
     click.echo(style(advice(back), bold=True))
     facts(
         [
-            ("namespace", here.namespace),
+            ("namespace", context.namespace),
             ("folder", clean(status.folder or "")),
             ("device", status.device),
             ("vault", vault_shown(status.vault)),

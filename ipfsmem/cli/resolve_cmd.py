@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.here import Here, named, ours, read_text
+from ipfsmem.cli.context import CommandContext, cli_command, not_empty, read_text
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 
 
-@ours("resolve", scoped=True)
+@cli_command("resolve", scoped=True)
 @click.argument("key")
 @click.option("--seen", metavar="HASH", help="What you looked at: `ipfsmem conflicts KEY` prints it.")
 @click.option("--keep", is_flag=True, help="Keep what is shown: the text, or that it is forgotten.")
 @click.option("--take", metavar="FILE", help="Take this copy: its name from `ipfsmem conflicts`.")
 @click.option(
     "--file",
-    callback=named,
+    callback=not_empty,
     metavar="PATH",
     help="Take this whole file, header and all; - is standard input.",
 )
-def command(here: Here, key: str, seen: str | None, keep: bool, take: str | None, file: str | None) -> None:
+def command(
+    context: CommandContext, key: str, seen: str | None, keep: bool, take: str | None, file: str | None
+) -> None:
     """Settle the conflict of KEY: the chosen text replaces all that you looked at, on every device.
 
     A text that came after you looked stays: then --seen no longer holds, and nothing is replaced.
@@ -33,7 +35,7 @@ def command(here: Here, key: str, seen: str | None, keep: bool, take: str | None
             "the text is empty, so nothing was replaced",
             hint=f"To keep what is shown: --keep. To take the memory away, afterwards: ipfsmem forget {key}",
         )
-    with here.memory() as memory:
+    with context.memory() as memory:
         item = next((item for item in memory.conflicts() if item.key == key), None)
         if item is None:
             raise NotFoundError(f"{key} has no conflict", hint="List all: ipfsmem conflicts.")
@@ -46,10 +48,10 @@ def command(here: Here, key: str, seen: str | None, keep: bool, take: str | None
         if take is not None:
             data = memory.read_conflict(key, take).data
         written = memory.resolve(key, data, seen=item)
-    if here.json:
+    if context.json:
         from ipfsmem.results import Resolved
 
         sha256 = written.sha256 if written is not None else None
-        here.emit(Resolved(key=key, sha256=sha256, replaced=item.files))
+        context.emit(Resolved(key=key, sha256=sha256, replaced=item.files))
     else:
         click.echo(written.sha256 if written is not None else f"{key} stays forgotten.")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.errors import UsageError
 
 
-@ours("restore", scoped=True)
+@cli_command("restore", scoped=True)
 @click.argument("key")
 @click.option(
     "--root",
@@ -17,18 +17,18 @@ from ipfsmem.errors import UsageError
 )
 @click.option("--text", metavar="SHA256", help="The text with this SHA-256, or the beginning of one.")
 @click.option("--seen", metavar="HASH", help="Refuse unless what is shown now has this hash (read --json).")
-def command(here: Here, key: str, root: str | None, text: str | None, seen: str | None) -> None:
+def command(context: CommandContext, key: str, root: str | None, text: str | None, seen: str | None) -> None:
     """Bring an older text of the memory KEY back, in the place of what is shown now or of the wish to forget it.
 
     It is a write like any other: other devices learn it with the next sync, and `ipfsmem undo` takes it back.
     """
     if root is None and text is None:
         raise UsageError("say which text: --root CID or --text SHA256", hint=f"See: ipfsmem history {key}")
-    with here.memory() as memory:
+    with context.memory() as memory:
         written = memory.restore(root, key, text=text, seen=seen)
-    if here.json:
+    if context.json:
         from ipfsmem.results import Written
 
-        here.emit(Written.of(written))
+        context.emit(Written.of(written))
     else:
         click.echo(written.sha256)

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, agreed, ours, provider_option, public_options
+from ipfsmem.cli.context import (
+    CommandContext,
+    agrees_to_publish,
+    cli_command,
+    provider_option,
+    public_options,
+)
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import Meter, clean, count, style
 from ipfsmem.cli.sync_cmd import tell
 from ipfsmem.errors import DamagedError, IncompleteError, NotFoundError
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 _MERGE_HINT = "Merge those first (ipfsmem conflicts), then: ipfsmem salvage"
 
 
-@ours("salvage")
+@cli_command("salvage")
 @click.option("--dry-run", is_flag=True, help="Only show what would come back.")
 @click.option(
     "--pick",
@@ -32,7 +38,7 @@ _MERGE_HINT = "Merge those first (ipfsmem conflicts), then: ipfsmem salvage"
 @provider_option("Where")
 @public_options
 def command(
-    here: Here,
+    context: CommandContext,
     dry_run: bool,
     pick: tuple[str, ...],
     provider: tuple[str, ...],
@@ -44,9 +50,9 @@ def command(
     What hashes prove comes back by itself, as writes of this device; nothing that is here and newer is replaced. What is
     only signed by its writer is listed, and comes back when it is picked: a newer version of it may be among what is lost.
     """
-    with here.memory(provider=provider) as memory:
-        public_ok = dry_run or agreed(memory, yes_public)
-        with Meter(silent=here.json) as meter:
+    with context.memory(provider=provider) as memory:
+        public_ok = dry_run or agrees_to_publish(memory, yes_public)
+        with Meter(silent=context.json) as meter:
             result = asyncio.run(memory.salvage(dry_run=True, progress=meter))
             names = _picked(result.found, pick)
             if not dry_run and result.found.heads:
@@ -55,10 +61,10 @@ def command(
                 )
     found, done = result.found, result.done
     closed = result.report.damaged - len(found.heads)
-    if here.json:
+    if context.json:
         import msgspec
 
-        here.emit(msgspec.structs.replace(result, dry_run=dry_run))
+        context.emit(msgspec.structs.replace(result, dry_run=dry_run))
     else:
         if found.heads or closed <= 0:
             _show(found, done)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.bundle.keys import check_scope
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, count, facts, table
 from ipfsmem.cli.status_cmd import learnt
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
@@ -25,18 +25,18 @@ def command() -> None:
     """
 
 
-@ours("list", short_help="All scopes.")
+@cli_command("list", short_help="All scopes.")
 @click.option("--forgotten", is_flag=True, help="Those that are forgotten instead.")
-def list_command(here: Here, forgotten: bool) -> None:
+def list_command(context: CommandContext, forgotten: bool) -> None:
     """List the scopes: name, kind, how many memories, title, and what one turned out to be."""
-    with here.memory() as memory:
+    with context.memory() as memory:
         inside = {one.scope: one.memories for one in memory.counts()}
         found = [(one, inside.get(one.token, 0)) for one in memory.scopes.list(forgotten=forgotten)]
         live = {one.token for one in memory.scopes.list()}
-    if here.json:
+    if context.json:
         from ipfsmem.results import ScopeLine
 
-        here.emit([ScopeLine(scope=one.token, memories=number, card=one.card) for one, number in found])
+        context.emit([ScopeLine(scope=one.token, memories=number, card=one.card) for one, number in found])
         return
     rows = []
     for one, number in found:
@@ -46,22 +46,22 @@ def list_command(here: Here, forgotten: bool) -> None:
     table(("scope", "kind", "memories", "title", ""), rows, styles=("bold", "cyan", "dim", "", "yellow"))
 
 
-@ours("show", short_help="What one scope is.")
+@cli_command("show", short_help="What one scope is.")
 @click.argument("name", metavar="SCOPE")
-def show_command(here: Here, name: str) -> None:
+def show_command(context: CommandContext, name: str) -> None:
     """Show one scope: its title, its kind, how much is in it, and what it stands for."""
     check_scope(name)
-    with here.memory() as memory:
+    with context.memory() as memory:
         one = memory.scopes.get(name)
         if one is None:
             raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
         part = memory.scope(name)
         memories, events = len(part.list()), len(part.timeline())
     card = one.card
-    if here.json:
+    if context.json:
         from ipfsmem.results import ScopeFacts
 
-        here.emit(
+        context.emit(
             ScopeFacts(scope=name, forgotten=one.forgotten, memories=memories, events=events, card=card)
         )
         return
@@ -78,7 +78,7 @@ def show_command(here: Here, name: str) -> None:
     )
 
 
-@ours("make", short_help="Make a scope before anything is written there.")
+@cli_command("make", short_help="Make a scope before anything is written there.")
 @click.argument("name", metavar="SCOPE")
 @click.option("--title", help="What people call it; it can be changed later.")
 @click.option(
@@ -88,24 +88,24 @@ def show_command(here: Here, name: str) -> None:
     show_default=True,
     help="What it is for: a project, a person that is served, an agent.",
 )
-def make_command(here: Here, name: str, title: str | None, kind: Kind) -> None:
+def make_command(context: CommandContext, name: str, title: str | None, kind: Kind) -> None:
     """Make SCOPE. A first write makes one too; here it gets a title and a kind."""
     check_scope(name)
-    with here.memory() as memory:
+    with context.memory() as memory:
         made = memory.scopes.make(name, title=title, kind=kind)
-    if here.json:
+    if context.json:
         from ipfsmem.results import ScopeCard
 
-        here.emit(ScopeCard(scope=name, card=made.card))
+        context.emit(ScopeCard(scope=name, card=made.card))
     else:
         click.echo(f"{name} is made: {clean(made.title)}.")
 
 
-@ours("into", short_help="Say that it turned out to be another one.")
+@cli_command("into", short_help="Say that it turned out to be another one.")
 @click.argument("name", metavar="SCOPE")
 @click.argument("other", required=False, metavar="[OTHER]")
 @click.option("--stay", is_flag=True, help="Take that back.")
-def into_command(here: Here, name: str, other: str | None, stay: bool) -> None:
+def into_command(context: CommandContext, name: str, other: str | None, stay: bool) -> None:
     """Say that SCOPE turned out to be OTHER. Nothing moves: its texts are read below those of OTHER, and what is written for
     SCOPE goes to OTHER from now on.
     """
@@ -114,12 +114,12 @@ def into_command(here: Here, name: str, other: str | None, stay: bool) -> None:
         raise UsageError("name the other scope, or say --stay: one of both")
     if other is not None:
         check_scope(other)
-    with here.memory() as memory:
+    with context.memory() as memory:
         made = memory.scopes.lead(name, other)
-    if here.json:
+    if context.json:
         from ipfsmem.results import ScopeCard
 
-        here.emit(ScopeCard(scope=name, card=made.card))
+        context.emit(ScopeCard(scope=name, card=made.card))
     elif other is None:
         click.echo(f"{name} is a scope of its own again.")
     else:
@@ -128,37 +128,37 @@ def into_command(here: Here, name: str, other: str | None, stay: bool) -> None:
         )
 
 
-@ours("title", short_help="Say what people call it.")
+@cli_command("title", short_help="Say what people call it.")
 @click.argument("name", metavar="SCOPE")
 @click.argument("title")
-def title_command(here: Here, name: str, title: str) -> None:
+def title_command(context: CommandContext, name: str, title: str) -> None:
     """Give SCOPE another TITLE. Its name never changes."""
     check_scope(name)
-    with here.memory() as memory:
+    with context.memory() as memory:
         made = memory.scopes.title(name, title)
-    if here.json:
+    if context.json:
         from ipfsmem.results import ScopeTitle
 
-        here.emit(ScopeTitle(scope=name, title=made.title))
+        context.emit(ScopeTitle(scope=name, title=made.title))
     else:
         click.echo(f"{name} is called {clean(made.title)}.")
 
 
-@ours("forget", short_help="Forget a scope, on every device.")
+@cli_command("forget", short_help="Forget a scope, on every device.")
 @click.argument("name", metavar="SCOPE")
 @click.option("--reason", default="", help="Why; it is kept in the timeline.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def forget_command(here: Here, name: str, reason: str, yes: bool) -> None:
+def forget_command(context: CommandContext, name: str, reason: str, yes: bool) -> None:
     """Forget SCOPE with every memory and event in it, on every device. What others write there meanwhile stands under
     its conflicts.
 
     Nothing can be written there any more until `ipfsmem scope restore`, which brings the texts back out of a published version
     as long as one with them is kept.
     """
-    from ipfsmem.cli import secrets_in
+    from ipfsmem.cli import secret_input
 
     check_scope(name)
-    with here.memory() as memory:
+    with context.memory() as memory:
         one = memory.scopes.get(name)
         if one is None or one.forgotten:
             raise NotFoundError(f"there is no scope {name}", hint="List them with: ipfsmem scope list")
@@ -166,34 +166,34 @@ def forget_command(here: Here, name: str, reason: str, yes: bool) -> None:
         held = next(counted for counted in memory.counts() if counted.scope == name)
         what = f"{count(held.memories, 'memory')} and {count(held.events, 'event')}"
         if not yes:
-            if not secrets_in.can_ask():
+            if not secret_input.can_ask():
                 raise UsageError(
                     f"this forgets the scope {name} with {what}, on every device", hint="Say so: --yes"
                 )
             click.confirm(f"Forget the scope {name} with {what}, on every device?", abort=True, err=True)
         gone = memory.scopes.forget(name, reason=reason)
         told = learnt(memory.mode)
-    if here.json:
+    if context.json:
         from ipfsmem.results import ScopeForgotten
 
-        here.emit(ScopeForgotten(scope=name, forgotten=gone))
+        context.emit(ScopeForgotten(scope=name, forgotten=gone))
     else:
         click.echo(f"The scope {name} is forgotten here with {count(gone, 'memory')}{told}.")
 
 
-@ours("restore", short_help="Bring a forgotten scope back.")
+@cli_command("restore", short_help="Bring a forgotten scope back.")
 @click.argument("name", metavar="SCOPE")
 @click.option("--root", metavar="CID", help="With the texts and events of this version (see ipfsmem log).")
-def restore_command(here: Here, name: str, root: str | None) -> None:
+def restore_command(context: CommandContext, name: str, root: str | None) -> None:
     """Make SCOPE writable again. With --root its texts and events come back out of a published version; without, it is empty."""
     check_scope(name)
-    with here.memory() as memory:
+    with context.memory() as memory:
         back = memory.scopes.restore(name, root)
         published = memory.mode.published
-    if here.json:
+    if context.json:
         from ipfsmem.results import ScopeRestored
 
-        here.emit(
+        context.emit(
             ScopeRestored(scope=name, memories=back.texts, events=back.events, not_fetched=back.not_fetched)
         )
     elif root is None:

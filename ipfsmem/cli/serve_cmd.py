@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from ipfsmem.cli import secrets_in
-from ipfsmem.cli.here import Here, Whole, named, ours
+from ipfsmem.cli import secret_input
+from ipfsmem.cli.context import CommandContext, WholeNumber, cli_command, not_empty
 from ipfsmem.errors import ConfigError, NotFoundError, UsageError
 
 #: Shortest token that is not guessed by trying.
@@ -21,25 +21,25 @@ MIN_TOKEN = 16
 PSA_FOLDER = "psa"
 
 
-@ours("serve", secrets=False)
-@click.argument("where", metavar="FOLDER", callback=named)
+@cli_command("serve", secrets=False)
+@click.argument("where", metavar="FOLDER", callback=not_empty)
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen there.")
 @click.option(
-    "--port", type=Whole(0, 65535), metavar="N", default=8787, show_default=True, help="0: a free one."
+    "--port", type=WholeNumber(0, 65535), metavar="N", default=8787, show_default=True, help="0: a free one."
 )
 @click.option(
     "--name", "names", multiple=True, metavar="HOST", help="A name others ask by; lets other machines in."
 )
 @click.option(
     "--token-fd",
-    type=Whole(0),
+    type=WholeNumber(0),
     metavar="N",
     help="Who sends the token that file descriptor N gives may write.",
 )
 @click.option("--new-token", is_flag=True, help="Make a token, and print it this once.")
 @click.option("--create", is_flag=True, help="Make the folder when it is not there.")
 def command(
-    here: Here,
+    context: CommandContext,
     where: str,
     host: str,
     port: int,
@@ -58,7 +58,7 @@ def command(
     folder = Path(where)
     if new_token and token_fd is not None:
         raise UsageError("--new-token makes a token, --token-fd gives one: one of both")
-    token = secrets.token_urlsafe(24) if new_token else secrets_in.given(token_fd, "IPFSMEM_SERVE_TOKEN")
+    token = secrets.token_urlsafe(24) if new_token else secret_input.given(token_fd, "IPFSMEM_SERVE_TOKEN")
     token = token.strip() if token is not None else None  # files and variables end lines; headers cannot
     if token is not None and len(token) < MIN_TOKEN:
         raise UsageError(
@@ -76,11 +76,11 @@ def command(
             hint=f"Let them in by the name they ask by: --host {host} --name HOST. Or stay on 127.0.0.1.",
         )
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how this command ends
-        asyncio.run(_serve(here, folder, host, port, names, token or "", new_token, create))
+        asyncio.run(_serve(context, folder, host, port, names, token or "", new_token, create))
 
 
 async def _serve(
-    here: Here,
+    context: CommandContext,
     folder: Path,
     host: str,
     port: int,
@@ -110,7 +110,7 @@ async def _serve(
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
     async with running(server, host, port, public=bool(names)) as url:
         pins = f"{url}{PSA_PATH}"
-        if here.json:
+        if context.json:
             click.echo(
                 encode(
                     Serving(

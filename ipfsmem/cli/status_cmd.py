@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli import sharing
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, ours
+from ipfsmem.cli import public_address
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, count, facts, moment, style
 from ipfsmem.mode import Mode
 
@@ -70,13 +70,13 @@ def _members(found: Status) -> str:
     return count(len(found.members), "member") + out + advice(" (ipfsmem keys list)")
 
 
-@ours("status")
-def command(here: Here) -> None:
+@cli_command("status")
+def command(context: CommandContext) -> None:
     """Show what is here, where it is published, who can read it, and what waits for the next sync."""
-    with here.memory() as memory:
+    with context.memory() as memory:
         found = memory.status()
-    if here.json:
-        here.emit(found)
+    if context.json:
+        context.emit(found)
         return
     notes = []
     if found.conflicts:
@@ -101,8 +101,8 @@ def command(here: Here) -> None:
             ("events", f"{found.events:,}"),
             ("scopes", _scopes(found.scopes)),
             ("published", published),
-            ("address", sharing.address(found)),
-            ("open it by", clean(sharing.way_in(found))),
+            ("address", public_address.address(found)),
+            ("open it by", clean(public_address.way_in(found))),
             ("provider", clean(", ".join(found.providers)) or ("none chosen" if vault else "")),
             *(("copy", _copy(one)) for one in found.presence),
             ("names put", f"{moment(found.names_put)} UTC, the oldest" if found.names_put else ""),

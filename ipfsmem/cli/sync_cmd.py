@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli import sharing
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, agreed, ours, provider_option, public_options
+from ipfsmem.cli import public_address
+from ipfsmem.cli.context import (
+    CommandContext,
+    agrees_to_publish,
+    cli_command,
+    provider_option,
+    public_options,
+)
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import Meter, clean, count, moment, seconds, size, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
 from ipfsmem.errors import IpfsmemError, ProviderUnavailable, UsageError
@@ -81,7 +87,7 @@ def _duration(ctx: click.Context, param: click.Parameter, text: str | None) -> f
     return float(int(match[1]) * _UNITS[match[2]])
 
 
-@ours("sync")
+@cli_command("sync")
 @provider_option("Where to")
 @click.option(
     "--every",
@@ -92,7 +98,7 @@ def _duration(ctx: click.Context, param: click.Parameter, text: str | None) -> f
 @public_options
 @wallet_options
 def command(
-    here: Here,
+    context: CommandContext,
     provider: tuple[str, ...],
     every: float | None,
     yes_public: bool,
@@ -120,19 +126,19 @@ def command(
             "--every does not keep a wallet unlocked for hours",
             hint="Unlock once with: ipfsmem keys unlock. Then: ipfsmem sync --every TIME.",
         )
-    unlock = wallet.unlock(here.passphrase_given()) if wallet.named else None
-    with here.memory(provider=provider, unlock=unlock) as memory:
-        public_ok = agreed(memory, yes_public)
+    unlock = wallet.unlock(context.passphrase_given()) if wallet.named else None
+    with context.memory(provider=provider, unlock=unlock) as memory:
+        public_ok = agrees_to_publish(memory, yes_public)
         if every is not None:
-            lines = _Lines(here, memory)
+            lines = _Lines(context, memory)
             with contextlib.suppress(KeyboardInterrupt):  # where signals cannot be handled in a loop
                 asyncio.run(_keep_in_sync(memory, every, public_ok, allow, lines))
             click.get_current_context().exit(lines.exit_code)
-        with Meter(silent=here.json) as meter:
+        with Meter(silent=context.json) as meter:
             report = asyncio.run(memory.sync(public_ok=public_ok, allow=allow, progress=meter))
-        shared = sharing.lines(memory.status())
-    if here.json:
-        here.emit(report)
+        shared = public_address.lines(memory.status())
+    if context.json:
+        context.emit(report)
     else:
         tell(report)
         for line in shared:
@@ -175,8 +181,8 @@ async def _keep_in_sync(
 class _Lines:
     """What is printed of syncs that go on: what they did, and each problem when it is new."""
 
-    def __init__(self, here: Here, memory: Memory) -> None:
-        self._json = here.json
+    def __init__(self, context: CommandContext, memory: Memory) -> None:
+        self._json = context.json
         self._now = memory.replica.world.now
         self._first = True
         self._notices: list[Notice] = []

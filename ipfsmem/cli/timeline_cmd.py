@@ -7,50 +7,52 @@ from typing import Any
 
 import click
 
-from ipfsmem.cli.addressed import advice
-from ipfsmem.cli.here import Here, Whole, ours
+from ipfsmem.cli.context import CommandContext, WholeNumber, cli_command
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import is_terminal, table
 from ipfsmem.errors import UsageError
 
 
-@ours("timeline", scoped=True, shows=True, stacks=True)
+@cli_command("timeline", scoped=True, shows=True, stacks=True)
 @click.option("--since", metavar="DAY", help="From this UTC day on, for instance 2026-04-14.")
 @click.option("--until", metavar="DAY", help="Up to this UTC day, included.")
 @click.option("--type", "kind", help="Only events of this type.")
-@click.option("--limit", type=Whole(1), metavar="N", help="Only the last N.")
-def command(here: Here, since: str | None, until: str | None, kind: str | None, limit: int | None) -> None:
+@click.option("--limit", type=WholeNumber(1), metavar="N", help="Only the last N.")
+def command(
+    context: CommandContext, since: str | None, until: str | None, kind: str | None, limit: int | None
+) -> None:
     """Show the events of all devices, oldest first."""
     days = None
     if since or until:
         days = (_day(since, "--since", "0001-01-01"), _day(until, "--until", "9999-12-31"))
-    with here.memory() as memory:
-        if here.stacked:
-            noted = [(one.scope, one.event) for one in memory.stack(*here.stacked).timeline(days)]
+    with context.memory() as memory:
+        if context.stacked:
+            noted = [(one.scope, one.event) for one in memory.stack(*context.stacked).timeline(days)]
         else:
-            noted = [(here.scope or "", event) for event in memory.timeline(days)]
+            noted = [(context.scope or "", event) for event in memory.timeline(days)]
     noted = [one for one in noted if kind is None or one[1]["type"] == kind]
     if limit is not None:
         noted = noted[-limit:]
-    if here.json:
-        if not here.stacked:
-            here.emit_open([event for _, event in noted])
+    if context.json:
+        if not context.stacked:
+            context.emit_open([event for _, event in noted])
             return
         from ipfsmem.results import EventOfScope
 
         # An event may have a field of that name, so the scope stands beside it.
-        here.emit([EventOfScope(scope=scope, event=event) for scope, event in noted])
+        context.emit([EventOfScope(scope=scope, event=event) for scope, event in noted])
         return
     if not noted and is_terminal():
         click.echo(advice("No events. Add one: ipfsmem note TYPE key=value"), err=True)
         return
     rows = [
-        (_when(event["ts"]), str(event["type"]), _data(event), *([scope] if here.stacked else []))
+        (_when(event["ts"]), str(event["type"]), _data(event), *([scope] if context.stacked else []))
         for scope, event in noted
     ]
     table(
-        ("when (UTC)", "type", "data", *(["scope"] if here.stacked else [])),
+        ("when (UTC)", "type", "data", *(["scope"] if context.stacked else [])),
         rows,
-        styles=("dim", "cyan", "", *(["magenta"] if here.stacked else [])),
+        styles=("dim", "cyan", "", *(["magenta"] if context.stacked else [])),
     )
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ipfsmem.cli import secrets_in
-from ipfsmem.cli.here import Whole
+from ipfsmem.cli import secret_input
+from ipfsmem.cli.context import WholeNumber
 from ipfsmem.errors import FormatError, PassphraseError, UsageError
 
 if TYPE_CHECKING:
-    from ipfsmem.cli.here import Here
+    from ipfsmem.cli.context import CommandContext
     from ipfsmem.memory import Memory
     from ipfsmem.vault.opening import Unlock
     from ipfsmem.wallet.root_keys import RootKeys
@@ -72,9 +72,9 @@ class Wallet(NamedTuple):
         from ipfsmem.wallet.signers import KeystoreSigner, MnemonicSigner, RawKeySigner
 
         if self.keystore:
-            own = secrets_in.given(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
+            own = secret_input.given(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
             typed = self.keystore_passphrase(device_passphrase)
-            for _ in range(0 if own or not secrets_in.can_ask() else _TRIES):
+            for _ in range(0 if own or not secret_input.can_ask() else _TRIES):
                 try:
                     return KeystoreSigner(self.keystore, typed)
                 except PassphraseError as error:
@@ -90,29 +90,31 @@ class Wallet(NamedTuple):
                     "a raw private key is a wallet without any protection",
                     hint="Say --i-know-raw-keys with --raw-key-fd, or use a keystore file: --wallet.",
                 )
-            return RawKeySigner(read_raw_key(secrets_in.from_descriptor(self.raw_key_fd)))
-        words = secrets_in.given(self.mnemonic_fd, "IPFSMEM_MNEMONIC") or secrets_in.ask(
-            "seed phrase", otherwise=secrets_in.hint("IPFSMEM_MNEMONIC", "--mnemonic-fd")
+            return RawKeySigner(read_raw_key(secret_input.from_descriptor(self.raw_key_fd)))
+        words = secret_input.given(self.mnemonic_fd, "IPFSMEM_MNEMONIC") or secret_input.ask(
+            "seed phrase", otherwise=secret_input.hint("IPFSMEM_MNEMONIC", "--mnemonic-fd")
         )
         return MnemonicSigner(words, self.account_path)
 
     def keystore_passphrase(self, device_passphrase: str | None, *, new: bool = False) -> str:
         """The passphrase of the keystore file."""
-        found = secrets_in.given(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE") or device_passphrase
+        found = secret_input.given(self.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE") or device_passphrase
         if found is not None:
             return found
         what = "passphrase for the new wallet" if new else f"passphrase of the wallet {self.keystore}"
-        return secrets_in.ask(
-            what, twice=new, otherwise=secrets_in.hint("IPFSMEM_WALLET_PASSPHRASE", "--wallet-passphrase-fd")
+        return secret_input.ask(
+            what,
+            twice=new,
+            otherwise=secret_input.hint("IPFSMEM_WALLET_PASSPHRASE", "--wallet-passphrase-fd"),
         )
 
     def _signature_passphrase(self) -> str | None:
         if self.signature_passphrase_fd is None and not self.signature_passphrase:
             return None
-        found = secrets_in.given(self.signature_passphrase_fd, "IPFSMEM_SIGNATURE_PASSPHRASE")
-        return found or secrets_in.ask(
+        found = secret_input.given(self.signature_passphrase_fd, "IPFSMEM_SIGNATURE_PASSPHRASE")
+        return found or secret_input.ask(
             "signature passphrase",
-            otherwise=secrets_in.hint("IPFSMEM_SIGNATURE_PASSPHRASE", "--signature-passphrase-fd"),
+            otherwise=secret_input.hint("IPFSMEM_SIGNATURE_PASSPHRASE", "--signature-passphrase-fd"),
         )
 
 
@@ -166,7 +168,7 @@ _OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
     ),
     click.option(
         "--wallet-passphrase-fd",
-        type=Whole(0),
+        type=WholeNumber(0),
         metavar="N",
         help="Its passphrase, from file descriptor N (or IPFSMEM_WALLET_PASSPHRASE; else the device's own).",
     ),
@@ -174,7 +176,7 @@ _OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         "--mnemonic", is_flag=True, help="The wallet: a seed phrase, typed in (or IPFSMEM_MNEMONIC)."
     ),
     click.option(
-        "--mnemonic-fd", type=Whole(0), metavar="N", help="The seed phrase, from file descriptor N."
+        "--mnemonic-fd", type=WholeNumber(0), metavar="N", help="The seed phrase, from file descriptor N."
     ),
     click.option(
         "--account-path",
@@ -185,7 +187,7 @@ _OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
     ),
     click.option(
         "--raw-key-fd",
-        type=Whole(0),
+        type=WholeNumber(0),
         metavar="N",
         help="The wallet: a private key in hex, from descriptor N.",
     ),
@@ -197,7 +199,10 @@ _OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         "device, else its own name).",
     ),
     click.option(
-        "--key-number", type=Whole(1), metavar="N", help="Which key of the vault (default: its own, else 1)."
+        "--key-number",
+        type=WholeNumber(1),
+        metavar="N",
+        help="Which key of the vault (default: its own, else 1).",
     ),
     click.option(
         "--signature-passphrase",
@@ -205,7 +210,10 @@ _OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         help="The vault's keys also need a passphrase, typed in (or IPFSMEM_SIGNATURE_PASSPHRASE).",
     ),
     click.option(
-        "--signature-passphrase-fd", type=Whole(0), metavar="N", help="The same, from file descriptor N."
+        "--signature-passphrase-fd",
+        type=WholeNumber(0),
+        metavar="N",
+        help="The same, from file descriptor N.",
     ),
 ]
 
@@ -218,18 +226,18 @@ def recovery_root(words_fd: int | None) -> RootKeys:
     from ipfsmem.wallet.root_keys import RootKeys
 
     if words_fd is not None:
-        return RootKeys.from_recovery(from_words(secrets_in.from_descriptor(words_fd)))
-    if secrets_in.can_ask():
-        from ipfsmem.cli.words_in import ask_words
+        return RootKeys.from_recovery(from_words(secret_input.from_descriptor(words_fd)))
+    if secret_input.can_ask():
+        from ipfsmem.cli.words_prompt import ask_words
 
         return RootKeys.from_recovery(ask_words())
-    return RootKeys.from_recovery(from_words(sys.stdin.read(secrets_in.MAX_SECRET)))
+    return RootKeys.from_recovery(from_words(sys.stdin.read(secret_input.MAX_SECRET)))
 
 
 def root_options(function: Callable[..., None]) -> Callable[..., None]:
     """A wallet or the recovery words: what only an owner can do. Handed on as `wallet`, `words` and `words_fd`."""
     function = click.option(
-        "--words-fd", type=Whole(0), metavar="N", help="The recovery words, from descriptor N."
+        "--words-fd", type=WholeNumber(0), metavar="N", help="The recovery words, from descriptor N."
     )(function)
     function = click.option(
         "--words", is_flag=True, help="The recovery words instead of a wallet, typed in."
@@ -238,7 +246,7 @@ def root_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextlib.contextmanager
-def as_owner(here: Here, given: dict[str, Any]) -> Iterator[Memory]:
+def as_owner(context: CommandContext, given: dict[str, Any]) -> Iterator[Memory]:
     """The memory, open with its owner's keys: those that `root_options` named, else those that this device keeps.
 
     `given` also has `provider`. Raises UsageError when nobody was named and nothing is kept.
@@ -248,8 +256,8 @@ def as_owner(here: Here, given: dict[str, Any]) -> Iterator[Memory]:
     named = given["wallet"].named or given["words"] or given["words_fd"] is not None
     root = None
     if named:
-        root = owner(given["wallet"], given["words"], given["words_fd"], here.passphrase_given())
-    with here.memory(provider=given["provider"], unlock=root) as memory:
+        root = owner(given["wallet"], given["words"], given["words_fd"], context.passphrase_given())
+    with context.memory(provider=given["provider"], unlock=root) as memory:
         if root is None:
             if kept_root(memory.replica) is None:
                 raise UsageError(_NOBODY, hint=_WHO)

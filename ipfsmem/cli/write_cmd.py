@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import click
 
-from ipfsmem.cli.here import Here, decode, named, ours, pairs, read_text
+from ipfsmem.cli.context import CommandContext, cli_command, decode, not_empty, pairs, read_text
 from ipfsmem.cli.printing import is_terminal, size
 from ipfsmem.errors import UsageError
 
 
-@ours("write", scoped=True)
+@cli_command("write", scoped=True)
 @click.argument("key")
 @click.argument("source", required=False, metavar="[-]")
 @click.option("--body", metavar="TEXT", help="The text.")
-@click.option("--file", callback=named, metavar="PATH", help="A file with the text; - is standard input.")
+@click.option("--file", callback=not_empty, metavar="PATH", help="A file with the text; - is standard input.")
 @click.option(
     "--whole/--body-only",
     default=None,
@@ -41,7 +41,7 @@ from ipfsmem.errors import UsageError
 @click.option("--if-match", metavar="SHA256", help="Refuse unless the text now has this SHA-256.")
 @click.option("--new", "must_be_new", is_flag=True, help="Refuse when there is such a memory.")
 def command(
-    here: Here,
+    context: CommandContext,
     key: str,
     source: str | None,
     body: str | None,
@@ -91,7 +91,7 @@ def command(
             "the text begins with a header of its own, so it takes no header options",
             hint="Leave them out, or say that it is the body alone: --body-only.",
         )
-    with here.memory() as memory:
+    with context.memory() as memory:
         if given_file is not None:
             written = memory.write_text(key, given_file, if_match=match)
         else:
@@ -105,16 +105,16 @@ def command(
                 fields=extra,
                 if_match=match,
             )
-    if here.json:
+    if context.json:
         from ipfsmem.results import Written
 
-        here.emit(Written.of(written))
+        context.emit(Written.of(written))
         return
     if is_terminal():  # a person needs no hash, a program nothing else
         click.echo(f"{key} is written: {size(len(written.data))}, on this disk")
     else:
         click.echo(written.sha256)
-    here.tell_where()
+    context.print_where_scope_went()
 
 
 def _check_fields(extra: Mapping[str, str], options: Mapping[str, object]) -> None:

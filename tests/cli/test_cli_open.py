@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from ipfsmem.cli import secrets_in
+from ipfsmem.cli import secret_input
 from tests.support.cli_lab import KEY, Cli
 
 AWS = "AKIA" + "ABCDEFGHIJKLMNOP"
@@ -92,7 +92,7 @@ def test_on_a_terminal_there_is_a_question(
         asked.append(text)
         return answer
 
-    monkeypatch.setattr(secrets_in, "can_ask", lambda: True)
+    monkeypatch.setattr(secret_input, "can_ask", lambda: True)
     monkeypatch.setattr(click, "confirm", confirm)
     result = bare("sync")
     assert (result.code, len(asked)) == (0 if answer else 31, 1)

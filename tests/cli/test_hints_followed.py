@@ -469,7 +469,7 @@ ELSEWHERE = {
     "Nothing was acknowledged that is not on disk. Free space or check the permissions, then try again.": "tests/cli/test_outcomes.py::test_a_full_disk_is_said_and_nothing_is_half_there",
     "Wait for the other ipfsmem process to finish, or stop it; its process id is in the message.": "tests/cli/test_outcomes.py::test_a_memory_that_another_process_holds",
     "The token is wrong or missing. Check the provider's settings.": "tests/cli/test_cli_providers.py::test_what_to_do_stands_under_what_failed",
-    "Give the wallet's own: at the prompt, in IPFSMEM_WALLET_PASSPHRASE, or with --wallet-passphrase-fd (in Python: KeystoreSigner).": "tests/cli/test_cli_asking.py::test_another_passphrase_on_the_second_machine_does_not_shut_the_wallet",
+    "Give the wallet's own: at the prompt, in IPFSMEM_WALLET_PASSPHRASE, or with --wallet-passphrase-fd (in Python: KeystoreSigner).": "tests/cli/test_cli_init_questions.py::test_another_passphrase_on_the_second_machine_does_not_shut_the_wallet",
     "To keep what is shown: --keep. To take the memory away, afterwards: ipfsmem forget VALUE": "tests/cli/test_told_truly.py::test_an_empty_file_settles_no_conflict",
     "Name a place outside of it.": "tests/cli/test_streams.py::test_an_export_stays_out_of_the_folder_of_the_memory",
     "Open it, or send it to a file: > FILE. What is not wanted goes to /dev/null.": "tests/cli/test_streams.py::test_what_nobody_hears_is_not_done_and_does_not_end_with_0",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.cli import main, secrets_in
+from ipfsmem.cli import main, secret_input
 
 #: The public Hardhat account 0.
 KEY = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
@@ -52,7 +52,7 @@ class Cli:
 
     def __call__(self, *arguments: str, stdin: bytes = b"", key: str = "") -> Result:
         """Run a command; `key` comes through a pipe as a raw wallet."""
-        secrets_in.from_descriptor.cache_clear()
+        secret_input.from_descriptor.cache_clear()
         given = list(arguments)
         if key:
             given += ["--raw-key-fd", str(pipe(key)), "--i-know-raw-keys"]

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import click
 
-from ipfsmem.cli import secrets_in
-from ipfsmem.cli.app import nobody_listens
+from ipfsmem.cli import secret_input
+from ipfsmem.cli.app import output_is_closed
 from ipfsmem.cli.printing import clean, style
 from ipfsmem.errors import FormatError, PassphraseError, StorageError, UsageError
 
@@ -21,14 +21,14 @@ from ipfsmem.errors import FormatError, PassphraseError, StorageError, UsageErro
 _TO_A_LINE = 4
 
 
-def somebody_reads(what: str) -> None:
+def require_output(what: str) -> None:
     """Refuse what is shown only once where standard output is closed, before anything is made. Raises UsageError."""
-    if nobody_listens():
+    if output_is_closed():
         raise UsageError(f"standard output is closed, so nobody would see {what}: nothing was made")
 
 
 @contextlib.contextmanager
-def shown_or_said(made: str) -> Iterator[None]:
+def words_unprinted(made: str) -> Iterator[None]:
     """Where words could not be printed, whole, say what was `made` all the same. Raises StorageError."""
     try:
         yield
@@ -48,7 +48,7 @@ def show_words(words: list[str]) -> None:
     click.echo("Whoever has them can read and change this memory: they need no wallet.\n")
     click.echo(sheet(words))
     click.echo("")
-    if not secrets_in.can_ask():
+    if not secret_input.can_ask():
         return
     for number in sorted(secrets.SystemRandom().sample(range(1, len(words) + 1), 3)):
         while click.prompt(f"Word {number}", err=True).strip().lower() != words[number - 1]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.cli.addressed import addressed
+from ipfsmem.cli.hint_commands import with_call_options
 from tests.support.cli_lab import KEY, Cli, Result
 from tests.support.hints import FILLED, hints
 
@@ -121,9 +121,9 @@ def test_what_another_device_is_to_do_and_what_names_its_memory_itself_stay_as_t
         "Its CID: ipfsmem cid PATH. A file in it: inspect that.",
         "Install ipfsmem again.",
     ):
-        assert addressed(text, GIVEN) == text
+        assert with_call_options(text, GIVEN) == text
     assert (
-        addressed("move to a new vault: ipfsmem init -n NEW, then export", GIVEN)
+        with_call_options("move to a new vault: ipfsmem init -n NEW, then export", GIVEN)
         == "move to a new vault: ipfsmem --home '/a home' init -n NEW, then export"
     )
 
@@ -131,7 +131,11 @@ def test_what_another_device_is_to_do_and_what_names_its_memory_itself_stay_as_t
 def test_every_hint_is_said_for_here_or_for_another_device() -> None:
     """What stays as it is names another device, or a command that has to do with no memory of this one."""
     for one in hints():
-        if "ipfsmem " in one.text and FILLED not in one.text and addressed(one.text, GIVEN) == one.text:
+        if (
+            "ipfsmem " in one.text
+            and FILLED not in one.text
+            and with_call_options(one.text, GIVEN) == one.text
+        ):
             assert re.search(
                 r"([Aa]nother|[Aa]|that) device|ipfsmem (cid|open|serve|process|again)", one.text
             ), one

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.cli.words_in import sheet
+from ipfsmem.cli.words_prompt import sheet
 from ipfsmem.wallet.recovery_words import first_slip, to_words
 from ipfsmem.wordlist import word_list
 from tests.support.cli_lab import Cli

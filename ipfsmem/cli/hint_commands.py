@@ -31,10 +31,10 @@ def advice(text: str) -> str:
     """A text that was not ours alone, clean, and its commands with what this call named."""
     ctx = click.get_current_context(silent=True)
     found = ctx.find_root().obj if ctx is not None else None
-    return addressed(clean(text), found if isinstance(found, Mapping) else {})
+    return with_call_options(clean(text), found if isinstance(found, Mapping) else {})
 
 
-def addressed(text: str, given: Mapping[str, Any]) -> str:
+def with_call_options(text: str, given: Mapping[str, Any]) -> str:
     """The text, its commands with the `namespace`, `home` and `scope` that were given as flags. What one says itself stays."""
     if not given.get("namespace") and not given.get("home") and given.get("scope") is None:
         return text

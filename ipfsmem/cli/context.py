@@ -1,7 +1,7 @@
-"""What every command knows: which memory on which device, and whether a program reads the answer.
+"""What every command shares: its options, the memory that it is about, and whether a program reads its answer.
 
-`ours` makes a command with the options that all commands share and hands it a `Here`. It opens memories and closes
-them; what is done with them is said elsewhere.
+`cli_command` makes a command with the shared options and hands it a `CommandContext`, which opens memories and closes them.
+What a command does with a memory stands in its own module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipfsmem.cli.app import QUIET, deaf, nobody_listens
+from ipfsmem.cli.app import USEFUL_WITHOUT_OUTPUT, output_closed_error, output_is_closed
 from ipfsmem.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SHARED = {"namespace", "home", "as_json", "passphrase_fd", "scope", "stacked"}
 
 
-class Here:
+class CommandContext:
     """One call of a command."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Here:
         #: The scopes that are read as one, before what is everybody's; empty when one scope is read.
         self.stacked: tuple[str, ...] = ()
         #: Where what is written for the scope of this call goes, when that turned out to be another one: a sentence.
-        self.led = ""
+        self.scope_notice = ""
         #: What syncs of this call left out for want of room.
         self.left_out: list[str] = []
 
@@ -76,13 +76,13 @@ class Here:
 
     def passphrase_given(self) -> str | None:
         """The passphrase of this device's keys when a descriptor or IPFSMEM_PASSPHRASE has it."""
-        from ipfsmem.cli import secrets_in
+        from ipfsmem.cli import secret_input
 
-        return secrets_in.given(self._passphrase_fd, "IPFSMEM_PASSPHRASE")
+        return secret_input.given(self._passphrase_fd, "IPFSMEM_PASSPHRASE")
 
     def passphrase(self) -> str | None:
         """The passphrase that the keys on this device need, asked for if it must be; None when they need none."""
-        from ipfsmem.cli import secrets_in
+        from ipfsmem.cli import secret_input
         from ipfsmem.device.atomic_files import read_file
         from ipfsmem.device.identity import KEY_FILE
         from ipfsmem.seal.secret_file import MAX_FILE, is_protected
@@ -93,7 +93,7 @@ class Here:
         keys = read_file(self.folder / KEY_FILE, MAX_FILE)
         if keys is None or not is_protected(keys):
             return None
-        return secrets_in.ask(f"passphrase of the memory {self.namespace}")
+        return secret_input.ask(f"passphrase of the memory {self.namespace}")
 
     @contextlib.contextmanager
     def memory(
@@ -113,13 +113,13 @@ class Here:
             if self._must_exist:
                 for name in (self._scope, *self.stacked):
                     _require_scope(memory, name or "", live=bool(self.stacked))
-            self.led = _led(memory, self._scope) if self._scope else ""
+            self.scope_notice = _scope_notice(memory, self._scope) if self._scope else ""
             yield memory.scope(self._scope) if self._scope is not None else memory
         finally:
-            self.look_back(memory)
+            self.note_left_out(memory)
             memory.close()
 
-    def look_back(self, memory: Memory) -> None:
+    def note_left_out(self, memory: Memory) -> None:
         """Note what this call's syncs of a memory left out: whatever else it did, it ends with that."""
         self.left_out += memory.replica.left_out
 
@@ -133,10 +133,10 @@ class Here:
         """The scope that was chosen, None when none was."""
         return self._scope
 
-    def tell_where(self) -> None:
+    def print_where_scope_went(self) -> None:
         """Say it, where a person or an agent reads what was done for that scope."""
-        if self.led and not self.json:
-            click.echo(f"note: {self.led}", err=True)
+        if self.scope_notice and not self.json:
+            click.echo(f"note: {self.scope_notice}", err=True)
 
     def emit(self, value: msgspec.Struct | Sequence[msgspec.Struct] | Sequence[str]) -> None:
         """Print an answer for a program: what Python returns, and no shape that a command makes itself."""
@@ -151,17 +151,17 @@ class Here:
         click.echo(to_json(value))
 
 
-class Once(click.Command):
+class NoRepeatedOptions(click.Command):
     """A command that refuses an option given twice, unless it may be given several times: click takes the last in silence."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does it. Raises click's error for an option that stands twice, or beside its opposite."""
         if not ctx.resilient_parsing:
-            refuse_twice(self, ctx, args)
+            refuse_repeated_options(self, ctx, args)
         return super().parse_args(ctx, args)
 
 
-def refuse_twice(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+def refuse_repeated_options(command: click.Command, ctx: click.Context, args: list[str]) -> None:
     """Raises click's error when a value, or a choice of two, is said twice. The same plain flag twice is the same flag."""
     _, _, order = command.make_parser(ctx).parse_args(list(args))
     seen = set()
@@ -176,7 +176,7 @@ def refuse_twice(command: click.Command, ctx: click.Context, args: list[str]) ->
         seen.add(param)
 
 
-def ours(
+def cli_command(
     name: str,
     *,
     secrets: bool = True,
@@ -185,46 +185,51 @@ def ours(
     stacks: bool = False,
     **settings: Any,
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """A command that takes a `Here` first and has --namespace, --home, --json and --passphrase-fd.
+    """A command that takes a `CommandContext` first and has --namespace, --home, --json and --passphrase-fd.
 
-    `secrets` off leaves the passphrase out, for commands that open no memory. `scoped` adds --scope, and `Here.memory` is
+    `secrets` off leaves the passphrase out, for commands that open no memory. `scoped` adds --scope, and `CommandContext.memory` is
     that scope; one that only `shows` what is in it refuses a scope that is none, which would look like an empty one. `stacks`
-    adds --stack, for `Here.stacked`.
+    adds --stack, for `CommandContext.stacked`.
     """
 
     def make(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         @click.pass_context
         def run(ctx: click.Context, /, **given: Any) -> None:
-            if nobody_listens() and ctx.command_path.partition(" ")[2].replace(" ", "_") not in QUIET:
-                raise deaf(ctx.command_path)
+            if (
+                output_is_closed()
+                and ctx.command_path.partition(" ")[2].replace(" ", "_") not in USEFUL_WITHOUT_OUTPUT
+            ):
+                raise output_closed_error(ctx.command_path)
             above = _outer(ctx)
             for shared in ("namespace", "home", "as_json"):
                 above[shared] = given.pop(shared) or above.get(shared)
-            here = Here(
+            context = CommandContext(
                 above["namespace"], above["home"], bool(above["as_json"]), given.pop("passphrase_fd", None)
             )
             if scoped:
                 above["scope"] = scope = given.pop("scope")
-                here.stacked = given.pop("stacked", ())
-                if scope is not None and here.stacked:
+                context.stacked = given.pop("stacked", ())
+                if scope is not None and context.stacked:
                     raise UsageError("--scope reads one scope, --stack several: give one of both")
                 # A stack is read through the whole memory: it names its scopes itself.
-                here.choose_scope("" if here.stacked else scope, must_exist=shows or bool(here.stacked))
+                context.choose_scope(
+                    "" if context.stacked else scope, must_exist=shows or bool(context.stacked)
+                )
             try:
-                function(here, **given)
+                function(context, **given)
             except click.exceptions.Exit as ended:
-                if ended.exit_code or not here.left_out:
+                if ended.exit_code or not context.left_out:
                     raise
-            if here.left_out:
+            if context.left_out:
                 from ipfsmem.sync.report import CROWDED
 
-                raise IncompleteError("; ".join(here.left_out), hint=CROWDED)
+                raise IncompleteError("; ".join(context.left_out), hint=CROWDED)
 
         shared = [
-            click.option("-n", "--namespace", callback=named, metavar="NAME", help="Which memory."),
+            click.option("-n", "--namespace", callback=not_empty, metavar="NAME", help="Which memory."),
             click.option(
-                "--home", callback=named, metavar="DIR", help="Where memories are kept on this device."
+                "--home", callback=not_empty, metavar="DIR", help="Where memories are kept on this device."
             ),
             click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         ]
@@ -232,7 +237,7 @@ def ours(
             shared.append(
                 click.option(
                     "--passphrase-fd",
-                    type=Whole(0),
+                    type=WholeNumber(0),
                     metavar="N",
                     help="Read the passphrase of this device's keys from file descriptor N.",
                 )
@@ -264,7 +269,7 @@ def ours(
         from ipfsmem.cli.app import SHORT
 
         settings.setdefault("short_help", SHORT.get(name, ""))
-        return click.command(name, Once, **settings)(wrapped)
+        return click.command(name, NoRepeatedOptions, **settings)(wrapped)
 
     return make
 
@@ -290,7 +295,7 @@ def _outer(ctx: click.Context) -> dict[str, Any]:
     return obj if isinstance(obj, dict) else {}
 
 
-class Whole(click.IntRange):
+class WholeNumber(click.IntRange):
     """A whole number within bounds, refused in words that say them."""
 
     def __init__(self, least: int, most: int | None = None) -> None:
@@ -320,7 +325,7 @@ def provider_option(purpose: str) -> Callable[[Callable[..., None]], Callable[..
     )
 
 
-def right_label(ctx: click.Context, param: click.Parameter, label: str | None) -> str | None:
+def valid_label(ctx: click.Context, param: click.Parameter, label: str | None) -> str | None:
     """A label that a device can have, before anything is made or asked."""
     from ipfsmem.errors import FormatError
     from ipfsmem.ring.statements import check_label
@@ -335,7 +340,7 @@ def right_label(ctx: click.Context, param: click.Parameter, label: str | None) -
 
 #: --label, for commands that make a device.
 label_option = click.option(
-    "--label", callback=right_label, help="What other devices call this one (default: the host's name)."
+    "--label", callback=valid_label, help="What other devices call this one (default: the host's name)."
 )
 
 #: --root, for commands that bring a memory back.
@@ -359,7 +364,7 @@ def public_options(function: Callable[..., None]) -> Callable[..., None]:
     )(function)
 
 
-def _led(memory: Memory, name: str) -> str:
+def _scope_notice(memory: Memory, name: str) -> str:
     """Where to look, when a scope turned out to be another one: who writes for it and reads it alone finds nothing."""
     from ipfsmem.bundle.keys import is_scope
 
@@ -371,11 +376,11 @@ def _led(memory: Memory, name: str) -> str:
     return f"The scope {name} is {onward} now: what is written for it goes there, and --scope {onward} shows both."
 
 
-def agreed(memory: Memory, yes: bool) -> bool:
+def agrees_to_publish(memory: Memory, yes: bool) -> bool:
     """Whether the user agrees that a plain memory becomes public: said by flag, or asked for once on a terminal."""
-    from ipfsmem.cli import secrets_in
+    from ipfsmem.cli import secret_input
 
-    if yes or not memory.mode.public or memory.replica.config.public or not secrets_in.can_ask():
+    if yes or not memory.mode.public or memory.replica.config.public or not secret_input.can_ask():
         return yes
     click.echo(
         f"The memory {memory.namespace} is in mode ipfs. Everything in it will be published in the clear: every memory,\n"
@@ -385,7 +390,7 @@ def agreed(memory: Memory, yes: bool) -> bool:
     return bool(click.confirm("Publish it for everyone?", default=False, err=True))
 
 
-def named(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
+def not_empty(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
     """A path or name that somebody gave: an empty one, from a variable that is not set, would be the folder that one stands in,
     or another memory than the one that was meant."""
     if path is not None and not path.strip():
@@ -448,7 +453,7 @@ def retention_options(newest: str) -> Callable[[Callable[..., None]], Callable[.
         options = (("--keep-roots", 30, newest), ("--keep-days", 90, "One a week of each device for N days."))
         for name, default, text in reversed(options):
             function = click.option(
-                name, type=Whole(1), default=default, show_default=True, metavar="N", help=text
+                name, type=WholeNumber(1), default=default, show_default=True, metavar="N", help=text
             )(function)
         return function
 
