@@ -17,7 +17,7 @@ import msgspec
 from ipfsmem import config as configuration
 from ipfsmem.config import NamespaceConfig, VaultConfig
 from ipfsmem.content.cid import parse_cid
-from ipfsmem.device.creation import discard, finish, making
+from ipfsmem.device.creation import folder_claimed, mark_as_memory, remove_unfinished_memory
 from ipfsmem.device.namespaces import FIRST, refuse_shared, vault_label
 from ipfsmem.device.replica import World, claim_folder
 from ipfsmem.device.tables import meta
@@ -332,17 +332,17 @@ class Memory(SyncedMemory):
             memory_dir=plain_folder,
             public=public_ok and not sealed,
         )
-        with making(folder):
+        with folder_claimed(folder):
             replica = begin_replica(folder, made, world, passphrase=passphrase)
             memory = cls(namespace, replica)
             memory._opened, memory._providers = channels, opened
             try:
                 memory.restored = await memory._bring_back(root, progress, given=given, damaged_ok=damaged_ok)
                 # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
-                finish(replica)
+                mark_as_memory(replica)
             except BaseException:
                 await memory.aclose()
-                discard(folder)
+                remove_unfinished_memory(folder)
                 raise
         memory.unlisted = list_in_first(folder.parent, namespace, vault, passphrase, world)
         return memory

@@ -24,7 +24,7 @@ _DATABASE = ("state.db", "state.db-wal", "state.db-shm")
 
 
 @contextlib.contextmanager
-def making(folder: Path | None) -> Iterator[None]:
+def folder_claimed(folder: Path | None) -> Iterator[None]:
     """Claim a folder for a new memory while the block runs. None, which keeps nothing on disk, is always free.
 
     Raises ConfigError when there is a memory already, LockedError when another process makes one.
@@ -43,22 +43,22 @@ def making(folder: Path | None) -> Iterator[None]:
         yield
 
 
-def clear(folder: Path) -> None:
-    """Remove the database that an unfinished try left (inside `making`)."""
+def remove_unfinished_database(folder: Path) -> None:
+    """Remove the database that an unfinished try left (inside `folder_claimed`)."""
     for name in _DATABASE:
         with storage_errors(folder / name, "remove"):
             (folder / name).unlink(missing_ok=True)
 
 
-def finish(replica: Replica) -> None:
-    """From here on the folder holds a memory (inside `making`)."""
+def mark_as_memory(replica: Replica) -> None:
+    """From here on the folder holds a memory (inside `folder_claimed`)."""
     if replica.folder is None:
         return
     write_config(replica.folder, replica.config)
-    mark_finished(replica)
+    note_finished_in_database(replica)
 
 
-def mark_finished(replica: Replica) -> None:
+def note_finished_in_database(replica: Replica) -> None:
     """Have the database say by itself that it holds a memory, should its configuration be lost. Also when a memory is opened: the
     process that made it may have ended just before."""
     if replica.db.get_meta(meta.FINISHED) is None:
@@ -66,7 +66,7 @@ def mark_finished(replica: Replica) -> None:
             replica.db.set_meta(meta.FINISHED, b"1")
 
 
-def discard(folder: Path) -> None:
+def remove_unfinished_memory(folder: Path) -> None:
     """Remove what was made and not finished, and the folder when nothing else is in it."""
     leftovers = [*folder.glob(f".{KEY_FILE}.*.tmp"), *folder.glob(f".{CONFIG_FILE}.*.tmp")]
     names = (CONFIG_FILE, *_DATABASE, KEY_FILE, "lock", "sync.lock", "create.lock")

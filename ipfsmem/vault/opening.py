@@ -14,7 +14,12 @@ from ipfsmem.causal.clock import hlc
 from ipfsmem.config import NamespaceConfig, VaultConfig, settings
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.codec import Codec, PlainCodec, SealedCodec
-from ipfsmem.device.creation import clear, finish, making, mark_finished
+from ipfsmem.device.creation import (
+    folder_claimed,
+    mark_as_memory,
+    note_finished_in_database,
+    remove_unfinished_database,
+)
 from ipfsmem.device.identity import Device, load_device, new_device, open_row, save_device, seal_row
 from ipfsmem.device.namespaces import FIRST
 from ipfsmem.device.replica import Replica, World, read_config
@@ -100,7 +105,7 @@ def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
     device = load_device(folder, passphrase)
     replica = Replica(folder, config, device, codec_for(config, device, world), world, make=False)
     try:
-        mark_finished(replica)
+        note_finished_in_database(replica)
         if replica.moved() and config.vault is None:
             # No vault, so nobody has seen this id: the copy just goes on under another one.
             with replica.transaction():
@@ -137,7 +142,7 @@ def create_replica(
 
     The configuration is written last: a crash before leaves nothing that would be taken for a memory.
     """
-    with making(folder):
+    with folder_claimed(folder):
         replica = begin_replica(
             folder,
             config,
@@ -147,7 +152,7 @@ def create_replica(
             recovery=recovery,
             root_secret=root_secret,
         )
-        finish(replica)
+        mark_as_memory(replica)
     return replica
 
 
@@ -161,11 +166,11 @@ def begin_replica(
     recovery: RootKeys | None = None,
     root_secret: bytes | None = None,
 ) -> Replica:
-    """The same without the end: inside `making`, to be followed by `finish` once there is something to keep."""
+    """`create_replica` without its end: inside `folder_claimed`, to be followed by `mark_as_memory` once there is something to keep."""
     device = new_device(world.random)
     if folder is not None:
         save_device(folder, device, passphrase, world.random)
-        clear(folder)
+        remove_unfinished_database(folder)
     replica = Replica(folder, config, device, codec_for(config, device, world), world)
     with replica.transaction():
         replica.note_place()

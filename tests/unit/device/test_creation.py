@@ -39,10 +39,10 @@ def test_a_database_that_cannot_be_read_now_is_not_made_anew(
             return connect(path, timeout=0.05)
 
         monkeypatch.setattr(sqlite3, "connect", at_once)
-        with pytest.raises(StorageError, match="locked"), creation.making(folder):
+        with pytest.raises(StorageError, match="locked"), creation.folder_claimed(folder):
             pass
     monkeypatch.undo()
-    with pytest.raises(ConfigError, match="holds the state of a memory"), creation.making(folder):
+    with pytest.raises(ConfigError, match="holds the state of a memory"), creation.folder_claimed(folder):
         pass
 
 
@@ -56,5 +56,5 @@ def test_a_memory_whose_maker_ended_too_early_says_so_by_itself_once_it_is_opene
         assert memory.read("tone") is not None
     folder = tmp_path / "default"
     (folder / CONFIG_FILE).unlink()
-    with pytest.raises(ConfigError, match="holds the state of a memory"), creation.making(folder):
+    with pytest.raises(ConfigError, match="holds the state of a memory"), creation.folder_claimed(folder):
         pass
