@@ -11,7 +11,7 @@ from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, WholeNumber, cli_command, provider_option
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.keys_device import label_command, passphrase_command
-from ipfsmem.cli.keys_owner import known_member, members_named, with_owner
+from ipfsmem.cli.keys_owner import is_member_named, known_member, with_owner
 from ipfsmem.cli.keys_sheet import command as sheet_command
 from ipfsmem.cli.keys_words import command as words_command
 from ipfsmem.cli.printing import clean, facts, style, table
@@ -107,17 +107,12 @@ def revoke_command(context: CommandContext, member: str, nothing_stands: bool, *
 
     async def work(memory: Memory, meter: Progress) -> SyncReport:
         before = None
-        if not members_named(memory, member):
+        if not is_member_named(memory, member):
             before = await memory.sync(progress=meter)  # it may have joined since
         # Words that were revoked already are no members any more, and what they said may still be ended; and whom words removed
         # a person may remove with the wallet too, for good.
-        out = [
-            one.id
-            for one in memory.removed()
-            if (one.id.startswith(member) or one.label == member) and (nothing_stands or not one.lasting)
-        ]
-        named = members_named(memory, member)
-        target = out[0] if len(out) == 1 and not named else known_member(memory, member)
+        removed = [one for one in memory.removed() if nothing_stands or not one.lasting]
+        target = known_member(memory, member, removed)
         report = await memory.revoke(target, stands=not nothing_stands, progress=meter)
         report.after(before)
         return report

@@ -8,7 +8,7 @@ import click
 
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, WholeNumber, cli_command, provider_option, valid_label
-from ipfsmem.cli.keys_owner import known_member, members_named, with_owner
+from ipfsmem.cli.keys_owner import is_member_named, known_member, with_owner
 from ipfsmem.cli.wallets import root_options
 from ipfsmem.errors import UsageError
 
@@ -64,7 +64,7 @@ def label_command(context: CommandContext, member: str, label: str, **given: Any
     """Call DEVICE (an id or label from `ipfsmem keys list`) LABEL from now on, on every device. Labels are for people."""
 
     async def work(memory: Memory, meter: Progress) -> SyncReport:
-        before = None if members_named(memory, member) else await memory.sync(progress=meter)
+        before = None if is_member_named(memory, member) else await memory.sync(progress=meter)
         report = await memory.relabel(known_member(memory, member), label, progress=meter)
         report.after(before)
         return report

@@ -17,9 +17,10 @@ from ipfsmem.errors import UsageError
 MOST_NAMED = 20
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterable
 
     from ipfsmem.memory import Memory
+    from ipfsmem.sync.removals import Removal
     from ipfsmem.sync.report import Progress, SyncReport
 
 
@@ -40,27 +41,36 @@ def with_owner(
         click.get_current_context().exit(report.exit_code)
 
 
-def members_named(memory: Memory, text: str) -> set[str]:
-    """The enrolled ids of the members that may be meant: the one with this id; else those whose id begins so and those of this
-    label together, for a label may look like the beginning of somebody's id. All ids that one device has had are one member."""
+def is_member_named(memory: Memory, text: str) -> bool:
+    """Whether `text` names a member of this memory, or several. Raises UsageError for the empty text."""
+    from ipfsmem.ring.labels import families_named
+
     if not text:
         raise UsageError("no member is named", hint="See: ipfsmem keys list.")
-    members = memory.members()
-    whole = {p.family for p in members if p.id == text}
-    return whole or {p.family for p in members if p.id.startswith(text) or p.label == text}
+    return bool(families_named(memory.replica.ring, text, _labels(memory)))
 
 
-def known_member(memory: Memory, text: str) -> str:
-    """The one member that is meant. Raises UsageError when there is none, or several."""
-    found = members_named(memory, text)
+def known_member(memory: Memory, text: str, removed: Iterable[Removal] = ()) -> str:
+    """The enrolled id of the one that `text` names, among the members and whoever was `removed`.
+
+    Raises UsageError when there is none, or several.
+    """
+    from ipfsmem.ring.labels import families_named
+
+    labels = {one.id: one.label for one in removed} | _labels(memory)
+    found = families_named(memory.replica.ring, text, labels)
     if len(found) == 1:
         return found.pop()
     if not found:
         raise UsageError(f"no member {text!r}", hint="See: ipfsmem keys list.")
-    members = {p.id: p.label for p in memory.members()}
-    could = ", ".join(f"{members.get(one) or 'no name'} ({one})" for one in sorted(found)[:MOST_NAMED])
+    could = ", ".join(f"{labels.get(one) or 'no name'} ({one})" for one in sorted(found)[:MOST_NAMED])
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     raise UsageError(
         f"{text!r} could be any of {count(len(found), 'member')}: {clean(could)}{more}",
         hint="Give the whole id.",
     )
+
+
+def _labels(memory: Memory) -> dict[str, str]:
+    """The label of each member of a memory, by id."""
+    return {member.id: member.label for member in memory.members()}

@@ -7,6 +7,8 @@ texts and ids out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ipfsmem.ring.keyring import Ring
 
 
@@ -33,3 +35,16 @@ def distinct_label(ring: Ring | None, device: str) -> str:
     members = ring.view.members.values() if ring is not None else ()
     families = {member.family for member in members if member.label == label}
     return label_and_id(ring, device) if len(families) > 1 else label
+
+
+def families_named(ring: Ring | None, text: str, labels: Mapping[str, str]) -> set[str]:
+    """The members that `text` names, each by the id under which it was enrolled: all ids of one device are one member.
+
+    `labels` says who may be named: ids, each with its label. An id given in full names that member alone, whatever another
+    one is called. Any other text names everybody whose id begins with it and everybody who has it as a label, together:
+    a label may look like the beginning of an id. The empty text names nobody.
+    """
+    found = [text] if text in labels else []
+    if text and not found:
+        found = [one for one, label in labels.items() if label == text or one.startswith(text)]
+    return {ring.view.family_of(one) if ring is not None else one for one in found}

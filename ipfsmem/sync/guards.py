@@ -23,7 +23,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import heads, meta, placed
 from ipfsmem.errors import NotFoundError, ProviderError, UsageError
 from ipfsmem.provider.contract import Pin, Provider
-from ipfsmem.ring.labels import label_and_id, label_of
+from ipfsmem.ring.labels import families_named, label_and_id, label_of
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.taken import Mass
 
@@ -178,24 +178,27 @@ async def guards_at(run: Run, provider: Provider) -> dict[str, Pin]:
 
 
 def meant(run: Run, wanted: Iterable[str], elsewhere: Iterable[str]) -> frozenset[str]:
-    """The guarded roots that a person means: by the root (and then that one only, whoever calls itself so), by the device (id, or the label of just one) whose published state
-    alone brought the deletes, or all. `elsewhere`: those that stand at providers. Raises NotFoundError, and UsageError where a
-    label is that of several devices, before anything is done.
+    """The guarded roots that a person means with each text of `wanted`.
+
+    A text is a root (then that one alone, even if a device has it as its label), a device whose published state alone
+    brought the deletes (by id, the beginning of one, or label), or `ALL`. `elsewhere`: the roots that are guarded at
+    providers. Raises, before anything is done, NotFoundError, and UsageError where a text names several devices.
     """
-    here = guarded(run.replica.db)
+    here, ring = guarded(run.replica.db), run.replica.ring
     known = {*here, *elsewhere}
-    devices = {device for one in here.values() for device in one.by}
+    labels = {device: label_of(ring, device) for one in here.values() for device in one.by}
+    family = {device: ring.view.family_of(device) if ring is not None else device for device in labels}
     named: dict[str, set[str]] = {}
     for text in wanted:
-        said = () if text in known else devices
-        named[text] = {one for one in said if text in (one, label_of(run.replica.ring, one))}
+        named[text] = set() if text in known else families_named(ring, text, labels)
         if len(named[text]) > 1:
             raise UsageError(f"several devices are called {text}", hint=_WHICH)
     theirs = set[str]().union(*named.values())
-    alone = {root: {*one.by} for root, one in here.items() if theirs.issuperset(one.by)}
+    alone = {root: {family[device] for device in one.by} for root, one in here.items()}
+    alone = {root: families for root, families in alone.items() if families <= theirs}
     for text, called in named.items():
         if text != ALL and text not in known and all(called.isdisjoint(by) for by in alone.values()):
-            raise NotFoundError(f"nothing is guarded as {text} alone", hint=_WHICH)
+            raise NotFoundError(f"nothing is guarded as {text or 'the empty text'} alone", hint=_WHICH)
     return frozenset(known if ALL in named else alone.keys() | (known & named.keys()))
 
 

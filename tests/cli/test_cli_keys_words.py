@@ -229,3 +229,17 @@ def test_whom_revoked_words_let_in_is_named_and_may_go_too(sealed: Cli, device: 
     sealed.ok("sync")
     theirs("sync")
     assert theirs("read", "after").code == 4
+
+
+def test_who_is_called_like_the_id_of_revoked_words_is_not_meant_by_it(sealed: Cli, device: Any) -> None:
+    """The hint names the words by their id. A device that they had let in and that bore this id as its label was revoked in
+    their place, and all others that they had let in stayed members."""
+    words = sealed.ok("keys", "words", "--json", key=KEY).json
+    for label in (words["id"], "another"):
+        said = " ".join(words["recovery_words"]).encode()
+        device(label).ok("recover", "--unprotected-keys", "--label", label, stdin=said)
+    sealed.ok("sync")
+    sealed.ok("keys", "revoke", words["id"], key=KEY)
+    sealed.ok("keys", "revoke", words["id"], "--nothing-stands", key=KEY)
+    labels = [member["label"] for member in sealed.ok("keys", "list", "--json").json["members"]]
+    assert words["id"] not in labels and "another" not in labels

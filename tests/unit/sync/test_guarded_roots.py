@@ -167,6 +167,14 @@ def test_a_device_is_taken_at_its_word_for_what_it_alone_deleted(lab: Lab) -> No
     with pytest.raises(UsageError, match="several devices are called b"):
         asyncio.run(a.gc(drop_guarded="b"))
     assert guards(a)
+    # An id given in full is that device, whatever another one is called; so is the beginning of it.
+    asyncio.run(a.relabel(m.device, b.device))
+    for first in (b.device, b.device[:6]):
+        assert asyncio.run(a.gc(drop_guarded=[first, m.device], dry_run=True)).guards[0].dropped
+    with pytest.raises(NotFoundError, match="alone"):
+        asyncio.run(a.gc(drop_guarded=b.device))
+    with pytest.raises(NotFoundError, match="nothing is guarded as the empty text alone"):
+        asyncio.run(a.gc(drop_guarded=""))
 
 
 def test_false_alarms_push_out_no_guard_of_anybody_elses(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
