@@ -59,9 +59,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The subset for a first look."""
+    """The subset for a first look: what tests/quick.py chooses, without the tests that are marked slow."""
     for item in items:
-        if quick.is_quick(item.nodeid):
+        if quick.is_quick(item.nodeid) and item.get_closest_marker("slow") is None:
             item.add_marker(pytest.mark.quick)
 
 

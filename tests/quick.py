@@ -1,7 +1,8 @@
 """The subset for a first look: `pytest -m quick` takes about a minute on two cores and touches every room.
 
 The whole of the ground floor and of the stores, and of what talks to providers, the commands, the traces, the faults
-and the laws one or two files each. tests/unit/test_suite.py checks that the paths exist and that no room is left out.
+and the laws one or two files each, without the tests that are marked `slow`. tests/unit/test_suite.py checks that the paths
+exist and that no room is left out.
 """
 
 from __future__ import annotations

@@ -158,6 +158,7 @@ def test_control_c_in_a_real_process(cli: Cli, tmp_path: Path) -> None:
         assert process.stderr is not None and b"Traceback" not in process.stderr.read()
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(cli: Cli) -> None:
     blob = {f"k{i}.md": "x" * 3000 for i in range(100)}
     import json
@@ -176,6 +177,7 @@ def test_every_error_of_ours_has_an_exit_code_of_its_own_kind() -> None:
     assert not codes & {0, app.UNEXPECTED, app.INTERRUPTED, app.BROKEN_PIPE}
 
 
+@pytest.mark.slow
 def test_nothing_stored_can_drive_a_terminal(cli: Cli) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe"
     cli.ok("write", "evil", "--name", evil, "--description", evil, "--body", f"{evil}\nsecond line")
@@ -187,6 +189,7 @@ def test_nothing_stored_can_drive_a_terminal(cli: Cli) -> None:
     assert evil.encode() in cli.ok("read", "evil").out_bytes  # a program gets every byte
 
 
+@pytest.mark.slow
 def test_colours_only_on_a_terminal_and_not_when_unwanted(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     assert "\x1b[" not in cli.ok("list").out + cli.ok("status").out
@@ -305,6 +308,7 @@ def test_s15_a_source_that_is_none_is_an_error_in_words(bare: Cli, source: str) 
     assert "secret-word" not in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names there are Unicode text")
 @pytest.mark.parametrize(
     ("arguments", "code"),

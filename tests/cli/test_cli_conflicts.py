@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.cli_lab import Cli
 
 
@@ -62,6 +64,7 @@ def test_l6_what_came_after_looking_is_not_replaced(clash: tuple[Cli, Cli]) -> N
     assert first.ok("read", "tone", "--body").out == "newer, from the second\n"
 
 
+@pytest.mark.slow
 def test_u12_the_command_that_is_printed_works_for_a_text_behind_a_forget(clash: tuple[Cli, Cli]) -> None:
     """Finding U12: what `conflicts` advises is what settles it, also where there is no text to keep."""
     first, second = clash

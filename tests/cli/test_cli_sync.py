@@ -138,6 +138,7 @@ def test_gc_says_why(sealed: Cli) -> None:
     assert sealed.ok("gc", "--json").json["dry_run"] is False
 
 
+@pytest.mark.slow
 def test_gc_takes_the_users_word_for_each_mass_delete(sealed: Cli, second: Cli) -> None:
     """All were dropped by one word, also the one that nobody had meant: now each is named by its root or by the device with
     whose published state the deletes came, and shown with what went."""

@@ -147,6 +147,7 @@ def test_output_that_cannot_be_written_is_one_line(cli: Cli) -> None:
     assert done.returncode == 30 and b"the disk is full" in done.stderr and b"Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_two_at_once_lose_nothing(cli: Cli) -> None:
     command = [sys.executable, "-m", "ipfsmem.cli", "write", "--home", str(cli.home)]
     many = [subprocess.Popen([*command, f"k{n}", "--body", f"text {n}"]) for n in range(6)]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -45,7 +47,21 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def top_level_imports(path: Path) -> set[str]:
+class Imports(NamedTuple):
+    """Names of the modules that a file imports: as soon as it is imported itself, and at all."""
+
+    at_once: set[str]
+    at_all: set[str]
+
+
+@cache
+def imports(path: Path) -> Imports:
+    """What a file imports. The tree itself is not kept: each search for garbage would go through all of them."""
+    tree = ast.parse(path.read_text("utf-8"))
+    return Imports(top_level_imports(tree), all_imports(tree))
+
+
+def top_level_imports(tree: ast.Module) -> set[str]:
     """Modules that importing this file imports: not those inside functions or under TYPE_CHECKING."""
     found: set[str] = set()
 
@@ -62,14 +78,14 @@ def top_level_imports(path: Path) -> set[str]:
             elif isinstance(node, ast.Try):
                 visit(node.body)
 
-    visit(ast.parse(path.read_text("utf-8")).body)
+    visit(tree.body)
     return found
 
 
-def all_imports(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text("utf-8"))
-    names = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
-    return names | {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
+def all_imports(tree: ast.Module) -> set[str]:
+    nodes = list(ast.walk(tree))
+    names = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
+    return names | {n.module for n in nodes if isinstance(n, ast.ImportFrom) and n.module}
 
 
 MODULES = [p for p in sorted(PACKAGE.rglob("*.py")) if p.parent != PACKAGE or p.name != "__init__.py"]
@@ -79,7 +95,7 @@ MODULES = [p for p in sorted(PACKAGE.rglob("*.py")) if p.parent != PACKAGE or p.
 def test_imports_go_down(path: Path) -> None:
     room = room_of(path)
     floor = FLOOR[room]
-    for name in all_imports(path):
+    for name in imports(path).at_all:
         if not name.startswith("ipfsmem"):
             continue
         assert not name.startswith("ipfsmem_providers"), f"{path} imports a provider"
@@ -95,12 +111,12 @@ def test_imports_go_down(path: Path) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_heavy_packages_are_imported_where_used(path: Path) -> None:
     heavy = HEAVY - {"aiohttp"} if room_of(path) == "http" else HEAVY  # servers, imported when one is started
-    assert not {name.split(".")[0] for name in top_level_imports(path)} & heavy
+    assert not {name.split(".")[0] for name in imports(path).at_once} & heavy
 
 
 @pytest.mark.parametrize("path", sorted(PROVIDERS.rglob("*.py")), ids=lambda p: p.name)
 def test_providers_know_the_contract_only(path: Path) -> None:
-    for name in all_imports(path):
+    for name in imports(path).at_all:
         if name.startswith("ipfsmem.") and name not in ("ipfsmem.provider", "ipfsmem.published"):
             allowed = (
                 "ipfsmem.canonical",
@@ -120,7 +136,7 @@ def test_pure_rooms_do_no_io() -> None:
     for path in MODULES:
         if room_of(path) not in PURE:
             continue
-        names = {name.split(".")[0] for name in all_imports(path)}
+        names = {name.split(".")[0] for name in imports(path).at_all}
         banned = {"time", "random", "secrets", "socket", "subprocess", "sqlite3", "asyncio", "shutil"}
         if path.name != "signers.py":
             banned |= {"pathlib", "os", "io", "tempfile"}

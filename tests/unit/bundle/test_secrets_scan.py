@@ -119,13 +119,15 @@ def test_hostile_text_takes_no_long_time(text):
     assert time.process_time() - start < 20
 
 
-def cost(text: str) -> float:
-    """Processor time of one look, the least of three."""
+def cost(text: str, enough: float = 0) -> float:
+    """Seconds of processor time of one look, the least of three; the first that is less than `enough` will do."""
     best = float("inf")
     for _ in range(3):
         start = time.process_time()
         secrets.scan(text)
         best = min(best, time.process_time() - start)
+        if best < enough:
+            break
     return best
 
 
@@ -157,4 +159,5 @@ def cost(text: str) -> float:
 def test_s10_the_cost_grows_with_the_length_and_no_faster(part):
     """Finding S10: a run of `-eyJaaaa` cost the square of its length. Growth is measured, not seconds."""
     small, large = (part * (size // len(part)) for size in (20_000, 160_000))
-    assert cost(large) < 8 * 3 * max(cost(small), 0.002)
+    most = 8 * 3 * max(cost(small), 0.002)
+    assert cost(large, most) < most

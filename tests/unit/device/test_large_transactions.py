@@ -37,6 +37,7 @@ def _memory(tmp_path: Path) -> Memory:
     )
 
 
+@pytest.mark.slow
 def test_a_large_import_is_there_after_reopening_and_a_second_one_changes_nothing(tmp_path: Path) -> None:
     with _memory(tmp_path) as memory:
         assert memory.import_(_blob(COUNT)).added == COUNT

@@ -228,6 +228,7 @@ def test_addresses() -> None:
     assert _address(Transport(None)) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no such limit")
 def test_s14_no_more_connections_than_the_system_gives_files(tmp_path: Path) -> None:
     """The finding as it was met: few files for the program, three hundred half-open requests, the real command."""

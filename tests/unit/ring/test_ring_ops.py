@@ -355,6 +355,7 @@ def test_a_revoke_by_a_root_gives_nobody_a_better_standing() -> None:
     assert both.view.rank_of(PHONE.id) == 0
 
 
+@pytest.mark.slow
 def test_what_admins_say_leaves_roots_their_room() -> None:
     """Two pairs of found words filled the list of members by what was let stand, or said again in the wallet's name: no device
     could be revoked any more."""

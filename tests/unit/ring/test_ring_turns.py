@@ -96,7 +96,9 @@ def _called_out_by_itself(ring: Ring, words: Party, n: int, count: int) -> Ring:
     return ring.add([make(words.signer, replace(said, while_={words.id: ids}), VAULT)])
 
 
-@pytest.mark.parametrize("fill", [_keys, _called_out, _called_out_by_itself])
+@pytest.mark.parametrize(
+    "fill", [pytest.param(_keys, marks=pytest.mark.slow), _called_out, _called_out_by_itself]
+)
 def test_whatever_found_words_say_roots_keep_their_room(
     fill: Callable[[Ring, Party, int, int], Ring],
 ) -> None:
