@@ -33,15 +33,6 @@ class Place(msgspec.Struct, frozen=True):
     known: Copy | None = None
 
 
-def _stands(path: Path) -> bool:
-    """Whether anything is there. Raises OSError for a name that the system does not take, of which `lexists` says no."""
-    try:
-        path.lstat()
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def examine_place(
     folder: str | Path, copies: Iterable[tuple[Copy, Path]] = (), *, scope: str = "", take_over: bool = False
 ) -> Place:
@@ -52,64 +43,71 @@ def examine_place(
     """
     # Not resolved: a link on the way is the person's own, and may lead elsewhere tomorrow.
     path = Path(os.path.abspath(Path(folder).expanduser()))  # noqa: PTH100
+    rows = list(copies)
     if "\0" in str(path):
         raise UsageError("the name of a folder holds no null character")
     with storage_errors(path, "look into"):
-        if path in _too_wide():
-            raise UsageError(
-                f"{path} holds more than a memory's plain files: programs' and other people's would be read as memories",
-                hint="Name a folder of its own in it.",
-            )
-        if not _stands(path):
-            if not path.parent.is_dir():
-                raise UsageError(
-                    f"there is no folder {path.parent} in which {path.name} could be made",
-                    hint="Check the name, or make that folder first.",
-                )
-            same = [copy for copy, place in copies if place == path]
-            return Place(path, True, same[0] if same else None)
-        if not path.is_dir():
-            raise UsageError(f"{path} is not a folder")
-        if (path / CONFIG_FILE).exists() or (path / "state.db").exists():
-            raise UsageError(f"{path} holds a memory itself; its plain files belong into another folder")
-        if next(path.glob(f"*/{CONFIG_FILE}"), None) is not None:
-            raise UsageError(
-                f"{path} holds the memories of this device; plain files belong into another folder"
-            )
+        if not _is_usable(path):
+            return Place(path, True, next((copy for copy, place in rows if place == path), None))
+    return Place(path, False, _row_of(path, rows, scope, take_over))
+
+
+def _is_usable(path: Path) -> bool:
+    """Whether there is a folder; False when one could be made. Raises UsageError where there can be no working copy, OSError for
+    a name that the system does not take."""
+    if path in _too_wide():
+        raise UsageError(
+            f"{path} holds more than a memory's plain files: programs' and other people's would be read as memories",
+            hint="Name a folder of its own in it.",
+        )
+    try:
+        path.lstat()  # `exists` says no of a name that the system does not take
+    except FileNotFoundError:
+        if path.parent.is_dir():
+            return False
+        raise UsageError(
+            f"there is no folder {path.parent} in which {path.name} could be made",
+            hint="Check the name, or make that folder first.",
+        ) from None
+    if not path.is_dir():
+        raise UsageError(f"{path} is not a folder")
+    if (path / CONFIG_FILE).exists() or (path / "state.db").exists():
+        raise UsageError(f"{path} holds a memory itself; its plain files belong into another folder")
+    if next(path.glob(f"*/{CONFIG_FILE}"), None) is not None:
+        raise UsageError(f"{path} holds the memories of this device; plain files belong into another folder")
+    return True
+
+
+def _row_of(path: Path, copies: list[tuple[Copy, Path]], scope: str, take_over: bool) -> Copy | None:
+    """The row that goes on in this folder; None when it gets a new one. Raises UsageError when it is in use."""
     plain = PlainFolder(path)
     try:
         here, mark = plain.root, plain.marker()
-        for copy, place in copies:
-            if _is_same(place, here.device, here.inode) and copy.inode == here.inode:
-                if place != path or copy.scope != scope:
-                    raise UsageError(
-                        f"{path} is the working copy of {called(copy.scope)} already"
-                        + (f", as {place}" if place != path else ""),
-                        hint=f"Detach it first: ipfsmem detach {shlex.quote(str(place))}.",
-                    )
-                if mark in (None, copy.id) or take_over:
-                    return Place(path, False, copy)
-        if mark is None:
-            return Place(path, False)
-        known = next((copy for copy, _ in copies if copy.id == mark), None)
-        if known is not None and known.scope == scope:
-            there = next(place for copy, place in copies if copy.id == mark)
-            gone = not _is_same(there, None, known.inode)
-            if gone and (known.inode == here.inode or take_over):
-                return Place(path, False, known)
-        if not take_over:
-            whose = (
-                "is or was the working copy of another memory"
-                if known is None
-                else "is a copy of a working copy"
-            )
-            raise UsageError(
-                f"{path} {whose}; nothing was read or written there",
-                hint=_TAKE_OVER.format(path=shlex.quote(str(path))),
-            )
-        return Place(path, False)
     finally:
         plain.close()
+    for copy, place in copies:
+        if copy.inode == here.inode and _identity(place) == (here.device, here.inode):
+            if place != path or copy.scope != scope:
+                raise UsageError(
+                    f"{path} is the working copy of {called(copy.scope)} already"
+                    + (f", as {place}" if place != path else ""),
+                    hint=f"Detach it first: ipfsmem detach {shlex.quote(str(place))}.",
+                )
+            if mark in (None, copy.id) or take_over:
+                return copy
+    known, there = next(((copy, place) for copy, place in copies if copy.id == mark), (None, None))
+    if known is not None and there is not None and known.scope == scope:
+        found = _identity(there)
+        gone = found is None or found[1] != known.inode
+        if gone and (known.inode == here.inode or take_over):
+            return known
+    if mark is not None and not take_over:
+        whose = "is a copy of a working copy" if known else "is or was the working copy of another memory"
+        raise UsageError(
+            f"{path} {whose}; nothing was read or written there",
+            hint=_TAKE_OVER.format(path=shlex.quote(str(path))),
+        )
+    return None
 
 
 def _too_wide() -> tuple[Path, ...]:
@@ -126,12 +124,10 @@ def called(scope: str) -> str:
     return f"scope {scope}" if scope else "the memory itself"
 
 
-def _is_same(path: Path, device: int | None, inode: int) -> bool:
-    """Whether the folder at a path is that one now."""
+def _identity(path: Path) -> tuple[int, int] | None:
+    """The device and the inode of the folder at a path; None when there is none. Raises StorageError."""
     plain = PlainFolder(path)
     try:
-        if not plain.exists():
-            return False
-        return plain.root.inode == inode and device in (None, plain.root.device)
+        return (plain.root.device, plain.root.inode) if plain.exists() else None
     finally:
         plain.close()

@@ -15,7 +15,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from pathlib import Path
 
 import msgspec
@@ -23,7 +23,7 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.device.atomic_files import make_directory, new_name, reason, storage_errors
 from ipfsmem.device.held_folder import INODE, Directory, LinkError, open_directory
-from ipfsmem.device.tables.renders import UNSURE, Stat
+from ipfsmem.device.tables.renders import Stat
 from ipfsmem.errors import StorageError
 from ipfsmem.systems import flush
 
@@ -45,6 +45,39 @@ class NotPlainError(Exception):
     """A file that is left alone; the message says why."""
 
 
+class Contents(msgspec.Struct, frozen=True):
+    """The bytes of a file. `stat`: that of the file with these bytes; None when it may change again without telling."""
+
+    data: bytes
+    stat: Stat | None
+
+    @property
+    def sha(self) -> bytes:
+        """Their SHA-256."""
+        return sha256(self.data).digest()
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """What stands in a folder at one moment, by names that a memory or a day of the timeline may have."""
+
+    files: dict[str, Stat]
+    #: Names of what is no regular file.
+    irregular: set[str]
+    #: Subfolders with texts: they are not looked into.
+    unread: list[str]
+    #: Whether a link stands in the place of `timeline/`: it is not followed.
+    linked: bool
+
+    def leave_out(self, file: str) -> bool:
+        """Take a name out; whether it was there."""
+        found = file in self.irregular or self.files.pop(file, None) is not None
+        self.irregular.discard(file)
+        return found
+
+    def __contains__(self, file: str) -> bool:
+        return file in self.files or file in self.irregular
+
+
 class _Marker(msgspec.Struct, forbid_unknown_fields=True):
     id: str
     v: int
@@ -62,10 +95,6 @@ class PlainFolder:
         self._secret = secret
         self._open: dict[str, Directory] = {}
         self._count = 0
-        #: Subfolders with texts, found at the last look: they are not looked into.
-        self.unread: list[str] = []
-        #: Whether a link stands in the place of `timeline/`: it is not followed.
-        self.linked = False
 
     # -- the folder itself -------------------------------------------------------------------------------------
 
@@ -109,7 +138,7 @@ class PlainFolder:
         """The id that stands in the folder's marker; "" for one that cannot be read. Raises StorageError for links."""
         with storage_errors(self.path / HIDDEN, "use"):
             try:
-                data = self._read(self._held(HIDDEN), _MARKER, _MAX_MARKER)[0]
+                data = self._read(self._held(HIDDEN), _MARKER, _MAX_MARKER).data
             except FileNotFoundError:
                 return None
             except NotPlainError:
@@ -156,35 +185,31 @@ class PlainFolder:
 
     # -- looking -----------------------------------------------------------------------------------------------
 
-    def look(self) -> dict[str, Stat | None]:
-        """Every file that could be ours by its name, with its stat; None for what is no regular file.
-
-        Raises StorageError.
-        """
-        found: dict[str, Stat | None] = {}
+    def look(self) -> Listing:
+        """Every file that could be ours, by its name. Raises StorageError."""
+        listing = Listing({}, set(), [], False)
         folders: list[str] = []
-        self.linked = False
+        linked = False
         with storage_errors(self.path, "read"):
-            timeline = False
             with self.root.scan() as entries:
                 for entry in entries:
                     name = entry.name
                     if name[0] == "." or name[:2] == "~$":
                         continue
                     if name[-3:].lower() == ".md":
-                        self._note(found, name, entry)
+                        self._note(listing, name, entry)
                     elif name == TIMELINE and entry.is_symlink():
-                        self.linked = True
+                        linked = True
                     elif entry.is_dir(follow_symlinks=False):
-                        timeline = timeline or name == TIMELINE
                         folders.append(name)
-            if timeline:
+            if TIMELINE in folders:
+                folders.remove(TIMELINE)
                 with self._held(TIMELINE).scan() as entries:
                     for entry in entries:
                         if entry.name.endswith(".jsonl") and entry.name[0] != ".":
-                            self._note(found, f"{TIMELINE}/{entry.name}", entry)
-            self.unread = [name for name in sorted(folders) if name != TIMELINE and self._has_texts(name)]
-        return found
+                            self._note(listing, f"{TIMELINE}/{entry.name}", entry)
+            unread = [name for name in sorted(folders) if self._has_texts(name)]
+        return msgspec.structs.replace(listing, unread=unread, linked=linked)
 
     def _has_texts(self, folder: str) -> bool:
         try:
@@ -198,12 +223,15 @@ class PlainFolder:
             return False
 
     @staticmethod
-    def _note(found: dict[str, Stat | None], name: str, entry: os.DirEntry[str]) -> None:
+    def _note(listing: Listing, name: str, entry: os.DirEntry[str]) -> None:
         try:
             known = entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             return  # gone while looking
-        found[name] = _stat(known) if stat.S_ISREG(known.st_mode) else None
+        if stat.S_ISREG(known.st_mode):
+            listing.files[name] = _stat(known)
+        else:
+            listing.irregular.add(name)
 
     def _at(self, file: str, make: bool = False) -> tuple[Directory, str]:
         """Where a file is. Raises NotPlainError when the way there is a link, FileNotFoundError when there is none."""
@@ -223,8 +251,8 @@ class PlainFolder:
             return None
         return _stat(known) if stat.S_ISREG(known.st_mode) else None
 
-    def read(self, file: str, limit: int) -> tuple[bytes, Stat] | None:
-        """The bytes of a file and a stat that belongs to them; None when there is none.
+    def read(self, file: str, limit: int) -> Contents | None:
+        """What stands in a file; None when there is none.
 
         Raises NotPlainError for what is left alone: a link, no regular file, longer than `limit`, unreadable.
         """
@@ -241,7 +269,7 @@ class PlainFolder:
             return self.root.names()
 
     @staticmethod
-    def _read(directory: Directory, name: str, limit: int) -> tuple[bytes, Stat]:
+    def _read(directory: Directory, name: str, limit: int) -> Contents:
         fd = directory.open(name, os.O_RDONLY)
         try:
             before = os.fstat(fd)
@@ -255,7 +283,7 @@ class PlainFolder:
             raise NotPlainError(f"it is longer than {limit} bytes")
         known = _stat(after)
         changing = _stat(before) != known or len(data) != after.st_size
-        return data, UNSURE if changing else trusted(known)
+        return Contents(data, None if changing or _is_racy(known) else known)
 
     # -- putting -----------------------------------------------------------------------------------------------
 
@@ -408,19 +436,19 @@ class PlainFolder:
         except OSError as error:
             raise StorageError(f"cannot use {self.path / HIDDEN / ASIDE}: {reason(error)}") from None
 
-    def read_aside(self, name: str, limit: int) -> tuple[bytes, Stat] | None:
-        """The bytes of a file set aside; None when it is gone or cannot be read."""
+    def read_aside(self, name: str, limit: int) -> Contents | None:
+        """What stands in a file set aside; None when it is gone or cannot be read."""
         try:
             return self._read(self._held(ASIDE), name, limit)
         except (OSError, NotPlainError):
             return None
 
-    def aside_mtime(self, name: str) -> int:
-        """When a file set aside was last written to, in nanoseconds; -1 when it is gone."""
+    def aside_mtime(self, name: str) -> int | None:
+        """When a file set aside was last written to, in nanoseconds; None when it is gone."""
         try:
             return self._held(ASIDE).lstat(name).st_mtime_ns
         except OSError:
-            return -1
+            return None
 
     def drop_aside(self, name: str) -> None:
         """Let go of a file that was set aside."""
@@ -458,26 +486,10 @@ def sync_all() -> None:
         os.sync()
 
 
-def trusted(known: Stat) -> Stat:
-    """The stat, or UNSURE when the file is so young that it could change again without showing it."""
-    newest = max(known.mtime, known.ctime)
-    return known if newest < time.time_ns() - RACY else UNSURE
+def _is_racy(known: Stat) -> bool:
+    """Whether a file is so young that it could change again without its times telling."""
+    return max(known.mtime, known.ctime) >= time.time_ns() - RACY
 
 
 def _stat(known: os.stat_result) -> Stat:
     return Stat(known.st_mtime_ns, known.st_ctime_ns, known.st_size, known.st_ino & INODE)
-
-
-__all__ = [
-    "ASIDE",
-    "HIDDEN",
-    "TIMELINE",
-    "UNSURE",
-    "NotPlainError",
-    "PlainFolder",
-    "Stat",
-    "StorageError",
-    "flush_all",
-    "sync_all",
-    "trusted",
-]

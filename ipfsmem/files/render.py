@@ -11,6 +11,7 @@ from functools import partial
 from hashlib import sha256
 
 import msgspec
+from msgspec.structs import replace
 
 from ipfsmem.bundle.index import assemble_index
 from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, join, split
@@ -21,18 +22,10 @@ from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.value import Entry
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.tables.renders import Aside, Render, Renders, Texts
+from ipfsmem.device.tables.renders import Aside, Before, FileRow, Renders, Shows, Texts
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.errors import IpfsmemError
-from ipfsmem.files.folder import (
-    TIMELINE,
-    UNSURE,
-    NotPlainError,
-    PlainFolder,
-    Stat,
-    flush_all,
-    sync_all,
-)
+from ipfsmem.files.folder import TIMELINE, Contents, NotPlainError, PlainFolder, flush_all, sync_all
 from ipfsmem.files.scan import (
     MAX_TIMELINE,
     OLD_TEXT_FOR,
@@ -46,10 +39,11 @@ from ipfsmem.memories.memories import Memories
 
 
 class _Want(msgspec.Struct, frozen=True):
-    """What a file is to show. `load` gives the bytes, None when they are not at hand."""
+    """What a file is to show. `load` gives the bytes, None when they are not at hand; `text` is their SHA-256, None where the state
+    has no text for it (an index of our lines alone)."""
 
     key: str
-    text: bytes
+    text: bytes | None
     dots: tuple[str, ...]
     load: Callable[[], bytes | None]
 
@@ -75,7 +69,7 @@ class _Plan:
 class _Work(msgspec.Struct, frozen=True):
     file: str
     want: _Want
-    row: Render | None
+    row: FileRow | None
     staged: str
     data: bytes
 
@@ -145,7 +139,7 @@ class Rendering:
         for file in [file for file in self._problems if name_of(file)[0] == key]:
             del self._problems[file]
         rows = {
-            file: Texts(file, row.key, row.text, " ".join(row.dots))
+            file: Texts(file, key, row.text or b"", " ".join(row.dots))
             for file, row in self._renders.of_key(key).items()
         }
         plan = _Plan()
@@ -193,7 +187,7 @@ class Rendering:
         return key == INDEX_KEY and self._copy.shared_index
 
     def _bring(self, rows: Mapping[str, Texts], plan: _Plan) -> None:
-        todo: list[tuple[str, _Want, Render | None]] = []
+        todo: list[tuple[str, _Want, FileRow | None]] = []
         for file, want in plan.wanted.items():
             row = rows.get(file)
             if row is not None and row.text == want.text and row.dots == " ".join(want.dots):
@@ -208,7 +202,7 @@ class Rendering:
                     continue
                 todo.append((file, want, known))
             elif known.dots != want.dots:
-                self._renders.put(msgspec.structs.replace(known, dots=want.dots))
+                self._renders.put(replace(known, dots=want.dots, shows=Shows.VALUES))
         self._durable = not flush_all(len(todo))
         if not self._durable:
             # What appears from now on, `create` finds.
@@ -244,7 +238,7 @@ class Rendering:
         self.behind = True
         self._problems[file] = f"{file} could not be brought up to date: {error}"
 
-    def _stage(self, file: str, want: _Want, row: Render | None) -> _Work | None:
+    def _stage(self, file: str, want: _Want, row: FileRow | None) -> _Work | None:
         try:
             data = want.load()
             if data is None:
@@ -259,17 +253,14 @@ class Rendering:
             self._is_behind(file, error)
             return None
 
-    def _is_as_seen(self, file: str, data: bytes, row: Render | None, want: _Want) -> bool:
+    def _is_as_seen(self, file: str, data: bytes, row: FileRow | None, want: _Want) -> bool:
         """Whether a file holds what this device last saw in it, or is absent; else it is left for the next look."""
         found = self._folder.read(file, MAX_FILE)
-        if found is None:
+        if found is None or (row is not None and found.sha == row.body):
             return True
-        body = sha256(found[0]).digest()
-        if row is not None and body == row.body:
-            return True
-        if found[0] == data:
+        if found.data == data:
             # It says so already: rendered just before a crash.
-            self._renders.put(Render(file, want.key, body, want.text, want.dots, found[1]))
+            self._renders.put(FileRow(file, want.key, found.sha, want.text, want.dots, stat=found.stat))
         else:
             self.untaken = True
         return False
@@ -286,39 +277,29 @@ class Rendering:
                 return
             assert row is not None
             self._note_aside(old, row)
-        body = sha256(work.data).digest()
-        quiet = row is None or row.since == -1 or row.missed is not None
         self._touched = True
-        self._renders.put(
-            Render(
-                file,
-                want.key,
-                body,
-                want.text,
-                want.dots,
-                UNSURE,
-                base=None if quiet or row is None else self._bases(row),
-                since=0 if quiet else self._now,
-            ),
-            new=row is None,
-        )
+        body = sha256(work.data).digest()
+        made = FileRow(file, want.key, body, want.text, want.dots, before=self._before(row))
+        self._renders.put(made, new=row is None)
 
-    def _bases(self, row: Render) -> bytes:
-        """What stood in a file before: a writer may still have it in hand."""
-        recent = row.base is not None and 0 <= self._now - row.since < OLD_TEXT_FOR
-        return row.text + (row.base or b"")[: 32 * 7] if recent else row.text
+    def _before(self, row: FileRow | None) -> Before | None:
+        """What stood in a file that is replaced now, and shortly before: a writer may still have it in hand."""
+        if row is None or row.text is None or row.shows is Shows.OLD_TEXT or row.missed is not None:
+            return None
+        recent = row.before is not None and row.before.is_within(OLD_TEXT_FOR, self._now)
+        return Before.of(row.text, row.before if recent else None, self._now)
 
-    def _note_aside(self, old: str, row: Render) -> None:
+    def _note_aside(self, old: str, row: FileRow) -> None:
         """Keep what stood there; when it is not what was seen, it came in this very moment."""
         self._renders.put_aside(Aside(old, row.file, row.body, row.text, -1, self._now))
         found = self._folder.read_aside(old, longest(row.file))
-        if found is None or sha256(found[0]).digest() != row.body:
+        if found is None or found.sha != row.body:
             self.untaken = True
 
-    def _remove(self, row: Render) -> None:
+    def _remove(self, row: FileRow) -> None:
         found = self._folder.read(row.file, longest(row.file))
         if found is not None:
-            if sha256(found[0]).digest() != row.body:
+            if found.sha != row.body:
                 self.untaken = True
                 return
             old = self._folder.take_away(row.file)
@@ -337,37 +318,32 @@ class Rendering:
         data = assemble_index(*self._memories.index_lines()).encode()
         text = sha256(data).digest()
         row = self._renders.get(INDEX_FILE)
-        stat = self._folder.stat(INDEX_FILE)
-        if row is not None and row.text == text and stat == row.stat:
+        if row is not None and row.text == text and row.is_unchanged(self._folder.stat(INDEX_FILE)):
             return
         found = self._folder.read(INDEX_FILE, MAX_TIMELINE)
-        if found is not None:
-            body = sha256(found[0]).digest()
-            if body == text:
-                self._renders.put(Render(INDEX_FILE, "", body, text, (), found[1]))
-                return
-            if row is None or row.body != body:
-                self._keep_edited_index(found[0])
-                row = Render(INDEX_FILE, "", body, text, ())
+        if found is not None and found.sha == text:
+            self._renders.put(FileRow(INDEX_FILE, None, text, text, stat=found.stat))
+            return
+        if found is not None and (row is None or row.body != found.sha):
+            self._keep_edited_index(found.data)
         staged = self._folder.stage(INDEX_FILE, data)
         if found is None:
             placed = self._folder.create(staged, INDEX_FILE)
         else:
-            assert row is not None
             old = self._folder.replace(staged, INDEX_FILE)
             placed = old is not None
             if old is not None:
-                self._drop_index(old, row.body)
+                self._drop_index(old, found.sha)
         if placed:
             self._touched = True
-            self._renders.put(Render(INDEX_FILE, "", text, text, ()))
+            self._renders.put(FileRow(INDEX_FILE, None, text, text))
         else:
             self._folder.drop_aside(staged)
 
     def _drop_index(self, old: str, body: bytes) -> None:
         last = self._folder.read_aside(old, MAX_TIMELINE)
-        if last is not None and sha256(last[0]).digest() != body:
-            self._keep_edited_index(last[0])
+        if last is not None and last.sha != body:
+            self._keep_edited_index(last.data)
         self._folder.drop_aside(old)
 
     def _keep_edited_index(self, data: bytes) -> None:
@@ -384,28 +360,28 @@ class Rendering:
         found_here = view.data if view.own else None
         state = found_here or b""
         theirs = without_origin(state, INDEX_FILE)
-        text = sha256(state).digest() if found_here is not None else b""
+        text = sha256(state).digest() if found_here is not None else None
         names = {key: file for key, file in _foreign_mains(self._renders.texts()).items() if key != INDEX_KEY}
         lines = block_lines(*self._memories.index_lines(), names, theirs)
         row = self._renders.get(INDEX_FILE)
         same = row is not None and row.text == text and self._copy.lines == b"\n".join(lines)
-        if row is not None and same and self._folder.stat(INDEX_FILE) == row.stat:
+        if row is not None and same and row.is_unchanged(self._folder.stat(INDEX_FILE)):
             return
         found = self._folder.read(INDEX_FILE, MAX_TIMELINE)
-        if found is None and row is not None and row.text == text and row.dots:
+        if found is None and row is not None and row.text == text and row.has_values:
             return  # its lines are being deleted, or it comes back
-        if found is not None and (row is None or row.body != sha256(found[0]).digest()):
+        if found is not None and (row is None or row.body != found.sha):
             self.untaken = True
             return
-        if view.merged:
+        if view.merged and text is not None:
             self._replica.db.add_blocks([(text, state)])
-        before = split(found[0], frozenset(self._copy.lines.split(b"\n"))) if found is not None else None
+        before = split(found.data, frozenset(self._copy.lines.split(b"\n"))) if found is not None else None
         data = join(theirs, lines, before)
         want = _Want(INDEX_KEY, text, view.dots if found_here is not None else (), lambda: state)
-        if found is not None and data == found[0]:
-            made = Render(INDEX_FILE, INDEX_KEY, sha256(data).digest(), text, want.dots, found[1])
+        if found is not None and data == found.data:
+            known = None if row is None else row.before
             self._renders.put(
-                made if row is None else msgspec.structs.replace(made, base=row.base, since=row.since)
+                FileRow(INDEX_FILE, INDEX_KEY, found.sha, text, want.dots, stat=found.stat, before=known)
             )
         elif not data:
             if row is not None:
@@ -414,7 +390,7 @@ class Rendering:
             self._place(_Work(INDEX_FILE, want, row, self._folder.stage(INDEX_FILE, data), data))
             if self.untaken:
                 return
-        self._copy = msgspec.structs.replace(self._copy, lines=b"\n".join(lines))
+        self._copy = replace(self._copy, lines=b"\n".join(lines))
         Copies(self._replica.db.connection).change(self._copy.id, lines=self._copy.lines)
 
     # -- timeline ----------------------------------------------------------------------------------------------
@@ -451,7 +427,7 @@ class Rendering:
             if file[len(TIMELINE) + 1 : -len(".jsonl")] not in made_from:
                 self._guarded(file, lambda row=row: self._remove(row))  # type: ignore[misc]
 
-    def _day(self, day: str, file: str, row: Render | None, text: bytes) -> None:
+    def _day(self, day: str, file: str, row: FileRow | None, text: bytes) -> None:
         events = self._timeline.events((day, day))
         wanted = {event_line(event): event["id"] for event in events}
         found = self._folder.read(file, MAX_TIMELINE)
@@ -463,29 +439,17 @@ class Rendering:
                 self.untaken = True
                 return
             self._touched = True
-            self._renders.put(Render(file, "", sha256(data).digest(), text, ()))
-            return
-        data, stat = found
-        if row is None or sha256(data).digest() != row.body:
+            self._renders.put(FileRow(file, None, sha256(data).digest(), text))
+        elif row is None or found.sha != row.body:
             self.untaken = True
-            whole = data[: data.rfind(b"\n") + 1]
             # Young, it could as well be another program's line that is just being written.
-            torn = stat != UNSURE and data != whole
-            if torn and any(line.startswith(data[len(whole) :]) for line in wanted):
-                self._mend(file, data, whole, wanted)
-            return
-        self._extend(file, row, text, data, stat, day, wanted)
+            if found.stat is not None:
+                self._complete_line(file, found.data, wanted)
+        else:
+            self._extend(row, text, found, day, wanted)
 
-    def _extend(
-        self,
-        file: str,
-        row: Render,
-        text: bytes,
-        data: bytes,
-        stat: Stat,
-        day: str,
-        wanted: dict[bytes, str],
-    ) -> None:
+    def _extend(self, row: FileRow, text: bytes, found: Contents, day: str, wanted: dict[bytes, str]) -> None:
+        file, data, stat = row.file, found.data, found.stat
         ids = {_id_in_state(event, wanted) for event in parse_lines(data, day)}
         if ids - set(wanted.values()):
             # Lines that were trimmed, or that stand in another day's file by their time.
@@ -495,21 +459,22 @@ class Rendering:
                 return
             self._note_aside(old, row)
             self._touched = True
-            self._renders.put(Render(file, "", sha256(made).digest(), text, ()))
+            self._renders.put(FileRow(file, None, sha256(made).digest(), text))
             return
         new = b"".join(line + b"\n" for line, id in wanted.items() if id not in ids)
         if new:
             if data and not data.endswith(b"\n"):
                 new = b"\n" + new
             self._folder.append(file, new)
-            stat = UNSURE
-        self._renders.put(Render(file, "", sha256(data + new).digest(), text, (), stat))
+            stat = None
+        self._renders.put(FileRow(file, None, sha256(data + new).digest(), text, stat=stat))
 
-    def _mend(self, file: str, data: bytes, whole: bytes, wanted: dict[bytes, str]) -> None:
-        """Complete a line of ours that a crash cut off."""
-        tail = data[len(whole) :]
-        line = next(line for line in wanted if line.startswith(tail))
-        self._folder.append(file, line[len(tail) :] + b"\n")
+    def _complete_line(self, file: str, data: bytes, wanted: Iterable[bytes]) -> None:
+        """Complete a last line that is the beginning of one of ours: a crash cut it off."""
+        tail = data[data.rfind(b"\n") + 1 :]
+        line = next((line for line in wanted if tail and line.startswith(tail)), None)
+        if line is not None:
+            self._folder.append(file, line[len(tail) :] + b"\n")
 
 
 def _id_in_state(event: dict[str, object], wanted: dict[bytes, str]) -> str:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ipfsmem.bundle import header
 from ipfsmem.bundle.index_block import INDEX_KEY, split
@@ -23,20 +25,11 @@ from ipfsmem.causal.merge3 import merge_memory
 from ipfsmem.causal.view import KeyView
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.tables.renders import Aside, Render, Renders, Return
+from ipfsmem.device.tables.renders import Aside, Before, FileRow, Missing, Renders, Return, Shows, Stat
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import FormatError, IpfsmemError, StorageError
-from ipfsmem.files.folder import (
-    ASIDE,
-    HIDDEN,
-    RACY,
-    TIMELINE,
-    UNSURE,
-    NotPlainError,
-    PlainFolder,
-    Stat,
-)
+from ipfsmem.files.folder import ASIDE, HIDDEN, RACY, TIMELINE, NotPlainError, PlainFolder
 from ipfsmem.memories.memories import Memories, check_body
 
 #: Longest timeline file that is read.
@@ -52,8 +45,10 @@ _MOST_COMPARED = 4 * 1024 * 1024
 RETURNED_FOR = 60_000
 #: More files than this that hold earlier texts again within `RETURNED_FOR`: something put the whole folder back.
 MOST_RETURNS = 3
-#: Dots of a file that does not show the merged text yet: an edit of it has seen none of the state.
-NOT_SHOWN = ("-",)
+
+
+#: Which values a file that was taken in shows.
+_Shown = tuple[tuple[str, ...], Shows]
 
 
 class Scan:
@@ -89,41 +84,41 @@ class Scan:
 
     def take(self, file: str) -> None:
         """Take in what stands in a file. What cannot be taken is left alone and said."""
+        self._or_say(file, self._take)
+
+    def _or_say(self, file: str, action: Callable[[str], None]) -> None:
         self._problems.pop(file, None)
         try:
-            self._take(file)
+            action(file)
         except (NotPlainError, IpfsmemError) as error:
             self._problems[file] = f"{file} was left alone: {error}"
 
     def _take(self, file: str) -> None:
-        is_timeline = file.startswith(TIMELINE + "/")
         name_of(file)
         found = self._folder.read(file, longest(file))
         if found is None:
             return  # gone meanwhile: the next look misses it
-        data, stat = found
-        row = self._renders.get(file)
-        body = sha256(data).digest()
+        row, body = self._renders.get(file), found.sha
         if row is not None and body == row.body:
-            if row.stat != stat or row.missed is not None:
-                self._renders.put(msgspec.structs.replace(row, stat=stat, missed=None))
-            return
-        if is_timeline:
-            taken = self._lines(data, file, self._is_young(file))
-            if taken:
-                self._renders.put(Render(file, "", body, b"", (), stat))
+            if row.stat != found.stat or row.missed is not None:
+                self._renders.put(replace(row, stat=found.stat, missed=None))
+        elif file.startswith(TIMELINE + "/"):
+            if self._lines(found.data, file, self._is_young(file)):
+                self._renders.put(FileRow(file, None, body, None, stat=found.stat))
             elif row is not None:
-                self._renders.put(msgspec.structs.replace(row, text=b""))
-            return
-        if file == INDEX_FILE:
-            data = split(data, self._index_lines).text
-            if not data and (row is None or not row.dots):
+                self._renders.put(replace(row, text=None))
+        else:
+            data = self._without_own_lines(file, found.data)
+            if not data and file == INDEX_FILE and not (row is not None and row.has_values):
                 # Nothing but our own lines, and it never was more.
-                self._renders.put(Render(file, INDEX_KEY, body, b"", (), stat))
-                return
-        if not data and row is not None and self._is_young(file):
-            return  # somebody has just emptied it to write it anew
-        self._put_text(file, data, body, stat, row)
+                self._renders.put(FileRow(file, INDEX_KEY, body, None, stat=found.stat))
+            elif data or row is None or not self._is_young(file):
+                self._put_text(file, data, body, found.stat, row)
+            # else somebody has just emptied it to write it anew
+
+    def _without_own_lines(self, file: str, data: bytes) -> bytes:
+        """What people and other programs wrote into a file: in MEMORY.md some lines are ours."""
+        return split(data, self._index_lines).text if file == INDEX_FILE else data
 
     # -- texts that stood there before -------------------------------------------------------------------------
 
@@ -162,10 +157,10 @@ class Scan:
             return None
         if found is None:
             return None
-        row, body = self._renders.get(file), sha256(found[0]).digest()
+        row, body = self._renders.get(file), found.sha
         if (row is not None and row.body == body) or not self._renders.held(file, body):
             return None
-        entry = self._change.entry(self._memories.name(row.key if row is not None else key))
+        entry = self._change.entry(self._memories.name(_key_in(row, key)))
         # To copy a conflict copy over the memory is to choose between what stands now.
         return None if any(value.body == body.hex() for value in entry.values()) else body
 
@@ -180,20 +175,16 @@ class Scan:
                 row = self._renders.get(file)
             except (NotPlainError, IpfsmemError):
                 continue
-            if data is not None:
-                body = sha256(data[0]).digest()
-                if body != row.body if row is not None else self._renders.held(file, body):
-                    found.append(file)
+            if data is not None and (
+                data.sha != row.body if row is not None else self._renders.held(file, data.sha)
+            ):
+                found.append(file)
         return found
 
     def put_back(self, files: list[str]) -> None:
         """Have the next rendering write the state into these files. A text in one that was never there before is kept beside."""
         for file in files:
-            self._problems.pop(file, None)
-            try:
-                self._put_back(file)
-            except (NotPlainError, IpfsmemError) as error:
-                self._problems[file] = f"{file} was left alone: {error}"
+            self._or_say(file, self._put_back)
 
     def _put_back(self, file: str) -> None:
         key, origin = name_of(file)
@@ -201,23 +192,21 @@ class Scan:
         row = self._renders.get(file)
         if found is None or file.startswith(TIMELINE + "/"):
             return
-        data, stat = found
-        body = sha256(data).digest()
-        if row is None and not self._renders.held(file, body):
+        body, key = found.sha, _key_in(row, key)
+        held = self._renders.held(file, body)
+        if row is None and not held:
             return  # a new file: nothing is put back there, and it is taken in as any other
         if row is not None and row.body == body:
             return
-        if not self._renders.held(file, body):
-            text = split(data, self._index_lines).text if file == INDEX_FILE else data
-            text = text if origin is None else with_origin(text, origin)
-            key = row.key if row is not None else key
+        if not held:
+            text = with_origin(self._without_own_lines(file, found.data), origin)
             check_body(key, text)
             name = self._memories.name(key)
             digest = sha256(text).hexdigest()
             if all(value.body != digest for value in self._change.entry(name).values()):
                 self._change.keep_beside(name, text)
-        dots = row.dots if row is not None else ()
-        self._renders.put(Render(file, row.key if row is not None else key, body, b"", dots, stat))
+        dots, shows = ((), Shows.VALUES) if row is None else (row.dots, row.shows)
+        self._renders.put(FileRow(file, key, body, None, dots, shows, found.stat))
         self._renders.drop_return(file)
 
     def _is_young(self, file: str) -> bool:
@@ -225,27 +214,27 @@ class Scan:
         known = self._folder.stat(file)
         return known is not None and abs(time.time_ns() - known.mtime) < RACY
 
-    def _put_text(self, file: str, data: bytes, body: bytes, stat: Stat, row: Render | None) -> None:
-        key, origin = (row.key, name_of(file)[1]) if row is not None else name_of(file)
-        text = data if origin is None else with_origin(data, origin)
+    def _put_text(self, file: str, data: bytes, body: bytes, stat: Stat | None, row: FileRow | None) -> None:
+        key, origin = name_of(file)
+        key = _key_in(row, key)
+        text = with_origin(data, origin)
         check_body(key, text)
         name = self._memories.name(key)
         digest = sha256(text)
-        view = self._view(key)
-        since = 0
-        if row is not None and row.text == digest.digest() and row.dots:
+        if row is not None and row.text == digest.digest() and row.has_values:
             # MEMORY.md, and only our own lines in it were changed; or a line of the header that the file does not show.
-            self._renders.put(msgspec.structs.replace(row, body=body, stat=stat, missed=None))
+            self._renders.put(replace(row, body=body, stat=stat, missed=None))
             return
+        view = self._view(key)
+        shows = Shows.VALUES
         if view.data == text:
             # Already what is shown: rendered just before a crash, or somebody had the same thought.
             dots = view.dots
         elif row is None:
             dots = self._new_text(file, key, text, digest.hexdigest(), view)
         else:
-            dots, since = self._edit(row, name, text, view)
-        made = Render(file, key, body, digest.digest(), dots, stat, since=since)
-        self._renders.put(made, new=row is None)
+            dots, shows = self._edit(row, name, text, view)
+        self._renders.put(FileRow(file, key, body, digest.digest(), dots, shows, stat), new=row is None)
         self._renders.drop_return(file)
 
     def _view(self, key: str) -> KeyView:
@@ -263,77 +252,71 @@ class Scan:
         replaces = view.dots if view.forgotten else ()
         return (self._change.put(name, text, replaces),)
 
-    def _edit(self, row: Render, name: str, text: bytes, view: KeyView) -> tuple[tuple[str, ...], int]:
-        """The new dots, and the mark for the next render (-1: a text that was written blindly, do not guess again)."""
-        if not set(row.dots) <= self._change.entry(name).keys():
+    def _edit(self, row: FileRow, name: str, text: bytes, view: KeyView) -> _Shown:
+        if row.shows is not Shows.VALUES or not set(row.dots) <= self._change.entry(name).keys():
             return self._edit_of_the_past(row, name, text, view)
-        older = None if self._believe else self._base_of_blind_edit(row, text)
+        older = None if self._believe else self._older_base(row, row.text, text)
         if older is None:
-            return (self._change.put(name, text, row.dots),), 0
-        shown = self._replica.db.block(row.text)
-        merged = merge_memory(older, shown, text) if shown is not None else None
+            return (self._change.put(name, text, row.dots),), Shows.VALUES
         self._problems[row.file] = (
             f"{row.file} was written by a program that had not read the newest text; both were kept"
         )
+        shown = self._block(row.text)
+        merged = merge_memory(older, shown, text) if shown is not None else None
         if merged is None:
-            return (self._change.put(name, text, ()),), 0
+            return (self._change.put(name, text, ()),), Shows.VALUES
         self._replica.db.add_blocks([(sha256(text).digest(), text)])
         if merged == shown:
-            return NOT_SHOWN, -1
+            return (), Shows.OLD_TEXT
         self._change.put(name, merged, row.dots)
-        return NOT_SHOWN, 0
+        return (), Shows.EDIT
 
-    def _edit_of_the_past(
-        self, row: Render, name: str, text: bytes, view: KeyView
-    ) -> tuple[tuple[str, ...], int]:
+    def _edit_of_the_past(self, row: FileRow, name: str, text: bytes, view: KeyView) -> _Shown:
         """A file that was edited while the state moved on and before it was rendered: merged when that is clean."""
         older = self._base_for(row, row.text, text)
         if view.data is not None and view.own and older is not None:
             merged = merge_memory(older, view.data, text)
             self._replica.db.add_blocks([(sha256(text).digest(), text)])
-            if merged == view.data:
-                return NOT_SHOWN, 0
             if merged is not None:
-                self._change.put(name, merged, (*view.dots, *row.dots))
-                return NOT_SHOWN, 0
-        return (self._change.put(name, text, row.dots),), 0
+                if merged != view.data:
+                    self._change.put(name, merged, (*view.dots, *row.dots))
+                return (), Shows.EDIT
+        return (self._change.put(name, text, row.dots),), Shows.VALUES
 
-    def _base_of_blind_edit(self, row: Render, text: bytes) -> bytes | None:
-        """The text, of those rendered shortly before the newest, that the writer of `text` had read; None when it is
-        the newest, or cannot be told. See `read_before`."""
-        return self._older_base(row, row.text, text)
-
-    def _older_base(self, row: Render, newest: bytes, text: bytes) -> bytes | None:
-        if row.base is None or not 0 <= self._now - row.since < OLD_TEXT_FOR:
+    def _older_base(self, row: FileRow, newest: bytes | None, text: bytes) -> bytes | None:
+        """The text, of those that stood in the file shortly before `newest` (SHA-256), that the writer of `text` had read; None
+        when that is the newest, or cannot be told. See `read_before`."""
+        if row.before is None or not row.before.is_within(OLD_TEXT_FOR, self._now):
             return None
-        latest = self._replica.db.block(newest)
+        latest = self._block(newest)
         if latest is None:
             return None
-        hashes = [row.base[start : start + 32] for start in range(0, len(row.base), 32)]
-        older = [data for found in hashes if (data := self._replica.db.block(found)) is not None]
+        older = [data for sha in row.before.texts if (data := self._block(sha)) is not None]
         return read_before(text, latest, older)
 
-    def _base_for(self, row: Render, stood_there: bytes, text: bytes) -> bytes | None:
+    def _base_for(self, row: FileRow, stood_there: bytes | None, text: bytes) -> bytes | None:
         """What the writer of `text` had read when `stood_there` (a SHA-256) was in the file."""
-        return self._older_base(row, stood_there, text) or self._replica.db.block(stood_there)
+        return self._older_base(row, stood_there, text) or self._block(stood_there)
+
+    def _block(self, sha: bytes | None) -> bytes | None:
+        return None if sha is None else self._replica.db.block(sha)
 
     # -- what was missed ---------------------------------------------------------------------------------------
 
-    def missing(self, files: list[str], total: int) -> str | None:
+    def missing(self, files: list[Missing], total: int) -> str | None:
         """Files that a look did not find, of `total` known ones. Deletes those that were missing long enough, unless
         too many vanish; then nothing is deleted and the answer says so.
         """
-        ready: list[Render] = []
-        for file in files:
-            row = self._renders.get(file)
-            if row is None:
-                self._renders.drop(file)  # a damaged row says of no memory that it was deleted
-            elif not row.key:
-                self._renders.drop(file)  # the timeline and the index: absence is no delete
+        ready: list[tuple[str, FileRow]] = []
+        for missed in files:
+            row = self._renders.get(missed.file)
+            if row is None or row.key is None:
+                # A damaged row says of no memory that it was deleted; absence of the timeline or the index is no delete.
+                self._renders.drop(missed.file)
             elif row.missed is None or row.missed > self._now:
-                self._renders.put(msgspec.structs.replace(row, missed=self._now))
+                self._renders.put(replace(row, missed=self._now))
             elif self._now - row.missed >= MISSING_FOR:
-                ready.append(row)
+                ready.append((row.key, row))
         if not ready:
             return None
         recent = self._recent_deletes()
@@ -344,8 +327,8 @@ class Scan:
                 "taken for deletes, so nothing was deleted. To have them written again: ipfsmem folders put-back "
                 f"{self._folder.path}"
             )
-        for row in ready:
-            name = self._memories.name(row.key)
+        for key, row in ready:
+            name = self._memories.name(key)
             if set(row.dots) & self._change.entry(name).keys():
                 self._change.remove(name, row.dots)
             self._renders.drop(row.file)
@@ -370,21 +353,21 @@ class Scan:
 
     def _check_aside(self, row: Aside) -> None:
         mtime = self._folder.aside_mtime(row.name)
-        if mtime != row.mtime and mtime != -1:
+        if mtime is not None and mtime != row.mtime:
             found = self._folder.read_aside(row.name, longest(row.file))
             if found is None:
                 self._problems[row.file] = (
                     f"{row.file} was replaced, and what stood there cannot be read; it is kept in {HIDDEN}/{ASIDE}/{row.name}"
                 )
                 return
-            body = sha256(found[0]).digest()
-            if body != row.body and found[0]:  # emptied, it is about to be written, or a disk lost it
-                text = self._late(row.file, row.text, found[0])
-                if text is None:
+            if found.sha != row.body and found.data:  # emptied, it is about to be written, or a disk lost it
+                try:
+                    text = self._late(row.file, row.text, found.data)
+                except IpfsmemError as error:
+                    self._say_late(row.file, error)
                     return
-                row = msgspec.structs.replace(row, body=body, text=text, since=self._now)
-            row = msgspec.structs.replace(row, mtime=mtime if found[1] != UNSURE else -1)
-            self._renders.put_aside(row)
+                row = replace(row, body=found.sha, text=text, since=self._now)
+            self._renders.put_aside(replace(row, mtime=mtime if found.stat is not None else None))
         if not 0 <= self._now - row.since < 2 * OLD_TEXT_FOR:
             self._folder.drop_aside(row.name)
             self._renders.drop_aside(row.name)
@@ -415,17 +398,17 @@ class Scan:
             found = self._folder.read_aside(name, longest(file))
             if found is None:
                 raise StorageError(f"{HIDDEN}/{ASIDE}/{name} cannot be read, and holds what stood in {file}")
-            body = sha256(found[0])
-            known = (row is not None and row.body == body.digest()) or self._renders.held(file, body.digest())
-            if not known and found[0] and not self._replica.db.has_block(body.digest()):
+            body = found.sha
+            known = (row is not None and row.body == body) or self._is_known(file, body)
+            if not known and found.data:
                 stem = file.replace("/", "-").rpartition(".")[0]
                 ending = ".jsonl" if file.startswith(TIMELINE + "/") else ".md"
-                made = f"{stem}.conflict-{body.hexdigest()[:8]}{ending}"
+                made = f"{stem}.conflict-{body.hex()[:8]}{ending}"
                 if self._folder.create(name, made):
                     brought.append(made)
                     continue
                 there = self._folder.read(made, longest(file))
-                if there is None or there[0] != found[0]:
+                if there is None or there.data != found.data:
                     raise StorageError(f"{made} is in the way of what stood in {file}")
             self._folder.drop_aside(name)
         return brought
@@ -445,73 +428,74 @@ class Scan:
                     f"{HIDDEN}/{ASIDE}/{name} was left by a run that did not finish, and cannot be read"
                 )
                 continue
-            if found[0] and row is not None:
-                body = sha256(found[0]).digest()
-                known = self._replica.db.has_block(body) or row.body == body or self._renders.held(file, body)
-                if not known and file == INDEX_FILE and not self._copy.shared_index:
-                    kept = edited_index(found[0])
-                    try:
-                        self._folder.keep_hidden(name, kept)
-                        self._problems[f"{HIDDEN}/{kept}"] = index_was_edited(kept)
-                    except StorageError as error:
-                        self._problems[file] = (
-                            f"{file} was edited by hand, and that could not be kept: {error}"
-                        )
-                    continue
-                # What its writer had read is not known any more: the row is of this look, or of one after the crash.
-                if not known and self._late(file, b"", found[0]) is None:
-                    continue
-            self._folder.drop_aside(name)
+            body = found.sha
+            known = not found.data or row is None or row.body == body or self._is_known(file, body)
+            if known or self._take_left(name, file, found.data):
+                self._folder.drop_aside(name)
 
-    def _late(self, file: str, base: bytes, data: bytes) -> bytes | None:
-        """Take in what came into a file after we had read it and before, or after, we replaced it; `base` is the text that it
-        stood for (SHA-256). Answers the text now; None, and said, when that cannot be done: then it must not be thrown away.
-        """
+    def _is_known(self, file: str, body: bytes) -> bool:
+        """Whether bytes that stood in a file (their SHA-256) are in the state, or stood there before."""
+        return self._renders.held(file, body) or self._replica.db.has_block(body)
+
+    def _take_left(self, name: str, file: str, data: bytes) -> bool:
+        """Take in what a run that did not finish set aside; False, and said, when it is to stay aside."""
+        if file == INDEX_FILE and not self._copy.shared_index:
+            kept = edited_index(data)
+            try:
+                self._folder.keep_hidden(name, kept)
+                self._problems[f"{HIDDEN}/{kept}"] = index_was_edited(kept)
+            except StorageError as error:
+                self._problems[file] = f"{file} was edited by hand, and that could not be kept: {error}"
+            return False
         try:
-            if file.startswith(TIMELINE + "/"):
-                self._lines(data, file, False)
-                return b""
-            if file == INDEX_FILE and not self._copy.shared_index:
-                return b""
-            return self._late_text(file, base, data)
+            # What its writer had read is not known any more: the row is of this look, or of one after the crash.
+            self._late(file, None, data)
         except IpfsmemError as error:
-            self._problems[file] = (
-                f"a late change of {file} could not be taken in: {error}; it is kept in {HIDDEN}/{ASIDE}"
-            )
-            return None
+            self._say_late(file, error)
+            return False
+        return True
 
-    def _late_text(self, file: str, base: bytes, data: bytes) -> bytes:
+    def _say_late(self, file: str, error: IpfsmemError) -> None:
+        self._problems[file] = (
+            f"a late change of {file} could not be taken in: {error}; it is kept in {HIDDEN}/{ASIDE}"
+        )
+
+    def _late(self, file: str, base: bytes | None, data: bytes) -> bytes | None:
+        """Take in what came into a file after we had read it and before, or after, we replaced it; `base` is the text that it
+        stood for (SHA-256). Answers which text it stands for now. Raises IpfsmemError: then it must not be thrown away.
+        """
+        if file.startswith(TIMELINE + "/"):
+            self._lines(data, file, False)
+            return None
+        if file == INDEX_FILE and not self._copy.shared_index:
+            return None
         row = self._renders.get(file)
         key, origin = name_of(file)
-        key = row.key if row is not None else key
-        if file == INDEX_FILE:
-            data = split(data, self._index_lines).text
-            if not data:
-                return base
-        text = data if origin is None else with_origin(data, origin)
+        key = _key_in(row, key)
+        data = self._without_own_lines(file, data)
+        if not data and file == INDEX_FILE:
+            return base
+        text = with_origin(data, origin)
         check_body(key, text)
         name = self._memories.name(key)
         late = sha256(text)
-        digest = late.hexdigest()
-        if late.digest() == base or any(value.body == digest for value in self._change.entry(name).values()):
-            return late.digest()
+        sha, digest = late.digest(), late.hexdigest()
+        if sha == base or any(value.body == digest for value in self._change.entry(name).values()):
+            return sha
+        view, older = self._view(key), None
         if row is not None:
             # Its writer has this text in hand, and may write the whole file from it.
-            self._replica.db.add_blocks([(late.digest(), text)])
-            self._renders.put(
-                msgspec.structs.replace(row, base=late.digest() + (row.base or b"")[:224], since=self._now)
-            )
-        view = self._view(key)
-        older = self._base_for(row, base, text) if row is not None else None
-        if view.data is not None and view.own and older is not None and row is not None:
+            self._replica.db.add_blocks([(sha, text)])
+            self._renders.put(replace(row, before=Before.of(sha, row.before, self._now)))
+            older = self._base_for(row, base, text)
+        merged = None
+        if view.data is not None and view.own and older is not None:
             merged = merge_memory(older, view.data, text)
-            if merged == view.data:
-                return late.digest()
-            if merged is not None:
-                self._change.put(name, merged, view.dots)
-                return late.digest()
-        self._change.put(name, text, ())
-        return late.digest()
+        if merged is None:
+            self._change.put(name, text, ())
+        elif merged != view.data:
+            self._change.put(name, merged, view.dots)
+        return sha
 
     # -- timeline ----------------------------------------------------------------------------------------------
 
@@ -630,8 +614,15 @@ def name_of(file: str) -> tuple[str, str | None]:
     return (split[0], None) if split is not None else key_of_foreign_name(file)
 
 
-def with_origin(data: bytes, origin: str) -> bytes:
-    """The text of a file with a foreign name: its bytes, and the name in a line of the header (format section 1.1)."""
+def _key_in(row: FileRow | None, key: str) -> str:
+    """The key of a file: that of its row where it has one, for the name alone may not tell."""
+    return key if row is None or row.key is None else row.key
+
+
+def with_origin(data: bytes, origin: str | None) -> bytes:
+    """The text of a file: its bytes, and where the name is a foreign one that in a line of the header (format section 1.1)."""
+    if origin is None:
+        return data
     file = parse_memory(data)
     if file.origin_name == origin:
         return data

@@ -132,7 +132,7 @@ class WorkingCopies:
         if place.known is not None:
             return msgspec.structs.replace(place.known, path=path, timeline=place.known.timeline or timeline)
         random = self._replica.world.random
-        return Copy(random(16).hex(), path, scope, -1, timeline, random(32))
+        return Copy(random(16).hex(), path, scope, None, timeline, random(32))
 
     def detach(self, folder: str | Path, *, gone: bool = False) -> list[str]:
         """Let go of a working copy; every file in it stays. The names of files that came out of what was set aside.

@@ -24,11 +24,11 @@ from ipfsmem.bundle.keys import INDEX_FILE, is_key
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import journal, meta
-from ipfsmem.device.tables.renders import Looks, Renders
+from ipfsmem.device.tables.renders import Missing, Renders
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
-from ipfsmem.files.folder import PlainFolder, Stat
+from ipfsmem.files.folder import Listing, PlainFolder
 from ipfsmem.files.render import Rendering
 from ipfsmem.files.scan import MISSING_FOR, MOST_RETURNS, Scan
 from ipfsmem.files.surroundings import git_head
@@ -101,20 +101,13 @@ class WorkingCopy:
             self._say("disk", f"the plain files could not be read: {error}")
             return False
         self._say("disk", None)
-        self._problems = {file: text for file, text in self._problems.items() if file in found}
         self._leave_alone(found)
-        rows = self._renders.looks()
+        seen = self._renders.differences(found.files)
         now = self._replica.world.now()
-        changed = sorted(
-            file
-            for file, stat in found.items()
-            if (row := rows.get(file)) is None
-            or stat is None
-            or not row.tells(stat)
-            or row.missed is not None
-        )
-        missing = [file for file in rows if file not in found and self._is_input(file)]
-        due = [file for file in missing if _is_due(rows[file], now)]
+        missing = [
+            row for row in seen.missing if row.file not in found.irregular and self._is_input(row.file)
+        ]
+        due = [row for row in missing if _is_due(row, now)]
         self._standing.pop("missing", None)
         moved = head != self.copy.head
         try:
@@ -122,45 +115,44 @@ class WorkingCopy:
         except StorageError as error:
             self._say("disk", str(error))
             return False
-        if not (changed or due or moved or asides or self.copy.paused or believe):
+        if not (seen.changed or due or moved or asides or self.copy.paused or believe):
             return False
         before = self._state()
         with writing(self._replica) as change:
             scan = self._scanner(change, believe=believe)
-            plain = [file for file in changed if found[file] is not None]
             if believe:
                 self._resume(head)
-            elif not self._may_take(scan, plain, [file for file in missing if rows[file].key], head):
+            elif not self._may_take(scan, seen.changed, sum(1 for row in missing if row.key), head):
                 return False
-            waiting = set() if believe else scan.returned(plain)[0]
-            for file in changed:
-                if found[file] is None:
-                    self._problems[file] = f"{file} was left alone: it is not a regular file"
-                elif file not in waiting:
+            waiting = set() if believe else scan.returned(seen.changed)[0]
+            for file in seen.changed:
+                if file not in waiting:
                     scan.take(file)
-            self._say("missing", scan.missing(due, len(rows)))
+            self._say("missing", scan.missing(due, seen.known))
             scan.replaced()
         return self._state() != before
 
-    def _leave_alone(self, found: dict[str, Stat | None]) -> None:
+    def _leave_alone(self, found: Listing) -> None:
         """Take out what is no input, and say so."""
-        for file in [file for file in found if not self._is_input(file)]:
-            del found[file]
-            if file != INDEX_FILE:
-                self._problems[file] = f"{file} was left alone: {INDEX_FILE} stands for that memory here"
-        unread = ", ".join(self.folder.unread)
+        self._problems = {file: text for file, text in self._problems.items() if file in found}
+        other = f"{INDEX_KEY}.md" if self.copy.shared_index else INDEX_FILE
+        if found.leave_out(other) and other != INDEX_FILE:
+            self._problems[other] = f"{other} was left alone: {INDEX_FILE} stands for that memory here"
+        for file in found.irregular:
+            self._problems[file] = f"{file} was left alone: it is not a regular file"
+        unread = ", ".join(found.unread)
         self._say("unread", f"subfolders are not read: {unread}" if unread else None)
-        self._say("timeline", "timeline is a link: it was left alone" if self.folder.linked else None)
+        self._say("timeline", "timeline is a link: it was left alone" if found.linked else None)
 
     def _is_input(self, file: str) -> bool:
         """Whether a file of this name can be a memory here: MEMORY.md is generated in our own folder, and only there."""
         return file != (f"{INDEX_KEY}.md" if self.copy.shared_index else INDEX_FILE)
 
-    def _may_take(self, scan: Scan, changed: list[str], missing: list[str], head: bytes) -> bool:
+    def _may_take(self, scan: Scan, changed: list[str], missing: int, head: bytes) -> bool:
         """Whether edits may be taken in; pauses the folder when it went back as a whole, and ends a pause when it is as it
         was before (inside a transaction)."""
         paused, moved = self.copy.paused, head != self.copy.head
-        differing = len(scan.differing(changed)) + len(missing) if paused or moved else 0
+        differing = len(scan.differing(changed)) + missing if paused or moved else 0
         if paused:
             if paused == BY_HAND or differing:
                 return False
@@ -207,7 +199,7 @@ class WorkingCopy:
             for file in sorted({f"{key}.md", *rows})
             if self._is_input(file)
             and (stat := self.folder.stat(file)) is not None
-            and ((row := rows.get(file)) is None or row.stat != stat)
+            and ((row := rows.get(file)) is None or not row.is_unchanged(stat))
             # On a disk that folds case another file answers to this name.
             and (row is not None or file in self.folder.names())
         ]
@@ -368,7 +360,7 @@ class WorkingCopy:
             head = git_head(self.folder.path)
             with writing(self._replica) as change:
                 scan = self._scanner(change)
-                differing = scan.differing([file for file, stat in found.items() if stat is not None])
+                differing = scan.differing(list(found.files))
                 scan.put_back(differing)
                 self._resume(head)
         return len(differing) + self.restore_files()
@@ -432,7 +424,7 @@ class WorkingCopy:
         """Another folder stands there, none, or one with another marker."""
         path, own = self.folder.path, not copy.path
         typed = shlex.quote(str(path))
-        if not self.folder.exists() and (own or copy.inode < 0):
+        if not self.folder.exists() and (own or copy.inode is None):
             with self._replica.transaction():
                 self._renders.drop_all()
             self.folder.make()
@@ -448,7 +440,7 @@ class WorkingCopy:
                 f"To have it back: ipfsmem attach {typed} --take-over",
             )
             return False
-        moved = copy.inode >= 0 and inode != copy.inode
+        moved = copy.inode not in (None, inode)
         if moved and not own:
             self._say(
                 "folder",
@@ -476,7 +468,7 @@ class WorkingCopy:
     def _is_recognised(self) -> bool:
         """Whether a file stands there as we know it: then only the marker was lost."""
         rows = self._renders.all().values()
-        return any(row.stat.inode >= 0 and self.folder.stat(row.file) == row.stat for row in rows)
+        return any(row.stat is not None and row.is_unchanged(self.folder.stat(row.file)) for row in rows)
 
     def _forget_absent(self) -> None:
         """The folder is another one than it was, a restored backup for instance: what it lacks was not deleted by anybody."""
@@ -500,6 +492,6 @@ class WorkingCopy:
             self._standing[kind] = text
 
 
-def _is_due(row: Looks, now: int) -> bool:
+def _is_due(row: Missing, now: int) -> bool:
     """Whether a missing file needs a note or a decision."""
     return not row.key or row.missed is None or row.missed > now or now - row.missed >= MISSING_FOR

@@ -8,8 +8,9 @@ transaction as the state; nothing here touches a file.
 
 from __future__ import annotations
 
+import enum
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
 import msgspec
@@ -18,10 +19,12 @@ from ipfsmem.device.connection import Connection, typed
 
 _encode = msgspec.json.Encoder().encode
 _COLUMNS = "file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since, mark"
+#: Texts that are remembered of a file beside the one that stands there.
+_MOST_BEFORE = 8
 
 
 class Stat(msgspec.Struct, frozen=True, gc=False):
-    """What tells that a file has not changed, without reading it. `mtime` is -1 when the times cannot be trusted."""
+    """What tells that a file has not changed, without reading it: its times in nanoseconds, its size in bytes, its inode."""
 
     mtime: int
     ctime: int
@@ -29,53 +32,83 @@ class Stat(msgspec.Struct, frozen=True, gc=False):
     inode: int
 
 
-#: Equal to no file's: it will be read at the next look.
-UNSURE = Stat(-1, -1, -1, -1)
+class Shows(enum.Enum):
+    """What of the state a file shows."""
+
+    #: The values that the row names.
+    VALUES = enum.auto()
+    #: An edit that was merged with newer values; the merged text is not in the file yet, so an edit of the file has seen none.
+    EDIT = enum.auto()
+    #: The same, and the edit brought nothing: a program wrote an old text again.
+    OLD_TEXT = enum.auto()
 
 
-class Render(msgspec.Struct, frozen=True, gc=False):
-    """One file.
+class Before(msgspec.Struct, frozen=True, gc=False):
+    """Texts that stood in a file shortly before, newest first, by their SHA-256, and when the last one was replaced, ms."""
 
-    `body` is the SHA-256 of the bytes in the file, `text` that of the text it stands for (they differ for a file with
-    a foreign name, for MEMORY.md, and while a newer text waits); `dots` are those rendered in it. `missed`: when it was
-    first found missing, ms. `base`: the texts that stood there shortly before (SHA-256 each, newest first), `since`: when
-    the last one was replaced, ms.
-    """
+    texts: tuple[bytes, ...]
+    at: int
+
+    @classmethod
+    def of(cls, text: bytes, older: Before | None, at: int) -> Before:
+        """A text that was replaced at that time, and those before it."""
+        return cls((text, *(older.texts if older else ()))[:_MOST_BEFORE], at)
+
+    def is_within(self, span: int, now: int) -> bool:
+        """Whether the last one was replaced less than `span` ms ago."""
+        return 0 <= now - self.at < span
+
+
+class FileRow(msgspec.Struct, frozen=True, gc=False):
+    """One file, as this device last saw it."""
 
     file: str
-    key: str
+    #: The memory that it belongs to; None for a day of the timeline and for an index that is ours alone.
+    key: str | None
+    #: SHA-256 of the bytes in the file.
     body: bytes
-    text: bytes
-    dots: tuple[str, ...]
-    stat: Stat = UNSURE
+    #: SHA-256 of the text that these stand for, which is another one in a file with a foreign name, and in MEMORY.md; of a day,
+    #: of the names of its pieces. None: they stand for nothing in the state, and the next rendering compares the file again.
+    text: bytes | None
+    #: The values that are shown in it, where `shows` says so.
+    dots: tuple[str, ...] = ()
+    shows: Shows = Shows.VALUES
+    #: None: it may have changed since without telling, so the next look reads it.
+    stat: Stat | None = None
+    #: When it was first found missing, ms; None while it is there.
     missed: int | None = None
-    base: bytes | None = None
-    since: int = 0
+    before: Before | None = None
+
+    @property
+    def has_values(self) -> bool:
+        """Whether values of the state were ever shown in it."""
+        return self.shows is not Shows.VALUES or bool(self.dots)
+
+    def is_unchanged(self, stat: Stat | None) -> bool:
+        """Whether the file has not changed, by the stat that it has now (None: there is none)."""
+        return stat is not None and stat == self.stat
 
 
-class Looks(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Of a row what a look at the folder needs."""
+class Missing(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A file that has a row and was not found: whose it was (empty: no memory's), and when it was first missed, ms."""
 
     file: str
     key: str
-    mtime: int
-    ctime: int
-    size: int
-    inode: int
     missed: int | None
 
-    def tells(self, stat: Stat) -> bool:
-        """Whether a file with this stat is as it was."""
-        return (
-            self.mtime == stat.mtime
-            and self.size == stat.size
-            and self.ctime == stat.ctime
-            and self.inode == stat.inode
-        )
+
+class Differences(msgspec.Struct, frozen=True):
+    """How a folder differs from what is known of it."""
+
+    #: Files that are new, changed, or back again.
+    changed: list[str]
+    missing: list[Missing]
+    #: How many files are known.
+    known: int
 
 
 class Texts(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Of a row what a rendering needs; `dots` with spaces between."""
+    """What a file stands for, as its row is stored (`dots` with spaces between): enough to tell whether it is to be rendered."""
 
     file: str
     key: str
@@ -83,15 +116,17 @@ class Texts(msgspec.Struct, frozen=True, gc=False, array_like=True):
     dots: str
 
 
-class Aside(msgspec.Struct, frozen=True, gc=False, array_like=True):
+class Aside(msgspec.Struct, frozen=True, gc=False):
     """A file that was replaced: its name aside, which file it was, the SHA-256 of what was in it as far as known, and of the
-    text that this stood for."""
+    text that this stood for (None: of nothing)."""
 
     name: str
     file: str
     body: bytes
-    text: bytes
-    mtime: int
+    text: bytes | None
+    #: When it was last written to, ns; None: that does not tell yet, and it is read again.
+    mtime: int | None
+    #: When it was replaced, or last changed after that, ms.
     since: int
 
 
@@ -113,32 +148,47 @@ class Renders:
         self._db = db
         self._copy = copy
 
-    def all(self) -> dict[str, Render]:
+    def all(self) -> dict[str, FileRow]:
         """Every row, by file."""
         return self._where("copy=?", self._copy)
 
-    def _where(self, condition: str, *values: str, by: str = "") -> dict[str, Render]:
+    def _where(self, condition: str, *values: str, by: str = "") -> dict[str, FileRow]:
         rows = self._db.execute(
             f"SELECT {_COLUMNS} FROM renders {by} WHERE {condition}",  # noqa: S608
             values,
         ).fetchall()
         return {
-            row.file: _made(row)
-            for row in typed(self._db, rows, list[_Row])
+            row.file: _read(row)
+            for row in typed(self._db, rows, list[_Stored])
             if row.mark == self._mark(row.file, row.key, row.body, row.text, row.dots, row.base)
         }
 
-    def _mark(self, *said: str | bytes | None) -> bytes:
-        return sha256(_encode((self._copy, *said))).digest()[:8]
+    def _mark(self, *columns: object) -> bytes:
+        return sha256(_encode((self._copy, *columns))).digest()[:8]
 
-    def looks(self) -> dict[str, Looks]:
-        """Of every row, by file, what tells whether the file has changed or is missing."""
-        query = "SELECT file, key, mtime, ctime, size, inode, missed FROM renders WHERE copy=?"
+    def differences(self, found: Mapping[str, Stat]) -> Differences:
+        """How the files in a folder differ from what is known of them: by their times and sizes, none is read."""
+        query = "SELECT file, mtime, ctime, size, inode, missed, key FROM renders WHERE copy=?"
         rows = self._db.execute(query, (self._copy,)).fetchall()
-        return {row.file: row for row in typed(self._db, rows, list[Looks])}
+        unchanged: set[str] = set()
+        missing: list[tuple[object, ...]] = []
+        for file, mtime, ctime, size, inode, missed, key in rows:
+            stat = found.get(file)
+            if stat is None:
+                missing.append((file, key, missed))
+            elif (
+                stat.mtime == mtime
+                and stat.size == size
+                and stat.ctime == ctime
+                and stat.inode == inode
+                and missed is None
+            ):
+                unchanged.add(file)
+        changed = [] if len(unchanged) == len(found) else sorted(found.keys() - unchanged)
+        return Differences(changed, typed(self._db, missing, list[Missing]), len(rows))
 
     def texts(self) -> dict[str, Texts]:
-        """Of every row, by file, what tells whether the file shows what it should."""
+        """What each file stands for, by its name."""
         rows = self._db.execute(
             "SELECT file, key, text, dots FROM renders WHERE copy=?", (self._copy,)
         ).fetchall()
@@ -154,16 +204,16 @@ class Renders:
             )
         ]
 
-    def below(self, folder: str) -> dict[str, Render]:
+    def below(self, folder: str) -> dict[str, FileRow]:
         """The rows of files in one subfolder, by file."""
         return self._where("copy=? AND file > ? AND file < ?", self._copy, f"{folder}/", f"{folder}0")
 
-    def of_key(self, key: str) -> dict[str, Render]:
+    def of_key(self, key: str) -> dict[str, FileRow]:
         """The rows of one memory's files, by file."""
         # Left to itself SQLite reads all rows of the folder.
         return self._where("copy=? AND key=?", self._copy, key, by="INDEXED BY renders_by_key")
 
-    def get(self, file: str) -> Render | None:
+    def get(self, file: str) -> FileRow | None:
         """The row of one file."""
         return self._where("copy=? AND file=?", self._copy, file).get(file)
 
@@ -175,31 +225,14 @@ class Renders:
         ).fetchone()
         return None if row is None else str(row[0])
 
-    def put(self, row: Render, *, new: bool = False) -> None:
+    def put(self, row: FileRow, *, new: bool = False) -> None:
         """Keep a row. A text that it replaces is remembered as one that stood in the file before. `new`: there is no row yet."""
         if not new:
             self._remember(row.file, row.body)
-        s, dots = row.stat, " ".join(row.dots)
+        stored = _stored(row)
         self._db.execute(
-            "INSERT OR REPLACE INTO renders (copy, file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since, "
-            "fold, mark) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            (
-                self._copy,
-                row.file,
-                row.key,
-                row.body,
-                row.text,
-                dots,
-                s.mtime,
-                s.ctime,
-                s.size,
-                s.inode,
-                row.missed,
-                row.base,
-                row.since,
-                fold(row.file),
-                self._mark(row.file, row.key, row.body, row.text, dots, row.base),
-            ),
+            f"INSERT OR REPLACE INTO renders (copy, {_COLUMNS}, fold) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",  # noqa: S608
+            (self._copy, *stored, self._mark(*stored[:5], stored[10]), fold(row.file)),
         )
 
     def drop(self, file: str) -> None:
@@ -272,13 +305,17 @@ class Renders:
         for row in self._db.execute(
             "SELECT name, file, body, text, mtime, since FROM asides WHERE copy=?", (self._copy,)
         ).fetchall():
-            yield typed(self._db, row, Aside)
+            name, file, body, text, mtime, since = typed(
+                self._db, row, tuple[str, str, bytes, bytes, int, int]
+            )
+            yield Aside(name, file, body, text or None, None if mtime == _UNKNOWN else mtime, since)
 
     def put_aside(self, row: Aside) -> None:
         """Keep a row."""
+        mtime = _UNKNOWN if row.mtime is None else row.mtime
         self._db.execute(
             "INSERT OR REPLACE INTO asides (copy, name, file, body, text, mtime, since) VALUES (?,?,?,?,?,?,?)",
-            (self._copy, row.name, row.file, row.body, row.text, row.mtime, row.since),
+            (self._copy, row.name, row.file, row.body, row.text or b"", mtime, row.since),
         )
 
     def drop_aside(self, name: str) -> None:
@@ -304,7 +341,15 @@ def fold(file: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", file).casefold())
 
 
-class _Row(msgspec.Struct, array_like=True, gc=False):
+# -- how the states of a row are stored ----------------------------------------------------------------------------
+
+#: In place of a file's times, size and inode: they tell nothing.
+_UNKNOWN = -1
+#: In place of dots, and with `since` below zero for `Shows.OLD_TEXT`.
+_EDIT = "-"
+
+
+class _Stored(msgspec.Struct, array_like=True, gc=False):
     file: str
     key: str
     body: bytes
@@ -320,7 +365,23 @@ class _Row(msgspec.Struct, array_like=True, gc=False):
     mark: bytes
 
 
-def _made(r: _Row) -> Render:
-    dots = tuple(r.dots.split(" ")) if r.dots else ()
-    stat = Stat(r.mtime, r.ctime, r.size, r.inode)
-    return Render(r.file, r.key, r.body, r.text, dots, stat, r.missed, r.base, r.since)
+def _read(r: _Stored) -> FileRow:
+    dots, shows = tuple(r.dots.split(" ")) if r.dots else (), Shows.VALUES
+    if r.dots == _EDIT:
+        dots, shows = (), Shows.OLD_TEXT if r.since < 0 else Shows.EDIT
+    stat = None if r.mtime == _UNKNOWN else Stat(r.mtime, r.ctime, r.size, r.inode)
+    before = None
+    if r.base is not None and r.since >= 0:
+        before = Before(tuple(r.base[at : at + 32] for at in range(0, len(r.base), 32)), r.since)
+    return FileRow(r.file, r.key or None, r.body, r.text or None, dots, shows, stat, r.missed, before)
+
+
+def _stored(row: FileRow) -> tuple[object, ...]:
+    """The columns of a row but its checksum."""
+    dots = " ".join(row.dots) if row.shows is Shows.VALUES else _EDIT
+    stat = row.stat or Stat(_UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN)
+    base, since = (None, 0) if row.before is None else (b"".join(row.before.texts), row.before.at)
+    if row.shows is Shows.OLD_TEXT:
+        since = -1
+    times = msgspec.structs.astuple(stat)
+    return row.file, row.key or "", row.body, row.text or b"", dots, *times, row.missed, base, since

@@ -18,8 +18,8 @@ class Copy(msgspec.Struct, frozen=True, array_like=True):
     #: Absolute; "" for `memory/` beside the database, which goes wherever that goes.
     path: str
     scope: str
-    #: Of the folder: another one at the same path is not it. -1 until it was made.
-    inode: int
+    #: Of the folder: another one at the same path is not it. None until it was made.
+    inode: int | None
     #: Whether `timeline/` is written there.
     timeline: bool
     #: Names of files set aside carry a code that takes this to make.
@@ -43,6 +43,8 @@ class Copy(msgspec.Struct, frozen=True, array_like=True):
 
 #: The table has a column for each field, and no other.
 _COLUMNS = ", ".join(Copy.__struct_fields__)
+#: Stored in place of the inode of a folder that was not made yet.
+_NOT_MADE = -1
 
 
 class Copies:
@@ -68,7 +70,8 @@ class Copies:
 
     def put(self, copy: Copy) -> None:
         """Keep a row."""
-        values = msgspec.structs.astuple(copy)
+        stored = copy if copy.inode is not None else msgspec.structs.replace(copy, inode=_NOT_MADE)
+        values = msgspec.structs.astuple(stored)
         marks = ",".join("?" * len(values))
         self._db.execute(f"INSERT OR REPLACE INTO copies ({_COLUMNS}) VALUES ({marks})", values)  # noqa: S608
 
@@ -84,6 +87,8 @@ class Copies:
 
 
 def _made(db: Connection, row: Any) -> Copy:
-    values = list(row)
-    values[Copy.__struct_fields__.index("timeline")] = bool(values[Copy.__struct_fields__.index("timeline")])
-    return typed(db, values, Copy)
+    fields = dict(zip(Copy.__struct_fields__, row, strict=True))
+    fields["timeline"] = bool(fields["timeline"])
+    if fields["inode"] == _NOT_MADE:
+        fields["inode"] = None
+    return typed(db, list(fields.values()), Copy)
