@@ -365,6 +365,11 @@ class Status(Answer, frozen=True, kw_only=True):
     #: Who was removed, and by whom.
     removed: list[Removal]
 
+    @property
+    def remarks(self) -> list[str]:
+        """What a person should know about the places where the plain files lie."""
+        return [text for folder in self.files for text in folder.remarks]
+
 
 class ScopeLine(Answer, frozen=True, kw_only=True):
     """One scope in a list. `card` None: it is forgotten, or its card is not fetched."""
@@ -717,6 +722,10 @@ class Salvage(Answer, frozen=True, kw_only=True):
 # -- beginnings, and work that goes on ------------------------------------------------------------------------
 
 
+#: Said wherever new recovery words are shown.
+WORDS_SHOWN_ONCE = "The recovery words are shown this once. Who has them can read and change this memory."
+
+
 class Begun(Answer, frozen=True, kw_only=True):
     """A memory that was made, or with `restored` brought back: whose it is, and what its owner must keep.
 
@@ -749,12 +758,20 @@ class Begun(Answer, frozen=True, kw_only=True):
         restored: bool,
         keystore: str | None,
         recovery_words: list[str] | None,
-        warnings: list[str],
+        unlisted: str,
         vaults: list[FurtherVault],
         sync: SyncReport | None,
     ) -> Begun:
-        """A memory as its status describes it just after."""
+        """A memory as its status describes it just after. `unlisted`: why the wallet's first vault does not list this one."""
         vault = status.vault
+        warnings = [
+            unlisted,
+            WORDS_SHOWN_ONCE if recovery_words else "",
+            "The keystore file is the wallet. Keep a copy of it and of its passphrase elsewhere."
+            if keystore
+            else "",
+            *status.remarks,
+        ]
         return cls(
             namespace=status.namespace,
             mode=status.mode,
@@ -769,7 +786,7 @@ class Begun(Answer, frozen=True, kw_only=True):
             vault_tag=vault.tag if vault else None,
             keystore=keystore,
             recovery_words=recovery_words,
-            warnings=warnings,
+            warnings=[text for text in warnings if text],
             vaults=vaults,
             sync=sync,
         )

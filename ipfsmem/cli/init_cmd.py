@@ -6,43 +6,36 @@ import asyncio
 import contextlib
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ipfsmem.cli import init_questions, secret_input
-from ipfsmem.cli.context import (
-    CommandContext,
-    agrees_to_publish,
-    cli_command,
-    label_option,
-    not_empty,
-    provider_option,
-    root_option,
-)
+from ipfsmem.cli import secret_input
+from ipfsmem.cli.context import CommandContext, agrees_to_publish, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.printing import Meter, clean, count, facts, style
+from ipfsmem.cli.init_questions import InitRequest, ask_for_the_rest
+from ipfsmem.cli.new_memory import (
+    bring_back,
+    device_passphrase,
+    end,
+    memory_request_options,
+    print_vaults,
+    publish_restored,
+    say_not_public,
+    vault_text,
+    what_came_back,
+)
+from ipfsmem.cli.printing import Meter, clean, facts, style
 from ipfsmem.cli.status_cmd import READERS
 from ipfsmem.cli.sync_cmd import tell
-from ipfsmem.cli.wallets import Wallet, default_keystore, wallet_options
+from ipfsmem.cli.wallets import Wallet, default_keystore
 from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
 from ipfsmem.errors import NoVaultError, PublicError, SecretsError
 from ipfsmem.mode import Mode
-from ipfsmem.vault.beginning import (
-    Choices,
-    Owner,
-    make_wallet,
-    not_made,
-    nothing_made,
-    part_only,
-    publish_made,
-)
+from ipfsmem.vault.beginning import make_wallet, not_made, nothing_made, part_only, publish_made
 
 if TYPE_CHECKING:
-    from ipfsmem.bundle.program_events import FurtherVault
-    from ipfsmem.config import VaultConfig
     from ipfsmem.memory import Memory
-    from ipfsmem.results import Status
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.vault.opening import Unlock
 
@@ -53,14 +46,12 @@ _MADE = "the memory is made, on this device alone until ipfsmem sync"
 
 
 @cli_command("init")
-@click.option(
-    "--mode",
-    type=click.Choice([Mode.ENCRYPTED_IPFS.value, Mode.LOCAL.value, Mode.IPFS.value]),
-    default=Mode.ENCRYPTED_IPFS.value,
-    show_default=True,
-    help="Who may read it: encrypted-ipfs only you, local whoever reads this disk, ipfs everyone.",
+@memory_request_options(
+    InitRequest,
+    (Mode.ENCRYPTED_IPFS, Mode.LOCAL, Mode.IPFS),
+    mode_help="Who may read it: encrypted-ipfs only you, local whoever reads this disk, ipfs everyone",
+    provider_help="Where it is kept",
 )
-@provider_option("Where it is kept")
 @click.option(
     "--new-wallet",
     is_flag=False,
@@ -71,40 +62,15 @@ _MADE = "the memory is made, on this device alone until ipfsmem sync"
 @click.option(
     "--no-wallet", is_flag=True, help="No wallet: the vault's keys stay on this device, and in the words."
 )
-@wallet_options
 @click.option(
     "--no-recovery", is_flag=True, help="Make no recovery words. Then only the wallet brings it back."
 )
-@root_option
 @click.option(
     "--create",
     is_flag=True,
     help="Make a new memory where none of this wallet is found, without asking, also where that is not certain.",
 )
-@click.option("--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase.")
-@click.option("--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read it, for good.")
-@click.option(
-    "--memory-dir",
-    callback=not_empty,
-    metavar="DIR",
-    help="Where the plain files are (modes local and ipfs).",
-)
-@label_option
-def command(
-    context: CommandContext,
-    mode: str,
-    provider: tuple[str, ...],
-    new_wallet: str | None,
-    no_wallet: bool,
-    wallet: Wallet,
-    no_recovery: bool,
-    root: str | None,
-    create: bool,
-    unprotected_keys: bool,
-    yes_public: bool,
-    memory_dir: str | None,
-    label: str | None,
-) -> None:
+def command(context: CommandContext, request: InitRequest) -> None:
     """Make a memory on this device.
 
     When the wallet already has one at the provider, that one is brought back instead; when the provider cannot be
@@ -113,122 +79,113 @@ def command(
 
     A new encrypted memory comes with 24 recovery words: write them down. On a terminal it asks for what it was not told.
     """
-    from ipfsmem.config import settings
     from ipfsmem.device.replica import claim_folder
 
     claim_folder(context.folder)
-    chosen = Mode(mode)
-    where = provider or settings().provider
     if secret_input.can_ask() and not context.json:
-        told = init_questions.complete(
-            init_questions.Choice(_named_mode(chosen), where or (), new_wallet, no_wallet, wallet),
-            default_keystore(context.home),
-        )
-        where, new_wallet, no_wallet, wallet = told.provider, told.new_wallet, told.no_wallet, told.wallet
-        chosen = told.mode or chosen
-    if not chosen.published:
-        where = provider  # what the environment names is for others
-    Choices(
-        mode=chosen,
-        owners=_owners(wallet, new_wallet, no_wallet),
-        provider=bool(where),
-        recovery=not no_recovery,
-        memory_dir=memory_dir is not None,
-        root=root is not None,
-    ).check()
-    worded = chosen.published and not no_recovery
-    if worded and not wallet.named:
+        request = ask_for_the_rest(request, default_keystore(context.home))
+    request.check()
+    makes_words = request.kind.published and not request.no_recovery
+    if makes_words and not request.wallet.named:
         require_output(_WORDS)
     if not context.json:
-        click.echo(f"Mode {chosen}. Who can read it: {READERS[chosen]}.", err=True)
-    if where and not wallet.named:
-        # Before a passphrase is thought of and typed, and before a wallet is made; with one that exists the look for its
+        click.echo(f"Mode {request.kind}. Who can read it: {READERS[request.kind]}.", err=True)
+    if request.where and not request.wallet.named:
+        # Before a passphrase is thought of and typed, and before a wallet is made; with one that exists the search for its
         # memory does the same.
-        _reach(context, where)
-    passphrase = device_passphrase(context, chosen, unprotected_keys) if chosen.published else None
-    made: dict[str, Any] = {
-        "home": context.home,
-        "label": label,
-        "provider": where,
-        "passphrase": passphrase,
-        "memory_dir": memory_dir,
-        "public_ok": yes_public,
-        "unprotected_keys": unprotected_keys,
-    }
-    unlock, keystore = (
-        _unlock(context, new_wallet, no_wallet, wallet, passphrase) if chosen.published else (None, None)
-    )
-    found = None
-    if unlock is not None and keystore is None:
-        found = _find(context, chosen, unlock, made, root, create)
-    restored = found is not None
-    if worded and not restored:
+        _reach(context, request.where)
+    passphrase = device_passphrase(context, request) if request.kind.published else None
+    settings = request.settings(context, passphrase)
+    unlock, keystore = _owner_keys(context, request, passphrase)
+    found = _find(context, request, settings, unlock) if unlock is not None and keystore is None else None
+    if makes_words and found is None:
         require_output(_WORDS)
-    with contextlib.closing(
-        found or _create(context, chosen, made, unlock=unlock, recovery=not no_recovery)
-    ) as memory:
-        report, words = memory.restored, memory.recovery_words
-        failure: BaseException | None = None
-        if memory.recovery_words and not context.json:
-            _show_words(memory.recovery_words)
-        if restored:
-            report = publish_restored(memory, context, yes_public)
-        elif where:
-            report, failure = _publish(memory, context, yes_public)
-        status = memory.status()
-        part = part_only(memory.restored)
-        failure = failure or part
-        if context.json:
-            from ipfsmem.results import Begun
-
-            with words_unprinted(_MADE) if words else contextlib.nullcontext():
-                context.emit(
-                    Begun.of(
-                        status,
-                        restored=restored,
-                        keystore=str(keystore) if keystore else None,
-                        recovery_words=words,
-                        warnings=[*_warnings(words, keystore, memory.unlisted), *_remarks(status)],
-                        vaults=memory.vaults.list() if restored else [],
-                        sync=report,
-                    )
-                )
-            if failure is not None:
-                raise failure
-            end_restored(report)
-            return
-        if restored:
-            what = "A part of it is back" if part is not None else "It is back"
-            said = f"This wallet has a memory there. {what}: {count(status.memories, 'memory')}, {count(status.events, 'event')}."
+    with contextlib.closing(found or _create(request, settings, unlock)) as memory:
+        if found is not None:
+            report = publish_restored(memory, context, request.yes_public)
+            error: BaseException | None = part_only(memory.restored)
         else:
-            said = "Made a new memory" + (": this wallet had none there." if unlock and not keystore else ".")
-        click.echo(style(said, bold=True))
-        facts(
-            [
-                ("namespace", context.namespace),
-                ("folder", clean(status.folder or "")),
-                ("device", status.device),
-                ("wallet", status.vault.address or "none" if status.vault else ""),
-                ("vault", vault_shown(status.vault)),
-                (
-                    "keystore",
-                    f"{keystore}  (your wallet: keep a copy of this file elsewhere{_opens(wallet, passphrase)})"
-                    if keystore
-                    else "",
-                ),
-                ("provider", clean(", ".join(status.providers))),
-                ("published", status.root or ""),
-            ]
-        )
-        for text in _remarks(status):
-            click.echo(style("note: ", fg="yellow") + advice(text))
-        if report is not None and report.notices:
-            tell(report)
-        tell_of_vaults(memory.unlisted, memory.vaults.list() if restored else [])
-        if failure is not None:
-            raise failure
-        end_restored(report)
+            report, error = _show_words_and_publish(memory, context, request)
+        opens = _opens(request.wallet, passphrase) if keystore else ""
+        made = _Result(memory, found is not None, report, keystore, opens)
+        _print_json(context, made) if context.json else _print_text(made)
+    end(report, error)
+    if not context.json:
         click.echo(style(advice("Next: ipfsmem write KEY --body TEXT"), dim=True), err=True)
+
+
+def _reach(context: CommandContext, where: tuple[str, ...] | str) -> None:
+    """Open the providers and ask them for something. Raises ConfigError, ProviderError; nothing was made then."""
+    from ipfsmem.memory import Memory
+
+    with nothing_made():
+        asyncio.run(Memory.reach(where, home=context.home))
+
+
+def _owner_keys(
+    context: CommandContext, request: InitRequest, passphrase: str | None
+) -> tuple[Unlock | None, Path | None]:
+    """The wallet, if any, and the keystore file when it was made just now."""
+    if request.no_wallet or not request.kind.published:
+        return None, None
+    if request.new_wallet is None:
+        return request.wallet.unlock(passphrase), None
+    path = Path(request.new_wallet).expanduser() if request.new_wallet else default_keystore(context.home)
+    signer = make_wallet(path, request.wallet.keystore_passphrase(passphrase, new=True), secrets.token_bytes)
+    return request.wallet.unlock_with(signer), path
+
+
+def _find(
+    context: CommandContext, request: InitRequest, settings: dict[str, Any], unlock: Unlock
+) -> Memory | None:
+    """The wallet's memory when the provider has one. Any doubt is an error: a second memory is never made by mistake."""
+    try:
+        return bring_back(context, settings, unlock, request.root)
+    except NoVaultError as error:
+        if request.root is not None:
+            raise
+        if not request.create and not _may_create(error):
+            raise not_made(error) from None
+        return None
+
+
+def _may_create(error: NoVaultError) -> bool:
+    """Whether a wallet that has no memory there is to get one: asked for, and where nobody can say only when that is certain."""
+    if not secret_input.can_ask():
+        return not error.doubt
+    click.echo(f"{clean(str(error))}.", err=True)
+    return bool(click.confirm("Make a new one?", default=not error.doubt, err=True))
+
+
+def _create(request: InitRequest, settings: dict[str, Any], unlock: Unlock | None) -> Memory:
+    from ipfsmem.memory import Memory
+
+    return Memory.create(**settings, unlock=unlock, recovery=not request.no_recovery)
+
+
+def _show_words_and_publish(
+    memory: Memory, context: CommandContext, request: InitRequest
+) -> tuple[SyncReport | None, BaseException | None]:
+    """Publish a memory that was made just now, where the wallet will look for it; and what kept it from being published, to be
+    raised in the end.
+
+    The words exist nowhere else, so they are shown first, whatever happens then (with --json in the answer).
+    """
+    if memory.recovery_words and not context.json:
+        _show_words(memory.recovery_words)
+    if not request.where:
+        return None, None
+    try:
+        public_ok = agrees_to_publish(memory, request.yes_public)
+        with Meter(silent=context.json) as meter:
+            return asyncio.run(publish_made(memory.sync(public_ok=public_ok, progress=meter))), None
+    except SecretsError as error:
+        return None, error
+    except PublicError:
+        say_not_public()
+        return None, None
+    except (Exception, KeyboardInterrupt) as error:
+        return None, error
 
 
 def _show_words(words: list[str]) -> None:
@@ -247,177 +204,68 @@ def _show_words(words: list[str]) -> None:
         raise
 
 
+class _Result(NamedTuple):
+    """The memory that is on this device now, and how it came here."""
+
+    memory: Memory
+    restored: bool
+    #: Of its last sync.
+    report: SyncReport | None
+    #: The file of a wallet that was made just now, and whose passphrase opens it, where that is not its own.
+    keystore: Path | None
+    opened_by: str
+
+
+def _print_json(context: CommandContext, made: _Result) -> None:
+    from ipfsmem.results import Begun
+
+    memory = made.memory
+    words = memory.recovery_words
+    with words_unprinted(_MADE) if words else contextlib.nullcontext():
+        context.emit(
+            Begun.of(
+                memory.status(),
+                restored=made.restored,
+                keystore=str(made.keystore) if made.keystore else None,
+                recovery_words=words,
+                unlisted=memory.unlisted,
+                vaults=memory.vaults.list() if made.restored else [],
+                sync=made.report,
+            )
+        )
+
+
+def _print_text(made: _Result) -> None:
+    memory, status = made.memory, made.memory.status()
+    address = status.vault.address if status.vault else None
+    if made.restored:
+        headline = f"This wallet has a memory there. {what_came_back(status, memory.restored)}"
+    else:
+        headline = "Made a new memory" + (
+            ": this wallet had none there." if address and not made.keystore else "."
+        )
+    click.echo(style(headline, bold=True))
+    keep = f"  (your wallet: keep a copy of this file elsewhere{made.opened_by})"
+    facts(
+        [
+            ("namespace", status.namespace),
+            ("folder", clean(status.folder or "")),
+            ("device", status.device),
+            ("wallet", address or "none" if status.vault else ""),
+            ("vault", vault_text(status.vault)),
+            ("keystore", f"{made.keystore}{keep}" if made.keystore else ""),
+            ("provider", clean(", ".join(status.providers))),
+            ("published", status.root or ""),
+        ]
+    )
+    for remark in status.remarks:
+        click.echo(style("note: ", fg="yellow") + advice(remark))
+    if made.report is not None and made.report.notices:
+        tell(made.report)
+    print_vaults(memory.unlisted, memory.vaults.list() if made.restored else [])
+
+
 def _opens(wallet: Wallet, passphrase: str | None) -> str:
     """Which passphrase a new wallet is under, where nobody was asked for one of its own."""
     own = secret_input.given(wallet.passphrase_fd, "IPFSMEM_WALLET_PASSPHRASE")
     return "" if own or passphrase is None else "; this device's passphrase opens it"
-
-
-def _named_mode(mode: Mode) -> Mode | None:
-    """The mode when this call names one; the default is no choice of anybody's."""
-    source = click.get_current_context().get_parameter_source("mode")
-    return None if source is click.core.ParameterSource.DEFAULT else mode
-
-
-def _remarks(status: Status) -> list[str]:
-    """What a person should know about the places where the plain files lie."""
-    return [text for folder in status.files for text in folder.remarks]
-
-
-def _owners(wallet: Wallet, new_wallet: str | None, no_wallet: bool) -> tuple[Owner, ...]:
-    """Every way in which the options say whose the memory is."""
-    said: dict[Owner, bool] = {
-        "wallet": wallet.named,
-        "new wallet": new_wallet is not None,
-        "no wallet": no_wallet,
-    }
-    return tuple(owner for owner, named in said.items() if named)
-
-
-def device_passphrase(context: CommandContext, mode: Mode, unprotected: bool) -> str | None:
-    """The passphrase for the keys of a new device: given, asked for, or refused where there must be one."""
-    found = context.passphrase_given()
-    if unprotected:
-        return None
-    if found is None and mode.sealed and secret_input.can_ask():
-        click.echo("This device's keys are kept under a passphrase. It never leaves this device.", err=True)
-        found = secret_input.ask("passphrase for this device", twice=True)
-    if found is None and mode.sealed:
-        from ipfsmem.vault.opening import check_protection
-
-        check_protection(mode, passphrase=None, unprotected=False)
-    return found
-
-
-def _unlock(
-    context: CommandContext, new_wallet: str | None, no_wallet: bool, wallet: Wallet, passphrase: str | None
-) -> tuple[Unlock | None, Path | None]:
-    """The wallet, and the keystore file when it was made just now."""
-    if no_wallet:
-        return None, None
-    if new_wallet is None:
-        return wallet.unlock(passphrase), None
-    path = Path(new_wallet).expanduser() if new_wallet else default_keystore(context.home)
-    signer = make_wallet(path, wallet.keystore_passphrase(passphrase, new=True), secrets.token_bytes)
-    return wallet.unlock_with(signer), path
-
-
-def _reach(context: CommandContext, where: tuple[str, ...] | str) -> None:
-    """Open the providers and ask them for something. Raises ConfigError, ProviderError; nothing was made then."""
-    from ipfsmem.memory import Memory
-
-    with nothing_made():
-        asyncio.run(Memory.reach(where, home=context.home))
-
-
-def _find(
-    context: CommandContext, mode: Mode, unlock: Unlock, made: dict[str, Any], root: str | None, create: bool
-) -> Memory | None:
-    """The wallet's memory when the provider has one. Any doubt is an error: a second memory is never made by mistake."""
-    from ipfsmem.memory import Memory
-
-    try:
-        with nothing_made(), Meter(silent=context.json) as meter:
-            return asyncio.run(
-                Memory.recover(
-                    context.namespace, mode=mode, unlock=unlock, root_cid=root, progress=meter, **made
-                )
-            )
-    except NoVaultError as error:
-        if root is not None:
-            raise
-        if not create and not _may_create(error):
-            raise not_made(error) from None
-        return None
-
-
-def _may_create(error: NoVaultError) -> bool:
-    """Whether a wallet that has no memory there is to get one: asked for, and where nobody can say only when that is certain."""
-    if not secret_input.can_ask():
-        return not error.doubt
-    click.echo(f"{clean(str(error))}.", err=True)
-    return bool(click.confirm("Make a new one?", default=not error.doubt, err=True))
-
-
-def _create(context: CommandContext, mode: Mode, made: dict[str, Any], **more: Any) -> Memory:
-    from ipfsmem.memory import Memory
-
-    return Memory.create(context.namespace, mode, **made, **more)
-
-
-def vault_shown(vault: VaultConfig | None) -> str:
-    """Which vault of the wallet it is, where that is not the first one."""
-    if vault is None or vault.address is None or (vault.name, vault.key_number) == ("default", 1):
-        return ""
-    return f"{vault.name}, key number {vault.key_number}"
-
-
-def publish_restored(memory: Memory, context: CommandContext, yes_public: bool) -> SyncReport | None:
-    """Publish a plain memory that was brought back, once somebody here has agreed to that; the report of the last sync."""
-    context.note_left_out(memory)
-    if not memory.mode.public or memory.replica.config.public:
-        return memory.restored
-    if not agrees_to_publish(memory, yes_public):
-        _not_public()
-        return memory.restored
-    with Meter(silent=context.json) as meter:
-        return asyncio.run(memory.sync(public_ok=True, progress=meter))
-
-
-def end_restored(report: SyncReport | None) -> None:
-    """End with the code of what was out of reach while a memory was brought back, or of texts that could not be had: nobody
-    looks a second time by themselves."""
-    if report is not None and (report.unread or report.not_fetched):
-        click.get_current_context().exit(report.exit_code)
-
-
-def _not_public() -> None:
-    click.echo(
-        style("not published: ", fg="yellow")
-        + advice("everyone could read it, for good. When that is meant: ipfsmem sync --yes-public"),
-        err=True,
-    )
-
-
-def _publish(
-    memory: Memory, context: CommandContext, yes_public: bool
-) -> tuple[SyncReport | None, BaseException | None]:
-    """Put the new ring where the wallet will look for it; and what kept it from there, to be raised in the end.
-
-    The memory is made by then and the words exist nowhere else, so whatever happens here they are shown first.
-    """
-    try:
-        public_ok = agrees_to_publish(memory, yes_public)
-        with Meter(silent=context.json) as meter:
-            return asyncio.run(publish_made(memory.sync(public_ok=public_ok, progress=meter))), None
-    except SecretsError as error:
-        return None, error
-    except PublicError:
-        _not_public()
-        return None, None
-    except (Exception, KeyboardInterrupt) as error:
-        return None, error
-
-
-def tell_of_vaults(unlisted: str, vaults: list[FurtherVault]) -> None:
-    """Say that the wallet's first vault does not list this one; and which further ones it lists, when it was brought back."""
-    if unlisted:
-        click.echo(style("not listed: ", fg="yellow") + advice(unlisted), err=True)
-    for one in vaults:
-        number = f" --key-number {one.key_number}" if one.key_number > 1 else ""
-        click.echo(
-            advice(
-                f"This wallet has a further vault: {one.name}. To bring it back: "
-                f"ipfsmem recover -n {one.name} --vault {one.name}{number} --wallet FILE"
-            ),
-            err=True,
-        )
-
-
-def _warnings(words: list[str] | None, keystore: Path | None, unlisted: str) -> list[str]:
-    said = [unlisted] if unlisted else []
-    if words:
-        said.append("The recovery words are shown this once. Who has them can read and change this memory.")
-    if keystore:
-        said.append("The keystore file is the wallet. Keep a copy of it and of its passphrase elsewhere.")
-    return said

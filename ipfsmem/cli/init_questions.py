@@ -1,4 +1,5 @@
-"""What `ipfsmem init` asks for on a terminal when it was not told: who may read the memory, where it is kept, whose it is.
+"""What `ipfsmem init` is told by its options, and what it asks for on a terminal where they leave something open: who may
+read the memory, where it is kept, whose it is.
 
 Only questions and answers: nothing is made, opened or tried here, so that Ctrl-C at any of them leaves nothing behind. Never
 used where nobody can answer.
@@ -9,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
-from ipfsmem.cli.wallets import Wallet
+from ipfsmem.cli.new_memory import MemoryRequest
 from ipfsmem.mode import Mode
+from ipfsmem.vault.beginning import Choices, Owner
+
+T = TypeVar("T")
 
 _READERS = (
     (Mode.ENCRYPTED_IPFS, "only you: encrypted, here and wherever it is kept (recommended)"),
@@ -27,57 +32,70 @@ _KEYS = (
     ("words", "no wallet: 24 words on paper, which are made now"),
 )
 
-
-#: A folder is offered by itself; the others only read, or only find.
+#: Kinds of providers that are not offered: a folder is offered by itself, the others only read, or only find.
 _NOT_OFFERED = {"directory", "gateway", "routing"}
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What is chosen so far; `None` and empty stand for what nobody has said."""
+@dataclass(frozen=True, kw_only=True)
+class InitRequest(MemoryRequest):
+    """What the options of `init` say, and the answers to these questions."""
 
-    mode: Mode | None
-    provider: tuple[str, ...] | str
+    #: The file of a wallet to make; empty for the usual place, None when none is to be made.
     new_wallet: str | None
     no_wallet: bool
-    wallet: Wallet
+    no_recovery: bool
+    create: bool
 
     @property
-    def keyed(self) -> bool:
-        """Whether it is said whose the memory is."""
-        return self.wallet.named or self.new_wallet is not None or self.no_wallet
+    def owners(self) -> tuple[Owner, ...]:
+        """Every way in which it is said whose the memory is."""
+        ways: dict[Owner, bool] = {
+            "wallet": self.wallet.named,
+            "new wallet": self.new_wallet is not None,
+            "no wallet": self.no_wallet,
+        }
+        return tuple(owner for owner, chosen in ways.items() if chosen)
+
+    def check(self) -> None:
+        """Raises UsageError for choices that do not fit together, ConfigError where a provider is missing."""
+        Choices(
+            mode=self.kind,
+            owners=self.owners,
+            provider=bool(self.where),
+            recovery=not self.no_recovery,
+            memory_dir=self.memory_dir is not None,
+            root=self.root is not None,
+        ).check()
 
 
-def complete(chosen: Choice, keystore: Path) -> Choice:
-    """Ask for what is missing. `keystore` is where a new wallet's file is put unless another place is named."""
-    if chosen.mode is None and not chosen.keyed:
-        chosen = replace(chosen, mode=Mode(_one_of("Who may read this memory?", _READERS)))
-    if chosen.mode is not None and not chosen.mode.published:
-        return chosen
-    if not chosen.provider and not chosen.no_wallet:
-        chosen = replace(chosen, provider=(_place(),))
-    if not chosen.keyed:
-        chosen = _key(chosen, keystore)
-    return chosen
+def ask_for_the_rest(request: InitRequest, keystore: Path) -> InitRequest:
+    """Ask for what the options leave open. `keystore` is where a new wallet's file is put unless another place is named."""
+    if request.mode is None and not request.owners:
+        request = replace(request, mode=_one_of("Who may read this memory?", _READERS))
+    if not request.kind.published:
+        return request
+    if not request.where and not request.no_wallet:
+        request = replace(request, provider=(_place(),))
+    return request if request.owners else _ask_for_owner(request, keystore)
 
 
-def _key(chosen: Choice, keystore: Path) -> Choice:
+def _ask_for_owner(request: InitRequest, keystore: Path) -> InitRequest:
     answer = _one_of("What shows on another device that it is yours?", _KEYS)
     if answer == "new":
         while True:
             file = _text("File of the new wallet", str(keystore))
             if not Path(file).expanduser().exists():
-                return replace(chosen, new_wallet=file)
+                return replace(request, new_wallet=file)
             click.echo(f"{file} is there already. Name another one.", err=True)
     if answer == "file":
         while True:
             file = str(Path(_text("Keystore file")).expanduser())
             if Path(file).is_file():
-                return replace(chosen, wallet=chosen.wallet._replace(keystore=file))
+                return replace(request, wallet=request.wallet._replace(keystore=file))
             click.echo(f"There is no file {file}.", err=True)
     if answer == "phrase":
-        return replace(chosen, wallet=chosen.wallet._replace(mnemonic=True))
-    return replace(chosen, no_wallet=True)
+        return replace(request, wallet=request.wallet._replace(mnemonic=True))
+    return replace(request, no_wallet=True)
 
 
 def _place() -> str:
@@ -99,12 +117,12 @@ def _place() -> str:
         click.echo(f"There is no folder {place}. Make it first, or name another place.", err=True)
 
 
-def _one_of(question: str, answers: Sequence[tuple[str, str]]) -> str:
+def _one_of(question: str, answers: Sequence[tuple[T, str]]) -> T:
     click.echo(question, err=True)
     for number, (_, text) in enumerate(answers, 1):
         click.echo(f"  {number}  {text}", err=True)
-    number = click.prompt("Number", type=click.IntRange(1, len(answers)), default=1, err=True)
-    return answers[number - 1][0]
+    chosen: int = click.prompt("Number", type=click.IntRange(1, len(answers)), default=1, err=True)
+    return answers[chosen - 1][0]
 
 
 def _text(question: str, default: str | None = None) -> str:

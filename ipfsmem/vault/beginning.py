@@ -158,3 +158,9 @@ def part_only(restored: SyncReport | None) -> DamagedError | None:
         return None
     heads = "1 published state" if restored.damaged == 1 else f"{restored.damaged:,} published states"
     return DamagedError(f"a part is back: {heads} cannot be read whole")
+
+
+def restored_exit_code(report: SyncReport | None) -> int:
+    """What a command ends with after the sync that brought a memory back: 0, or the code of what was out of reach or of texts
+    that could not be had, for nobody looks a second time by themselves."""
+    return report.exit_code if report is not None and (report.unread or report.not_fetched) else 0

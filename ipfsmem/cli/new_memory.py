@@ -1,0 +1,209 @@
+"""What `init` and `recover` share: the options for a memory that is not on this device yet, the search for it at the provider,
+and what is said when it came back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ipfsmem.cli import secret_input
+from ipfsmem.cli.context import (
+    CommandContext,
+    agrees_to_publish,
+    label_option,
+    not_empty,
+    provider_option,
+    root_option,
+)
+from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.printing import Meter, count, style
+from ipfsmem.cli.wallets import Wallet, wallet_options
+from ipfsmem.mode import Mode
+from ipfsmem.vault.beginning import nothing_made, restored_exit_code
+
+if TYPE_CHECKING:
+    from ipfsmem.bundle.program_events import FurtherVault
+    from ipfsmem.config import VaultConfig
+    from ipfsmem.memory import Memory
+    from ipfsmem.results import Status
+    from ipfsmem.sync.report import SyncReport
+    from ipfsmem.vault.opening import Unlock
+    from ipfsmem.wallet.root_keys import RootKeys
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryRequest:
+    """What the options say about a memory that is to be on this device."""
+
+    #: None: nobody has said.
+    mode: Mode | None
+    provider: tuple[str, ...]
+    wallet: Wallet
+    #: A published version of it whose address was written down.
+    root: str | None
+    unprotected_keys: bool
+    yes_public: bool
+    memory_dir: str | None
+    label: str | None
+
+    @property
+    def kind(self) -> Mode:
+        """The mode, the default when nobody has said one."""
+        return self.mode or Mode.ENCRYPTED_IPFS
+
+    @property
+    def where(self) -> tuple[str, ...] | str:
+        """Where it is published: by option or settings. What is published nowhere does not look at the settings."""
+        from ipfsmem.config import settings
+
+        return self.provider or (self.kind.published and settings().provider) or ()
+
+    def settings(self, context: CommandContext, passphrase: str | None) -> dict[str, Any]:
+        """The arguments that `Memory.create` and `Memory.recover` share."""
+        return {
+            "namespace": context.namespace,
+            "home": context.home,
+            "mode": self.kind,
+            "provider": self.where,
+            "label": self.label,
+            "memory_dir": self.memory_dir,
+            "public_ok": self.yes_public,
+            "passphrase": passphrase,
+            "unprotected_keys": self.unprotected_keys,
+        }
+
+
+def memory_request_options(
+    request: Callable[..., MemoryRequest], modes: tuple[Mode, ...], *, mode_help: str, provider_help: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options of a `MemoryRequest`. Together with the command's own options they are handed on as one `request`."""
+    options = (
+        click.option(
+            "--mode",
+            type=click.Choice([mode.value for mode in modes]),
+            callback=lambda _ctx, _param, text: Mode(text) if text else None,
+            help=f"{mode_help} (default: {Mode.ENCRYPTED_IPFS}).",
+        ),
+        provider_option(provider_help),
+        wallet_options,
+        root_option,
+        click.option(
+            "--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase."
+        ),
+        click.option("--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read it, for good."),
+        click.option(
+            "--memory-dir",
+            callback=not_empty,
+            metavar="DIR",
+            help="Where the plain files are (modes local and ipfs).",
+        ),
+        label_option,
+    )
+
+    def add(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def run(context: CommandContext, **values: Any) -> None:
+            function(context, request(**values))
+
+        for option in reversed(options):
+            run = option(run)
+        return run
+
+    return add
+
+
+def device_passphrase(context: CommandContext, request: MemoryRequest) -> str | None:
+    """The passphrase for the keys of a new device: given, asked for, or refused where there must be one."""
+    from ipfsmem.vault.opening import check_protection
+
+    if request.unprotected_keys:
+        return None
+    found = context.passphrase_given()
+    if found is None and request.kind.sealed and secret_input.can_ask():
+        click.echo("This device's keys are kept under a passphrase. It never leaves this device.", err=True)
+        found = secret_input.ask("passphrase for this device", twice=True)
+    if found is None:
+        check_protection(request.kind, passphrase=None, unprotected=False)
+    return found
+
+
+def bring_back(
+    context: CommandContext, settings: dict[str, Any], unlock: Unlock | RootKeys, root: str | None, **how: Any
+) -> Memory:
+    """The owner's memory, brought here from its provider. Raises NoVaultError when none is found; nothing is made then."""
+    from ipfsmem.memory import Memory
+
+    with nothing_made(), Meter(silent=context.json) as meter:
+        return asyncio.run(Memory.recover(**settings, unlock=unlock, root_cid=root, progress=meter, **how))
+
+
+def publish_restored(memory: Memory, context: CommandContext, yes_public: bool) -> SyncReport | None:
+    """Publish a plain memory that was brought back, once somebody here has agreed to that; the report of the last sync."""
+    context.note_left_out(memory)
+    if not memory.mode.public or memory.replica.config.public:
+        return memory.restored
+    if not agrees_to_publish(memory, yes_public):
+        say_not_public()
+        return memory.restored
+    with Meter(silent=context.json) as meter:
+        return asyncio.run(memory.sync(public_ok=True, progress=meter))
+
+
+def say_not_public() -> None:
+    """Say that a plain memory was not published, as nobody has agreed to that, and how to agree."""
+    click.echo(
+        style("not published: ", fg="yellow")
+        + advice("everyone could read it, for good. When that is meant: ipfsmem sync --yes-public"),
+        err=True,
+    )
+
+
+def what_came_back(status: Status, restored: SyncReport | None) -> str:
+    """How much of a memory came back with the sync that brought it here, and what to do when that is not all."""
+    amount = f"{count(status.memories, 'memory')}, {count(status.events, 'event')}."
+    if restored is not None and restored.damaged:
+        return advice(f"A part is back: {amount} For more: ipfsmem salvage")
+    if restored is not None and restored.unread:
+        return advice(f"It is back, but newer texts may be missing: {amount} For those: ipfsmem sync")
+    if restored is not None and restored.not_fetched:
+        missing = count(restored.not_fetched, "text")
+        return advice(
+            f"It is back, but {missing} of it could not be had: {amount} To ask again: ipfsmem sync"
+        )
+    return f"It is back: {amount}"
+
+
+def vault_text(vault: VaultConfig | None) -> str:
+    """Which vault of the wallet it is, where that is not the first one."""
+    if vault is None or vault.address is None or (vault.name, vault.key_number) == ("default", 1):
+        return ""
+    return f"{vault.name}, key number {vault.key_number}"
+
+
+def print_vaults(unlisted: str, vaults: list[FurtherVault]) -> None:
+    """Say that the wallet's first vault does not list this one; and which further ones it lists, when it was brought back."""
+    if unlisted:
+        click.echo(style("not listed: ", fg="yellow") + advice(unlisted), err=True)
+    for vault in vaults:
+        number = f" --key-number {vault.key_number}" if vault.key_number > 1 else ""
+        click.echo(
+            advice(
+                f"This wallet has a further vault: {vault.name}. To bring it back: "
+                f"ipfsmem recover -n {vault.name} --vault {vault.name}{number} --wallet FILE"
+            ),
+            err=True,
+        )
+
+
+def end(report: SyncReport | None, error: BaseException | None) -> None:
+    """End a command: with the error that had to wait for what is printed, else with what the last sync could not have."""
+    if error is not None:
+        raise error
+    if code := restored_exit_code(report):
+        click.get_current_context().exit(code)
