@@ -1,9 +1,9 @@
-"""A folder inside one that others write too: a stick, a share, a folder that some program keeps in step.
+"""Files in a folder that other devices and programs write too: on a stick, on a share, or kept in step by a sync program.
 
-Other devices use it at the same moment, and what somebody put there is never trusted. So every file is written beside its
-place, flushed and renamed; the folder is used through a descriptor and single names, so that no link, in whatever moment
-it appears, leads anything elsewhere; only regular files are read, and a pipe is not waited for. The path of the outer
-folder is its user's, links on it are followed. What files mean is not known here; OSErrors come out as they are.
+Nothing that lies there is trusted. So each file is written under a temporary name, flushed and renamed; the folder is used
+through a descriptor and single names, so that a link, at whatever moment it appears, leads nothing elsewhere; only regular
+files are read, and a pipe is not waited for. The user chose the path of the outer folder, so links on that path are followed.
+Nothing here knows what the files mean; OSErrors come out as they are.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from ipfsmem.device.held_folder import Directory, open_directory
 from ipfsmem.systems import flush as flush_file
 
 TEMPORARY: Final = ".new-"
-#: What stands under a name that is no file: a link, a folder, a pipe, a socket or a device.
+#: Errors of opening what is no regular file: a link, a folder, a pipe, a socket or a device.
 _NO_FILE: Final = frozenset((errno.ELOOP, errno.EMLINK, errno.EISDIR, errno.ENXIO, errno.ENODEV))
 
 
 class Folder:
-    """`packs`, `pins` or `names` in a shared folder. Raises OSErrors; a folder that is not there is an empty one to who
-    reads. It is opened for each thing that is done in it, and not held: a stick must come out."""
+    """A folder inside a shared folder, such as `packs`. Raises OSErrors; to read, a missing folder is an empty one.
+
+    It is opened for each operation and not held open in between, so that a stick can be unmounted."""
 
     def __init__(self, parent: Path, name: str, *, private: bool = False) -> None:
-        """`name` in `parent`. `private`: nobody but this user may read what is made."""
+        """The folder `name` in `parent`. `private`: what is made can be read by this user only."""
         self.parent = parent
         self.path = parent / name
-        # Less the umask: other people's devices use it on a share.
+        # The umask is taken off: on a share, devices of other people use it.
         self.modes = (0o700, 0o600) if private else (0o777, 0o666)
         self._name = name
         self._thread = threading.local()
@@ -43,12 +44,12 @@ class Folder:
         return str(self.path)
 
     def beside(self, name: str) -> Folder:
-        """Another one in the same shared folder."""
+        """Another folder in the same shared folder."""
         return Folder(self.parent, name)
 
     @contextlib.contextmanager
-    def kept(self) -> Iterator[None]:
-        """What this thread does until the end is done in one and the same open folder."""
+    def held_open(self) -> Iterator[None]:
+        """While the block runs, all that this thread does is done in one and the same open folder."""
         if getattr(self._thread, "keeps", False):
             yield
             return
@@ -63,7 +64,7 @@ class Folder:
 
     @contextlib.contextmanager
     def opened(self, *, make: bool = False) -> Iterator[Directory]:
-        """It, open. Raises FileNotFoundError, unless it may be made; LinkError when it is a link or no folder."""
+        """The folder, open; `make`: made when it is missing. Raises FileNotFoundError, and LinkError for a link or no folder."""
         inside: Directory | None = getattr(self._thread, "opened", None)
         if inside is not None:
             yield inside
@@ -93,7 +94,7 @@ class Folder:
             shared.close()
 
     def is_there(self) -> bool:
-        """Whether there is such a folder."""
+        """Whether the folder exists."""
         try:
             with self.opened():
                 return True
@@ -101,18 +102,18 @@ class Folder:
             return False
 
     def make(self) -> None:
-        """Make it when it is missing; its name is flushed too."""
+        """Make the folder, durably, when it is missing."""
         with self.opened(make=True):
             pass
 
     def names(self) -> list[str]:
-        """Names of the regular files in it, links left out."""
+        """The names of its regular files; links are left out."""
         with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
             return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         return []
 
     def sizes(self, wanted: Callable[[str], bool] = bool) -> dict[str, int]:
-        """The regular files in it whose names are `wanted`, and their sizes in bytes."""
+        """Its regular files whose names are `wanted`, with their sizes in bytes."""
         found = {}
         with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
             for entry in entries:
@@ -122,12 +123,12 @@ class Folder:
         return found
 
     def lstat(self, name: str) -> os.stat_result:
-        """What stands under a name; of a link the link. Raises FileNotFoundError."""
+        """The status of a name, of a link that of the link itself. Raises FileNotFoundError."""
         with self.opened() as inside:
             return inside.lstat(name)
 
-    def file(self, name: str, *, buffered: bool = False) -> BinaryIO:
-        """A regular file, to be read. Raises FileNotFoundError when there is none, or something that is no file."""
+    def open_file(self, name: str, *, buffered: bool = False) -> BinaryIO:
+        """A reader of a regular file. FileNotFoundError when it is missing, or something else has its name."""
         with self.opened() as inside:
             try:
                 fd = inside.open(name, os.O_RDONLY)
@@ -141,9 +142,9 @@ class Folder:
         return os.fdopen(fd, "rb") if buffered else os.fdopen(fd, "rb", buffering=0)
 
     def read(self, name: str, limit: int) -> bytes | None:
-        """All of a regular file of at most `limit` bytes; None when it is absent, larger, or something else."""
+        """A regular file whole; None when it is missing, longer than `limit` bytes, or no regular file."""
         try:
-            file = self.file(name)
+            file = self.open_file(name)
         except FileNotFoundError:
             return None
         with file:
@@ -153,9 +154,9 @@ class Folder:
         return bytes(data) if len(data) <= limit else None
 
     def write(self, name: str, data: bytes, *, flush: bool = True) -> None:
-        """Write a small file whole, making this folder when it is missing.
+        """Write a small file whole, in place of one of that name; the folder is made when it is missing.
 
-        Durably, unless `flush` is off: a cache need not wait for a slow medium.
+        It is durable on return, unless `flush` is off: a cache need not wait for a slow medium.
         """
         file = NewFile(self)
         try:
@@ -173,33 +174,33 @@ class Folder:
             inside.unlink(name)
 
     def replace(self, name: str, new: str) -> None:
-        """Rename a file, over whatever has the new name."""
+        """Rename a file, in place of whatever has the new name."""
         with self.opened() as inside:
             inside.replace(name, inside, new)
 
     def flush(self) -> None:
-        """Make renames in it durable, where the system has a way to."""
+        """Make renames in the folder durable, where the system can."""
         with contextlib.suppress(FileNotFoundError), self.opened() as inside:
             inside.sync()
 
     def sweep(self, oldest: float) -> None:
-        """Remove files in the making that a crash left behind: those last changed before `oldest` (seconds, 1970)."""
+        """Remove unfinished files that a crash left: those last changed before `oldest` (Unix time, seconds)."""
         for name in self.names():
             if name.startswith(TEMPORARY):
                 self.unlink_old(name, oldest)
 
     def unlink_old(self, name: str, oldest: float) -> None:
-        """Remove a file that was last changed before `oldest`. Never fails."""
+        """Remove a file that was last changed before `oldest` (Unix time, seconds). Never fails."""
         with contextlib.suppress(OSError):
             if self.lstat(name).st_mtime < oldest:
                 self.unlink(name)
 
 
 class NewFile:
-    """A file in the making: write, then `place` it under its name, or `drop` it. Nobody sees it before."""
+    """A file under a temporary name: `write` its bytes, then `place` it under its own name, or `drop` it."""
 
     def __init__(self, folder: Folder) -> None:
-        """In `folder`, which is made when it is missing, and stays open: the file appears where it was begun."""
+        """In `folder`, which is made when it is missing. It stays open, so that the file appears where it was begun."""
         with folder.opened(make=True) as inside:
             self._folder: Directory | None = inside.again()
         self._name = f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
@@ -216,7 +217,7 @@ class NewFile:
             rest = rest[os.write(self._fd, rest) :]
 
     def place(self, name: str, *, flush: bool = True) -> None:
-        """Flush to the medium and put the file there as `name`, in place of what has that name."""
+        """Flush the file and rename it to `name`, in place of whatever has that name."""
         if flush:
             flush_file(self._fd)
         self._close()
@@ -226,7 +227,7 @@ class NewFile:
             self._folder = None
 
     def drop(self) -> None:
-        """Forget the file. Never fails: a leftover is cleaned up by a later compaction."""
+        """Discard the file. Never fails: `sweep` removes leftovers later."""
         with contextlib.suppress(OSError):
             self._close()
         folder, self._folder = self._folder, None

@@ -423,7 +423,7 @@ def _provider_folder(folder: Path, keys: Keys) -> Facts:
     for name, size in _files(packs, ".car"):
         found["packs"].append({"file": name, "bytes": size})
         if sum(pack["bytes"] for pack in found["packs"]) <= MAX_FOLDER:
-            with packs.file(name, buffered=True) as file:
+            with packs.open_file(name, buffered=True) as file:
                 blocks.update(read_car(file))
     pinned: dict[str, dict[str, Any]] = {}
     for name, _ in _files(pins, ".json"):

@@ -52,5 +52,5 @@ async def main(folder: str, device: str, publishes: int) -> None:
 
 
 if __name__ == "__main__":
-    Packs.most = BucketPacks.most = int(sys.argv[4])
+    Packs.max_packs = BucketPacks.max_packs = int(sys.argv[4])
     asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -458,7 +458,7 @@ def test_a_file_in_the_way(tmp_path: Path, place: str) -> None:
 
 
 def test_many_packs_become_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pack_store.Packs, "most", 8)
+    monkeypatch.setattr(pack_store.Packs, "max_packs", 8)
     provider, reader = DirectoryProvider(tmp_path), DirectoryProvider(tmp_path)
     for number, item in enumerate(BLOCKS):
         run(provider.put_car(item[0], [item], name="n"))
@@ -474,7 +474,7 @@ def test_many_packs_become_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_merging_leaves_damaged_packs_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pack_store.Packs, "most", 4)
+    monkeypatch.setattr(pack_store.Packs, "max_packs", 4)
     damaged = fill(tmp_path, BLOCKS[:2])
     flip(damaged, damaged.read_bytes().index(BLOCKS[0][1]))
     before = damaged.read_bytes()
@@ -488,32 +488,32 @@ def test_merging_leaves_damaged_packs_as_they_are(tmp_path: Path, monkeypatch: p
 def test_merging_the_same_set_gives_the_same_file_and_never_removes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pack_store.Packs, "most", 2)
+    monkeypatch.setattr(pack_store.Packs, "max_packs", 2)
     outcomes = []
     for name, order in (("a", BLOCKS[:6]), ("b", BLOCKS[5::-1])):
         folder = tmp_path / name
         folder.mkdir()
         packs = pack_store.Packs(FolderShelf(folder, "packs"))
         for item in order:
-            writer = pack_store.PackWriter(packs.shelf.new(), item[0])
+            writer = pack_store.PackWriter(packs.shelf.new_file(), item[0])
             writer.add(*item)
             packs.place(writer)
         packs.compact()
-        (outcome,) = packs.look().packs
+        (outcome,) = packs.inventory().packs
         outcomes.append(outcome)
         # parts that came back (a slow sync program), beside the file that holds them all
         for item in order[:3]:
-            writer = pack_store.PackWriter(packs.shelf.new(), item[0])
+            writer = pack_store.PackWriter(packs.shelf.new_file(), item[0])
             writer.add(*item)
             packs.place(writer)
         packs.compact()
-        assert list(packs.look().packs) == [outcome]
+        assert list(packs.inventory().packs) == [outcome]
         assert read_all(folder) == dict(BLOCKS[:6])
     assert outcomes[0] == outcomes[1]
 
 
 def test_leftovers_go_after_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pack_store.Packs, "most", 2)
+    monkeypatch.setattr(pack_store.Packs, "max_packs", 2)
     fill(tmp_path, BLOCKS[:1])
     packs = tmp_path / "packs"
     old, new, lonely = packs / ".new-1-old", packs / ".new-2-new", packs / f"{'3' * 64}.idx"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.packs.lost import LOST
+from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.peer import PeerProvider
 
 from ipfsmem.content.cid import CID, raw_cid

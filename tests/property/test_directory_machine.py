@@ -43,7 +43,7 @@ class Folder(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="ipfsmem-machine-"))
         self.patches = [
-            mock.patch.object(pack_store.Packs, "most", 3),
+            mock.patch.object(pack_store.Packs, "max_packs", 3),
             mock.patch.object(pack_index, "_SMALL", 200),
         ]
         for patch in self.patches:

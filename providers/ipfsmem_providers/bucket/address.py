@@ -1,4 +1,4 @@
-"""Where a bucket is and who may use it: from a spec and settings to a store of obstore's.
+"""Addresses and credentials of buckets: from a spec and settings to a store of obstore.
 
     s3://<bucket>[/<prefix>]                           AWS, or the server that AWS_ENDPOINT_URL_S3 names
     https://<host>/<bucket>[/<prefix>]                 any server that speaks S3: R2, B2, MinIO, ...
@@ -6,9 +6,8 @@
     az://<container>[/<prefix>]                        Azure, with AZURE_STORAGE_ACCOUNT_NAME
     https://<account>.blob.core.windows.net/<container>[/<prefix>]
 
-Credentials come from where each vendor's own tools look for them in the environment, or from settings of the same names
-in lower case. They are in no spec, no error and no name. Nothing here sends anything, and obstore is imported when a
-store is made.
+Credentials are settings named as the environment variables of each vendor's own tools, in lower case, or those variables.
+They are in no spec, no error and no provider's name. Nothing here sends anything; obstore is imported when a store is made.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ _EXAMPLE: Final = (
     "or bucket:az://my-container."
 )
 _AZURE: Final = ".blob.core.windows.net"
-#: Servers of S3's kind that say their region in their name.
+#: Host names of S3 servers that contain their region.
 _REGION: Final = re.compile(r"s3[.-]([a-z0-9]+(?:-[a-z0-9]+){1,3})\.[a-z0-9.-]+\.[a-z]+")
 _R2: Final = ".r2.cloudflarestorage.com"
-#: Names of credentials in the environment: all of one group must be there.
+#: Environment variables of credentials: all of one group must be set.
 _KEYS: Final = {
     "s3": (
         ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
@@ -61,7 +60,7 @@ _KEYS: Final = {
         ("AZURE_USE_AZURE_CLI",),
     ),
 }
-#: Taken from the settings when they are there, beside what names credentials.
+#: More variables that are taken from the settings.
 _MORE: Final = {
     "s3": ("AWS_SESSION_TOKEN", "AWS_REGION"),
     "gs": (),
@@ -71,12 +70,12 @@ _ADC: Final = ".config/gcloud/application_default_credentials.json"
 
 
 class Address(NamedTuple):
-    """A bucket and what of it is ours."""
+    """A bucket, and the prefix of our keys in it."""
 
-    scheme: str  #: s3, gs or az: whose language is spoken
+    scheme: str  #: s3, gs or az: the protocol
     bucket: str
     prefix: str  #: without slashes at its ends; "" for the whole bucket
-    endpoint: str  #: URL of the server, where the address names it
+    endpoint: str  #: URL of the server; "" where the address does not name it
 
     def __str__(self) -> str:
         path = f"{self.bucket}{self.prefix and '/'}{self.prefix}"
@@ -84,15 +83,15 @@ class Address(NamedTuple):
 
 
 class Patience(NamedTuple):
-    """How long one request may take, in seconds."""
+    """Time-outs of one request, in seconds."""
 
     connect: float
-    silent: float  #: until the next bytes come
+    silent: float  #: without a byte
     total: float
 
 
 def parse(rest: str) -> Address:
-    """The address in what stands behind `bucket:`. ConfigError for anything that is none."""
+    """The address in a spec, without `bucket:`. ConfigError for anything else."""
     try:
         url = urlsplit(rest)
         odd = url.username is not None or bool(url.query) or bool(url.fragment) or not url.hostname
@@ -102,7 +101,7 @@ def parse(rest: str) -> Address:
             odd = odd or url.port == 0
             endpoint = f"{scheme}://{host.lower()}"
             azure = (url.hostname or "").endswith(_AZURE)
-            # A token may go along, which S3 has none of; the account is what stands before the host's name, with nothing behind.
+            # Azure may send a token, unlike S3, so only over https; and the account is read from the host's name, so no port.
             odd = odd or (azure and (scheme == "http" or url.port is not None))
             scheme = "az" if azure else "s3"
             host = parts.pop(0) if parts else ""
@@ -120,7 +119,7 @@ def parse(rest: str) -> Address:
 
 
 def _shown(rest: str) -> str:
-    """What a person wrote, unless it may hold a secret."""
+    """The spec as written, unless it may hold a secret."""
     return "what was given" if any(char in rest for char in "?@#") else repr(rest)
 
 
@@ -133,10 +132,10 @@ def check_installed() -> None:
 
 
 def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]:
-    """What settings say of keys and endpoints, by the vendor's names in lower case; the environment is read by obstore.
+    """The keys and endpoints in the settings, by the vendor's variables in lower case; obstore reads the environment itself.
 
-    ConfigError when neither has credentials: a machine in the vendor's own cloud is asked for its own ones only when
-    BUCKET_CREDENTIALS says `instance`, as anywhere else that question waits for an answer that never comes.
+    ConfigError when neither has credentials. The metadata service of the vendor's cloud is asked for them only when
+    BUCKET_CREDENTIALS is `instance`: on any other machine that request would wait for an answer that never comes.
     """
     groups = _KEYS[address.scheme]
     names = {name for group in groups for name in group} | set(_MORE[address.scheme])
@@ -160,7 +159,7 @@ def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]
 
 
 def secrets(address: Address, settings: Mapping[str, Any]) -> list[str]:
-    """What no error may repeat."""
+    """Texts that no error may repeat: keys, secrets, tokens."""
     names = {name for group in _KEYS[address.scheme] for name in group} | set(_MORE[address.scheme])
     hidden = ("KEY", "SECRET", "TOKEN")
     found = (setting(settings, name) for name in names if any(part in name for part in hidden))
@@ -170,13 +169,13 @@ def secrets(address: Address, settings: Mapping[str, Any]) -> list[str]:
 def store(
     address: Address, settings: Mapping[str, Any], patience: Patience
 ) -> S3Store | GCSStore | AzureStore:
-    """A store that never tries again by itself. ConfigError for settings that obstore does not take."""
+    """A store of obstore's that does not retry by itself. ConfigError for settings that obstore does not accept."""
     from obstore.exceptions import BaseError
     from obstore.store import AzureStore, GCSStore, S3Store
 
     config: dict[str, Any] = credentials(address, settings)
     client: ClientConfig = {
-        "allow_http": True,  # what a person configured; blocks are sealed, and keys sign without being sent
+        "allow_http": True,  # the user chose the URL; keys only sign, and are not sent
         "connect_timeout": timedelta(seconds=patience.connect),
         "read_timeout": timedelta(seconds=patience.silent),
         "timeout": timedelta(seconds=patience.total),
@@ -195,7 +194,7 @@ def store(
             region = setting(settings, "BUCKET_REGION") or _region(endpoint)
             if region:
                 config["region"] = region
-            # Many at once is not what every server of S3's kind does.
+            # Not every S3 server can delete many objects in one request.
             config["disable_bulk_delete"] = True
             return S3Store(address.bucket, config=config, **options)  # type: ignore[arg-type]
         if address.scheme == "gs":
@@ -206,7 +205,7 @@ def store(
         return AzureStore(address.bucket, config=config, **options)  # type: ignore[arg-type]
     except (BaseError, ValueError, TypeError) as error:
         reason = type(error).__name__
-    # Outside `except`: what obstore says may repeat what it was given.
+    # Outside `except`: obstore's error may repeat secrets.
     begins = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}[address.scheme]
     raise ConfigError(
         f"the settings for {address} cannot be used ({reason})",
@@ -219,7 +218,7 @@ def _emulated(settings: Mapping[str, Any]) -> bool:
 
 
 def _region(endpoint: str) -> str:
-    """The region that a server's name says; "" when it says none."""
+    """The region in a server's host name; "" without one."""
     host = urlsplit(endpoint).hostname or ""
     if host.endswith(_R2):
         return "auto"

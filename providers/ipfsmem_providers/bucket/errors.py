@@ -1,7 +1,7 @@
-"""What a bucket's server says when it fails, in words: from the texts of obstore's errors to ours.
+"""obstore's errors as ProviderError, in words that a person understands.
 
-obstore tells the status and the body of an answer in its error's text alone, with addresses and much else, so nothing of
-that text is shown but the server's own code and sentence. Nothing here sends anything.
+obstore gives the status and body of an answer only inside the text of its error, beside addresses and much else; of that
+text only the server's own code and sentence are shown. Nothing here sends anything.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ipfsmem_providers.http.errors import Reason, Redactor, is_unavailable, reas
 
 _STATUS: Final = re.compile(r"non-2xx status code: (\d{3})[^:\n]{0,60}(?:: )?")
 _DEBUG: Final = "\n\nDebug source:"
-#: So much of a text is read, in characters.
+#: Characters of an error's text that are read.
 _READ_MAX: Final = 64 * 1024
 _NO_BUCKET: Final = frozenset(
     ("NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted", "NoSuchContainer")
@@ -32,32 +32,35 @@ _REGION: Final = frozenset(
 _FULL: Final = frozenset(("QuotaExceeded", "EntityTooLarge", "AccountQuotaExceeded", "XMinioStorageFull"))
 
 
-class Silent(ProviderUnavailable):
-    """A request was taken, or a connection asked for, and then nothing came for as long as is waited."""
+class NoAnswer(ProviderUnavailable):
+    """The server accepted no connection, or sent no byte, until the time-out."""
 
 
-class Gone(FileNotFoundError):
+class NoSuchObject(FileNotFoundError):
     """There is no such object."""
 
 
-def told(error: BaseException, where: str, what: str, redact: Redactor) -> ProviderError | Gone:
-    """obstore's error as ours. `where` is the bucket, `what` what was tried. Raise it outside `except`."""
+def provider_error(
+    error: BaseException, where: str, what: str, redact: Redactor
+) -> ProviderError | NoSuchObject:
+    """obstore's error as ours. `where`: the bucket, `what`: a verb phrase for the request ("list objects"). Raise the result
+    outside `except`: obstore's own error may show secrets."""
     text = str(error)[:_READ_MAX]
     shown, _, debug = text.partition(_DEBUG)
     found = _STATUS.search(shown)
     status = int(found[1]) if found else 0
     reason = reason_of(shown[found.end() :].encode(), redact) if found else Reason()
     if not found and ("TimedOut" in debug or "kind: Timeout" in debug):
-        return Silent(f"{where} does not answer: nothing came when it was asked to {what}")
+        return NoAnswer(f"{where} does not answer: nothing came when it was asked to {what}")
     if not found and "Connect" in debug:
         return ProviderUnavailable(
             f"no connection to {where}",
             hint="See that this device is online, and that the name of the server is spelled right.",
         )
     if isinstance(error, FileNotFoundError) and (status, reason.code) in ((0, ""), (404, "")):
-        return Gone(f"{where} has no such object")
+        return NoSuchObject(f"{where} has no such object")
     if isinstance(error, FileNotFoundError) and not _no_bucket(reason):
-        return Gone(f"{where} has no such object")
+        return NoSuchObject(f"{where} has no such object")
     return _failed(status, reason, shown, where, what)
 
 

@@ -1,17 +1,17 @@
-"""How packs, pins and records lie in a bucket, where that is not as in a folder (packs/provider.py).
+"""How packs, pins and name records lie in a bucket, where that differs from a folder (packs/provider.py).
 
     packs/<sha256>.car, .idx, .going, .lost
-    pins/<16 hex of SHA-256(name)>/<cid>.<milliseconds>.json       one pin; its key says all
-    pins/<16 hex of SHA-256(name)>/<sha256>.pins                   many of this name
+    pins/<16 hex of SHA-256(name)>/<cid>.<milliseconds>.json       one pin; its key says all of it
+    pins/<16 hex of SHA-256(name)>/<sha256>.pins                   many pins under this name
     names/<k51...>/<SHA-256 of the record>
 
-A bucket renames nothing, and two who write do not see each other. So:
+A bucket cannot rename, and devices that write at the same time do not see each other. So:
 
-- A pack is put before its index, and counts when both are there: the index says that it was finished.
-- A mark is for good. Who writes just the bytes of a pack that is marked puts a few others with them, so that it has another
-  name, and nothing that was put after the mark goes with the pack. What is needed after all is written to another pack.
-- One list of a name's pins, and of a name's records, finds them all; no other object is read to know a pin.
-- A pack is at most as large as one put takes easily, and a large one is not merged any more.
+- A pack is put before its index, and counts once both exist: the index says that the pack is complete.
+- A mark is never taken back. A device that would write exactly a marked pack adds a random block, so that its pack has
+  another name and is not removed with the marked one. Blocks of a marked pack that turn out to be needed go to another pack.
+- One list request finds all pins under a name, or all records of a name; a pin is known by its key, without reading it.
+- A pack is at most as large as one put takes easily, and a large pack is never merged.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.bucket.objects import Objects
 from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots
 from ipfsmem_providers.packs.index import decode_index
-from ipfsmem_providers.packs.lost import LOST
-from ipfsmem_providers.packs.names import Records
-from ipfsmem_providers.packs.pins import Pins, is_list, is_one, tag_of
-from ipfsmem_providers.packs.shelf import Seen, Start
-from ipfsmem_providers.packs.store import GOING, Packs, PackWriter, View
+from ipfsmem_providers.packs.lost_blocks import LOST
+from ipfsmem_providers.packs.names import NameRecords
+from ipfsmem_providers.packs.pins import Pins, is_list, is_single, tag_of
+from ipfsmem_providers.packs.shelf import FileInfo, Head
+from ipfsmem_providers.packs.store import GOING, Inventory, Packs, PackWriter
 
-#: A pack that has this many bytes is put, and the next one begun.
+#: A new pack of this many bytes is put, and another one begun.
 PACK_BYTES: Final = 16 * 1024 * 1024
-#: Gives nanoseconds since 1970 UTC. A clock that only runs while the machine is awake would take a mark of two days ago for
-#: one of a moment ago.
+#: Nanoseconds since 1970 UTC. Not a monotonic clock, which stands still while the machine sleeps: it would take a listing of
+#: two days ago for one of a moment ago.
 Clock: TypeAlias = Callable[[], int]
-#: What a list showed, and what was read whole, serves so long, in seconds, for what need not be newer.
+#: Seconds for which a listing, or an object that was read whole, counts as recent.
 _RECENT: Final = 60
-#: Bytes between two parts that are read along, rather than asked for each: a request costs about what they do.
+#: Parts of an object with at most this many bytes between them are read in one request, which costs about as much as the bytes.
 _GAP: Final = 128 * 1024
 _INDEX_GAP: Final = 4 * 1024
-#: Put anew whenever it matters what time the server has.
+#: An object that is put to learn the server's time from its date.
 _NOW: Final = "now"
-#: More bytes than this in near parts, and the object is read whole; so many of such bytes are kept for a moment.
+#: When parts of an object take more bytes than `_LITTLE`, it is read whole; of such objects `_KEPT` bytes are kept in memory.
 _LITTLE: Final = 4 * 1024 * 1024
 _KEPT: Final = 64 * 1024 * 1024
 
@@ -59,7 +59,7 @@ _KEPT: Final = 64 * 1024 * 1024
 class BucketShelf:
     """`packs`, `pins` or `names` in a bucket, as a shelf (packs/shelf.py)."""
 
-    at_once = 16 * 1024
+    cheap_read_bytes = 16 * 1024
 
     def __init__(self, objects: Objects, folder: str, clock: Clock) -> None:
         self._objects, self._folder = objects, folder
@@ -68,52 +68,53 @@ class BucketShelf:
     def __str__(self) -> str:
         return f"{self._objects.where}/{self._folder}"
 
-    def look(self, start: str = "") -> dict[str, Seen]:
-        """The objects; `start` is empty, or ends with a slash."""
-        below = f"{self._folder}/{start}".rstrip("/")
-        return {f"{start}{name}": seen for name, seen in self._objects.list(below).items()}
+    def files(self, prefix: str = "") -> dict[str, FileInfo]:
+        """The objects; `prefix` is empty, or ends with a slash."""
+        below = f"{self._folder}/{prefix}".rstrip("/")
+        return {f"{prefix}{name}": info for name, info in self._objects.list(below).items()}
 
     def read(self, name: str, limit: int) -> bytes | None:
-        """All of a small object."""
-        start = self._objects.start(self._key(name), limit + 1)
-        return start.data if start is not None and start.size <= limit else None
+        """A small object whole."""
+        head = self._objects.head(self._key(name), limit + 1)
+        return head.data if head is not None and head.size <= limit else None
 
-    def starts(self, names: Sequence[str], length: int) -> dict[str, Start]:
-        """The first bytes of those that are there, several at once."""
-        found = self._objects.all_of(names, lambda name: self._objects.start(self._key(name), length))
-        return {name: start for name, start in found if start is not None}
+    def heads(self, names: Sequence[str], length: int) -> dict[str, Head]:
+        """The first bytes of the objects that exist; several requests run at once."""
+        found = self._objects.all_of(names, lambda name: self._objects.head(self._key(name), length))
+        return {name: head for name, head in found if head is not None}
 
     def ranges(self, name: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Parts of one object. What lies near is read in one request, and where that is much of a pack, all of it."""
+        """Parts of one object. Parts that lie close together are read in one request, and when they are many, the object whole."""
         data = self._whole.get(name)
         if data is None:
-            # Of an index twelve records are wanted or all; blocks of one read lie here and there in a pack.
-            asked = [span for span in spans if span[0] < span[1]]  # of no bytes servers are not asked
+            asked = [span for span in spans if span[0] < span[1]]  # servers refuse empty ranges
             near = _near(asked, _GAP if name.endswith(".car") else _INDEX_GAP)
             if sum(end - start for start, end in near) <= _LITTLE:
                 parts = self._objects.ranges(self._key(name), near)
                 return [_cut(near, parts, span) if span[0] < span[1] else b"" for span in spans]
             data = self._objects.read(self._key(name))
-            if hashlib.sha256(data).hexdigest() == name[:64]:  # what answered in its place is not kept
+            if hashlib.sha256(data).hexdigest() == name[:64]:  # not something else that answered in its place
                 self._whole.put(name, data)
         return [data[start:end] for start, end in spans]
 
-    def file(self, name: str, *, buffered: bool = False) -> BinaryIO:
-        """An object whole, in memory: packs are not large here."""
+    def open_file(self, name: str, *, buffered: bool = False) -> BinaryIO:
+        """An object whole, in memory: packs are small in a bucket."""
         data = self._objects.read(self._key(name))
         if name.endswith(".car") and hashlib.sha256(data).hexdigest() != name[:64]:
-            known = self.look().get(name)
-            # Something between here and the bucket may answer in its place. What is damaged has its size at least.
+            known = self.files().get(name)
+            # A proxy or portal may have answered in the bucket's place. A damaged pack has at least the right size.
             if known is None or known.size != len(data):
-                raise ProviderUnavailable(f"{self} gave {len(data)} bytes for {name} that are not it")
+                raise ProviderUnavailable(
+                    f"{self} answered {len(data)} bytes for {name} that are another file"
+                )
         return io.BytesIO(data)
 
     def write(self, name: str, data: bytes, *, flush: bool = True) -> None:
-        """Put an object; it is durable when that has ended."""
+        """Put an object; it is durable when this returns."""
         self._objects.put(self._key(name), data)
 
-    def new(self) -> _NewObject:
-        """An object in the making."""
+    def new_file(self) -> _NewObject:
+        """Collect the bytes of an object in memory, to put it at the end."""
         return _NewObject(self)
 
     def unlink(self, name: str) -> None:
@@ -121,17 +122,17 @@ class BucketShelf:
         self.remove([name])
 
     def remove(self, names: Sequence[str]) -> None:
-        """Delete objects together."""
+        """Delete several objects."""
         self._objects.delete([self._key(name) for name in names])
 
     def flush(self) -> None:
-        """Nothing is left to do."""
+        """Nothing to do: a put is durable."""
 
     def sweep(self, oldest: float) -> None:
-        """Nothing is left by a put that was not ended."""
+        """Nothing to do: a put that was cut off leaves nothing."""
 
-    def kept(self) -> AbstractContextManager[None]:
-        """A bucket does not go away between two requests."""
+    def held_open(self) -> AbstractContextManager[None]:
+        """Nothing to do: a bucket is always the same place."""
         return nullcontext()
 
     def _key(self, name: str) -> str:
@@ -143,7 +144,7 @@ def _is_recent(then: int, now: int) -> bool:
 
 
 def _near(spans: Sequence[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
-    """The same bytes and those between spans that are no farther than `gap` from each other, in order."""
+    """The spans in order, those with at most `gap` bytes between them joined."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1] + gap:
@@ -159,8 +160,8 @@ def _cut(near: Sequence[tuple[int, int]], parts: Sequence[bytes], span: tuple[in
 
 
 class _Whole:
-    """Objects that were read whole a moment ago: a device that fetches all asks for a little here and there, many times.
-    Not for longer, as a later question is whether they are still there."""
+    """Objects that were read whole a moment ago: a device that fetches everything asks for parts of them many times. They are not
+    kept for longer, as a later call asks whether they still exist."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -186,7 +187,7 @@ class _Whole:
 
 
 class _NewObject:
-    """The bytes of an object that nobody sees yet, in memory."""
+    """An object that is collected in memory, to be put whole."""
 
     def __init__(self, shelf: BucketShelf) -> None:
         self._shelf = shelf
@@ -206,32 +207,32 @@ class _NewObject:
 class BucketPacks(Packs):
     """The packs of a bucket."""
 
-    most = 32
+    max_packs = 32
     merge_bytes = PACK_BYTES
-    grown = PACK_BYTES // 4
-    one_look = True
+    large_bytes = PACK_BYTES // 4
+    consistent_listing = True
 
     def __init__(self, shelf: BucketShelf, clock: Clock) -> None:
         super().__init__(shelf)
         self._objects = shelf
         self._clock = clock
-        self._seen: tuple[int, View] | None = None
+        self._seen: tuple[int, Inventory] | None = None
 
-    def look(self, *, recent: bool = False) -> View:
-        """What is there now, or was a moment ago."""
+    def inventory(self, *, recent: bool = False) -> Inventory:
+        """The packs that exist now, or with `recent` existed a moment ago."""
         now = self._clock()
         if recent and self._seen is not None and _is_recent(self._seen[0], now):
             return self._seen[1]
-        view = View(self.shelf.look(), index_last=True)
-        self._seen = (now, view)
-        return view
+        inventory = Inventory(self.shelf.files(), index_last=True)
+        self._seen = (now, inventory)
+        return inventory
 
     def place(self, writer: PackWriter) -> str:
-        """Put a pack, then its index. The pack's name; "" when it holds nothing."""
+        """Put a pack, then its index. Returns the pack's name; "" when it holds no block."""
         writer.flush()
         if not writer.stem:
             return ""
-        files = self.look(recent=True).files
+        files = self.inventory(recent=True).files
         while f"{writer.stem}{GOING}" in files:
             salt = os.urandom(16)
             writer.add(raw_cid(hashlib.sha256(salt).digest()), salt)
@@ -251,47 +252,48 @@ class BucketPacks(Packs):
 
 
 class BucketCollector(Collector):
-    """Marks and removes packs of a bucket. How old an object is, and what time it is, says its server: the clock of this
-    device may be days ahead, and not every server refuses what it signs then."""
+    """Marks and removes packs of a bucket. The age of an object, and the time, are those of the server: the clock of this
+    device may be days ahead, and not every server refuses requests that are signed then."""
 
     def __init__(self, packs: BucketPacks, shelf: BucketShelf, now: int) -> None:
         super().__init__(packs, now)
         self._objects = shelf
 
     def remove(self, read: Callable[[], Roots]) -> int:
-        """As ever, by the server's clock."""
-        if self.due(self._packs.look(recent=True)):
+        """`Collector.remove` by the server's clock."""
+        if self.due(self._packs.inventory(recent=True)):
             self._now = self._time()
         return super().remove(read)
 
     def mark(self, roots: Roots) -> int:
-        """As ever, by the server's clock; packs whose maker ended before their index was put get one first, so that they can be judged."""
+        """`Collector.mark` by the server's clock. Old packs without an index, whose writer was cut off, get one first, so that their blocks
+        are known."""
         self._now = self._time()
-        for name, size in self._packs.look().unfinished.items():
-            if self._now - self._packs.look(recent=True).files[name].changed >= DAY_MS:
+        for name, size in self._packs.inventory().unfinished.items():
+            if self._now - self._packs.inventory(recent=True).files[name].modified >= DAY_MS:
                 self._packs.index(name, size)
         return super().mark(roots)
 
     def _time(self) -> int:
-        """When the server says that something was put just now, in milliseconds since 1970 UTC."""
+        """The server's time, in milliseconds since 1970 UTC."""
         self._objects.write(_NOW, b"now")
-        seen = self._objects.look().get(_NOW)
-        if seen is None:
-            raise ProviderUnavailable(f"{self._objects} does not list what was put there just now")
-        return seen.changed
+        info = self._objects.files().get(_NOW)
+        if info is None:
+            raise ProviderUnavailable(f"{self._objects} does not list an object that was put there just now")
+        return info.modified
 
-    def _due(self, view: View) -> list[str]:
-        marks = {name: view.files[f"{name[:64]}{GOING}"] for name in view.going}
-        return sorted(name for name, seen in marks.items() if self._now - seen.changed >= DAY_MS)
+    def _due(self, inventory: Inventory) -> list[str]:
+        marks = {name: inventory.files[f"{name[:64]}{GOING}"] for name in inventory.marked}
+        return sorted(name for name, info in marks.items() if self._now - info.modified >= DAY_MS)
 
     def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
-        """A new root that needs anything of it comes first: then it stays, until that stands in another pack."""
-        seen = self._packs.look().files.get(name)
-        if seen is None:
-            return False  # another device is at it; what is left of the pack is swept away another day
-        if self._now - seen.changed < DAY_MS or is_needed():
+        """Delete a marked pack, unless it was put again lately or a new root needs a block that no other pack holds."""
+        info = self._packs.inventory().files.get(name)
+        if info is None:
+            return False  # another device removes it now; its leftovers are swept later
+        if self._now - info.modified < DAY_MS or is_needed():
             return False
-        # The mark goes last: while the pack is there, it is marked.
+        # The mark is deleted last: as long as the pack exists, it is marked.
         self._objects.remove([f"{name[:64]}{ending}" for ending in (".car", ".idx", LOST)])
         self._objects.unlink(f"{name[:64]}{GOING}")
         self._packs.forget(name)
@@ -299,30 +301,30 @@ class BucketCollector(Collector):
 
 
 class BucketPins(Pins):
-    """The pins of a bucket: those of one name in one folder of keys."""
+    """The pins of a bucket: those under one name have keys with one prefix."""
 
-    def _start(self, name: str) -> str:
+    def _prefix(self, name: str) -> str:
         return f"{tag_of(name)}/"
 
     def _pin(self, root: CID, name: str, created: int) -> Pin:
         return Pin(root, name, f"{tag_of(name)}/{root}.{created}.json", created)
 
     def _files_of(self, root: CID, name: str, files: Collection[str]) -> list[str]:
-        start = f"{tag_of(name)}/{root}."
-        return [file for file in files if file.startswith(start) and is_one(file)]
+        prefix = f"{tag_of(name)}/{root}."
+        return [file for file in files if file.startswith(prefix) and is_single(file)]
 
-    def _ones(self, files: Iterable[str], name: str) -> list[Pin]:
-        pins = (self._of_key(file, name) for file in files if is_one(file))
+    def _single_pins(self, files: Iterable[str], name: str) -> list[Pin]:
+        pins = (self._of_key(file, name) for file in files if is_single(file))
         return [pin for pin in pins if pin is not None]
 
-    def _held(self, file: str, name: str) -> Mapping[tuple[str, str], int] | None:
+    def _pins_in(self, file: str, name: str) -> Mapping[tuple[str, str], int] | None:
         if is_list(file):
-            return super()._held(file, name)
+            return super()._pins_in(file, name)
         pin = self._of_key(file, name)
         return {(str(pin.cid), name): pin.created} if pin is not None else None
 
     def _of_key(self, file: str, name: str) -> Pin | None:
-        """The pin that a key says, unless it is no key of ours."""
+        """The pin that a key stands for; None for a key that is not ours."""
         cid, created, _ = file.rpartition("/")[2].split(".")
         with contextlib.suppress(FormatError, ValueError):
             pin = self._pin(parse_cid(cid), name, int(created))
@@ -330,9 +332,9 @@ class BucketPins(Pins):
         return None
 
 
-class BucketRecords(Records):
-    """The records of a bucket: those of one name in one folder of keys."""
+class BucketNameRecords(NameRecords):
+    """The name records of a bucket: those of one name have keys with one prefix."""
 
-    between = "/"
+    separator = "/"
     ending = ""
     tag_length = 64

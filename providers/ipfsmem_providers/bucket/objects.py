@@ -1,9 +1,8 @@
 """The objects of one bucket below one prefix: put, read, list and delete by obstore, each bounded in time.
 
-No put depends on what is there (a condition that some servers honour and some pass over), no object is put in parts, and
-a list is asked for one folder of keys. Requests are tried again a few times; a server that falls silent costs one wait,
-and is then left alone for some minutes, as with providers that speak HTTP. Everything blocks. What objects mean is not
-known here.
+No put is conditional (some servers ignore the condition), none is in parts, and a list request names one prefix of keys.
+A request is tried again a few times; a server that falls silent costs one wait and is then not asked for some minutes, as
+with providers that speak HTTP (http/policy.py). All methods block. Nothing here knows what objects mean.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ from typing import Any, Final, TypeVar
 
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem_providers.bucket.address import Address, Patience, credentials, secrets, store
-from ipfsmem_providers.bucket.errors import Gone, Silent, told
+from ipfsmem_providers.bucket.errors import NoAnswer, NoSuchObject, provider_error
 from ipfsmem_providers.http.errors import Redactor
 from ipfsmem_providers.http.policy import Outages, Retry, Silence, Timeouts, Timing
-from ipfsmem_providers.packs.blocking_work import beat
-from ipfsmem_providers.packs.shelf import Seen, Start
+from ipfsmem_providers.packs.blocking_work import heartbeat
+from ipfsmem_providers.packs.shelf import FileInfo, Head
 
 T = TypeVar("T")
 #: The largest object that is put, in bytes.
 PUT_MAX: Final = 24 * 1024 * 1024
-#: Bytes a second that are moved at the least.
+#: Bytes a second that even a slow connection moves.
 _SLOWEST: Final = 64 * 1024
 #: Requests at once.
 _AT_ONCE: Final = 8
-#: A folder of keys has no more objects than this, or is not one of ours.
+#: Objects below one prefix at most; more are not ours.
 _LIST_MAX: Final = 200_000
 _PAGE: Final = 1_000
-#: The largest body that goes with the shortest patience, and how the next classes grow.
+#: Bodies of up to this many bytes have the shortest time-out; each class of larger ones is four times as large.
 _SMALL: Final = 256 * 1024
 
 
@@ -41,7 +40,7 @@ class Objects:
     """One bucket. Usable from any thread."""
 
     def __init__(self, address: Address, settings: Mapping[str, Any]) -> None:
-        """No network is touched. ConfigError for credentials or settings that cannot do."""
+        """No network is touched. ConfigError for credentials or settings that cannot be used."""
         self.where = f"bucket:{address}"
         self._address, self._settings = address, settings
         self._retry: Retry = settings.get("retry") or Retry()
@@ -61,16 +60,16 @@ class Objects:
 
     @property
     def light(self) -> float:
-        """Seconds that a request takes at most that moves little, with the pause before it."""
+        """Seconds that a small request takes at most, with the pause before it."""
         return self._timeouts.stall + self._timeouts.connect + self._retry.most + 1.0
 
     @property
     def heavy(self) -> float:
-        """Seconds that one takes beyond these which moves as much as an object may have."""
+        """Seconds that a request for the largest object takes beyond `light`."""
         return PUT_MAX / _SLOWEST
 
     def put(self, key: str, data: bytes) -> None:
-        """Put an object whole, over what has its key."""
+        """Put an object whole, in place of one with the same key."""
         import obstore
 
         if len(data) > PUT_MAX:
@@ -91,24 +90,24 @@ class Objects:
         self._count("received", len(data))
         return data
 
-    def start(self, key: str, length: int) -> Start | None:
-        """The first bytes of an object, and its size; None when there is none, or an empty one."""
+    def head(self, key: str, length: int) -> Head | None:
+        """The first `length` bytes of an object, and its size; None when it is missing or empty."""
         import obstore
 
-        def ask(at: Any) -> Start:
+        def ask(at: Any) -> Head:
             found = obstore.get(at, key, options={"range": (0, length)})
             size = found.meta["size"]
-            return Start(bytes(found.bytes()), size)
+            return Head(bytes(found.bytes()), size)
 
         try:
-            start = self._ask("GET", "read an object", ask)
-        except Gone:
+            head = self._ask("GET", "read an object", ask)
+        except NoSuchObject:
             return None
-        self._count("received", len(start.data))
-        return start
+        self._count("received", len(head.data))
+        return head
 
     def ranges(self, key: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Parts of an object, several requests at once. FileNotFoundError when there is none."""
+        """Spans of an object (first offset, offset behind the last), several requests at once. FileNotFoundError without it."""
         import obstore
 
         if not spans:
@@ -126,32 +125,32 @@ class Objects:
         return parts
 
     def all_of(self, keys: Sequence[str], work: Callable[[str], T]) -> Iterator[tuple[str, T]]:
-        """`work` on each key, several at once, in their order."""
+        """The result of `work` for each key, several at once, in the order of the keys."""
         if len(keys) < 2:
             for key in keys:
                 yield key, work(key)
             return
         with ThreadPoolExecutor(min(_AT_ONCE, len(keys)), thread_name_prefix="ipfsmem-bucket") as pool:
             for key, found in zip(keys, pool.map(work, keys), strict=True):
-                beat()
+                heartbeat()
                 yield key, found
 
-    def list(self, folder: str) -> dict[str, Seen]:
-        """The objects below a folder of keys, by what stands behind it."""
+    def list(self, folder: str) -> dict[str, FileInfo]:
+        """The objects whose keys begin with `folder` and a slash, by the rest of their keys."""
         import obstore
 
         start = len(folder) + 1
 
-        def ask(at: Any) -> dict[str, Seen]:
-            found: dict[str, Seen] = {}
+        def ask(at: Any) -> dict[str, FileInfo]:
+            found: dict[str, FileInfo] = {}
             for page in obstore.list(at, folder, chunk_size=_PAGE):
-                beat()
+                heartbeat()
                 before = len(found)
                 for entry in page:
                     changed = int(entry["last_modified"].timestamp() * 1000)
                     stamp = (changed, entry["size"], entry["e_tag"])
-                    found[entry["path"][start:]] = Seen(entry["size"], changed, stamp)
-                # A part of a list must not pass for all of it: what only the rest needs would be let go.
+                    found[entry["path"][start:]] = FileInfo(entry["size"], changed, stamp)
+                # Part of a list must not pass for all of it: blocks that only the rest needs would be removed.
                 if len(found) > _LIST_MAX:
                     raise ProviderRefused(f"{self.where}/{folder} has more than {_LIST_MAX:,} objects")
                 if page and len(found) == before:
@@ -161,7 +160,7 @@ class Objects:
         return self._ask("LIST", "list objects", ask)
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects; one that is not there is none the less deleted."""
+        """Delete objects; that one is missing is no error."""
         import obstore
 
         def ask(at: Any) -> None:
@@ -171,8 +170,8 @@ class Objects:
             return
         try:
             self._ask("DELETE", "delete an object", ask)
-        except Gone:
-            if len(keys) > 1:  # some servers stop at the first that is gone
+        except NoSuchObject:
+            if len(keys) > 1:  # some servers stop at the first missing one
                 for key in keys:
                     self.delete([key])
 
@@ -186,7 +185,9 @@ class Objects:
         failures = 0
         while True:
             if self._outages.rests(self.where):
-                raise Silent(f"{self.where} did not answer a moment ago, and is left alone for some minutes")
+                raise NoAnswer(
+                    f"{self.where} did not answer a moment ago, and is left alone for some minutes"
+                )
             patience = self._patience(size)
             began = self._now()
             self.requests[kind] = self.requests.get(kind, 0) + count
@@ -197,14 +198,14 @@ class Objects:
             else:
                 self._outages.answered(self.where)
                 self._silence.answered(began, self._now(), self._timeouts.little)
-                beat()
+                heartbeat()
                 return found
-            beat()
-            if isinstance(failed, Silent):
+            heartbeat()
+            if isinstance(failed, NoAnswer):
                 self._silence.add(self._now() - began)
                 self._outages.stalled(self.where)
                 raise failed
-            if isinstance(failed, Gone) or failed.permanent:
+            if isinstance(failed, NoSuchObject) or failed.permanent:
                 self._outages.answered(self.where)
                 raise failed
             failures += 1
@@ -214,15 +215,15 @@ class Objects:
                 raise failed
             time.sleep(pause)
 
-    def _failed(self, error: Exception, what: str) -> ProviderError | Gone:
+    def _failed(self, error: Exception, what: str) -> ProviderError | NoSuchObject:
         from obstore.exceptions import BaseError
 
         if isinstance(error, BaseError | OSError):
-            return told(error, self.where, what, self._redact)
+            return provider_error(error, self.where, what, self._redact)
         raise error
 
     def _patience(self, size: int) -> Patience:
-        """What a request with a body of `size` bytes may take; bodies come in few classes, each with a store."""
+        """The time-outs of a request with a body of `size` bytes. Sizes are put into few classes, as each needs a store of its own."""
         limits = self._timeouts
         all_of_it = self._silence.allowed(limits.stall, limits.little) >= limits.stall
         silent = limits.stall if all_of_it else limits.little
@@ -231,7 +232,7 @@ class Objects:
             most *= 4
         sent = most / _SLOWEST if most > _SMALL else 0.0
         connect = min(limits.connect, silent)
-        # Until a body is sent nothing comes back, so both bounds hold for all of it.
+        # No byte comes back until the body is sent, so both time-outs include the sending.
         total = silent + (sent if sent else PUT_MAX / _SLOWEST)
         return Patience(connect, silent + sent, total)
 

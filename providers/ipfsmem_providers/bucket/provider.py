@@ -8,14 +8,14 @@
     AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL_S3, ...     as AWS's own tools take them
     GOOGLE_APPLICATION_CREDENTIALS, ...                                                as Google's do
     AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY, ...                         as Azure's do
-    BUCKET_ENDPOINT, BUCKET_REGION    a server for s3://, and its region, before what AWS_... say
-    BUCKET_CREDENTIALS=instance       ask the machine's own cloud for credentials
+    BUCKET_ENDPOINT, BUCKET_REGION    a server for s3://, and its region; they win over AWS_...
+    BUCKET_CREDENTIALS=instance       ask the metadata service of this machine's cloud for credentials
 
 Settings of the same names in lower case win over the environment. It needs the extra `bucket` (obstore).
 
-Of the store it needs that a put is whole or not there, that what was put is read and listed from then on (all of these
-promise it), and that the key may put, read, list and delete. It asks for no put that depends on what is there: where that
-exists it does not hold everywhere. What lies where is in layout.py.
+The store must put an object whole or not at all, and must read and list it from then on; all of these vendors promise that.
+The key must be allowed to put, read, list and delete. Conditional puts are not used, as not every server honours
+them. Which object has which key is in layout.py.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ipfsmem_providers.bucket.address import check_installed, parse
 from ipfsmem_providers.bucket.layout import (
     PACK_BYTES,
     BucketCollector,
+    BucketNameRecords,
     BucketPacks,
     BucketPins,
-    BucketRecords,
     BucketShelf,
 )
 from ipfsmem_providers.bucket.objects import Objects
-from ipfsmem_providers.packs.blocking_work import Waiting
+from ipfsmem_providers.packs.blocking_work import BlockingWork
 from ipfsmem_providers.packs.collection import Collector
 from ipfsmem_providers.packs.provider import PackedStore
 
@@ -54,8 +54,8 @@ class BucketProvider(PackedStore):
         *,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        """`rest` is the address. No network is touched. `clock` gives nanoseconds since 1970 UTC. ConfigError for an
-        address that is none, without credentials, and without obstore."""
+        """`rest`: the address. `clock` gives nanoseconds since 1970 UTC. No network is touched. ConfigError for a bad address, and
+        without credentials or obstore."""
         address = parse(rest)
         check_installed()
         self.objects = Objects(address, settings or {})
@@ -64,9 +64,9 @@ class BucketProvider(PackedStore):
         super().__init__(
             self._bucket_packs,
             BucketPins(pins, lambda: clock() // 1_000_000),
-            BucketRecords(names),
-            # Each request has its bound. This one is for a list of empty pages without end, which obstore passes over by itself.
-            Waiting(self.objects.where, self.objects.light),
+            BucketNameRecords(names),
+            # Each request has its time-outs. This is for an endless list of empty pages, which obstore passes over by itself.
+            BlockingWork(self.objects.where, self.objects.light),
             clock,
         )
         self.step_seconds = self.objects.heavy
@@ -79,7 +79,7 @@ class BucketProvider(PackedStore):
     def _checked(self, work: Callable[..., T], *args: object) -> T:
         try:
             return work(*args)
-        except FileNotFoundError:  # others took something away at this moment
+        except FileNotFoundError:  # another device removed something at this moment
             raise ProviderUnavailable(f"{self.name} changed while it was read", hint="Sync again.") from None
 
     def _collector(self, now: int) -> Collector:

@@ -1,4 +1,4 @@
-"""Taking a marked pack out of a shared folder (packs/collection.py decides which, and when)."""
+"""Removes a marked pack from a shared folder; packs/collection.py decides which, and when."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 from ipfsmem.device.shared_folder import TEMPORARY
 from ipfsmem_providers.directory.files import FolderShelf
 from ipfsmem_providers.packs.collection import DAY_MS, Collector
-from ipfsmem_providers.packs.lost import LOST
+from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.store import GOING, Packs
 
 
 class FolderCollector(Collector):
-    """Marks and removes packs of one folder."""
+    """Marks and removes packs of a shared folder."""
 
     def __init__(self, packs: Packs, folder: FolderShelf, now: int) -> None:
         """`folder`: where the packs lie."""
@@ -21,11 +21,11 @@ class FolderCollector(Collector):
         self._folder = folder
 
     def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
-        """It is taken out of sight, the pins are read once more, and it comes back when a new one needs anything of it."""
+        """Hide the pack under another name, ask `is_needed`, and then remove it or give it its name back."""
         folder = self._folder
         aside = f"{TEMPORARY}{name}"
         try:
-            folder.replace(name, aside)  # whoever writes it from now on writes another file
+            folder.replace(name, aside)  # a device that writes this pack from now on writes another file
         except FileNotFoundError:
             taken = False
         else:

@@ -1,7 +1,6 @@
-"""A shared folder as a shelf, and what the disk says about it, in words: every OSError there is a provider that does not
-work now.
+"""A shared folder as a shelf, and its OSErrors as ProviderUnavailable in words that a person understands.
 
-Files in it are written and read by ipfsmem/device/shared_folder.py. This module knows nothing of blocks or pins.
+How files are written and read there is in ipfsmem/device/shared_folder.py. Nothing here knows blocks or pins.
 """
 
 from __future__ import annotations
@@ -11,15 +10,16 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from ipfsmem.device.held_folder import LinkError
 from ipfsmem.device.shared_folder import Folder, NewFile
 from ipfsmem.errors import ProviderUnavailable
-from ipfsmem_providers.packs.blocking_work import beat
-from ipfsmem_providers.packs.shelf import Seen, Start
+from ipfsmem_providers.packs.blocking_work import heartbeat
+from ipfsmem_providers.packs.index import read_at
+from ipfsmem_providers.packs.shelf import FileInfo, Head
 
-#: What a shared folder has inside.
+#: The folders inside a shared folder.
 SHELVES: Final = ("packs", "pins", "names")
 _FULL: Final = frozenset((errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)))
 _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
@@ -28,57 +28,45 @@ _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 class FolderShelf(Folder):
     """`packs`, `pins` or `names` in a shared folder, as a shelf (packs/shelf.py)."""
 
-    at_once = 1 << 20
+    cheap_read_bytes = 1 << 20
 
-    def look(self, start: str = "") -> dict[str, Seen]:
-        """Regular files, and what they are."""
+    def files(self, prefix: str = "") -> dict[str, FileInfo]:
+        """Regular files; links and folders are left out."""
         found = {}
         with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
-                    if entry.name.startswith(start) and entry.is_file(follow_symlinks=False):
+                    if entry.name.startswith(prefix) and entry.is_file(follow_symlinks=False):
                         status = entry.stat(follow_symlinks=False)
                         changed = status.st_mtime_ns
                         stamp = (changed, status.st_ctime_ns, status.st_size, status.st_ino)
-                        found[entry.name] = Seen(status.st_size, changed // 1_000_000, stamp)
+                        found[entry.name] = FileInfo(status.st_size, changed // 1_000_000, stamp)
         return found
 
-    def starts(self, names: Sequence[str], length: int) -> dict[str, Start]:
-        """The first bytes of those that can be read."""
+    def heads(self, names: Sequence[str], length: int) -> dict[str, Head]:
+        """The first bytes of the files that exist."""
         found = {}
         for name in names:
-            with contextlib.suppress(FileNotFoundError), self.file(name) as file:
-                found[name] = Start(_read(file, length), file.seek(0, os.SEEK_END))
-            beat()
+            with contextlib.suppress(FileNotFoundError), self.open_file(name) as file:
+                found[name] = Head(read_at(file, 0, length), file.seek(0, os.SEEK_END))
+            heartbeat()
         return found
 
     def ranges(self, name: str, spans: Sequence[tuple[int, int]]) -> Iterator[bytes]:
-        """Parts of one file, each read when it is asked for."""
-        with self.file(name) as file:
+        """Parts of one file, each read when the iterator reaches it."""
+        with self.open_file(name) as file:
             for start, end in spans:
-                file.seek(start)
-                yield _read(file, end - start)
-                beat()
+                yield read_at(file, start, end - start)
+                heartbeat()
 
-    def new(self) -> NewFile:
-        """A file in the making."""
+    def new_file(self) -> NewFile:
+        """Begin a file."""
         return NewFile(self)
 
     def sweep(self, oldest: float) -> None:
-        """Leftovers in all that the shared folder has."""
+        """Remove unfinished files from all shelves of the shared folder."""
         for kind in SHELVES:
             Folder(self.parent, kind).sweep(oldest)
-
-
-def _read(file: BinaryIO, length: int) -> bytes:
-    """So many bytes, less only at the end: a system may give less at once."""
-    data = file.read(length)
-    while len(data) < length:
-        more = file.read(length - len(data))
-        if not more:
-            break
-        data += more
-    return data
 
 
 @contextlib.contextmanager

@@ -3,8 +3,8 @@
     pins/<cid>.<16 hex of SHA-256(name)>.json, pins/<sha256>.pins
     names/<k51...>.<16 hex of SHA-256(record)>.ipns-record
 
-and packs, as packs/provider.py has them. The folder may be shared through sync programs that know nothing of us. This provider
-never makes the folder itself unless told to: an unplugged stick must not become a folder on the system's disk.
+and packs as in packs/provider.py. Sync programs that know nothing of us may copy the folder, file by file. The folder is
+made only when the settings say so: an unplugged stick must not become a folder on the system's disk.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 from ipfsmem.errors import ConfigError
 from ipfsmem_providers.directory.collection import FolderCollector
 from ipfsmem_providers.directory.files import SHELVES, FolderShelf, disk_errors, gone
-from ipfsmem_providers.packs.blocking_work import STALL, Waiting
+from ipfsmem_providers.packs.blocking_work import STALL, BlockingWork
 from ipfsmem_providers.packs.collection import Collector
-from ipfsmem_providers.packs.names import Records
+from ipfsmem_providers.packs.names import NameRecords
 from ipfsmem_providers.packs.pins import Pins
 from ipfsmem_providers.packs.provider import PackedStore
 from ipfsmem_providers.packs.store import Packs
@@ -37,10 +37,10 @@ class DirectoryProvider(PackedStore):
         *,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Use the folder at `path`; `settings["create"]` makes it when missing, else it must be there.
+        """`path`: the folder. `settings["create"]`: make it when it is missing; otherwise the disk is not touched yet.
 
-        `settings["stall"]`: seconds for which it may be silent. `clock` gives nanoseconds since 1970 UTC. The disk is not touched unless the folder is to be made. Raises
-        ConfigError for an empty path, ProviderUnavailable when the folder cannot be made.
+        `settings["stall"]`: seconds without progress after which work there is given up. `clock` gives nanoseconds since
+        1970 UTC. Raises ConfigError for an empty path, ProviderUnavailable when the folder cannot be made.
         """
         if not str(path):
             raise ConfigError(
@@ -55,8 +55,8 @@ class DirectoryProvider(PackedStore):
         super().__init__(
             Packs(packs),
             Pins(pins, lambda: clock() // 1_000_000),
-            Records(names),
-            Waiting(
+            NameRecords(names),
+            BlockingWork(
                 f"folder {self._folder}",
                 _silence(settings or {}),
                 why="its disk or network share hangs",
@@ -79,7 +79,7 @@ class DirectoryProvider(PackedStore):
         with disk_errors(self._folder):
             if not self._folder.is_dir():
                 raise gone(self._folder)
-            with packs.kept(), pins.kept(), names.kept():
+            with packs.held_open(), pins.held_open(), names.held_open():
                 if packs.is_there():
                     self._used = True
                 elif self._used:  # a mount point without its mount looks like an empty folder

@@ -1,8 +1,8 @@
-"""Blocking work in threads beside the event loop, for no longer than the place where it is done may be silent.
+"""Blocking work in threads beside the event loop, given up when it makes no progress for too long.
 
 A network share whose server is gone, or a stick that hangs, blocks whoever asks the system about it, for minutes or for ever,
-and nothing can be done about that thread: it is left behind, and nothing more is asked of the place until it comes back.
-Work that takes long says that it goes on (`beat`). This module knows nothing of files.
+and that thread cannot be stopped: it is left behind, and no more work is begun at that place until it comes back.
+Work that takes long reports its progress (`heartbeat`). This module knows nothing of files.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any, Final, Generic, TypeVar
 from ipfsmem.errors import ProviderUnavailable
 
 T = TypeVar("T")
-#: A place may be silent for so long, in seconds (format section 8: a silent provider).
+#: Seconds without progress after which work is given up (format section 8: a silent provider).
 STALL: Final = 60.0
 _here = threading.local()
 
 
-def beat() -> None:
-    """Say that the work of this thread goes on: a file, a pack, a part of one was read or written."""
+def heartbeat() -> None:
+    """Report that the work of this thread makes progress: it read or wrote a file or a part of one."""
     call: _Call[Any] | None = getattr(_here, "call", None)
     if call is not None:
-        call.beats += 1
+        call.heartbeats += 1
 
 
 class _Call(Generic[T]):
@@ -35,7 +35,7 @@ class _Call(Generic[T]):
         self._work = work
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self._loop.create_future()
-        self.beats = 0
+        self.heartbeats = 0
         self.result: T
         self.error: BaseException | None = None
         self.thread = threading.Thread(target=self._run, name="ipfsmem-store", daemon=True)
@@ -54,35 +54,36 @@ class _Call(Generic[T]):
             self.ended.set_result(None)
 
 
-class Waiting:
-    """The patience with one place."""
+class BlockingWork:
+    """Runs the blocking work of one place."""
 
     def __init__(self, what: str, stall: float = STALL, *, why: str = "", hint: str = "") -> None:
-        """When `what` is silent for `stall` seconds, the error says so, why that may be, and what to do (`hint`)."""
+        """`what` is the place in words. When its work makes no progress for `stall` seconds, the error says that `what` does not
+        answer, the likely reason `why`, and what to do (`hint`)."""
         self._text, self._hint, self._stall = f"{what} does not answer{why and ': '}{why}", hint, stall
-        self._late: list[_Call[Any]] = []
+        self._hanging: list[_Call[Any]] = []
 
     async def run(self, work: Callable[[], T], *, more: float = 0.0) -> T:
-        """The result of blocking work; also when cancelled it is waited for, so that files are not torn.
+        """The result of `work`. A task that is cancelled still waits for it, so that no file is left half written.
 
-        `more`: seconds that a step of it may take beside the usual. Raises ProviderUnavailable when it is silent for
-        longer, and at once while earlier work still hangs.
+        `more`: seconds without progress to allow beyond the usual. Raises ProviderUnavailable when they have passed, and at
+        once while earlier work still hangs.
         """
-        self._late = [call for call in self._late if call.thread.is_alive()]
-        if self._late:
+        self._hanging = [call for call in self._hanging if call.thread.is_alive()]
+        if self._hanging:
             raise self._silent()
         call = _Call(work)
         call.thread.start()
         cancelled: asyncio.CancelledError | None = None
         while not call.ended.done():
-            beats = call.beats
+            heartbeats = call.heartbeats
             try:
                 await asyncio.wait([call.ended], timeout=self._stall + more)
             except asyncio.CancelledError as error:
                 cancelled = error
                 continue
-            if not call.ended.done() and call.beats == beats:
-                self._late.append(call)
+            if not call.ended.done() and call.heartbeats == heartbeats:
+                self._hanging.append(call)
                 break
         if cancelled is not None:
             raise cancelled

@@ -1,12 +1,15 @@
-"""Letting go of blocks of packs that no pin needs, without a lock and without taking what others rely on.
+"""Garbage collection of packs: removes blocks that no pin needs, without a lock and without removing what others rely on.
 
-Two steps, a day apart. First a pack that is mostly of no use is marked: `packs/<sha256>.going`, with the time in it; what
-is needed of it was written to another pack before. From then on `has` passes it over, so a device that uploads sends
-those blocks again; and one that was told just before that they are there has a day to pin its root. Then, with the pins
-as they are by then, what is needed after all is written to a new pack, and the marked one is removed: it is taken out of
-sight, the pins are read once more, and it comes back when a new one needs anything of it. Whoever pins and then asks
-whether all of its tree is there can be told so only of what stays. A crash anywhere leaves a pack too many, never one too
-few; two devices at it at the same time do the same work twice.
+Two steps, a day apart.
+
+1. A pack of which a good part is not needed is marked: `packs/<sha256>.going`, with the time in it. Before that its needed
+   blocks are written to another pack. From then on `has` leaves it out, so a device that uploads sends its blocks again; and
+   a device that learnt just before that they are stored has a day to pin its root.
+2. With the pins of that day, blocks that are needed after all are written to a new pack, and the marked one is removed: it is
+   hidden, the pins are read once more, and it is brought back when a new pin needs a block of it. So a device that
+   pins a root and then asks whether its whole tree is stored is told so only of packs that stay.
+
+A crash anywhere leaves a pack too many, never one too few; two devices that collect at the same time do the work twice.
 """
 
 from __future__ import annotations
@@ -23,18 +26,18 @@ from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW, SHA2_256
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem_providers.packs.index import scan
-from ipfsmem_providers.packs.store import GOING, Packs, View
+from ipfsmem_providers.packs.store import GOING, Inventory, Packs
 
-#: A pack is left alone until it is this old, and again this long after it was marked.
+#: A pack is not marked before it is this old, and not removed before its mark is.
 DAY_MS: Final = 86_400_000
-#: A pack is written anew when at least one part in so many of it is of no use.
+#: A pack is marked when at least one part in this many of its bytes is not needed.
 _WORTH: Final = 4
 _BATCH: Final = 2_000
 _MARK_MAX: Final = 256
 
 
 class Roots(NamedTuple):
-    """Roots that keep their trees: pinned ones must be whole here, those that names point at may be elsewhere."""
+    """Roots whose trees are kept. The trees of pinned roots must be complete here; those that names point at may be elsewhere."""
 
     pinned: frozenset[CID]
     named: frozenset[CID]
@@ -50,23 +53,23 @@ class Collector(ABC):
     def __init__(self, packs: Packs, now: int) -> None:
         self._packs = packs
         self._now = now
-        #: The digests of packs that leave.
+        #: Digests of the blocks in each pack that is being removed.
         self._leaving: dict[str, set[bytes]] = {}
 
-    def due(self, view: View) -> bool:
+    def due(self, inventory: Inventory) -> bool:
         """Whether a pack was marked long enough ago to be removed."""
-        return bool(self._due(view))
+        return bool(self._due(inventory))
 
     def mark(self, roots: Roots) -> int:
-        """Mark packs of which a good part is of no use; bytes that will be free when they are removed."""
+        """Mark packs of which a good part is not needed. Returns the bytes that will be free when they are removed."""
         if not roots.pinned:
-            return 0  # a folder whose pins did not arrive yet looks the same as one that nobody needs
+            return 0  # perhaps a sync program has not brought the pins yet
         live = self._live(roots)
-        view = self._packs.look()
-        useless = [item for item in view.staying.items() if self._is_useless(*item, view, live)]
+        inventory = self._packs.inventory()
+        useless = [item for item in inventory.unmarked.items() if self._is_useless(*item, inventory, live)]
         if not useless:
             return 0
-        staying = [item for item in view.staying.items() if item not in useless]
+        staying = [item for item in inventory.unmarked.items() if item not in useless]
         kept, broken = self._rescue(useless, staying, live)
         marked = [(name, size) for name, size in useless if name not in broken]
         for name, _ in marked:
@@ -76,37 +79,38 @@ class Collector(ABC):
         return max(0, sum(size for _, size in marked) - kept)
 
     def remove(self, read: Callable[[], Roots]) -> int:
-        """Remove what was marked a day ago, after saving what is needed by now; bytes that are free. `read` reads the
-        roots, once more before each removal."""
-        view = self._packs.look()
-        due = self._due(view)
+        """Remove packs that were marked a day ago, after saving their blocks that are needed by now. Returns the bytes that are
+        free. `read` reads the roots; it is called again before each removal."""
+        inventory = self._packs.inventory()
+        due = self._due(inventory)
         if not due:
-            self._packs.sweep(view, (self._now - DAY_MS) / 1000)
+            self._packs.sweep(inventory, (self._now - DAY_MS) / 1000)
             return 0
         roots = read()
         if not roots.pinned:
             return 0
         live = self._live(roots)
-        view = self._packs.look()
-        there = view.packs | view.unfinished
+        inventory = self._packs.inventory()
+        there = inventory.packs | inventory.unfinished
         leaving = [(name, there[name]) for name in due if name in there]
-        kept, broken = self._rescue(leaving, list(view.staying.items()), live)
+        kept, broken = self._rescue(leaving, list(inventory.unmarked.items()), live)
         self._leaving = {name: self._digests(name, size) for name, size in leaving if name not in broken}
         freed = 0
         for name in due:
             if name not in broken and self._take_away(name, lambda: self._is_needed(name, roots, read)):  # noqa: B023
                 freed += there.get(name, 0)
-        self._packs.sweep(self._packs.look(), (self._now - DAY_MS) / 1000)
+        self._packs.sweep(self._packs.inventory(), (self._now - DAY_MS) / 1000)
         self._packs.shelf.flush()
         return max(0, freed - kept)
 
     @abstractmethod
     def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
-        """Remove a marked pack, unless somebody has written it anew just now, or has pinned what it holds."""
+        """Remove a marked pack, unless it was written again lately, or `is_needed` says that a new pin needs it. Returns whether
+        it was removed."""
 
-    def _due(self, view: View) -> list[str]:
+    def _due(self, inventory: Inventory) -> list[str]:
         found = []
-        for name in sorted(view.going):
+        for name in sorted(inventory.marked):
             with contextlib.suppress(msgspec.DecodeError):
                 data = self._packs.shelf.read(f"{name[:64]}{GOING}", _MARK_MAX)
                 if data is not None and self._now - read_json(data, type=_Mark).since >= DAY_MS:
@@ -114,10 +118,10 @@ class Collector(ABC):
         return found
 
     def _live(self, roots: Roots) -> set[bytes]:
-        """Digests of everything in the trees of the roots. ProviderRefused where a folder of a tree is missing."""
+        """Digests of all blocks in the trees of the roots. ProviderRefused where a folder of a tree is missing."""
         live: set[bytes] = set()
         level = {cid.multihash[2:]: cid for cid in roots.pinned}
-        # Anybody can leave a record here, of any CID: what is not named by SHA-256 is nothing that is kept here.
+        # Anybody can leave a record here, of any CID; only blocks with SHA-256 are kept here.
         named = {cid.digest: cid for cid in roots.named if cid.hash_code == SHA2_256}
         level |= {digest: named[digest] for digest in self._packs.get(named)}
         while level:
@@ -145,9 +149,9 @@ class Collector(ABC):
             level = below
         return live
 
-    def _is_useless(self, name: str, size: int, view: View, live: set[bytes]) -> bool:
-        """Whether a pack is old enough and enough of it is in no tree."""
-        if self._now - view.files[name].changed < DAY_MS:
+    def _is_useless(self, name: str, size: int, inventory: Inventory, live: set[bytes]) -> bool:
+        """Whether a pack is old enough, and enough of it in no tree, to be marked."""
+        if self._now - inventory.files[name].modified < DAY_MS:
             return False
         try:
             index = self._packs.index(name, size)
@@ -161,8 +165,8 @@ class Collector(ABC):
     def _rescue(
         self, leaving: list[tuple[str, int]], staying: list[tuple[str, int]], live: set[bytes]
     ) -> tuple[int, set[str]]:
-        """Write what is needed of the packs that leave to new ones, durably: how many bytes, and the packs that have
-        something needed which cannot be written anew and which therefore stay."""
+        """Write the needed blocks of packs that leave to new packs, durably. Returns how many bytes that took, and the packs
+        that must stay, as a needed block of theirs cannot be read."""
         needed = self._needed(leaving, staying, live)
         broken: set[str] = set()
         blocks: dict[bytes, tuple[bytes, str, int, int]] = {}
@@ -171,11 +175,11 @@ class Collector(ABC):
             mine = needed & self._digests(name, size)
             if not mine:
                 continue
-            # One pack may not become larger than a place takes in one piece.
+            # A pack must not become larger than a place takes in one piece.
             if total and total + self._length(name, size, mine) > self._packs.merge_bytes:
                 written += self._write(blocks)
                 blocks, total = {}, 0
-            with contextlib.suppress(FormatError), self._packs.shelf.file(name, buffered=True) as file:
+            with contextlib.suppress(FormatError), self._packs.shelf.open_file(name, buffered=True) as file:
                 for section in scan(file):
                     if section.sound and section.digest in mine:
                         mine.discard(section.digest)
@@ -189,7 +193,7 @@ class Collector(ABC):
     def _needed(
         self, leaving: list[tuple[str, int]], staying: list[tuple[str, int]], live: set[bytes]
     ) -> set[bytes]:
-        """What is needed of the packs that leave and cannot be read from one that stays; an index alone is no proof."""
+        """The live blocks of the packs that leave which cannot be read from a pack that stays; an index alone is no proof."""
         inside = set().union(*(self._digests(*item) for item in leaving)) & live
         needed = sorted(inside)
         for start in range(0, len(needed), _BATCH):
@@ -211,7 +215,7 @@ class Collector(ABC):
         return self._packs.write_merged(blocks)[1]
 
     def _is_needed(self, name: str, known: Roots, read: Callable[[], Roots]) -> bool:
-        """Whether a root that came since `known` was read needs a block of a pack that is out of sight."""
+        """Whether a root that is not in `known` needs a block of a pack that is being removed."""
         roots = read()
         new = Roots(roots.pinned - known.pinned, roots.named - known.named)
         if not new.pinned and not new.named:
@@ -219,14 +223,14 @@ class Collector(ABC):
         try:
             live = self._live(new)
         except ProviderRefused:
-            return True  # it may be what is missing
+            return True  # this pack may hold what is missing
         needed = live & self._leaving.get(name, set())
         return bool(needed - self._packs.has(needed))
 
 
 def _unsure(cid: CID) -> ProviderRefused:
     return ProviderRefused(
-        f"{cid}, which a pin needs, is not there (or nothing that can be followed), so nothing was removed",
+        f"{cid}, which a pin needs, is missing or cannot be read, so nothing was removed",
         hint="Let the program that keeps a folder in step finish, or sync the device whose newest version it is. An older "
         "version that is gone from there holds this up until it is not kept any more.",
     )

@@ -2,9 +2,11 @@
 
 `<pack>.idx` = "ipmidx1\\n" | pack size (64 bit) | count (32 bit) | 256 running counts by first digest byte (32 bit) |
 CRC-32 of all else (32 bit) | records, sorted: SHA-256 digest (32) | offset of the block's bytes (64 bit) | their
-length (32 bit). Big-endian. "ipmidx1-" at the start says that the pack was damaged when it was made. An index is a cache that anybody may have damaged or forged: it is made again from the
-pack when it does not fit, and whoever reads a block through it checks the block. It never decides what is stored.
-A sparse file can claim any size at no cost, so what is read of one at once is bounded.
+length (32 bit). Big-endian. "ipmidx1-" at the start says that the pack was damaged when the index was made.
+
+An index is a cache that anybody may have damaged or forged: it is made again from its pack when the two do not fit, and each
+block that is read by it is checked. It never decides what is stored. A sparse file can claim any size at no cost, so
+what is read of an index in one go is bounded.
 """
 
 from __future__ import annotations
@@ -19,21 +21,21 @@ from typing import BinaryIO, Final, NamedTuple
 from ipfsmem.content.cid import SHA2_256, read_cid
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, LimitError
-from ipfsmem_providers.packs.blocking_work import beat
-from ipfsmem_providers.packs.shelf import Shelf, Start
+from ipfsmem_providers.packs.blocking_work import heartbeat
+from ipfsmem_providers.packs.shelf import Head, Shelf
 
 _MAGIC: Final = b"ipmidx1\n"
 _MAGIC_DAMAGED: Final = b"ipmidx1-"
 _HEAD: Final = struct.Struct(">8sQI256II")
 _RECORD: Final = struct.Struct(">32sQI")
 _SIZE: Final = _RECORD.size
-#: Indexes up to this size are read whole and checked when they are opened; larger ones are read where asked.
+#: Indexes up to this many bytes are read whole and checked when they are opened; of larger ones only parts are read.
 _SMALL: Final = 1 << 20
-#: So much of a large one is read at once, in bytes: whole records.
+#: Bytes of a large index that are read in one go: whole records.
 _PIECE: Final = _SIZE * 8192
-#: Larger ones are not kept in memory, in bytes.
+#: Indexes of more bytes are not kept in memory.
 _KEPT: Final = _PIECE * 128
-#: Bytes that a block takes in a pack at least: its length and a CID with a SHA-256.
+#: The fewest bytes that a block takes in a pack: its length and a CID with a SHA-256.
 _LEAST: Final = 35
 _HEADER_MAX: Final = 1 << 20
 _SECTION_MAX: Final = BLOCK_MAX + 256
@@ -74,14 +76,14 @@ class Index:
         self._body = body
 
     def find(self, wanted: Collection[bytes]) -> list[Place]:
-        """Places of those digests in `wanted` that this index names."""
+        """The places of the digests in `wanted` that this index names."""
         if self._body is None and len(wanted) * 64 > self.count:
             self._load()
         body = self._body
         if len(wanted) > self.count:
             return [place for place in self.places() if place.digest in wanted]
         if body is None:
-            return self._find_there(wanted)
+            return self._find_on_shelf(wanted)
         found = []
         fan = self._fan
         for digest in wanted:
@@ -94,16 +96,16 @@ class Index:
         return found
 
     def places(self) -> Iterator[Place]:
-        """All of it; reads the whole index. Raises FileNotFoundError when it is not what was opened."""
+        """All places; reads the whole index. FileNotFoundError when its file is another one than was opened."""
         for piece in self._pieces():
             yield from map(Place._make, _RECORD.iter_unpack(piece))
 
     def intact(self) -> bool:
-        """Whether the index is as it was written; reads all of it, or as much as shows that it is not."""
+        """Whether the index is as it was written; reads it up to the first fault."""
         crc, before = self._head_crc, b""
         try:
             for piece in self._pieces():
-                # Each digest stands once, in order; holes of a sparse file end it here.
+                # Digests are unique and in order: a hole of a sparse file is a fault.
                 first, last = piece[:32], piece[-_SIZE:][:32]
                 if (before and first <= before) or (len(piece) > _SIZE and last <= first):
                     return False
@@ -113,7 +115,7 @@ class Index:
         return crc == self._crc
 
     def _pieces(self) -> Iterator[bytes]:
-        """The records, whole ones at a time."""
+        """The records in pieces of whole records."""
         self._load()
         if self._body is not None:
             yield self._body
@@ -121,7 +123,7 @@ class Index:
         if self._shelf is None:
             return
         left = self.count * _SIZE
-        with self._shelf.file(self._name, buffered=True) as file:
+        with self._shelf.open_file(self._name, buffered=True) as file:
             file.seek(_HEAD.size)
             while left:
                 piece = file.read(min(left, _PIECE))
@@ -131,7 +133,7 @@ class Index:
                 yield piece
 
     def _load(self) -> None:
-        """Keep the records in memory, unless there are too many."""
+        """Read the records into memory, unless there are too many."""
         size = self.count * _SIZE
         if self._body is None and self._shelf is not None and size <= _KEPT:
             [body] = self._shelf.ranges(self._name, [(_HEAD.size, _HEAD.size + size)])
@@ -139,7 +141,7 @@ class Index:
                 raise FileNotFoundError("the index changed while it was read")
             self._body = body
 
-    def _find_there(self, wanted: Collection[bytes]) -> list[Place]:
+    def _find_on_shelf(self, wanted: Collection[bytes]) -> list[Place]:
         if self._shelf is None:
             return []
         asked: list[bytes] = []
@@ -177,31 +179,33 @@ def encode_index(places: Iterable[Place], pack_size: int, *, damaged: bool = Fal
 
 
 def decode_index(data: bytes) -> Index:
-    """An index that was just made, in memory only."""
+    """An index from its bytes, in memory only and not checked: for one that was just made."""
     return Index(None, "", data[: _HEAD.size], data[_HEAD.size :])
 
 
 def open_indexes(shelf: Shelf, packs: Mapping[str, int]) -> dict[str, Index]:
-    """The indexes under the names of `packs`, each with the size of its pack; those that do not belong to it are left out."""
-    length = _HEAD.size + min(_SMALL, shelf.at_once)
-    starts: dict[str, Start] = {}
+    """The indexes of these packs, by name. `packs`: name of the index -> bytes of its pack. Indexes that are missing or damaged
+    are left out."""
+    length = _HEAD.size + min(_SMALL, shelf.cheap_read_bytes)
+    heads: dict[str, Head] = {}
     try:
-        starts = shelf.starts(list(packs), length)
-    except OSError:  # one of them: it is made again from its pack
+        heads = shelf.heads(list(packs), length)
+    except OSError:  # one of them cannot be read: each by itself, and that one is made again from its pack
         for name in packs:
             with contextlib.suppress(OSError):
-                starts |= shelf.starts([name], length)
-    opened = {name: _opened(shelf, name, packs[name], start) for name, start in starts.items()}
+                heads |= shelf.heads([name], length)
+    opened = {name: _checked_index(shelf, name, packs[name], head) for name, head in heads.items()}
     return {name: index for name, index in opened.items() if index is not None}
 
 
 def open_index(shelf: Shelf, name: str, pack_size: int) -> Index | None:
-    """The index in a file, or None when there is none or it does not belong to a pack of `pack_size` bytes."""
+    """The index in a file; None when it is missing, damaged, or not that of a pack of `pack_size` bytes."""
     return open_indexes(shelf, {name: pack_size}).get(name)
 
 
-def _opened(shelf: Shelf, name: str, pack_size: int, start: Start) -> Index | None:
-    data, size = start
+def _checked_index(shelf: Shelf, name: str, pack_size: int, head: Head) -> Index | None:
+    """The index whose file begins with `head`; None when it is damaged or belongs to another pack."""
+    data, size = head
     if len(data) < _HEAD.size:
         return None
     magic, covers, count, *fan = _HEAD.unpack_from(data)
@@ -230,7 +234,7 @@ def scan(file: BinaryIO) -> Iterator[Section]:
         if not 0 < length <= _SECTION_MAX:
             raise FormatError(f"a pack has a section of {length} bytes")
         section = file.read(length)
-        beat()
+        heartbeat()
         end = file.tell()
         if len(section) != length:
             raise FormatError(f"a pack ends inside the section at {position}")
@@ -244,6 +248,18 @@ def scan(file: BinaryIO) -> Iterator[Section]:
             sound = digest != b"" and hashlib.sha256(data).digest() == digest
             yield Section(section[:start], digest, end - len(data), data, sound)
         position = end
+
+
+def read_at(file: BinaryIO, offset: int, length: int) -> bytes:
+    """`length` bytes from `offset`, fewer only at the end of the file: one read of a system may bring fewer."""
+    file.seek(offset)
+    data = file.read(length)
+    while len(data) < length:
+        more = file.read(length - len(data))
+        if not more:
+            break
+        data += more
+    return data
 
 
 def _length(file: BinaryIO) -> int | None:

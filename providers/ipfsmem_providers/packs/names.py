@@ -1,9 +1,9 @@
-"""Signed name records on a shelf: one file each, named by the name and by what is in it.
+"""Signed name records (IPNS) on a shelf: a file for each, named by the IPNS name and the hash of the record.
 
     names/<k51...>.<16 hex of SHA-256(record)>.ipns-record
 
-The greatest record of a name counts, and lesser ones go when it stands, so any number of devices may put records at the
-same time. Nothing here knows blocks or pins.
+The greatest record of a name counts, and lesser ones are removed only after it was written, so any number of devices may
+put records at the same time. Nothing here knows blocks or pins.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Final
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import FormatError, ProviderError, SealError
 from ipfsmem.published import ipns_record
-from ipfsmem_providers.packs.blocking_work import beat
-from ipfsmem_providers.packs.shelf import Seen, Shelf
+from ipfsmem_providers.packs.blocking_work import heartbeat
+from ipfsmem_providers.packs.shelf import FileInfo, Shelf
 
-#: So often is looked again when what was seen is gone when it is read: somebody puts newer ones at the same time.
-_LOOKS: Final = 4
-#: So many records are remembered.
+#: Attempts to read the records of a name when those that were listed are gone: another device puts newer ones just now.
+_ATTEMPTS: Final = 4
+#: Records that are kept in memory at most.
 _KNOWN_MAX: Final = 1_000
 
 
-class Records:
-    """The records of one place. Methods block."""
+class NameRecords:
+    """The name records of one place. Methods block."""
 
-    between = "."
+    separator = "."
     ending = ".ipns-record"
     tag_length = 16
 
@@ -37,16 +37,15 @@ class Records:
         self._known: dict[str, tuple[Hashable, ipns_record.Record]] = {}
 
     def put(self, name: str, offered: ipns_record.Record) -> None:
-        """Keep a record of a canonical name unless a greater one is there; lesser ones go after it is in place."""
+        """Keep a record of a canonical name unless a greater one is there; then remove the lesser ones."""
         records = self._of(name)
         best = ipns_record.select(records.values())
         if best is None or ipns_record.order(best) < ipns_record.order(offered):
             tag = hashlib.sha256(offered.encoded).hexdigest()[: self.tag_length]
-            file = f"{name}{self.between}{tag}{self.ending}"
+            file = f"{name}{self.separator}{tag}{self.ending}"
             self._shelf.write(file, offered.encoded)
             records[file] = offered
-        # Only what is less than something that is there is removed, so whoever else puts a record now, the greatest
-        # stays.
+        # Only records less than one that is there are removed, so the greatest stays, whoever else puts a record now.
         best = ipns_record.select(records.values())
         for file, record in records.items():
             if best is not None and ipns_record.order(record) < ipns_record.order(best):
@@ -54,44 +53,44 @@ class Records:
                     self._shelf.unlink(file)
 
     def best(self, name: str) -> ipns_record.Record | None:
-        """The greatest one of a canonical name."""
+        """The greatest record of a canonical name, None without one."""
         return ipns_record.select(self._of(name).values())
 
     def roots(self) -> set[CID]:
-        """What the records of all names lead to, whoever put them there."""
+        """The roots that the records of all names point at, whoever put them there."""
         found: set[CID] = set()
-        for record in self._read(self._shelf.look()).values():
+        for record in self._read(self._shelf.files()).values():
             leads = ipns_record.split_value(record.value)
             if isinstance(leads, CID):
                 found.add(leads)
         return found
 
     def _of(self, name: str) -> dict[str, ipns_record.Record]:
-        for _ in range(_LOOKS):
-            files = self._shelf.look(f"{name}{self.between}")
+        for _ in range(_ATTEMPTS):
+            files = self._shelf.files(f"{name}{self.separator}")
             found = self._read(files)
             if found or not files:
                 return found
         return {}
 
-    def _read(self, files: Mapping[str, Seen]) -> dict[str, ipns_record.Record]:
-        """Those of the files that hold a record of the name in theirs."""
-        ours = [file for file in files if file.endswith(self.ending) and self.between in file]
-        # One that was read need not be read again before somebody, or the disk, changes it.
+    def _read(self, files: Mapping[str, FileInfo]) -> dict[str, ipns_record.Record]:
+        """The valid records in these files: each must be signed by the name that its file is called after."""
+        ours = [file for file in files if file.endswith(self.ending) and self.separator in file]
+        # A file is read again only when its version has changed.
         found = {
             file: known[1]
             for file in ours
-            if (known := self._known.get(file)) and known[0] == files[file].stamp
+            if (known := self._known.get(file)) and known[0] == files[file].version
         }
         unread = [file for file in ours if file not in found]
-        for file, start in self._shelf.starts(unread, ipns_record.MAX_RECORD + 1).items() if unread else ():
-            beat()
-            if start.size <= ipns_record.MAX_RECORD:
+        for file, head in self._shelf.heads(unread, ipns_record.MAX_RECORD + 1).items() if unread else ():
+            heartbeat()
+            if head.size <= ipns_record.MAX_RECORD:
                 with contextlib.suppress(FormatError, SealError):
-                    name, _, tag = file.removesuffix(self.ending).partition(self.between)
-                    found[file] = ipns_record.verify_record(name, start.data)
+                    name, _, tag = file.removesuffix(self.ending).partition(self.separator)
+                    found[file] = ipns_record.verify_record(name, head.data)
                     if len(self._known) >= _KNOWN_MAX:
                         self._known.clear()
-                    if hashlib.sha256(start.data).hexdigest()[: self.tag_length] == tag:
-                        self._known[file] = files[file].stamp, found[file]
+                    if hashlib.sha256(head.data).hexdigest()[: self.tag_length] == tag:
+                        self._known[file] = files[file].version, found[file]
         return found

@@ -1,11 +1,11 @@
-"""Pins on a shelf: which root is listed under which name, one small file each, and many together in a list.
+"""Pins on a shelf: which root is listed under which name. Each pin is a small file, or a line of a list of many.
 
     pins/<cid>.<16 hex of SHA-256(name)>.json      {"cid","created","name","v":1}
     pins/<sha256 of the file>.pins                 such objects, a line each, sorted
 
-A list is never changed: without some of its pins it is written anew, and the old one goes when the new one is in its
-place, so a crash leaves a pin too many and never one too few. Two devices that write at once can bring a pin back that
-one of them took away; neither can lose one. Nothing here knows blocks.
+A list is never changed: to remove pins from it, a list of the others is written, and then the old one is removed. So a
+crash leaves a pin too many and never one too few. Of two devices that write at the same time, one can bring back a pin
+that the other removed; neither can lose one. Nothing here knows blocks.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import Pin
-from ipfsmem_providers.packs.blocking_work import beat
+from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.shelf import Shelf
 
-LIST: Final = ".pins"
-ONE: Final = ".json"
-#: More files than this, and the smallest are put into one list until half as many are left.
+PIN_LIST: Final = ".pins"
+SINGLE: Final = ".json"
+#: When there are more files than this, the smallest are merged into one list until half as many are left.
 MAX_FILES: Final = 64
 _PIN_MAX: Final = 4096
-#: A list grows no longer by merging, and is not read beyond twice this, in bytes.
+#: Bytes of a list that merging makes at most; one of more than twice this is not read.
 _LIST_MAX: Final = 8 * 1024 * 1024
 _HEX: Final = frozenset("0123456789abcdef")
 
@@ -43,8 +43,8 @@ class _PinFile(msgspec.Struct, forbid_unknown_fields=True):
     v: int
 
 
-class _List(NamedTuple):
-    """What a list holds: the time of each (CID, name), and its pins by name; whether it is as it was written."""
+class _PinList(NamedTuple):
+    """A list: the time (ms) of each (CID, name), its pins by name, and whether its file is as it was written."""
 
     pins: dict[tuple[str, str], int]
     by_name: dict[str, list[Pin]]
@@ -57,12 +57,12 @@ class Pins:
     def __init__(self, shelf: Shelf, now: Callable[[], int]) -> None:
         self.shelf = shelf
         self._now = now
-        self._lists: dict[str, _List] = {}
+        self._lists: dict[str, _PinList] = {}
 
     def add(self, root: CID, name: str) -> Pin:
-        """List `root` under `name`; a pin that is there keeps its time."""
-        files = self.shelf.look(self._start(name))
-        own = self._ones(self._files_of(root, name, files), name)
+        """List `root` under `name`. A pin that exists keeps its time."""
+        files = self.shelf.files(self._prefix(name))
+        own = self._single_pins(self._files_of(root, name, files), name)
         for known in own or self._in_lists(files, root, name):
             return known
         pin = self._pin(root, name, self._now())
@@ -70,34 +70,37 @@ class Pins:
         if len(files) >= MAX_FILES:
             with contextlib.suppress(
                 OSError, ProviderError
-            ):  # the pin is safe; the rest can be done another day
+            ):  # the pin is durable; merging can wait for another day
                 self._merge(name)
         return pin
 
     def named(self, name: str) -> list[Pin]:
-        """Pins with this name, newest first. Files that are no pins are passed over."""
-        files = self.shelf.look(self._start(name))
+        """The pins under a name, newest first. Files that are no pins are passed over."""
+        files = self.shelf.files(self._prefix(name))
         found: dict[CID, Pin] = {}
         lists = self._read_lists(filter(is_list, files)).values()
-        for pin in (*self._ones(files, name), *(pin for each in lists for pin in each.by_name.get(name, ()))):
+        for pin in (
+            *self._single_pins(files, name),
+            *(pin for each in lists for pin in each.by_name.get(name, ())),
+        ):
             if pin.cid not in found or pin.created < found[pin.cid].created:
                 found[pin.cid] = pin
         return sorted(found.values(), key=lambda pin: (-pin.created, pin.handle))
 
     def remove(self, pins: Iterable[Pin]) -> None:
-        """Take these entries off."""
+        """Remove these pins."""
         gone: dict[str, set[CID]] = {}
         for pin in pins:
             gone.setdefault(pin.name, set()).add(pin.cid)
         for name, roots in gone.items():
-            files = self.shelf.look(self._start(name))
+            files = self.shelf.files(self._prefix(name))
             for root in roots:
                 for file in self._files_of(root, name, files):
                     with contextlib.suppress(FileNotFoundError):
                         self.shelf.unlink(file)
             keys = {(str(root), name) for root in roots}
             for file, known in self._read_lists(filter(is_list, files)).items():
-                # A damaged list stays as it is: written anew it would be without the pins that cannot be read of it.
+                # A damaged list is left as it is: a new one would lack its pins that cannot be read.
                 if known.intact and not keys.isdisjoint(known.pins):
                     self._put_list({key: at for key, at in known.pins.items() if key not in keys}, name)
                     with contextlib.suppress(FileNotFoundError):
@@ -105,13 +108,13 @@ class Pins:
         self.shelf.flush()
 
     def roots(self) -> set[CID]:
-        """Every root that is listed under any name. Raises ProviderRefused when a list is damaged: nobody can say then."""
+        """Every root that is pinned under any name. ProviderRefused when a list is damaged, as its pins cannot be known then."""
         found: set[CID] = set()
-        files = self.shelf.look()
-        lists = self._read_lists([file for file in files if LIST in file])
+        files = self.shelf.files()
+        lists = self._read_lists([file for file in files if PIN_LIST in file])
         for file in files:
-            if file.endswith(ONE):
-                # A pin file that cannot be read, such as the copy that a sync program made of it, still keeps its root.
+            if file.endswith(SINGLE):
+                # A pin file that cannot be read, such as a copy that a sync program made, still keeps its root.
                 with contextlib.suppress(FormatError):
                     found.add(parse_cid(file.rpartition("/")[2].partition(".")[0]))
             elif file in lists:
@@ -127,26 +130,26 @@ class Pins:
 
     # -- what a file is called -----------------------------------------------------------------------------------
 
-    def _start(self, name: str) -> str:
-        """What the files begin with in which a pin under `name` may stand."""
+    def _prefix(self, name: str) -> str:
+        """The prefix of the files that may hold a pin under `name`."""
         return ""
 
     def _pin(self, root: CID, name: str, created: int) -> Pin:
-        """A pin, and the file that is its own."""
-        return Pin(root, name, f"{root}.{tag_of(name)}{ONE}", created)
+        """A pin; its handle is the file that it has by itself."""
+        return Pin(root, name, f"{root}.{tag_of(name)}{SINGLE}", created)
 
     def _files_of(self, root: CID, name: str, files: Collection[str]) -> list[str]:
-        """The files that hold this pin alone, if they are there. Built, not taken from its handle, which could be any path."""
+        """The names of the files that hold this pin alone; they need not exist. Built here, as a pin's handle could be any path."""
         return [self._pin(root, name, 0).handle]
 
-    def _ones(self, files: Iterable[str], name: str) -> list[Pin]:
-        """The pins under `name` that have a file of their own among these. One stands under its own name only: no file
-        speaks for another root."""
-        own = [file for file in files if file.endswith(f".{tag_of(name)}{ONE}") and is_one(file)]
+    def _single_pins(self, files: Iterable[str], name: str) -> list[Pin]:
+        """The pins under `name` with a file of their own among `files`. A file counts only for the root and name that it is
+        called after."""
+        own = [file for file in files if file.endswith(f".{tag_of(name)}{SINGLE}") and is_single(file)]
         found = []
-        for file, start in self.shelf.starts(own, _PIN_MAX + 1).items():
-            beat()
-            read = _parsed(start.data) if start.size <= _PIN_MAX else None
+        for file, head in self.shelf.heads(own, _PIN_MAX + 1).items():
+            heartbeat()
+            read = _parsed(head.data) if head.size <= _PIN_MAX else None
             if read is not None and read.name == name:
                 pin = self._pin(parse_cid(read.cid), name, read.created)
                 if pin.handle == file:
@@ -156,16 +159,16 @@ class Pins:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     def _merge(self, name: str) -> None:
-        """Put the smallest files into one list; each goes when that is in its place."""
-        files = self.shelf.look(self._start(name))
-        ours = sorted((seen.size, file) for file, seen in files.items() if is_list(file) or is_one(file))
+        """Merge the smallest files into one list, and remove them when that is written."""
+        files = self.shelf.files(self._prefix(name))
+        ours = sorted((info.size, file) for file, info in files.items() if is_list(file) or is_single(file))
         pins: dict[tuple[str, str], int] = {}
         merged: list[str] = []
         total = 0
         for size, file in ours:
             if len(ours) - len(merged) < MAX_FILES // 2 or total + size > _LIST_MAX:
                 break
-            new = self._held(file, name)
+            new = self._pins_in(file, name)
             if new is None:
                 continue
             for key, at in new.items():
@@ -181,24 +184,24 @@ class Pins:
                     self.shelf.unlink(file)
         self.shelf.flush()
 
-    def _held(self, file: str, name: str) -> Mapping[tuple[str, str], int] | None:
-        """The pins in a file of ours, where those of `name` may stand; None when it is not as it was written."""
+    def _pins_in(self, file: str, name: str) -> Mapping[tuple[str, str], int] | None:
+        """The pins in a file and their times; None when it is not as it was written. `name`: the one under which they may be."""
         if is_list(file):
             known = self._read_lists([file])[file]
             return known.pins if known.intact else None
         data = self.shelf.read(file, _PIN_MAX)
-        beat()
+        heartbeat()
         read = _parsed(data) if data is not None else None
         if read is None or self._pin(parse_cid(read.cid), read.name, read.created).handle != file:
             return None
         return {(read.cid, read.name): read.created}
 
     def _put_list(self, pins: dict[tuple[str, str], int], name: str) -> str:
-        """Write a list, unless it would be empty; its file. `name`: where names have their own lists, whose it is."""
+        """Write a list, unless it would be empty; returns its file. `name` counts where each name has lists of its own."""
         if not pins:
             return ""
         data = b"\n".join(sorted(_line(cid, of, at) for (cid, of), at in pins.items())) + b"\n"
-        file = f"{self._start(name)}{hashlib.sha256(data).hexdigest()}{LIST}"
+        file = f"{self._prefix(name)}{hashlib.sha256(data).hexdigest()}{PIN_LIST}"
         self.shelf.write(file, data)
         self._lists[file] = self._list_of(pins, intact=True)
         return file
@@ -209,33 +212,33 @@ class Pins:
             if created is not None:
                 yield self._pin(root, name, created)
 
-    def _read_lists(self, files: Iterable[str]) -> dict[str, _List]:
-        """These lists; each is read once, as its name says what is in it."""
+    def _read_lists(self, files: Iterable[str]) -> dict[str, _PinList]:
+        """These lists by file. Each is read once, as its file's name is its hash."""
         lists = list(files)
         found = {file: self._lists[file] for file in lists if file in self._lists}
         unread = [file for file in lists if file not in found]
-        for file, start in self.shelf.starts(unread, 2 * _LIST_MAX + 1).items() if unread else ():
-            beat()
+        for file, head in self.shelf.heads(unread, 2 * _LIST_MAX + 1).items() if unread else ():
+            heartbeat()
             pins = {}
-            for line in start.data.splitlines() if start.size <= 2 * _LIST_MAX else ():
+            for line in head.data.splitlines() if head.size <= 2 * _LIST_MAX else ():
                 pin = _parsed(line)
                 if pin is not None:
                     pins[pin.cid, pin.name] = pin.created
-            intact = hashlib.sha256(start.data).hexdigest() == file.rpartition("/")[2][:64]
+            intact = hashlib.sha256(head.data).hexdigest() == file.rpartition("/")[2][:64]
             found[file] = self._list_of(pins, intact=intact)
             if intact:
                 self._lists[file] = found[file]
         for file in unread:
-            # Gone meanwhile, so that another one stands in its place, or nothing that can be read.
+            # Removed meanwhile, and another list has its pins; or there, and not readable.
             if file not in found:
-                found[file] = self._list_of({}, intact=file not in self.shelf.look())
+                found[file] = self._list_of({}, intact=file not in self.shelf.files())
         return found
 
-    def _list_of(self, pins: dict[tuple[str, str], int], *, intact: bool) -> _List:
+    def _list_of(self, pins: dict[tuple[str, str], int], *, intact: bool) -> _PinList:
         by_name: dict[str, list[Pin]] = {}
         for (cid, name), created in pins.items():
             by_name.setdefault(name, []).append(self._pin(parse_cid(cid), name, created))
-        return _List(pins, by_name, intact)
+        return _PinList(pins, by_name, intact)
 
 
 def _line(cid: str, name: str, created: int) -> bytes:
@@ -252,17 +255,17 @@ def _parsed(data: bytes) -> _PinFile | None:
 
 @functools.lru_cache(maxsize=1024)
 def tag_of(name: str) -> str:
-    """What stands for a name in that of a file."""
+    """What a file's name has in place of the pin's name."""
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def is_list(file: str) -> bool:
-    """Whether a file is called as a list of ours is."""
+    """Whether a file has the name of a list."""
     stem = file.rpartition("/")[2]
-    return len(stem) == 64 + len(LIST) and stem.endswith(LIST) and _HEX.issuperset(stem[:64])
+    return len(stem) == 64 + len(PIN_LIST) and stem.endswith(PIN_LIST) and _HEX.issuperset(stem[:64])
 
 
-def is_one(file: str) -> bool:
-    """Whether a file is called as one of a single pin is."""
+def is_single(file: str) -> bool:
+    """Whether a file has the name of a single pin's file."""
     parts = file.split(".")
-    return len(parts) == 3 and file.endswith(ONE) and 0 < len(parts[1]) <= 16 and _HEX.issuperset(parts[1])
+    return len(parts) == 3 and file.endswith(SINGLE) and 0 < len(parts[1]) <= 16 and _HEX.issuperset(parts[1])

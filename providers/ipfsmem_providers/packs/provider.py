@@ -1,15 +1,15 @@
-"""A provider that keeps packs, pins and name records on shelves: what a folder and a bucket do alike.
+"""A provider that keeps packs, pins and name records on three shelves: all that a folder and a bucket have in common.
 
     packs/<sha256>.car                       blocks, as ordinary CAR files (store.py)
-    packs/<sha256>.idx                       where they lie; a cache
-    packs/<sha256>.going                     this pack is to go (collection.py)
-    packs/<sha256>.lost                      blocks of it that were found damaged (lost.py)
+    packs/<sha256>.idx                       where each block lies in it; a cache (index.py)
+    packs/<sha256>.going                     a mark: this pack will be removed (collection.py)
+    packs/<sha256>.lost                      blocks of it that were found damaged (lost_blocks.py)
     pins/...                                 pins, one by one and in lists (pins.py)
     names/...                                signed records (names.py)
 
-No file is ever changed and its name says what is in it, so any number of devices may use one place at the same time,
-without a lock. Files of others are left alone. directory/provider.py and bucket/provider.py say where the shelves stand, what goes wrong
-there, and how long it may take.
+No file is ever changed, and its name follows from its content, so any number of devices may use one place at the same time
+without a lock. Files of others are left alone. directory/provider.py and bucket/provider.py say where the shelves are, which errors
+occur there, and how long work may take.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ipfsmem.errors import FormatError, ProviderError, ProviderRefused, SealErro
 from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin
 from ipfsmem.published import ipns_record
-from ipfsmem_providers.packs.blocking_work import Waiting
+from ipfsmem_providers.packs.blocking_work import BlockingWork
 from ipfsmem_providers.packs.collection import Collector, Roots
-from ipfsmem_providers.packs.names import Records
+from ipfsmem_providers.packs.names import NameRecords
 from ipfsmem_providers.packs.pins import Pins
 from ipfsmem_providers.packs.store import Packs, PackWriter
 
@@ -47,26 +47,26 @@ _CAPABILITIES: Final = Capabilities(
 _SHA256: Final = b"\x12\x20"
 _NAME_MAX: Final = 255
 _FLUSH: Final = 2 * 1024 * 1024
-#: Bytes a second that the place takes at the least: a pack is brought there in one step.
+#: Bytes a second that even a slow place takes: a pack is written in one step.
 _SLOWEST: Final = 1024 * 1024
-#: Packs are written anew, and brought out, before a collection goes on.
+#: Seconds that one step of a collection may take beyond the usual: it rewrites packs.
 _COLLECT_SECONDS: Final = 900.0
 
 
 class PackedStore(ProviderBase):
-    """Shelves as a provider. See ipfsmem.provider.contract for what the methods promise."""
+    """Three shelves as a provider. See ipfsmem.provider.contract for what the methods promise."""
 
-    #: A pack that has this many bytes is placed, and the next one begun. None: one upload, one pack.
+    #: A new pack of this many bytes is placed, and another one begun. None: one pack for each upload.
     pack_bytes: int | None = None
-    #: Seconds that one step may take beside the usual where it moves all of a pack.
+    #: Seconds that a step which moves a whole pack may take beyond the usual.
     step_seconds: float = 0.0
 
     def __init__(
-        self, packs: Packs, pins: Pins, names: Records, waiting: Waiting, clock: Callable[[], int]
+        self, packs: Packs, pins: Pins, names: NameRecords, blocking: BlockingWork, clock: Callable[[], int]
     ) -> None:
         """`clock` gives nanoseconds since 1970 UTC."""
         self._packs, self._pins, self._names = packs, pins, names
-        self._waiting = waiting
+        self._blocking = blocking
         self._clock = clock
 
     @property
@@ -80,7 +80,7 @@ class PackedStore(ProviderBase):
         return _CAPABILITIES
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
-        """Write packs. Blocks that are there already may be left out or sent again."""
+        """Write packs. Blocks that are stored already may be left out or sent again."""
         writer = await self._run(self._new_pack, root)
         try:
             for cid, data in blocks:
@@ -88,7 +88,7 @@ class PackedStore(ProviderBase):
                 if self.pack_bytes is not None and writer.size >= self.pack_bytes:
                     await self._run(self._packs.place, writer, more=self._placing(writer))
                     writer = await self._run(self._new_pack, root)
-                elif writer.due > _FLUSH:
+                elif writer.unwritten > _FLUSH:
                     await self._run(writer.flush)
             await self._run(self._finish, writer, more=self._placing(writer))
         except BaseException:
@@ -97,36 +97,36 @@ class PackedStore(ProviderBase):
         return root
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """Those that an index names and nobody found damaged."""
+        """The blocks that an index names and that were not found damaged."""
         by_digest = _by_digest(cids)
         found = await self._run(self._packs.has, by_digest)
         return {cid for digest in found for cid in by_digest[digest]}
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Blocks that are there and sound; all of them were checked."""
+        """The blocks that are stored and sound; each was checked."""
         by_digest = _by_digest(cids)
         found = await self._run(self._packs.get, by_digest, more=self.step_seconds)
         return {cid: data for digest, data in found.items() for cid in by_digest[digest]}
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """The same: everything here is its own."""
+        """As `get_blocks`: all blocks come from this place itself."""
         return await self.get_blocks(cids)
 
     async def listing(self) -> dict[str, int]:
-        """Packs and pins by name and size; nothing is opened. A pack that is to go, or lost blocks, counts as changed.
+        """Packs and pins by name and size; no file is opened. A pack that was marked, or lost blocks, counts as changed.
 
-        Records come and go with each publish, and are read by their names.
+        Name records come and go with each publish, and are read by their names.
         """
         return await self._run(self._listing)
 
     async def pin(self, root: CID, name: str) -> Pin:
-        """List `root` under `name`; a pin that is there keeps its time."""
+        """List `root` under `name`. A pin that exists keeps its time."""
         if not 0 < len(name) <= _NAME_MAX:
             raise ProviderRefused(f"a pin name has 1 to {_NAME_MAX} characters, this has {len(name)}")
         return await self._run(self._pins.add, root, name)
 
     async def pins(self, name: str) -> list[Pin]:
-        """Pins with this name, newest first. Files that are no pins are passed over."""
+        """The pins under a name, newest first. Files that are no pins are passed over."""
         return await self._run(self._pins.named, name)
 
     async def unpin(self, pin: Pin) -> None:
@@ -134,21 +134,21 @@ class PackedStore(ProviderBase):
         await self._run(self._pins.remove, [pin])
 
     async def unpin_all(self, pins: Sequence[Pin]) -> None:
-        """Remove many; a list that holds some of them is written anew once."""
+        """Remove many pins; a list that holds some of them is rewritten once."""
         await self._run(self._pins.remove, pins)
 
     async def collect(self) -> int:
-        """Mark packs with blocks that no pin needs, and remove those that were marked a day ago. Bytes that are or
-        will be free. ProviderRefused when a pin's tree is not whole here, so that nobody can say what it needs.
+        """Mark packs with blocks that no pin needs, and remove those that were marked a day ago. Returns the bytes that are
+        or will be free. ProviderRefused when a pin's tree is incomplete here, so that nobody can know what it needs.
         """
         return await self._run(self._collect, more=_COLLECT_SECONDS)
 
     async def lacking(self) -> list[CID]:
-        """Blocks that were found damaged here and stand nowhere else."""
+        """Blocks that were found damaged here and that no other pack holds."""
         return await self._run(self._packs.lacking)
 
     async def put_name(self, name: str, record: bytes) -> None:
-        """Keep a record unless a greater one is there; lesser ones go after it is in place."""
+        """Keep a record unless a greater one is there; then remove the lesser ones."""
         try:
             name = ipns_record.canonical_name(name)
             offered = ipns_record.verify_record(name, record)
@@ -157,7 +157,7 @@ class PackedStore(ProviderBase):
         await self._run(self._names.put, name, offered)
 
     async def get_name(self, name: str) -> bytes | None:
-        """The greatest record that this name signed, however old, or None."""
+        """The greatest record of this name, however old, or None."""
         try:
             name = ipns_record.canonical_name(name)
         except FormatError as error:
@@ -166,31 +166,31 @@ class PackedStore(ProviderBase):
         return best.encoded if best else None
 
     async def _run(self, work: Callable[..., T], *args: object, more: float = 0.0) -> T:
-        """Do blocking work beside the event loop; see Waiting."""
-        return await self._waiting.run(partial(self._checked, work, *args), more=more)
+        """Do blocking work beside the event loop; see `BlockingWork.run`."""
+        return await self._blocking.run(partial(self._checked, work, *args), more=more)
 
     @abstractmethod
     def _checked(self, work: Callable[..., T], *args: object) -> T:
-        """Do it where the shelves stand; what the place says against it comes out as a ProviderError."""
+        """Do blocking work, and raise the errors of the place as ProviderError."""
 
     @abstractmethod
     def _collector(self, now: int) -> Collector:
-        """Who lets go of packs; `now` in milliseconds since 1970 UTC."""
+        """The collector of this place; `now` in milliseconds since 1970 UTC."""
 
     def _placing(self, writer: PackWriter) -> float:
         return max(writer.size / _SLOWEST, self.step_seconds)
 
     def _new_pack(self, root: CID) -> PackWriter:
-        return PackWriter(self._packs.shelf.new(), root)
+        return PackWriter(self._packs.shelf.new_file(), root)
 
     def _finish(self, writer: PackWriter) -> None:
         self._packs.place(writer)
         with contextlib.suppress(OSError, ProviderError):
-            # The blocks are safe; the rest can be done another day.
-            view = self._packs.look(recent=True)
-            self._packs.compact(view)
+            # The blocks are durable; tidying up can wait for another day.
+            inventory = self._packs.inventory(recent=True)
+            self._packs.compact(inventory)
             collector = self._collector(self._clock() // 1_000_000)
-            if collector.due(view):
+            if collector.due(inventory):
                 collector.remove(self._roots)
 
     def _collect(self) -> int:
@@ -202,12 +202,12 @@ class PackedStore(ProviderBase):
         return Roots(frozenset(self._pins.roots()), frozenset(self._names.roots()))
 
     def _listing(self) -> dict[str, int]:
-        pins = {f"pins/{name}": seen.size for name, seen in self._pins.shelf.look().items()}
+        pins = {f"pins/{name}": info.size for name, info in self._pins.shelf.files().items()}
         return self._packs.listing() | pins
 
 
 def _by_digest(cids: Iterable[CID]) -> dict[bytes, list[CID]]:
-    """CIDs by SHA-256 digest; two CIDs of one digest name the same bytes. Others cannot be stored here."""
+    """CIDs by SHA-256 digest: two CIDs with one digest name the same bytes. CIDs with other hashes cannot be stored here."""
     found: dict[bytes, list[CID]] = {}
     for cid in cids:
         if cid.multihash[:2] == _SHA256:

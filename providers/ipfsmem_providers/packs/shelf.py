@@ -1,8 +1,7 @@
-"""Where packs, pins or records lie by name: a folder on a disk, or the objects of a bucket below one prefix.
+"""What packs, pins and name records need of the place that stores them: a flat set of named files, a shelf.
 
-What is kept there (store.py, pins.py, names.py) is the same, and asks for no more than this. Names have no
-order and no lock; what is written appears whole. Protocols only: a folder is one in directory/files.py, a bucket in
-bucket/layout.py.
+A shelf is a folder on a disk (directory/files.py) or the objects below one prefix of a bucket (bucket/layout.py). Nothing
+is asked of it but what both can do: no order of names, no lock, no append; a file appears whole. Protocols only.
 """
 
 from __future__ import annotations
@@ -12,64 +11,67 @@ from contextlib import AbstractContextManager
 from typing import BinaryIO, NamedTuple, Protocol
 
 
-class Seen(NamedTuple):
-    """What a look shows of one file."""
+class FileInfo(NamedTuple):
+    """What a listing says of one file."""
 
     size: int  #: bytes
-    changed: int  #: milliseconds since 1970 UTC, by the clock of the place
-    stamp: Hashable  #: another one when the content is
+    modified: int  #: milliseconds since 1970 UTC, by the clock of the place
+    version: Hashable  #: differs whenever the content does
 
 
-class Start(NamedTuple):
-    """The first bytes of a file, and how many it has in all."""
+class Head(NamedTuple):
+    """The first bytes of a file."""
 
     data: bytes
-    size: int
+    size: int  #: bytes of the whole file
 
 
-class Making(Protocol):
-    """A file that nobody sees yet."""
+class FileWriter(Protocol):
+    """A file that is being written and that nobody sees yet."""
 
     def write(self, data: bytes) -> None:
         """Append."""
 
     def place(self, name: str) -> None:
-        """Make it durable, and let it be seen under `name`, in place of what has that name."""
+        """Make it durable and visible under `name`, in place of a file of that name."""
 
     def drop(self) -> None:
-        """Forget it. Never fails."""
+        """Discard it. Never fails."""
 
 
 class Shelf(Protocol):
-    """Files by name. Methods block. Unless said otherwise one that is not there raises FileNotFoundError. A disk or a bucket that
-    fails raises an OSError or a ProviderError."""
+    """Files by name. All methods block.
 
-    #: Bytes to read at once where only a few are wanted.
-    at_once: int
+    Unless a method says otherwise, a missing file raises FileNotFoundError. A disk or bucket that fails raises OSError or
+    ProviderError.
+    """
 
-    def look(self, start: str = "") -> dict[str, Seen]:
-        """The files whose names begin with `start`; what is no plain file is left out."""
+    #: Reading this many bytes costs about as much as reading a few.
+    cheap_read_bytes: int
+
+    def files(self, prefix: str = "") -> dict[str, FileInfo]:
+        """The files whose names begin with `prefix`. Links, folders and the like are left out."""
 
     def read(self, name: str, limit: int) -> bytes | None:
-        """All of a file of at most `limit` bytes; None when it is absent or larger."""
+        """A whole file; None when it is missing or longer than `limit` bytes."""
 
-    def starts(self, names: Sequence[str], length: int) -> dict[str, Start]:
-        """The first `length` bytes of each file that is there."""
+    def heads(self, names: Sequence[str], length: int) -> dict[str, Head]:
+        """The first `length` bytes of each file that exists."""
 
     def ranges(self, name: str, spans: Sequence[tuple[int, int]]) -> Iterable[bytes]:
-        """Bytes from a start to an end each, in the order asked; shorter where the file ends before."""
+        """The bytes of each span (first offset, offset behind the last), in the order of `spans`; shorter at the file's end."""
 
-    def file(self, name: str, *, buffered: bool = False) -> BinaryIO:
-        """A file to be read from its start and at any place."""
+    def open_file(self, name: str, *, buffered: bool = False) -> BinaryIO:
+        """A seekable reader of a file."""
 
     def write(self, name: str, data: bytes, *, flush: bool = True) -> None:
-        """Put a small file there whole; durably, unless `flush` is off."""
+        """Store a small file whole; durably, unless `flush` is off."""
 
-    def new(self) -> Making:
-        """Begin a file."""
+    def new_file(self) -> FileWriter:
+        """Begin a file whose name and length are not known yet."""
 
     def unlink(self, name: str) -> None:
-        """Remove a file. One that is gone already may raise FileNotFoundError."""
+        """Remove a file. A missing one may raise FileNotFoundError."""
 
     def flush(self) -> None:
         """Make what was placed and removed durable."""
@@ -77,5 +79,5 @@ class Shelf(Protocol):
     def sweep(self, oldest: float) -> None:
         """Remove unfinished files that a crash left, on this shelf and those beside it, last changed before `oldest` (Unix time, seconds)."""
 
-    def kept(self) -> AbstractContextManager[None]:
-        """What this thread does until the end is done at one and the same place."""
+    def held_open(self) -> AbstractContextManager[None]:
+        """While the block runs, this thread works in one and the same place, even when a path comes to lead elsewhere."""

@@ -1,13 +1,13 @@
-"""Packs: blocks kept as ordinary CAR files that nobody ever changes, on a shelf (shelf.py).
+"""Packs: blocks stored as ordinary CAR files that are never changed, on a shelf (shelf.py).
 
-`packs/<SHA-256 of the file>.car`, each with an index beside it. Files appear whole under a name that says their
-content and go only after a file that holds all their blocks is in its place, so devices need no lock between them:
-whoever finds a file gone looks again. Each block read is checked; a pack that turns out damaged gets an
-index without its bad blocks and a note of them (lost.py), and the other packs are asked. Nothing here knows
-roots, pins or names.
+`packs/<SHA-256 of the file>.car`, each with an index beside it. A pack appears whole under a name that follows from its
+content, and is removed only when another pack holds all its blocks. So devices need no lock between them: one that finds
+a pack gone lists the packs again. Each block is checked when it is read. A pack that turns out to be damaged gets an index without
+its bad blocks and a note of them (lost_blocks.py), and the other packs are read instead. Nothing here knows roots, pins or
+names.
 
-A pack that is to go is marked first, `packs/<its SHA-256>.going`: its blocks can still be read but are no longer said
-to be stored, so whoever uploads sends them again. collection.py marks packs, and removes them later.
+A pack is marked before it is removed: `packs/<its SHA-256>.going`. Its blocks can still be read, but `has` leaves them out,
+so whoever uploads sends them again. collection.py marks packs, and removes them later.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ipfsmem.content.car import header
 from ipfsmem.content.cid import CID, decode_cid, raw_cid, varint
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
-from ipfsmem_providers.packs.blocking_work import beat
+from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.index import (
     Index,
     Place,
@@ -31,13 +31,14 @@ from ipfsmem_providers.packs.index import (
     encode_index,
     open_index,
     open_indexes,
+    read_at,
     scan,
 )
-from ipfsmem_providers.packs.lost import LOST, Lost
-from ipfsmem_providers.packs.shelf import Making, Seen, Shelf
+from ipfsmem_providers.packs.lost_blocks import LOST, LostBlocks
+from ipfsmem_providers.packs.shelf import FileInfo, FileWriter, Shelf
 
 _log = logging.getLogger("ipfsmem.providers")
-#: Files in the making, and indexes without a pack, are leftovers after a day.
+#: Unfinished files, and indexes without a pack, are leftovers of a crash when they are this old.
 LEFTOVER_SECONDS: Final = 86_400
 GOING: Final = ".going"
 _SPAN: Final = 4 * 1024 * 1024
@@ -46,9 +47,9 @@ _HEX: Final = frozenset("0123456789abcdef")
 
 
 class PackWriter:
-    """One new pack: `add` blocks, `flush` what is due to be written, then `Packs.place` it, or `drop` it."""
+    """One new pack: `add` blocks, `flush` them to the shelf now and then, and end with `Packs.place` or `drop`."""
 
-    def __init__(self, file: Making, root: CID) -> None:
+    def __init__(self, file: FileWriter, root: CID) -> None:
         self._file = file
         self._pending: list[bytes] = [header([root])]
         self._places: dict[bytes, Place] = {}
@@ -57,7 +58,7 @@ class PackWriter:
         self._written = 0
 
     def add(self, cid: CID, data: bytes) -> None:
-        """Take one block; a block that was added before is left out. Raises ProviderRefused for a wrong one."""
+        """Add one block; one that was added before is left out. ProviderRefused when it does not match its CID."""
         digest = hashlib.sha256(data).digest()
         if cid.multihash[2:] != digest or cid.multihash[:2] != b"\x12\x20":
             raise ProviderRefused(
@@ -81,68 +82,69 @@ class PackWriter:
         return self._size
 
     @property
-    def due(self) -> int:
-        """Bytes that were added and are not written."""
+    def unwritten(self) -> int:
+        """Bytes that were added and not flushed."""
         return self._size - self._written
 
     def flush(self) -> None:
-        """Write what is due. Blocks."""
+        """Write what was added. Blocks."""
         data = b"".join(self._pending)
         self._pending = []
         self._written += len(data)
         self._hash.update(data)
         self._file.write(data)
-        beat()
+        heartbeat()
 
     @property
     def stem(self) -> str:
-        """What the file is named by, once all is written; "" when it holds no block."""
+        """The file's name without its ending, right once all is flushed; "" for a pack without a block."""
         return self._hash.hexdigest() if self._places else ""
 
     def index(self) -> bytes:
-        """Its index."""
+        """The bytes of its index file."""
         return encode_index(self._places.values(), self._size)
 
     def place(self) -> None:
-        """Put the pack in its place, durably. Blocks."""
+        """Make the pack durable and visible. Blocks."""
         self._file.place(f"{self.stem}.car")
 
     def drop(self) -> None:
-        """Forget all of it."""
+        """Discard the pack."""
         self._file.drop()
 
 
-class View:
-    """What one look shows: packs and their sizes in bytes, largest first, and those that are marked to go, by name."""
+class Inventory:
+    """The packs of a place as one listing shows them: names and sizes in bytes, largest first, and which are marked."""
 
-    def __init__(self, files: dict[str, Seen], *, index_last: bool = False) -> None:
-        """`index_last`: a pack whose index is not there is not finished."""
+    def __init__(self, files: dict[str, FileInfo], *, index_last: bool = False) -> None:
+        """`index_last`: a pack is written before its index, so one without an index is unfinished."""
         self.files = files
-        found = sorted(((seen.size, name) for name, seen in files.items() if _is_pack(name)), reverse=True)
+        found = sorted(((info.size, name) for name, info in files.items() if _is_pack(name)), reverse=True)
         every = {name: size for size, name in found}
         self.unfinished = {
             name: size for name, size in every.items() if index_last and f"{name[:64]}.idx" not in files
         }
         self.packs = {name: size for name, size in every.items() if name not in self.unfinished}
-        self.going = {f"{name[:64]}.car" for name in files if _is_mark(name)}
+        self.marked = {f"{name[:64]}.car" for name in files if _is_mark(name)}
 
     @property
-    def staying(self) -> dict[str, int]:
-        """Those that are not marked."""
-        return {name: size for name, size in self.packs.items() if name not in self.going}
+    def unmarked(self) -> dict[str, int]:
+        """The packs that are not marked, with their sizes."""
+        return {name: size for name, size in self.packs.items() if name not in self.marked}
 
 
 class Packs:
     """The packs of one place. Methods block, and may run in several threads and processes."""
 
-    #: More packs than this, and the smallest are merged until half as many are left.
-    most: int = 64
+    #: When there are more packs than this, the smallest are merged until half as many are left.
+    max_packs: int = 64
     #: Merging never reads more than this many bytes in one go.
     merge_bytes: int = 256 * 1024 * 1024
-    #: Packs of this size or more do not count, and are not merged.
-    grown: float = float("inf")
-    #: What a look shows was all there at one moment; else a file may be passed over that came while another went.
-    one_look: bool = False
+    #: Packs of this size or more are neither counted nor merged.
+    large_bytes: float = float("inf")
+    #: Whether a listing shows the files of one moment. Otherwise a file may be missing from it that appeared while another
+    #: was removed.
+    consistent_listing: bool = False
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
@@ -150,94 +152,94 @@ class Packs:
         # What a pack looked like when it was last looked at closely.
         self._checked: dict[tuple[str, int], object] = {}
         self._damaged: set[tuple[str, int]] = set()
-        self._lost = Lost(shelf)
+        self._lost = LostBlocks(shelf)
 
-    def look(self, *, recent: bool = False) -> View:
-        """What is there now; with `recent` what was seen a moment ago may do."""
-        return View(self.shelf.look())
+    def inventory(self, *, recent: bool = False) -> Inventory:
+        """The packs that exist now; with `recent` an inventory of a moment ago will do."""
+        return Inventory(self.shelf.files())
 
     def listing(self) -> dict[str, int]:
-        """Packs and their sizes; another size for one that lost blocks, and none for one that is marked to go."""
-        view = self.look()
+        """Unmarked packs and their sizes; a pack that lost blocks has another size than before."""
+        inventory = self.inventory()
         found = {}
-        for name, size in view.staying.items():
-            note = view.files.get(f"{name[:64]}{LOST}")
+        for name, size in inventory.unmarked.items():
+            note = inventory.files.get(f"{name[:64]}{LOST}")
             found[name] = size + (note.size if note is not None else 0)
         return found
 
     def lacking(self) -> list[CID]:
-        """What packs lost to damage and no pack has: nobody can read it until somebody sends it again."""
+        """Blocks that packs lost to damage and that no other pack holds, so that somebody must send them again."""
         lost: dict[bytes, CID] = {}
-        view = self.look(recent=True)
-        for name in view.files:
+        inventory = self.inventory(recent=True)
+        for name in inventory.files:
             if _is_mark(name, LOST):
-                lost |= self._lost.of(name[:64], view.files)
+                lost |= self._lost.of(name[:64], inventory.files)
         here = self.has(lost) if lost else set()
         return [cid for digest, cid in sorted(lost.items()) if digest not in here]
 
     def has(self, digests: Collection[bytes]) -> set[bytes]:
-        """Those of `digests` that some index names, less what was found damaged; a pack that is to go does not count."""
+        """Those of `digests` that the index of an unmarked pack names and that were not found damaged."""
         missing = set(digests)
         seen: set[str] = set()
         while missing:
-            view = self.look()
-            new = [item for item in view.staying.items() if item[0] not in seen]
+            inventory = self.inventory()
+            new = [item for item in inventory.unmarked.items() if item[0] not in seen]
             if not new:
-                break  # twice the same: nothing was merged away while we looked
-            self._open(new, view)
+                break  # the same packs twice: none was merged away meanwhile
+            self._open(new, inventory)
             gone = False
             for name, size in new:
                 seen.add(name)
-                # Another process may have found damage that the index in this one's memory does not know.
-                lost = self._lost.of(name[:64], view.files)
+                # Another process may have found damage since this one read the index.
+                lost = self._lost.of(name[:64], inventory.files)
                 here = missing - lost.keys() if lost else missing
                 places = self._find(name, size, here)
                 gone = gone or places is None
                 missing.difference_update([place.digest for place in places or ()])
                 if not missing:
                     break
-            if self._was_all(view) and not gone:
+            if self._is_complete(inventory) and not gone:
                 break
         return set(digests) - missing
 
     def get(self, digests: Collection[bytes]) -> dict[bytes, bytes]:
-        """The blocks with these digests that can be read whole, each checked."""
+        """The blocks with these digests; each was checked, and those that cannot be read are left out."""
         missing = set(digests)
         found: dict[bytes, bytes] = {}
         seen: set[str] = set()
-        view = None
+        inventory = None
         while missing:
-            view = self.look()
-            new = [item for item in view.packs.items() if item[0] not in seen]
+            inventory = self.inventory()
+            new = [item for item in inventory.packs.items() if item[0] not in seen]
             if not new:
                 break
-            self._open(new, view)
+            self._open(new, inventory)
             gone = self._get_from(new, missing, found)
             seen.update(name for name, _ in new)
-            if self._was_all(view) and not gone:
+            if self._is_complete(inventory) and not gone:
                 break
-        if missing and view is not None:
-            # Before a block counts as missing, indexes that are not what was written are made again.
-            stale = [item for item in view.packs.items() if self._is_stale(*item, view)]
-            stale += view.unfinished.items()
+        if missing and inventory is not None:
+            # Before a block counts as missing, damaged indexes are made again.
+            stale = [item for item in inventory.packs.items() if self._is_stale(*item, inventory)]
+            stale += inventory.unfinished.items()
             if stale:
                 self._get_from(stale, missing, found)
         return found
 
     def get_from(self, packs: Sequence[tuple[str, int]], digests: Collection[bytes]) -> dict[bytes, bytes]:
-        """The blocks that can be read whole from these packs, each checked."""
+        """The blocks with these digests in these packs only; each was checked."""
         found: dict[bytes, bytes] = {}
         self._get_from(packs, set(digests), found)
         return found
 
-    def _was_all(self, view: View) -> bool:
-        """Whether a look showed what was there at one moment: servers give lists in pages of a thousand."""
-        return self.one_look and len(view.files) < 1_000
+    def _is_complete(self, inventory: Inventory) -> bool:
+        """Whether an inventory shows one moment: servers list a thousand files in one answer."""
+        return self.consistent_listing and len(inventory.files) < 1_000
 
     def _get_from(
         self, packs: Sequence[tuple[str, int]], missing: set[bytes], found: dict[bytes, bytes]
     ) -> bool:
-        """Move what can be read from `missing` to `found`; whether a pack was gone."""
+        """Move what these packs have from `missing` to `found`. Returns whether a pack had been removed."""
         gone = False
         for name, size in packs:
             if not missing:
@@ -259,7 +261,7 @@ class Packs:
         return gone
 
     def _find(self, name: str, size: int, wanted: set[bytes]) -> list[Place] | None:
-        """What the index of a pack names of `wanted`; None when the pack is gone."""
+        """Where the blocks `wanted` lie in a pack, by its index; None when the pack was removed."""
         for _ in range(2):
             index = self.index(name, size)
             if index is None:
@@ -267,11 +269,13 @@ class Packs:
             try:
                 return index.find(wanted)
             except FileNotFoundError:
-                self._indexes.pop((name, size), None)  # gone with its pack, or alone: then it is made again
+                self._indexes.pop(
+                    (name, size), None
+                )  # removed with its pack, or alone: then it is made again
         return None
 
     def _read(self, name: str, places: list[Place]) -> dict[bytes, bytes]:
-        """The blocks at these places that have the digest they should have; near ones are read together."""
+        """The sound blocks at these places of a pack; those that lie close together are read together."""
         if not places:
             return {}
         places = sorted((place for place in places if place.length <= BLOCK_MAX), key=_offset)
@@ -294,20 +298,20 @@ class Packs:
                     sound[digest] = block
         return sound
 
-    def _open(self, packs: Sequence[tuple[str, int]], view: View) -> None:
-        """Read the indexes of these packs that are not known yet, all at once."""
+    def _open(self, packs: Sequence[tuple[str, int]], inventory: Inventory) -> None:
+        """Read the indexes of these packs that are not in memory yet, all in one request of the shelf."""
         unread = {
             f"{name[:-4]}.idx": (name, size) for name, size in packs if (name, size) not in self._indexes
         }
-        here = {index: pack[1] for index, pack in unread.items() if index in view.files}
+        here = {index: pack[1] for index, pack in unread.items() if index in inventory.files}
         for index, opened in open_indexes(self.shelf, here).items() if here else ():
             self._indexes[unread[index]] = opened
 
     def index(self, name: str, size: int) -> Index | None:
-        """The index of a pack, made anew when it is missing; None when the pack is gone."""
+        """The index of a pack, made again from the pack when it is missing; None when the pack was removed."""
         found = self._indexes.get((name, size))
         if found is None:
-            beat()
+            heartbeat()
             found = open_index(self.shelf, f"{name[:-4]}.idx", size)
             if found is None:
                 try:
@@ -317,14 +321,14 @@ class Packs:
             self._indexes[name, size] = found
         return found
 
-    def _is_stale(self, name: str, size: int, view: View) -> bool:
-        """Whether the index of a pack was found wanting just now, and made again: it was damaged itself, or the pack
-        was, and may have been put right since. Looks once at each pack, and again when its file was changed."""
+    def _is_stale(self, name: str, size: int, inventory: Inventory) -> bool:
+        """Check the index of a pack, once for each version of the pack's file. Returns whether it was made again: the index
+        was damaged, or the pack had been and may have been put right since."""
         with contextlib.suppress(FileNotFoundError):
-            stamp = view.files[name].stamp
-            if self._checked.get((name, size)) == stamp:
+            version = inventory.files[name].version
+            if self._checked.get((name, size)) == version:
                 return False
-            self._checked[name, size] = stamp
+            self._checked[name, size] = version
             index = self.index(name, size)
             if index is not None and (index.damaged or not index.intact()):
                 self._rebuild(name, size)
@@ -332,11 +336,11 @@ class Packs:
         return False
 
     def _rebuild(self, name: str, size: int) -> Index:
-        """Scan a pack and write its index anew, naming sound blocks only; the others are noted as lost."""
+        """Scan a pack and write a new index of its sound blocks; the others are noted as lost."""
         places: dict[bytes, Place] = {}
         bad: dict[bytes, CID] = {}
         damaged = False
-        with self.shelf.file(name, buffered=True) as file:
+        with self.shelf.open_file(name, buffered=True) as file:
             try:
                 for section in scan(file):
                     if section.sound:
@@ -356,14 +360,14 @@ class Packs:
         return index
 
     def _note_lost(self, name: str, size: int, bad: dict[bytes, CID], sound: Collection[bytes]) -> None:
-        """Note what a pack does not hold any more: sections that are `bad`, and what it held by its index so far."""
+        """Note the blocks that a pack lost: its `bad` sections, and those that its index named and no scan finds."""
         stem = name[:64]
-        noted = self._lost.of(stem, self.look(recent=True).files)
+        noted = self._lost.of(stem, self.inventory(recent=True).files)
         before = self._indexes.get((name, size)) or open_index(self.shelf, f"{stem}.idx", size)
         with contextlib.suppress(OSError):
             if before is not None and before.intact():
                 held = {place.digest for place in before.places()}
-                # A CID that was hit itself names what was never here.
+                # Where the CID of a section is damaged, it names a block that was never here.
                 bad = {digest: bad.get(digest, raw_cid(digest)) for digest in held}
         lost = {**bad, **noted}
         lost = {digest: cid for digest, cid in lost.items() if digest not in sound}
@@ -377,33 +381,33 @@ class Packs:
         self._lost.note(stem, lost.values())
 
     def forget(self, name: str) -> None:
-        """Drop what is remembered of a pack that was just written."""
+        """Forget what was remembered of a pack that was written or removed."""
         for known in (self._indexes, self._checked, self._damaged):
             for key in [key for key in known if key[0] == name]:
                 known.pop(key) if isinstance(known, dict) else known.discard(key)
 
-    def compact(self, view: View | None = None) -> None:
-        """Merge the smallest packs when there are too many, and clear leftovers away.
+    def compact(self, inventory: Inventory | None = None) -> None:
+        """Merge the smallest packs when there are too many, and remove leftovers of crashes.
 
-        The merged pack is in place before its parts go, and its bytes follow from the set of its blocks alone. So
-        two devices that merge the same set write the same file, and no device removes what another relies on.
+        The merged pack is in place before the small ones are removed, and its bytes follow from the set of its blocks alone.
+        So two devices that merge the same packs write the same file, and none removes what another relies on.
         """
-        view = view or self.look()
-        if sum(size < self.grown for size in view.packs.values()) <= self.most:
+        inventory = inventory or self.inventory()
+        if sum(size < self.large_bytes for size in inventory.packs.values()) <= self.max_packs:
             return
-        self.sweep(view, time.time() - LEFTOVER_SECONDS)
+        self.sweep(inventory, time.time() - LEFTOVER_SECONDS)
         with contextlib.suppress(FileNotFoundError):  # another device is at it
-            self._merge(self._smallest(view.staying))
+            self._merge(self._smallest(inventory.unmarked))
 
     def _smallest(self, packs: Mapping[str, int]) -> list[tuple[str, int]]:
-        """Those that are merged of these."""
-        small = sorted((size, name) for name, size in packs.items() if size < self.grown)
+        """The packs to merge."""
+        small = sorted((size, name) for name, size in packs.items() if size < self.large_bytes)
         parts: list[tuple[str, int]] = []
         total = 0
         for size, name in small:
             if (name, size) in self._damaged:
                 continue
-            if len(small) - len(parts) < self.most // 2 or total + size > self.merge_bytes:
+            if len(small) - len(parts) < self.max_packs // 2 or total + size > self.merge_bytes:
                 break
             parts.append((name, size))
             total += size
@@ -415,13 +419,13 @@ class Packs:
         for name, size in parts:
             sections: dict[bytes, tuple[bytes, str, int, int]] = {}
             try:
-                with self.shelf.file(name, buffered=True) as file:
+                with self.shelf.open_file(name, buffered=True) as file:
                     for section in scan(file):
                         if not section.sound:
                             raise FormatError(f"pack {name} is damaged")
                         sections[section.digest] = (section.cid, name, section.offset, len(section.data))
             except FormatError:
-                self._damaged.add((name, size))  # left as it is: what is sound in it can still be read
+                self._damaged.add((name, size))  # not merged: its sound blocks can still be read
                 continue
             whole.append(name)
             for digest, section_place in sections.items():
@@ -433,20 +437,20 @@ class Packs:
         self._remove([name for name in whole if name != merged])
 
     def _remove(self, packs: Sequence[str]) -> None:
-        """Take packs away whose blocks all stand elsewhere."""
+        """Remove packs whose blocks are all in another one."""
         for name in packs:
-            with contextlib.suppress(OSError):  # gone already, or open elsewhere on Windows
+            with contextlib.suppress(OSError):  # removed already, or open in another program on Windows
                 self.shelf.unlink(name)
                 self.shelf.unlink(f"{name[:-4]}.idx")
 
     def place(self, writer: PackWriter) -> str:
-        """Put a pack and its index in place, durably. The pack's file name; "" when it holds nothing."""
+        """Make a new pack durable and visible, with its index. Returns its file name; "" when it holds no block."""
         writer.flush()
         stem = writer.stem
         if not stem:
             writer.drop()
             return ""
-        # The index first: a pack is never seen without one, and an index without a pack is nothing.
+        # The index comes first: nobody sees a pack without one, and an index without a pack is ignored.
         self.shelf.write(f"{stem}.idx", writer.index(), flush=False)
         try:
             writer.place()
@@ -455,30 +459,31 @@ class Packs:
                 self.shelf.unlink(f"{stem}.idx")
             raise
         for ending in (GOING, LOST):
-            with contextlib.suppress(OSError):  # somebody wants just this pack again, and it is whole
+            with contextlib.suppress(OSError):  # this very pack was marked or damaged before
                 self.shelf.unlink(f"{stem}{ending}")
         self.shelf.flush()
         self.forget(f"{stem}.car")
         return f"{stem}.car"
 
     def write_merged(self, blocks: dict[bytes, tuple[bytes, str, int, int]]) -> tuple[str, int]:
-        """One pack of blocks that lie in others, by digest: CID bytes, pack, offset, length. The new pack's name and size.
+        """Write one pack of blocks that lie in others. `blocks`: digest -> CID bytes, pack, offset and length there.
 
-        Its bytes follow from the set of blocks alone. FileNotFoundError when a pack is gone or not what it was.
+        Returns the new pack's name and size; its bytes follow from the set of blocks alone. FileNotFoundError when a pack was
+        removed or is not what it was.
         """
         ordered = sorted(blocks)
-        writer = PackWriter(self.shelf.new(), decode_cid(blocks[ordered[0]][0]))
+        writer = PackWriter(self.shelf.new_file(), decode_cid(blocks[ordered[0]][0]))
         files: dict[str, BinaryIO] = {}
         try:
             for digest in ordered:
                 cid, name, offset, length = blocks[digest]
                 if name not in files:
-                    files[name] = self.shelf.file(name)
+                    files[name] = self.shelf.open_file(name)
                 try:
-                    writer.add(decode_cid(cid), _read_at(files[name], offset, length))
+                    writer.add(decode_cid(cid), read_at(files[name], offset, length))
                 except ProviderRefused as error:
                     raise FileNotFoundError(f"pack {name} changed while it was merged") from error
-                if writer.due > _SPAN:
+                if writer.unwritten > _SPAN:
                     writer.flush()
             return self.place(writer), writer.size
         except BaseException:
@@ -488,12 +493,13 @@ class Packs:
             for file in files.values():
                 file.close()
 
-    def sweep(self, view: View, oldest: float) -> None:
-        """Remove what a crash left behind: indexes and marks whose pack is gone, last changed before `oldest` (seconds, 1970)."""
+    def sweep(self, inventory: Inventory, oldest: float) -> None:
+        """Remove leftovers of crashes that were last changed before `oldest` (Unix time, seconds): unfinished files, and indexes
+        and marks without a pack."""
         self.shelf.sweep(oldest)
-        for name, seen in view.files.items():
+        for name, info in inventory.files.items():
             ours = (len(name) == 68 and name.endswith(".idx")) or _is_mark(name) or _is_mark(name, LOST)
-            if ours and f"{name[:64]}.car" not in view.files and seen.changed < oldest * 1000:
+            if ours and f"{name[:64]}.car" not in inventory.files and info.modified < oldest * 1000:
                 with contextlib.suppress(OSError):
                     self.shelf.unlink(name)
 
@@ -508,14 +514,3 @@ def _is_mark(name: str, ending: str = GOING) -> bool:
 
 def _offset(place: Place) -> int:
     return place.offset
-
-
-def _read_at(file: BinaryIO, offset: int, length: int) -> bytes:
-    file.seek(offset)
-    data = file.read(length)
-    while len(data) < length:
-        more = file.read(length - len(data))
-        if not more:
-            break
-        data += more
-    return data

@@ -297,8 +297,8 @@ def test_a_large_upload_is_several_packs_and_what_came_is_kept(
 def test_many_packs_become_few_and_large_ones_are_left(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem_providers.bucket.layout import BucketPacks
 
-    monkeypatch.setattr(BucketPacks, "most", 6)
-    monkeypatch.setattr(BucketPacks, "grown", 50_000)
+    monkeypatch.setattr(BucketPacks, "max_packs", 6)
+    monkeypatch.setattr(BucketPacks, "large_bytes", 50_000)
     everything = {}
     for n in range(30):
         tree = build_tree({"x": bytes([n]) * (80_000 if n % 10 == 0 else 400)})
@@ -370,7 +370,7 @@ def test_a_list_that_is_cut_short_is_none(at: Bucket, monkeypatch: pytest.Monkey
 
 def test_no_pack_becomes_larger_than_is_put(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is needed of several packs was written as one, which the bucket then refused, at every collection."""
-    for name, value in (("grown", 30_000), ("merge_bytes", 50_000)):
+    for name, value in (("large_bytes", 30_000), ("merge_bytes", 50_000)):
         monkeypatch.setattr(bucket_layout.BucketPacks, name, value)
     trees = [build_tree({"needed": bytes([n]) * 40_000, "other": bytes([n, 1]) * 15_000}) for n in range(3)]
     for tree in trees:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
-from ipfsmem_providers.packs.blocking_work import Waiting, beat
+from ipfsmem_providers.packs.blocking_work import BlockingWork, heartbeat
 
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
@@ -101,19 +101,21 @@ def test_p4_work_that_goes_on_is_waited_for() -> None:
     def slow() -> str:
         for _ in range(8):
             time.sleep(0.1)
-            beat()
+            heartbeat()
         return "done"
 
-    assert asyncio.run(Waiting("a stick", 0.25).run(slow)) == "done"
+    assert asyncio.run(BlockingWork("a stick", 0.25).run(slow)) == "done"
     with pytest.raises(ProviderUnavailable, match="a stick does not answer"):
-        asyncio.run(Waiting("a stick", 0.25).run(lambda: time.sleep(1)))
-    asyncio.run(Waiting("a stick", 0.25).run(lambda: time.sleep(0.4), more=1.0))
+        asyncio.run(BlockingWork("a stick", 0.25).run(lambda: time.sleep(1)))
+    asyncio.run(BlockingWork("a stick", 0.25).run(lambda: time.sleep(0.4), more=1.0))
 
 
 def test_p4_a_cancelled_call_waits_for_its_work_and_then_ends() -> None:
     async def body() -> None:
         done: list[int] = []
-        task = asyncio.ensure_future(Waiting("a stick", 5.0).run(lambda: (time.sleep(0.2), done.append(1))))
+        task = asyncio.ensure_future(
+            BlockingWork("a stick", 5.0).run(lambda: (time.sleep(0.2), done.append(1)))
+        )
         await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -126,8 +128,8 @@ def test_p4_a_cancelled_call_waits_for_its_work_and_then_ends() -> None:
 def test_p4_the_program_ends_although_a_folder_hangs() -> None:
     code = (
         "import asyncio, time\n"
-        "from ipfsmem_providers.packs.blocking_work import Waiting\n"
-        "try: asyncio.run(Waiting('a share', 0.1, why='it hangs').run(lambda: time.sleep(600)))\n"
+        "from ipfsmem_providers.packs.blocking_work import BlockingWork\n"
+        "try: asyncio.run(BlockingWork('a share', 0.1, why='it hangs').run(lambda: time.sleep(600)))\n"
         "except Exception as error: print(error)\n"
     )
     ended = subprocess.run(

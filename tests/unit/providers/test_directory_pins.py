@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from ipfsmem_providers.directory.files import FolderShelf
-from ipfsmem_providers.packs.pins import LIST, MAX_FILES, Pins
+from ipfsmem_providers.packs.pins import MAX_FILES, PIN_LIST, Pins
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.device.held_folder import Directory
@@ -63,7 +63,7 @@ def test_many_are_taken_away_at_the_price_of_one(folder: Path) -> None:
     assert {pin.cid for pin in pins_in(folder).named(NAME)} == {root(n) for n in range(1, 300, 2)}
     pins.remove(made)
     assert pins_in(folder).named(NAME) == [] and pins_in(folder).roots() == set()
-    assert not list(folder.glob(f"*{LIST}"))
+    assert not list(folder.glob(f"*{PIN_LIST}"))
 
 
 def test_two_that_merge_and_take_away_at_once_lose_nothing(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_list_that_is_not_what_its_name_says_stops_a_collection_and_gives_what
     pins = pins_in(folder)
     for n in range(200):
         pins.add(root(n), NAME)
-    file = max(folder.glob(f"*{LIST}"), key=lambda path: path.stat().st_size)
+    file = max(folder.glob(f"*{PIN_LIST}"), key=lambda path: path.stat().st_size)
     data = bytearray(file.read_bytes())
     data[20] ^= 1
     file.write_bytes(bytes(data))
@@ -171,10 +171,10 @@ def test_what_sync_programs_and_others_leave_keeps_roots_and_stands_under_no_nam
     pins = pins_in(folder)
     for n in range(100):
         pins.add(root(n), NAME)
-    copy = next(folder.glob(f"*{LIST}"))
-    shutil.copy(copy, folder / f"{copy.stem} (conflicted copy){LIST}")
+    copy = next(folder.glob(f"*{PIN_LIST}"))
+    shutil.copy(copy, folder / f"{copy.stem} (conflicted copy){PIN_LIST}")
     (folder / "notes.txt").write_text("mine")
-    (folder / f"{'a' * 64}{LIST}").symlink_to(copy)
+    (folder / f"{'a' * 64}{PIN_LIST}").symlink_to(copy)
     pins.remove(pins.named(NAME))
     assert pins_in(folder).named(NAME) == []
     assert pins_in(folder).roots(), "the copy of a list keeps what it names"

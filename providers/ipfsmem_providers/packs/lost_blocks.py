@@ -1,8 +1,8 @@
-"""Blocks that were found damaged where packs lie: `packs/<sha256>.lost` names those that pack does not hold any more.
+"""Notes of blocks that were found damaged: `packs/<sha256>.lost` lists the CIDs that a pack does not hold any more, a line each.
 
-A line is a CID. Whoever meets a damaged block notes it here, so that all devices stop counting on it, and one that has it
-sends it again, in a pack of its own: the damaged pack is read by others at this moment and is never mended in place.
-A note is a hint like an index; it decides only what is said to be stored, never what is read.
+A device that finds a block damaged notes it, so that no device counts on it and one that has the block sends it again,
+in another pack: the damaged pack is never changed, as others may read it at this moment. A note is a hint like an
+index: it decides which blocks `has` names, never what is read.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ from typing import Final
 
 from ipfsmem.content.cid import CID, SHA2_256, parse_cid
 from ipfsmem.errors import FormatError, ProviderError
-from ipfsmem_providers.packs.shelf import Seen, Shelf
+from ipfsmem_providers.packs.shelf import FileInfo, Shelf
 
 LOST: Final = ".lost"
-#: More blocks of one pack than this are not noted: the pack is gone for good, and a note is read at every publish.
+#: Blocks of one pack that are noted at most: a note is read at every publish.
 MOST: Final = 50_000
 _FILE_MAX: Final = MOST * 128
 
 
-class Lost:
-    """The notes of one place. Methods block; what cannot be read is no note, what cannot be written is let be."""
+class LostBlocks:
+    """The notes of one place. Methods block. A note that cannot be read counts as none, one that cannot be written is left out."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
         self._read: dict[str, tuple[Hashable, dict[bytes, CID]]] = {}
 
-    def of(self, stem: str, files: Mapping[str, Seen]) -> dict[bytes, CID]:
-        """What a pack lost, by digest. `files` is what a look shows; a note is read again when it changed."""
+    def of(self, stem: str, files: Mapping[str, FileInfo]) -> dict[bytes, CID]:
+        """The blocks that a pack lost, by digest. `files` is a listing; a note is read again when its version changed."""
         name = f"{stem}{LOST}"
-        seen = files.get(name)
-        if seen is None:
+        info = files.get(name)
+        if info is None:
             self._read.pop(stem, None)
             return {}
         known = self._read.get(stem)
-        if known is None or known[0] != seen.stamp:
+        if known is None or known[0] != info.version:
             try:
-                known = (seen.stamp, _parse(self._shelf.read(name, _FILE_MAX) or b""))
+                known = (info.version, _parse(self._shelf.read(name, _FILE_MAX) or b""))
             except OSError:
                 return {}
             self._read[stem] = known
         return known[1]
 
     def note(self, stem: str, cids: Iterable[CID]) -> None:
-        """Write down what a pack lost; nothing: the note goes."""
+        """Write down which blocks a pack lost; an empty list removes the note."""
         lines = sorted(map(str, cids))[:MOST]
-        with contextlib.suppress(OSError, ProviderError):  # what cannot be written can still be read
+        with contextlib.suppress(OSError, ProviderError):  # a place that cannot be written can still be read
             if lines:
                 self._shelf.write(f"{stem}{LOST}", "".join(f"{line}\n" for line in lines).encode())
             else:
