@@ -55,8 +55,7 @@ from ipfsmem.memories.undo import Undone, undo
 from ipfsmem.mode import Mode
 from ipfsmem.parts.folders import MemoryFolders
 from ipfsmem.parts.scopes import MemoryScopes
-from ipfsmem.provider.contract import Provider
-from ipfsmem.provider.unavailable import Unready
+from ipfsmem.provider.opening import Providers
 from ipfsmem.published.history import (
     Change,
     DiffLine,
@@ -121,7 +120,8 @@ class LocalMemory:
         self.replica = replica
         #: The 24 recovery words of a vault made just now; shown once, kept nowhere.
         self.recovery_words: list[str] | None = None
-        self._providers: list_[Provider] = []
+        #: Where it is published: open providers, and of the others why not.
+        self._places = Providers()
         self._memories = Memories(replica)
         self._timeline = Timeline(replica)
         self._scopes = Scopes(replica)
@@ -210,7 +210,10 @@ class LocalMemory:
         self._look()
         counts = self.counts()
         root = self.replica.db.get_meta(meta.ROOT)
-        forgotten = what_is_forgotten(self.replica, self._providers) if self.mode.published else ""
+        places = self._places
+        # What could not be opened may keep names or a list: then nothing is said of what is forgotten.
+        told = self.mode.published and not places.not_opened
+        forgotten = what_is_forgotten(self.replica, places.open) if told else ""
         return Status(
             namespace=self.namespace,
             mode=self.mode,
@@ -222,19 +225,20 @@ class LocalMemory:
             not_fetched=sum(one.not_fetched for one in counts),
             unpublished=self.mode.published and self._unpublished(),
             root=root.decode() if root else None,
-            providers=list_(self.replica.config.providers) or [provider.name for provider in self._providers],
+            providers=list_(self.replica.config.providers) or [provider.name for provider in places.open],
             vault=self.replica.config.vault,
             members=[f"{p.id} {p.role} {p.label}" for p in self.members()],
             notices=[
                 *(self._files.notices() if self._files is not None else []),
                 *self._late_notices(),
                 *self._revoked_notices(),
+                *(one.error().in_a_line() for one in places.not_opened),
                 *([forgotten] if forgotten else []),
                 *([words_of_move(self.replica, move)] if (move := waiting(self.replica)) is not None else []),
                 *self._superseded(),
             ],
             files=self.folders.list(),
-            names_put=oldest_put(self.replica, self._providers),
+            names_put=oldest_put(self.replica, places.open),
             presence=self._presence(),
             scopes=counts if len(counts) > 1 else [],
             removed=self.removed(),
@@ -274,8 +278,8 @@ class LocalMemory:
             return []
         return [
             described(self.replica, provider)
-            for provider in self._providers
-            if not isinstance(provider, Unready) and (provider.capabilities.put or provider.capabilities.pin)
+            for provider in self._places.open
+            if provider.capabilities.put or provider.capabilities.pin
         ]
 
     def _superseded(self) -> list_[str]:

@@ -30,7 +30,7 @@ from ipfsmem.files.attaching import examine_place
 from ipfsmem.memories.bundle_tree import Part
 from ipfsmem.memories.importing import import_files
 from ipfsmem.mode import Mode, ModeName, mode_named
-from ipfsmem.provider.opening import Channels
+from ipfsmem.provider.opening import ProviderPool, Providers
 from ipfsmem.results import Opened
 from ipfsmem.sync.report import Progress, SyncReport, no_progress
 from ipfsmem.synced_memory import SyncedMemory, Where, each_of, specs_of
@@ -110,7 +110,7 @@ class Memory(SyncedMemory):
                 None, NamespaceConfig(Mode.NONE, label or chosen), world, passphrase=None
             )
             memory = cls(namespace, replica)
-            memory._opened.home = Path(home).expanduser() if home is not None else None
+            memory._pool.home = Path(home).expanduser() if home is not None else None
             return memory
         folder = configuration.namespace_folder(configuration.home(home, known), namespace)
         here = configuration_file(folder)
@@ -119,9 +119,12 @@ class Memory(SyncedMemory):
             try:
                 if chosen not in (None, memory.mode):
                     raise ConfigError(f"the memory {namespace} is in mode {memory.mode}, not {mode}")
-                memory._use(
-                    provider or memory.replica.config.providers or known.provider, standing=not provider
-                )
+                if provider:
+                    memory._use(provider)
+                else:
+                    memory._places = memory._pool.open(
+                        each_of(memory.replica.config.providers or known.provider)
+                    )
                 if unlock is not None:
                     memory.unlock(unlock)
                 memory._open_files()
@@ -204,8 +207,8 @@ class Memory(SyncedMemory):
         folder = configuration.namespace_folder(configuration.home(home, known), namespace)
         claim_folder(folder)
         plain_folder = _plain_folder(chosen, memory_dir)
-        channels = Channels(folder.parent)
-        opened = channels.open(each_of(provider))
+        pool = ProviderPool(folder.parent)
+        opened = pool.open_all(each_of(provider))
         root: RootKeys | None = None
         vault: VaultConfig | None = None
         secret: bytes | None = None
@@ -237,12 +240,12 @@ class Memory(SyncedMemory):
                 root_secret=secret,
             )
         except BaseException:
-            channels.close()
+            pool.close()
             raise
         memory = cls(namespace, replica)
         memory._root = root
         memory.recovery_words = to_words(words) if words is not None else None
-        memory._opened, memory._providers = channels, opened
+        memory._pool, memory._places = pool, Providers((*opened,))
         memory._open_files()
         if vault is not None:
             memory.unlisted = list_in_first(folder.parent, namespace, vault, passphrase, world)
@@ -254,11 +257,11 @@ class Memory(SyncedMemory):
 
         Raises ConfigError, ProviderError. Whether uploads are taken only an upload shows: `test_provider`.
         """
-        channels = Channels(configuration.home(home))
+        pool = ProviderPool(configuration.home(home))
         try:
-            await reach(channels.open(each_of(provider)))
+            await reach(pool.open_all(each_of(provider)))
         finally:
-            await channels.aclose()
+            await pool.aclose()
 
     @classmethod
     async def recover(
@@ -307,8 +310,8 @@ class Memory(SyncedMemory):
         if isinstance(unlock, Unlock):
             unlock = _named(unlock, folder)
         given = None if root_cid is None else parse_cid(root_cid)
-        channels = Channels(folder.parent)
-        opened = channels.open(each_of(provider))
+        pool = ProviderPool(folder.parent)
+        opened = pool.open_all(each_of(provider))
         scratch = create_replica(None, NamespaceConfig(Mode.NONE, "scratch"), world, passphrase=None)
         try:
             root = unlock.root(twice=False) if isinstance(unlock, Unlock) else unlock
@@ -320,7 +323,7 @@ class Memory(SyncedMemory):
                 vault = unlock.config(root, plain=not sealed)
             refuse_shared(folder.parent, namespace, vault)
         except BaseException:
-            await channels.aclose()
+            await pool.aclose()
             raise
         finally:
             scratch.close()
@@ -335,7 +338,7 @@ class Memory(SyncedMemory):
         with folder_claimed(folder):
             replica = begin_replica(folder, made, world, passphrase=passphrase)
             memory = cls(namespace, replica)
-            memory._opened, memory._providers = channels, opened
+            memory._pool, memory._places = pool, Providers((*opened,))
             try:
                 memory.restored = await memory._bring_back(root, progress, given=given, damaged_ok=damaged_ok)
                 # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
@@ -356,11 +359,11 @@ class Memory(SyncedMemory):
         """
         world = world or World()
         given = provider or configuration.settings().provider
-        channels = Channels(configuration.home(None))
+        pool = ProviderPool(configuration.home(None))
         try:
-            foreign = await read_foreign(source, channels.open(each_of(given)), now_ms=world.now())
+            foreign = await read_foreign(source, pool.open_all(each_of(given)), now_ms=world.now())
         finally:
-            await channels.aclose()
+            await pool.aclose()
         memory = cls(
             configuration.DEFAULT_NAMESPACE,
             create_replica(None, NamespaceConfig(Mode.NONE, "reader"), world, passphrase=None),

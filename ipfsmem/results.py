@@ -29,6 +29,7 @@ from ipfsmem.memories.undo import Undone
 from ipfsmem.mode import Mode
 from ipfsmem.provider.abilities import good_for, limits
 from ipfsmem.provider.contract import Capabilities
+from ipfsmem.provider.opening import NotOpened
 from ipfsmem.provider.probe import Step
 from ipfsmem.published.history import DiffLine, LogEntry
 from ipfsmem.published.versions import History, Version
@@ -632,7 +633,8 @@ class ProviderInfo(Answer, frozen=True, kw_only=True):
     """A provider of a memory: how it was named, what it can do (in words: `can`, `limits`), the root placed there last
     and when.
 
-    `problem`: why it cannot be used, such as a token that is not set; nothing is known of what it can do then.
+    `problem`: why it cannot be opened, such as a token that is not set; nothing is known of what it can do then, and
+    `capabilities` has nothing.
     """
 
     spec: str
@@ -654,9 +656,8 @@ class ProviderInfo(Answer, frozen=True, kw_only=True):
         *,
         root: str | None,
         at: int | None,
-        problem: str,
     ) -> ProviderInfo:
-        """With what its capabilities are in words."""
+        """One that is open, with what its capabilities are in words."""
         return cls(
             spec=spec,
             kind=name.partition(":")[0],
@@ -666,7 +667,22 @@ class ProviderInfo(Answer, frozen=True, kw_only=True):
             limits=limits(capabilities),
             root=root,
             at=at,
-            problem=problem,
+            problem="",
+        )
+
+    @classmethod
+    def of_not_opened(cls, one: NotOpened, *, root: str | None, at: int | None) -> ProviderInfo:
+        """One that cannot be opened now."""
+        return cls(
+            spec=one.spec,
+            kind=one.spec.partition(":")[0],
+            name=one.spec,
+            capabilities=Capabilities(put=False, keeps_root=False, durable=False),
+            can="",
+            limits=[],
+            root=root,
+            at=at,
+            problem=one.problem,
         )
 
 

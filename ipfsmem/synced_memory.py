@@ -41,9 +41,8 @@ from ipfsmem.memories.secret_check import SecretCheck
 from ipfsmem.mode import Mode
 from ipfsmem.parts.vaults import MemoryVaults
 from ipfsmem.provider.contract import Provider, lasting_spec
-from ipfsmem.provider.opening import Channels
+from ipfsmem.provider.opening import NotOpened, ProviderPool, Providers
 from ipfsmem.provider.probe import Step, probe
-from ipfsmem.provider.unavailable import Unready
 from ipfsmem.published.layout import PlainLayout, SealedLayout
 from ipfsmem.results import ProviderInfo, Salvage
 from ipfsmem.ring import operations
@@ -89,7 +88,7 @@ class SyncedMemory(LocalMemory):
         self.vaults = MemoryVaults(replica)
         self._root: RootKeys | None = None
         self._background: Background | None = None
-        self._opened = Channels(replica.folder.parent if replica.folder else None)
+        self._pool = ProviderPool(replica.folder.parent if replica.folder else None)
 
     def unlock(self, unlock: Unlock | RootKeys | None = None) -> None:
         """Hold the wallet's or recovery root until `close`: for enrolling, rotating, revoking, moving the anchor.
@@ -140,13 +139,13 @@ class SyncedMemory(LocalMemory):
         if self._borrowed:
             return
         self._root = None
-        self._opened.close()
+        self._pool.close()
         super().close()
 
     async def aclose(self) -> None:
         """`close`, and the connections of this event loop are closed when it returns."""
         if not self._borrowed:
-            await self._opened.aclose()
+            await self._pool.aclose()
         self.close()
 
     async def __aenter__(self) -> Self:
@@ -302,7 +301,7 @@ class SyncedMemory(LocalMemory):
             problem = await why_not_everywhere(
                 words,
                 vault.tag,
-                self._channels(),
+                self._published_at().open,
                 report.notices,
                 self.replica.world,
                 sealed=self.mode.sealed,
@@ -342,26 +341,25 @@ class SyncedMemory(LocalMemory):
             self._use(provider)
         if not self.mode.on_disk:
             return SyncReport()  # nothing leaves this process, and every call is accepted
-        channels = self._channels()
+        places = self._published_at()
         self._agree(public_ok)
-        await bring_state_back(self.replica, channels)
+        await bring_state_back(self.replica, places.open)
         try:
-            return await self._sync_once(channels, allow, progress)
+            return await self._sync_once(places, allow, progress)
         except DamagedStateError:
-            if not await bring_state_back(self.replica, channels):
+            if not await bring_state_back(self.replica, places.open):
                 raise
-        return await self._sync_once(channels, allow, progress)
+        return await self._sync_once(places, allow, progress)
 
-    async def _sync_once(
-        self, channels: list_[Provider], allow: Iterable[str], progress: Progress
-    ) -> SyncReport:
+    async def _sync_once(self, places: Providers, allow: Iterable[str], progress: Progress) -> SyncReport:
         self.scan()
         check = self._secret_check(allow)
         try:
             report = await sync(
                 self.replica,
-                channels,
+                places.open,
                 self._layout(check),
+                not_opened=places.not_opened,
                 root=self._root,
                 progress=progress,
             )
@@ -388,7 +386,7 @@ class SyncedMemory(LocalMemory):
         that their devices signed, but of which no hash proves that they were the latest. `dry_run` changes nothing here.
         Raises what `sync` raises.
         """
-        channels = self._channels()
+        places = self._published_at()
         layout = None
         if not dry_run:
             self._agree(public_ok)
@@ -396,7 +394,13 @@ class SyncedMemory(LocalMemory):
         self.scan()
         try:
             found, done, report = await salvage(
-                self.replica, channels, layout, picked=frozenset(pick), root=self._root, progress=progress
+                self.replica,
+                places.open,
+                layout,
+                picked=frozenset(pick),
+                not_opened=places.not_opened,
+                root=self._root,
+                progress=progress,
             )
         finally:
             self.render()
@@ -408,14 +412,13 @@ class SyncedMemory(LocalMemory):
     ) -> SyncReport:
         """The first sync of a restored memory; the root stays unlocked. See `Memory.recover`."""
         self._root = root
-        channels = self._channels()
         self.scan()
         agreed = not self.mode.public or self.replica.config.public
         layout = self._layout(self._secret_check(())) if agreed else None
         try:
             report = await bring_back(
                 self.replica,
-                channels,
+                self._published_at().open,
                 layout,
                 root=root,
                 given=given,
@@ -443,7 +446,8 @@ class SyncedMemory(LocalMemory):
         NotFoundError for what names none, before anything goes.
         """
         rules = Rules(dry_run, keep_roots, keep_days, each_name(drop_guarded))
-        return await collect(self.replica, self._channels(), rules, progress)
+        places = self._published_at()
+        return await collect(self.replica, places.open, rules, progress, not_opened=places.not_opened)
 
     def collect_by_itself(self, keep: Keep | None) -> None:
         """Let superseded roots go once a day, with a sync, and keep what `keep` says; None: only `gc` lets go."""
@@ -457,30 +461,38 @@ class SyncedMemory(LocalMemory):
 
         What a provider cannot say is in its row, not raised.
         """
-        return await check(self.replica, self._channels(), repair=repair, full=full, progress=progress)
+        places = self._published_at()
+        return await check(
+            self.replica,
+            places.open,
+            repair=repair,
+            full=full,
+            not_opened=places.not_opened,
+            progress=progress,
+        )
 
     async def test_provider(self, provider: str | Provider) -> list_[Step]:
         """Try a provider out, really: upload, listing, reading back, names, unpin. It is shown nothing of the memory."""
-        channels = Channels(self._opened.home)
-        (opened,) = channels.open([provider])
+        pool = ProviderPool(self._pool.home)
+        (opened,) = pool.open_all([provider])
         try:
             return await probe(opened, now_ms=self.replica.world.now(), random=self.replica.world.random)
         finally:
-            await channels.aclose()
+            await pool.aclose()
 
     def providers(self) -> list_[ProviderInfo]:
         """The providers in use, what each can do, and what this device placed there last."""
         specs = self.replica.config.providers
-        opened = self._opened.open(specs, standing=True)
-        named = zip(specs, opened, strict=True) if specs else ((p.name, p) for p in self._providers)
+        places = self._pool.open(specs) if specs else self._places
         found = []
-        for spec, provider in named:
-            last = next(iter(placed.newest_at(self.replica.db.connection, provider.name, 1)), None)
+        for spec, one in zip(specs or [""] * len(places.each), places.each, strict=True):
+            name = _name_of(one)
+            last = next(iter(placed.newest_at(self.replica.db.connection, name, 1)), None)
             root, at = (last.answered, last.at) if last is not None else (None, None)
-            problem = provider.problem if isinstance(provider, Unready) else ""
-            found.append(
-                ProviderInfo.of(spec, provider.name, provider.capabilities, root=root, at=at, problem=problem)
-            )
+            if isinstance(one, NotOpened):
+                found.append(ProviderInfo.of_not_opened(one, root=root, at=at))
+            else:
+                found.append(ProviderInfo.of(spec or name, name, one.capabilities, root=root, at=at))
         return found
 
     def recovery_sheet(self) -> RecoverySheet:
@@ -501,9 +513,9 @@ class SyncedMemory(LocalMemory):
         """Publish there too from the next sync on. Raises ConfigError when there is no such provider."""
         self._require_published()
         spec = lasting_spec(spec)
-        (opened,) = self._opened.open([spec])
+        (opened,) = self._pool.open_all([spec])
         if spec not in self.replica.config.providers:
-            self._providers = [*self._providers, opened]
+            self._places = Providers((*self._places.each, opened))
         self._remember([*self.replica.config.providers, spec])
 
     def remove_provider(self, spec: str) -> None:
@@ -517,7 +529,7 @@ class SyncedMemory(LocalMemory):
             )
         known.remove(spec)
         self._remember(known)
-        self._providers = self._opened.open(known, standing=True)
+        self._places = self._pool.open(known)
 
     async def move(
         self,
@@ -532,18 +544,19 @@ class SyncedMemory(LocalMemory):
     ) -> Moved:
         """Bring everything that lives to `target`, check it there, and only then publish there instead of at `source`
         (None: instead of everywhere else). Nothing is taken away from where it was; may be run again when cut off."""
-        channels = self._channels()
+        old = self._published_at()
         self._agree(public_ok)
         self.scan()
-        (opened,) = self._opened.open([target])
+        (opened,) = self._pool.open_all([target])
         layout = self._layout(self._secret_check(allow))
         moved = await move(
             self.replica,
-            channels,
+            old.open,
             layout,
             opened,
             keep_roots=keep_roots,
             keep_days=keep_days,
+            not_opened=old.not_opened,
             root=self._root,
             progress=progress,
         )
@@ -552,25 +565,23 @@ class SyncedMemory(LocalMemory):
             left = (source, lasting_spec(source or ""))
             stay = [spec for spec in before if source is not None and spec not in left]
             self._remember([*stay, target])
-            self._providers = self._opened.open([*stay, target], standing=True)
-            places = [provider for provider in channels if provider not in self._providers]
+            self._places = self._pool.open([*stay, target])
             gone = [spec for spec in before if spec not in self.replica.config.providers]
         else:
-            self._providers = [opened]
-            places = [provider for provider in channels if provider is not opened]
+            self._places = Providers((opened,))
             gone = before
-        if not places:
+        left_behind = [_name_of(one) for one in old.each if one not in self._places.each]
+        if not left_behind:
             return moved
-        names = gone or [provider.name for provider in places]
         to = lasting_spec(target) if isinstance(target, str) else target.name
-        report = await self._leave_word(channels, opened, names, to, layout, progress)
+        report = await self._leave_word(old.open, opened, gone or left_behind, to, layout, progress)
         last = report.root if report is not None else None
         told = placed.providers_of(self.replica.db.connection, last) if last is not None else set()
         return msgspec.structs.replace(
             moved,
             roots=[*moved.roots, *([last] if last is not None and last not in moved.roots else [])],
-            told=[provider.name for provider in places if provider.name in told],
-            untold=[provider.name for provider in places if provider.name not in told],
+            told=[name for name in left_behind if name in told],
+            untold=[name for name in left_behind if name not in told],
         )
 
     async def _leave_word(
@@ -614,7 +625,7 @@ class SyncedMemory(LocalMemory):
         showed this memory and a sync with both places worked. Raises NotFoundError when nobody moved it, or nothing of
         it is there, ConfigError, ProviderError.
         """
-        channels = self._channels()
+        places = self._published_at()
         move = waiting(self.replica)
         if move is None:
             raise NotFoundError(
@@ -624,7 +635,7 @@ class SyncedMemory(LocalMemory):
         self._agree(public_ok)
         chosen = lasting_spec(spec or move.to)
         try:
-            (opened,) = self._opened.open([chosen])
+            (opened,) = self._pool.open_all([chosen])
             await look_there(self.replica, opened, root=self._root, progress=progress)
         except (ConfigError, ProviderUnavailable) as error:
             if spec is None:
@@ -633,10 +644,17 @@ class SyncedMemory(LocalMemory):
                 )
             raise
         self.scan()
-        everywhere = [*(provider for provider in channels if provider is not opened), opened]
+        everywhere = [*(provider for provider in places.open if provider is not opened), opened]
         layout = self._layout(self._secret_check(allow))
         try:
-            report = await sync(self.replica, everywhere, layout, root=self._root, progress=progress)
+            report = await sync(
+                self.replica,
+                everywhere,
+                layout,
+                not_opened=places.not_opened,
+                root=self._root,
+                progress=progress,
+            )
         finally:
             self.render()
         known = list_(self.replica.config.providers)
@@ -644,7 +662,7 @@ class SyncedMemory(LocalMemory):
         if len(known) == 1:
             stay = []  # the one place of this device, whatever it is called here
         self._remember([*(one for one in stay if one != chosen), chosen])
-        self._providers = self._opened.open(self.replica.config.providers, standing=True)
+        self._places = self._pool.open(self.replica.config.providers)
         with self.replica.transaction():
             answer(self.replica, move)
         return report
@@ -672,14 +690,16 @@ class SyncedMemory(LocalMemory):
                 hint="Make one that is, beside it: ipfsmem init -n NEW. Then: ipfsmem export --dir DIR, then ipfsmem import DIR -n NEW.",
             )
 
-    def _channels(self) -> list_[Provider]:
+    def _published_at(self) -> Providers:
+        """Where this memory is published. What could not be opened before is tried once more."""
         self._require_published()
-        if not self._providers:
+        self._places = self._pool.open_again(self._places)
+        if not self._places.each:
             raise ConfigError(
                 "no provider is set",
                 hint="Give one with --provider (in Python: provider=), for instance a folder.",
             )
-        return self._providers
+        return self._places
 
     def _layout(self, check: SecretCheck) -> Layout:
         if self.mode.public:
@@ -728,7 +748,7 @@ class SyncedMemory(LocalMemory):
         if self._background is not None:
             raise UsageError("this memory is kept in sync already")
         if self.mode.on_disk:
-            self._channels()
+            self._published_at()
             self._agree(public_ok)
         background = Background(lambda: self.sync(allow=allow), pace, told)
         self._background = background
@@ -767,15 +787,20 @@ class SyncedMemory(LocalMemory):
         if self._background is not None:
             self._background.wrote()
 
-    def _use(self, provider: Where, *, standing: bool = False) -> None:
-        opened = self._opened.open(each_of(provider), standing=standing)
-        if opened:
-            self._providers = opened
+    def _use(self, provider: Where) -> None:
+        """Publish there from now on, as long as this memory is open. Raises ConfigError."""
+        if opened := self._pool.open_all(each_of(provider)):
+            self._places = Providers((*opened,))
 
 
 def each_name(given: Iterable[str]) -> tuple[str, ...]:
     """Names that may be given as one text."""
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _name_of(one: Provider | NotOpened) -> str:
+    """What people know a provider by: of one that is not open nothing but its spec is known."""
+    return one.spec if isinstance(one, NotOpened) else one.name
 
 
 def each_of(provider: Where) -> list[str | Provider]:

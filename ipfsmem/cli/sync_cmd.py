@@ -48,6 +48,7 @@ _TITLES = {
     "channel-down": "not reached",
     "provider-down": "not reached",
     "provider-refused": "refused",
+    "not-opened": "not used",
     "cannot-publish": "not published",
     "not-a-writer": "not published",
     "not-published": "not published",

@@ -193,7 +193,7 @@ async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
     """Unpin superseded roots and drop the blocks that only they needed (format section 7). After a pull, which found `rings`:
     roots with a ring alone that an anchor names."""
     verdicts: dict[str, list[Verdict]] = {}
-    problems: dict[str, str] = {}
+    problems = {one.spec: one.error().in_a_line() for one in run.not_opened}
     failure: ProviderError | None = None
     elsewhere: set[str] = set()
     asked = []

@@ -38,6 +38,7 @@ from ipfsmem.errors import (
     ProviderError,
 )
 from ipfsmem.provider.contract import Provider, Settling
+from ipfsmem.provider.opening import NotOpened
 from ipfsmem.published.opening import Head
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
@@ -79,12 +80,16 @@ async def sync(
     providers: Sequence[Provider],
     layout: Layout,
     *,
+    not_opened: Sequence[NotOpened] = (),
     root: RootKeys | None = None,
     progress: Progress = no_progress,
 ) -> SyncReport:
-    """Pull, join, publish. Raises ProviderError when no provider does; nothing local is lost then."""
+    """Pull, join, publish. Raises ProviderError when no provider does; nothing local is lost then.
+
+    `not_opened`: providers of this memory that cannot be opened now (`Providers`); the report names them.
+    """
     started = time.monotonic()
-    run = Run(replica, providers, root, progress)
+    run = Run(replica, providers, root, progress, not_opened=not_opened)
     async with run.alone():
         before = replica.ring
         joined = await _pull(run)
@@ -153,6 +158,7 @@ async def salvage(
     layout: Layout | None,
     *,
     picked: frozenset[str] = frozenset(),
+    not_opened: Sequence[NotOpened] = (),
     root: RootKeys | None = None,
     progress: Progress = no_progress,
 ) -> tuple[Found, Salvaged | None, SyncReport]:
@@ -161,7 +167,7 @@ async def salvage(
     `layout` None only looks. Nothing of a damaged head is believed beyond what format section 7.1 says.
     """
     started = time.monotonic()
-    run = Run(replica, providers, root, progress)
+    run = Run(replica, providers, root, progress, not_opened=not_opened)
     done: Salvaged | None = None
     published = Published()
     async with run.alone():
@@ -215,6 +221,7 @@ async def move(
     *,
     keep_roots: int,
     keep_days: int,
+    not_opened: Sequence[NotOpened] = (),
     root: RootKeys | None = None,
     progress: Progress = no_progress,
 ) -> Moved:
@@ -223,7 +230,7 @@ async def move(
     Syncs with all of them first. May be cut off and run again: what has arrived is not sent twice. Nothing is taken
     away from where it was. Raises ProviderRefused naming the first thing that `target` does not have in the end.
     """
-    run = Run(replica, [*providers, target], root, progress)
+    run = Run(replica, [*providers, target], root, progress, not_opened=not_opened)
     async with run.alone():
         joined = await _pull(run)
         anchored = _administer(run, joined, root) if root is not None else joined.found.anchored
@@ -241,9 +248,11 @@ async def collect(
     providers: Sequence[Provider],
     rules: Rules,
     progress: Progress = no_progress,
+    *,
+    not_opened: Sequence[NotOpened] = (),
 ) -> Collection:
     """Pull, then unpin superseded roots and drop the blocks that only they needed."""
-    run = Run(replica, providers, None, progress)
+    run = Run(replica, providers, None, progress, not_opened=not_opened)
     async with run.alone():
         joined = await _pull(run)
         return await collect_roots(run, joined.found.ring_roots, rules)
@@ -255,6 +264,7 @@ async def check(
     *,
     repair: bool,
     full: bool,
+    not_opened: Sequence[NotOpened] = (),
     progress: Progress = no_progress,
 ) -> list[Presence]:
     """Whether everything that lives is at each provider, asked block by block; `full` reads every block.
@@ -270,11 +280,15 @@ async def check(
             )
             for provider in providers
             if provider.capabilities.put or provider.capabilities.pin
-        ]
+        ] + [Presence(one.spec, "unchecked", text=one.error().in_a_line()) for one in not_opened]
 
 
 async def _pull(run: Run) -> Joined:
-    """Find and join every head that can be found and verified."""
+    """Find and join every head that can be found and verified. Raises ProviderRefused where no provider could be opened."""
+    for one in run.not_opened:
+        if not run.providers:
+            raise one.error()
+        run.notices.say("not-opened", one.error().in_a_line())
     found = await discover(run)
     admitted = admit(run, found)
     joined = await join_found(run, admitted)
@@ -286,6 +300,7 @@ def _report(run: Run, joined: Joined, published: Published, started: float) -> S
     """What a sync did, of what its steps returned."""
     sending, fetcher, silent = run.sending, run.fetcher, sorted(joined.silent)
     fresh = joined.found.fresh
+    not_opened = [one.spec for one in run.not_opened]
     return SyncReport(
         root=str(published.root) if published.root is not None else None,
         published=published.new,
@@ -304,7 +319,7 @@ def _report(run: Run, joined: Joined, published: Published, started: float) -> S
         bytes_sent=sending.bytes,
         missing=sending.missing,
         unread=len(joined.outages.roots) + (len(silent) if fresh else 0),
-        not_placed=list(dict.fromkeys([*([] if fresh else silent), *sending.not_placed])),
+        not_placed=list(dict.fromkeys([*([] if fresh else silent), *sending.not_placed, *not_opened])),
         blocked=published.blocked,
         new_identity=joined.new_identity,
         seconds=round(time.monotonic() - started, 3),

@@ -38,6 +38,7 @@ _SAID_ANEW: Final = frozenset(
         "moved",
         "not-a-writer",
         "not-enrolled",
+        "not-opened",
         "not-published",
         "not-served-yet",
         "provider-down",

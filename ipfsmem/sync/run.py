@@ -16,6 +16,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import garbled, heads, meta, placed
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.provider.contract import Provider
+from ipfsmem.provider.opening import NotOpened
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import Names
@@ -70,7 +71,8 @@ class Sending:
 
 class Run:
     """One sync. `root` is the unlocked wallet or recovery key, None in everyday use. `given` is a published root that a person
-    wrote down, where names and lists are lost (format section 7); it is verified like any other."""
+    wrote down, where names and lists are lost (format section 7); it is verified like any other. `not_opened` are providers of
+    the memory that take no part for want of a token or the like."""
 
     def __init__(
         self,
@@ -80,12 +82,14 @@ class Run:
         progress: Progress,
         *,
         given: CID | None = None,
+        not_opened: Sequence[NotOpened] = (),
     ) -> None:
         assert replica.config.vault is not None and replica.vault_tag is not None
         self.replica = replica
         self.notices = Notices()
         self._drop_garbled()
         self.providers = providers
+        self.not_opened = not_opened
         self.where = " and ".join(provider.name for provider in providers)
         self.root = root
         self.given = given

@@ -122,7 +122,7 @@ def test_l14_a_new_device_is_told_of_such_a_fork(lab: FolderLab) -> None:
 
 
 def lists(memory: Memory) -> int:
-    (provider,) = memory._providers
+    (provider,) = memory._places.open
     return provider.calls.count("pins")  # type: ignore[attr-defined]
 
 

@@ -10,15 +10,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 
-from ipfsmem.errors import ConfigError, NoVaultError, UsageError
+from ipfsmem.errors import ConfigError, NoVaultError, ProviderRefused, UsageError
 from ipfsmem.http import blocks as serving
 from ipfsmem.memory import Memory
 from ipfsmem.provider import opening
-from ipfsmem.provider.contract import lasting_spec
+from ipfsmem.provider.contract import Capabilities, lasting_spec
 from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.testing.simulator import FULL
 from tests.servers.threaded import serve
 from tests.support.device_lab import ROOT
 
@@ -26,14 +28,19 @@ TOKEN = "a token for tests"
 
 
 class Opener:
-    """Stands for `open_provider`: every spec is a connection to one cloud."""
+    """Stands for `open_provider`: every spec is a connection to one cloud, those in `without_token` cannot be opened."""
 
     def __init__(self) -> None:
         self.cloud = SimCloud()
         self.made: list[SimProvider] = []
+        self.without_token: set[str] = set()
+        self.capabilities: dict[str, Capabilities] = {}
 
     def __call__(self, spec: str, settings: Mapping[str, Any]) -> SimProvider:
-        self.made.append(SimProvider(self.cloud, name=spec))
+        if spec in self.without_token:
+            raise ConfigError(f"the token of {spec} is not set", hint=f"Set the token of {spec}.")
+        can = self.capabilities.get(spec, FULL)
+        self.made.append(SimProvider(self.cloud, name=spec, capabilities=can))
         return self.made[-1]
 
     def still_open(self) -> list[str]:
@@ -80,14 +87,124 @@ def test_other_settings_open_another(opener: Opener, tmp_path: Path, monkeypatch
     settings = tmp_path / "settings.toml"
     settings.touch(mode=0o600)
     monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
-    one = opening.Channels()
+    pool = opening.ProviderPool()
     settings.write_text('[providers.directory]\ncreate = "yes"\n')
-    first = one.open(["one"])
-    assert one.open(["one"]) == first
+    first = pool.open(["one"])
+    assert pool.open(["one"]) == first
     settings.write_text('[providers.directory]\ncreate = "no"\n')
-    assert one.open(["one"]) != first
-    one.close()
+    assert pool.open(["one"]) != first
+    pool.close()
     assert opener.still_open() == []
+
+
+def without_token(opener: Opener, home: Path, ready: Capabilities = FULL) -> Memory:
+    """A memory that is published at two providers, opened anew where the token of `hidden` is not set."""
+    opener.capabilities["open"] = ready
+    memory = create(home, "open", "hidden")
+    asyncio.run(memory.sync())
+    memory.close()
+    opener.without_token = {"hidden"}
+    return Memory.load("m", home=home)
+
+
+PROBLEM = "hidden cannot be used: the token of hidden is not set"
+
+
+def test_what_cannot_be_opened_is_a_value_that_says_why(opener: Opener) -> None:
+    opener.without_token = {"hidden"}
+    theirs = SimProvider(name="theirs")
+    pool = opening.ProviderPool()
+    found = pool.open(["one", "hidden", theirs])
+    assert [provider.name for provider in found.open] == ["one", "theirs"]
+    hidden = opening.NotOpened("hidden", "the token of hidden is not set", "Set the token of hidden.")
+    assert found.not_opened == [hidden] and found.each[1] == hidden and found.each[2] is theirs
+    assert (str(hidden.error()), hidden.error().hint) == (PROBLEM, hidden.hint)
+    with pytest.raises(ConfigError, match="the token of hidden is not set") as caught:
+        pool.open_all(["one", "hidden"])
+    assert caught.value.hint == hidden.hint
+    assert pool.open_again(found) == found
+    opener.without_token = set()
+    again = pool.open_again(found)
+    assert [provider.name for provider in again.open] == ["one", "hidden", "theirs"]
+    assert (again.each[0], again.each[2]) == (found.each[0], theirs) and pool.open_again(again) is again
+    pool.close()
+
+
+@pytest.mark.parametrize("names", [True, False], ids=["names", "lists only"])
+def test_one_that_cannot_be_opened_is_named_and_holds_nothing_up(
+    opener: Opener, tmp_path: Path, names: bool
+) -> None:
+    """Where the other one keeps no names, the sync ended with the missing token: it was asked for names, and nobody else was."""
+    memory = without_token(opener, tmp_path, msgspec.structs.replace(FULL, names=names))
+    memory.write("tone", "direct")
+    report = asyncio.run(memory.sync())
+    assert report.published and (report.not_placed, report.exit_code) == (["hidden"], 7)
+    assert [n.text for n in report.notices if n.kind == "not-opened"] == [
+        f"{PROBLEM}. Set the token of hidden."
+    ]
+    assert "channel-down" not in {notice.kind for notice in report.notices}
+    assert (
+        not memory.status().unpublished and f"{PROBLEM}. Set the token of hidden." in memory.status().notices
+    )
+    other, hidden = memory.providers()
+    assert (other.problem, hidden.problem) == ("", "the token of hidden is not set")
+    assert (hidden.spec, hidden.can) == ("hidden", "") and hidden.root not in (None, other.root)
+    assert not any(value is True for value in msgspec.structs.asdict(hidden.capabilities).values())
+    checked = {one.provider: one for one in asyncio.run(memory.check_providers())}
+    assert (checked["open"].state, checked["hidden"].state) == ("ok", "unchecked")
+    assert PROBLEM in checked["hidden"].text
+    assert PROBLEM in asyncio.run(memory.gc()).problems["hidden"]
+    memory.close()
+
+
+def test_lists_are_read_where_only_one_that_cannot_be_opened_might_keep_names(
+    opener: Opener, tmp_path: Path
+) -> None:
+    """A program that lists finds what is new by its list; one that is not open is not counted among those that keep names."""
+    memory = without_token(opener, tmp_path, msgspec.structs.replace(FULL, names=False))
+    asyncio.run(memory.sync())
+    assert [made for made in opener.made if made.name == "open"][-1].calls.count("pins") > 0
+    memory.close()
+
+
+def test_where_nothing_can_be_opened_a_sync_says_so(opener: Opener, tmp_path: Path) -> None:
+    memory = without_token(opener, tmp_path)
+    memory.remove_provider("open")
+    for work in (memory.sync, memory.gc):
+        with pytest.raises(ProviderRefused) as caught:
+            asyncio.run(work())
+        assert (str(caught.value), caught.value.hint) == (PROBLEM, "Set the token of hidden.")
+    (checked,) = asyncio.run(memory.check_providers())
+    assert (checked.state, PROBLEM in checked.text) == ("unchecked", True)
+    memory.close()
+
+
+def test_a_provider_that_can_be_opened_later_takes_part_from_the_next_sync_on(
+    opener: Opener, tmp_path: Path
+) -> None:
+    """A program that runs for weeks is not begun anew because a token was put into the settings."""
+    memory = without_token(opener, tmp_path)
+    memory.write("tone", "direct")
+    assert asyncio.run(memory.sync()).not_placed == ["hidden"]
+    opener.without_token = set()
+    report = asyncio.run(memory.sync())
+    assert (report.not_placed, report.exit_code, [*memory.status().notices]) == ([], 0, [])
+    assert {one.root for one in memory.providers()} == {report.root}
+    count = len(opener.made)
+    asyncio.run(memory.sync())
+    assert len(opener.made) == count
+    memory.close()
+    assert opener.still_open() == []
+
+
+def test_a_move_away_from_one_that_cannot_be_opened_says_that_it_was_not_told(
+    opener: Opener, tmp_path: Path
+) -> None:
+    memory = without_token(opener, tmp_path)
+    moved = asyncio.run(memory.move("new"))
+    assert (moved.told, moved.untold) == (["open"], ["hidden"])
+    assert [one.spec for one in memory.providers()] == ["new"]
+    memory.close()
 
 
 def test_in_a_running_loop(opener: Opener, tmp_path: Path) -> None:

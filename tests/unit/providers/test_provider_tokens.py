@@ -19,7 +19,7 @@ from ipfsmem.errors import ConfigError, ProviderError
 from ipfsmem.http import blocks
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Provider
-from ipfsmem.provider.opening import Channels
+from ipfsmem.provider.opening import ProviderPool
 from tests.servers.threaded import serve
 
 ONE, TWO = "token-of-the-first", "token-of-the-second"
@@ -98,7 +98,7 @@ def test_s12_each_address_is_shown_its_own_token_only(
     else:
         rows = "\n".join(f'"{url}" = "{form.format(t)}"' for url, t in zip(urls, (ONE, TWO), strict=True))
         (tmp_path / "settings.toml").write_text(f"[providers.{kind}.{name.lower()}]\n{rows}\n")
-    ask_all(Channels().open([f"{kind}:{url}" for url in urls]))
+    ask_all(ProviderPool().open_all([f"{kind}:{url}" for url in urls]))
     for listener, own, other in zip(listeners, (ONE, TWO), (TWO, ONE), strict=True):
         assert listener.asked and listener.saw(own) and not listener.saw(other)
 
@@ -116,24 +116,25 @@ def test_s12_one_token_and_two_addresses_is_an_error_that_says_what_to_do(
     name, form = KINDS[kind]
     monkeypatch.setenv(name, form.format(ONE))
     first, second = (f"{kind}:{url}" for url in urls)
-    channels = Channels(tmp_path / "home")
+    pool = ProviderPool(tmp_path / "home")
     if when == "one after the other":
-        channels.open([first])
+        pool.open_all([first])
     elif when == "in two memories":
         with Memory.create("a", "ipfs", home=tmp_path / "home") as memory:
             memory.add_provider(first)
     elif when == "named by a setting":
         monkeypatch.setenv({"kubo": "KUBO_RPC_URL"}.get(kind, f"{kind.upper()}_URL"), urls[0])
     with pytest.raises(ConfigError) as caught:
-        channels.open([first, second] if when == "together" else [second])
+        pool.open_all([first, second] if when == "together" else [second])
     told = f"{caught.value} {caught.value.hint}"
     assert ONE not in told and name in told and all(f"{url}=<its token>" in told for url in urls)
-    # What is in use already stays a provider of its memory: it says why it cannot be used, and is shown nothing.
-    ask_all(Channels().open([first, second], standing=True))
+    # What is in use already stays in the list of its memory, with the reason why it is not open, and is shown nothing.
+    refused = ProviderPool().open([first, second])
+    assert not refused.open and all(name in one.problem for one in refused.not_opened)
     assert not any(listener.asked for listener in listeners)
     # And what the error says works.
     monkeypatch.setenv(name, f"{urls[0]}={form.format(ONE)} {urls[1]}={form.format(TWO)}")
-    ask_all(Channels(tmp_path / "home").open([first, second]))
+    ask_all(ProviderPool(tmp_path / "home").open_all([first, second]))
     assert listeners[0].saw(ONE) and listeners[1].saw(TWO) and not listeners[1].saw(ONE)
 
 
@@ -147,15 +148,15 @@ def test_s12_a_pinata_gateway_and_a_list_of_gateways_too(
     monkeypatch.setenv("PINATA_JWT", "a-jwt")
     monkeypatch.setenv("PINATA_GATEWAY_TOKEN", ONE)
     with pytest.raises(ConfigError, match="PINATA_GATEWAY_TOKEN is one token"):
-        Channels().open(["pinata:a.example", "pinata:b.example"])
+        ProviderPool().open_all(["pinata:a.example", "pinata:b.example"])
     lists = ["gateway:https://a.example,https://b.example", "gateway:https://c.example"]
     settings.write_text(f'[providers.gateway]\ngateway_token = "{ONE}"\n')
     with pytest.raises(ConfigError, match="gateway_token is one token") as caught:
-        Channels().open(lists)
+        ProviderPool().open_all(lists)
     assert "gateway_token_for" in str(caught.value.hint) and ONE not in str(caught.value)
     with settings.open("a") as file:
         file.write('gateway_token_for = "https://b.example"\n')
-    Channels().open(lists)
+    ProviderPool().open_all(lists)
 
 
 def test_s12_a_token_for_one_path_of_an_address_is_for_all_of_it(
@@ -206,7 +207,7 @@ def test_s12_a_redirect_carries_no_token_to_another_address(
     name, form = KINDS[kind]
     listeners[0].elsewhere = urls[1]
     monkeypatch.setenv(name, f"{urls[0]}={form.format(ONE)} {urls[1]}={form.format(TWO)}")
-    ask_all(Channels().open([f"{kind}:{url}" for url in urls]))
+    ask_all(ProviderPool().open_all([f"{kind}:{url}" for url in urls]))
     assert listeners[0].saw(ONE) and not listeners[1].saw(ONE) and not listeners[0].saw(TWO)
 
 

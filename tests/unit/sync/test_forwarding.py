@@ -172,7 +172,7 @@ def test_an_old_place_that_takes_nothing_is_named(homes: Homes) -> None:
 
     a, _ = homes.pair()
     old = Full(Path(homes.p))
-    a._providers = [old]
+    a._use([old])
     a.write("k", "text")
     old.full = True
     moved = asyncio.run(a.move(homes.q))

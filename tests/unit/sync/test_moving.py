@@ -76,7 +76,7 @@ def test_moving_away_from_the_only_one_when_it_is_dead(tmp_path: Path, lists: bo
     a.write("last", "written after it died")
     moved = asyncio.run(a.move(new))
     assert moved.roots and a.status().root in moved.roots
-    assert [provider.name for provider in a._providers] == ["new"]
+    assert [provider.name for provider in a._places.open] == ["new"]
     c = device(tmp_path, "c", new)
     assert c.files() == a.files() and "last" in c.files()
     b.write("b-last", "written meanwhile")
@@ -112,7 +112,7 @@ def test_a_target_that_lacks_a_block_is_not_relied_on(tmp_path: Path) -> None:
     new.faults.drop.add(raw_cid(bytes.fromhex(loc.sha)))
     with pytest.raises(ProviderRefused, match="does not have part") as refused:
         asyncio.run(a.move(new))
-    assert [provider.name for provider in a._providers] == ["old"]
+    assert [provider.name for provider in a._places.open] == ["old"]
     hinted("Run the move again; a service may take hours to serve what it took.", refused.value.hint)
     new.faults.drop.clear()
     asyncio.run(a.move(new))
@@ -136,10 +136,10 @@ def test_u12_a_target_that_serves_nothing_yet(tmp_path: Path) -> None:
     asyncio.run(a.sync())
     with Refused("Run the move again later."):
         asyncio.run(a.move(new))
-    assert [provider.name for provider in a._providers] == ["old"]
+    assert [provider.name for provider in a._places.open] == ["old"]
     new.serves = True
     asyncio.run(a.move(new))
-    assert [provider.name for provider in a._providers] == ["new"]
+    assert [provider.name for provider in a._places.open] == ["new"]
     assert device(tmp_path, "c", new).files() == a.files()
 
 

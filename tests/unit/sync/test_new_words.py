@@ -182,7 +182,7 @@ def test_only_a_root_makes_words(tmp_path: Path) -> None:
     a = make(tmp_path, at(cloud))
     later = more(a)
     b = restore(tmp_path, "b", at(cloud), keys(later.words))
-    provider = b._providers[0]
+    provider = b._places.open[0]
     assert isinstance(provider, SimProvider)
     del provider.calls[:]
     with pytest.raises(MembershipError, match="these recovery words came later"):
