@@ -68,7 +68,7 @@ from ipfsmem.published.history import (
 )
 from ipfsmem.published.versions import History, find_text, history, read_past
 from ipfsmem.results import Exported, Late, ScopeCounts, Status
-from ipfsmem.ring.authority import Person
+from ipfsmem.ring.authority import RingMember
 from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.forwarding import waiting, words_of_move
 from ipfsmem.sync.names import oldest_put, what_is_forgotten
@@ -343,7 +343,7 @@ class LocalMemory:
         """Who is out, and by whose word: those whom a root had let in first."""
         return removals(self.replica.ring)
 
-    def members(self) -> list_[Person]:
+    def members(self) -> list_[RingMember]:
         """Who belongs to this memory, as its key ring says. All ids of a device go by the label of its enrolment."""
         ring = self.replica.ring
         if ring is None:

@@ -33,7 +33,7 @@ from ipfsmem.provider.opening import NotOpened
 from ipfsmem.provider.probe import Step
 from ipfsmem.published.history import DiffLine, LogEntry
 from ipfsmem.published.versions import History, Version
-from ipfsmem.ring.authority import Person
+from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.collection import Collection
 from ipfsmem.sync.guards import Guarded
@@ -543,10 +543,10 @@ class MemberList(Answer, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, ring: Ring | None, members: Sequence[Person], removed: list[Removal], device: str
+        cls, ring: Ring | None, members: Sequence[RingMember], removed: list[Removal], device: str
     ) -> MemberList:
         """The members in the order that is given, seen from `device`."""
-        roots = ring.view.facts.root_ids if ring is not None else frozenset()
+        roots = ring.view.rights.root_ids if ring is not None else frozenset()
         sealing = ring.view.sealing if ring is not None else None
         return cls(
             members=[

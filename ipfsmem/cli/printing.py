@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ipfsmem.ring.authority import Person
+    from ipfsmem.ring.authority import RingMember
 
 # C0 and C1 controls, and the marks that reorder text.
 _UNSAFE = dict.fromkeys(
@@ -125,7 +125,7 @@ def moment(ms: int | None) -> str:
         return "after the year 9999"
 
 
-def called(members: Iterable[Person]) -> dict[str, str]:
+def called(members: Iterable[RingMember]) -> dict[str, str]:
     """What people are told of each member by id: its label, with the id where another has the same (two devices of one host
     name)."""
     members = list(members)

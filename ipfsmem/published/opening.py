@@ -17,7 +17,7 @@ from ipfsmem.content.cid import CID
 from ipfsmem.errors import FormatError, MembershipError, OpenError, SignatureError
 from ipfsmem.published.commit import SignedCommit, open_commit, open_plain_commit
 from ipfsmem.published.reader import RootFiles
-from ipfsmem.ring.keyring import Ring, Shown, parse_keyring
+from ipfsmem.ring.keyring import Ring, UnlockedKeyring, parse_keyring
 from ipfsmem.seal.objects import EpochKey, Sealer
 
 
@@ -81,7 +81,7 @@ class Opened(msgspec.Struct, frozen=True):
     ring: Ring
     head: Head | None
     #: What this root shows.
-    shown: Shown
+    shown: UnlockedKeyring
     #: The keys that its commit is sealed under and that the joined ring does not carry: to read this root.
     spare: tuple[EpochKey, ...] = ()
 
@@ -93,8 +93,8 @@ def open_root(
 
     Raises FormatError, LimitError, SignatureError, OpenError, MembershipError: the head is then dropped and reported.
     """
-    if ring is not None and ring.is_file(files.keyring):
-        shown, joined = Shown.same(ring), ring
+    if ring is not None and ring.equals_file(files.keyring):
+        shown, joined = UnlockedKeyring.of_ring(ring), ring
     else:
         keyring = parse_keyring(files.keyring, vault)
         shown = keyring.unlock(box_secrets, (*ring.keys, *ring.spare) if ring is not None else ())

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from ipfsmem.ring.retained import Facts, as_member, facts_of
+from ipfsmem.ring.drop_rules import Rights, as_member, rights_of
 from ipfsmem.ring.statements import Epoch, Kind, Member, Revoke, Role, Statement, id_of_hex
 from ipfsmem.seal.objects import EpochKey
 
@@ -30,7 +30,7 @@ MAX_LEAP: Final = 1 << 16
 _ROLES: Final[dict[Role, int]] = {"reader": 0, "writer": 1, "admin": 2}
 
 
-class Person(msgspec.Struct, frozen=True):
+class RingMember(msgspec.Struct, frozen=True):
     """One id of the ring as the statements that count describe it: keys as 32 bytes, rank 0 root, 1 admin, 2 successor.
 
     `family` is the enrolled id that signed it as its successor, its own id where it is enrolled itself. `owner` says whose
@@ -55,8 +55,8 @@ class Person(msgspec.Struct, frozen=True):
 class Authority(msgspec.Struct, frozen=True):
     """The reading of a ring. `members` are those in force."""
 
-    facts: Facts
-    members: Mapping[str, Person]
+    rights: Rights
+    members: Mapping[str, RingMember]
     #: enrolled ids whose families are out, by a revoke that counts.
     out: frozenset[str]
     #: `out` with all the ids of their families.
@@ -97,17 +97,17 @@ class Authority(msgspec.Struct, frozen=True):
     @property
     def roots(self) -> tuple[bytes, ...]:
         """The roots' admin keys; the first one made the vault."""
-        return tuple(bytes.fromhex(root) for root in self.facts.roots)
+        return tuple(bytes.fromhex(root) for root in self.rights.roots)
 
     def may_write(self, member: str) -> bool:
         """Whether a commit of this id is to be joined: a member, not a reader."""
         person = self.members.get(member)
-        return person.role != "reader" if person else member in self.facts.root_ids
+        return person.role != "reader" if person else member in self.rights.root_ids
 
     def may_administer(self, member: str) -> bool:
         """Whether this id may enrol and revoke others now: a root, or an admin that nobody revoked."""
         person = self.members.get(member)
-        return member in self.facts.root_ids or (person is not None and person.role == "admin")
+        return member in self.rights.root_ids or (person is not None and person.role == "admin")
 
     def rank_of(self, member: str) -> int:
         """How near to a root somebody's family stands: 0 where a root let it in, 1 where an admin did, else 2. Who is out counts as
@@ -164,42 +164,42 @@ def names_of(statements: Iterable[Statement]) -> frozenset[str]:
 
 def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain: bool = False) -> Authority:
     """Read statements that `keep` returned, with the epoch keys of theirs that this device has."""
-    facts = facts_of(statements)
-    revokes = _counting_revokes(statements, facts)
+    rights = rights_of(statements)
+    revokes = _counting_revokes(statements, rights)
     out = frozenset(revokes)
     enrolled = [st for st in statements if isinstance(st.body, Member) and st.body.heir_of is None]
     claims = [st for st in statements if isinstance(st.body, Member) and st.body.heir_of is not None]
-    heads = _enrolled(enrolled, out, facts)
+    heads = _enrolled(enrolled, out, rights)
     members = _with_successors(heads, enrolled, claims, out)
-    families = _families(members, enrolled, claims, revokes, facts)
+    families = _families(members, enrolled, claims, revokes, rights)
     epochs = [st.body for st in statements if isinstance(st.body, Epoch)]
     # An epoch is public and may come without the revoke that it knew of: what it says of others' absence is believed,
     # or a key learned from its slot could be passed on to those whom it was made against.
     # Not about roots: an admin would lock out the only ones that can end what it does. Nor from an admin about admins, whom
     # it cannot revoke: every later epoch repeats what is believed, also a root's, and then it would last. A root's
     # revoke of an admin brings a root's epoch that says the same.
-    for_good, put_out_by = _asked(revokes, epochs, facts)
+    for_good, put_out_by = _asked(revokes, epochs, rights)
     asked = for_good | put_out_by.keys()
     # Else an admin could use up the numbers, and a root that gives on its key would make that last.
-    reach = MAX_LEAP + max((body.epoch for body in epochs if body.by in facts.roots), default=0)
-    seals, holders = _sealing(epochs, asked, facts, reach)
+    reach = MAX_LEAP + max((body.epoch for body in epochs if body.by in rights.roots), default=0)
+    seals, holders = _sealing(epochs, asked, rights, reach)
     by_id = _by_id(eks)
     sealing = next((ek for ek in by_id.get(seals[1], ()) if ek.epoch == seals[0]), None) if seals else None
     revoked = out | {one for one, family in families.items() if family in out}
     return Authority(
-        facts=facts,
+        rights=rights,
         members=members,
         out=out,
         revoked=frozenset(revoked - members.keys()),
         asked=asked,
         put_out_by=put_out_by,
         cutoffs=_cutoffs(revokes, families, members),
-        keys_of=_keys_of(statements, facts, members),
+        keys_of=_keys_of(statements, rights, members),
         families=families,
-        owners=_owners(members, enrolled, revokes, families, facts),
-        ranks=_ranks(statements, facts),
+        owners=_owners(members, enrolled, revokes, families, rights),
+        ranks=_ranks(statements, rights),
         let_in_by=_let_in_by(enrolled),
-        old_anchors=_old_anchors(enrolled, revokes, facts),
+        old_anchors=_old_anchors(enrolled, revokes, rights),
         left=_left(claims, families),
         seals=seals,
         holders=holders,
@@ -211,67 +211,67 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
     )
 
 
-def _counting_revokes(statements: Iterable[Statement], facts: Facts) -> dict[str, list[Revoke]]:
+def _counting_revokes(statements: Iterable[Statement], rights: Rights) -> dict[str, list[Revoke]]:
     """Enrolled id -> the revokes of it that count: a root's of anybody but a root, an admin's of who is no admin."""
     found: defaultdict[str, list[Revoke]] = defaultdict(list)
     for st in statements:
         body = st.body
-        if not isinstance(body, Revoke) or body.id in facts.root_ids:
+        if not isinstance(body, Revoke) or body.id in rights.root_ids:
             continue
-        if body.by in facts.roots or body.id not in facts.admin_ids:
+        if body.by in rights.roots or body.id not in rights.admin_ids:
             found[body.id].append(body)
     return dict(found)
 
 
-def _enrolled(enrolled: Sequence[Statement], out: frozenset[str], facts: Facts) -> dict[str, Person]:
+def _enrolled(enrolled: Sequence[Statement], out: frozenset[str], rights: Rights) -> dict[str, RingMember]:
     """Those who are members by the enrolment of theirs that counts, by id."""
-    claimed = _claimed(enrolled, facts)
+    claimed = _claimed(enrolled, rights)
     return {
-        member: _person(
+        member: _ring_member(
             st,
-            RANK_ROOT if st.body.by in facts.roots else RANK_ADMIN,
-            "admin" if member in facts.admin_ids | facts.root_ids else as_member(st).role,
+            RANK_ROOT if st.body.by in rights.roots else RANK_ADMIN,
+            "admin" if member in rights.admin_ids | rights.root_ids else as_member(st).role,
             member,
             owner=claimed.get(st.hash),
         )
-        for member, st in sorted(_counting_enrolments(enrolled, facts).items())
+        for member, st in sorted(_counting_enrolments(enrolled, rights).items())
         if member not in out
     }
 
 
-def _counting_enrolments(enrolled: Iterable[Statement], facts: Facts) -> dict[str, Statement]:
+def _counting_enrolments(enrolled: Iterable[Statement], rights: Rights) -> dict[str, Statement]:
     """Of the enrolments of one id a root's wins, then the greatest (since, hash)."""
     best: dict[str, tuple[tuple[bool, str, str], Statement]] = {}
     for st in enrolled:
         body = as_member(st)
-        order = (body.by in facts.roots, body.since, st.hash)
+        order = (body.by in rights.roots, body.since, st.hash)
         if body.id not in best or order > best[body.id][0]:
             best[body.id] = (order, st)
     return {member: st for member, (_, st) in best.items()}
 
 
-def _claimed(enrolled: Iterable[Statement], facts: Facts) -> dict[str, str]:
+def _claimed(enrolled: Iterable[Statement], rights: Rights) -> dict[str, str]:
     """Enrolment -> whose the member is, where its signer may say so: roots of everybody, an admin of what is its own,
     and of those whom no root knows. Or an admin could make its texts pass for those of somebody else."""
     said: defaultdict[str, set[str]] = defaultdict(set)
     for st in enrolled:
-        if st.body.by in facts.roots:
+        if st.body.by in rights.roots:
             said[as_member(st).person].add(as_member(st).id)
     found: dict[str, str] = {}
     for st in enrolled:
         body = as_member(st)
         taken = said.get(body.person, set()) - {body.id}
-        if st.body.by in facts.roots or not taken or id_of_hex(body.by) in taken:
+        if st.body.by in rights.roots or not taken or id_of_hex(body.by) in taken:
             found[st.hash] = body.person
     return found
 
 
 def _with_successors(
-    heads: Mapping[str, Person],
+    heads: Mapping[str, RingMember],
     enrolled: Iterable[Statement],
     claims: Iterable[Statement],
     out: frozenset[str],
-) -> dict[str, Person]:
+) -> dict[str, RingMember]:
     """The members with the successors of each: same box key, no more than the family may.
 
     An id that several claim as their successor is that of the least (signer, hash).
@@ -286,13 +286,13 @@ def _with_successors(
         if head is None or under is None or body.id in taken or body.box != under.box or body.id in members:
             continue
         role = min("writer", body.role, head.role, key=lambda name: _ROLES[name])
-        members[body.id] = _person(st, RANK_SUCCESSOR, role, head.id, owner=head.owner)
+        members[body.id] = _ring_member(st, RANK_SUCCESSOR, role, head.id, owner=head.owner)
     return dict(sorted(members.items()))
 
 
-def _person(st: Statement, rank: int, role: Role, family: str, *, owner: str | None) -> Person:
+def _ring_member(st: Statement, rank: int, role: Role, family: str, *, owner: str | None) -> RingMember:
     body = as_member(st)
-    return Person(
+    return RingMember(
         id=body.id,
         sign=bytes.fromhex(body.sign),
         box=bytes.fromhex(body.box),
@@ -310,16 +310,16 @@ def _person(st: Statement, rank: int, role: Role, family: str, *, owner: str | N
 
 
 def _families(
-    members: Mapping[str, Person],
+    members: Mapping[str, RingMember],
     enrolled: Iterable[Statement],
     claims: Iterable[Statement],
     revokes: Mapping[str, Sequence[Revoke]],
-    facts: Facts,
+    rights: Rights,
 ) -> dict[str, str]:
     families: dict[str, str] = {}
     # In an order of their own, so that every implementation sees one family in what several say.
     for target, said in sorted(revokes.items(), reverse=True):
-        families |= {id_of_hex(key): target for body in said if body.by in facts.roots for key in body.heirs}
+        families |= {id_of_hex(key): target for body in said if body.by in rights.roots for key in body.heirs}
     for st in sorted(claims, key=lambda st: (st.body.by, st.hash)):
         families.setdefault(as_member(st).id, id_of_hex(st.body.by))
     # An id that is enrolled is nobody's successor, whatever others say of it.
@@ -330,7 +330,7 @@ def _families(
 
 
 def _cutoffs(
-    revokes: Mapping[str, Sequence[Revoke]], families: Mapping[str, str], members: Mapping[str, Person]
+    revokes: Mapping[str, Sequence[Revoke]], families: Mapping[str, str], members: Mapping[str, RingMember]
 ) -> dict[str, int]:
     cutoffs: dict[str, int] = {}
     for member, family in families.items():
@@ -340,11 +340,11 @@ def _cutoffs(
 
 
 def _keys_of(
-    statements: Iterable[Statement], facts: Facts, members: Mapping[str, Person]
+    statements: Iterable[Statement], rights: Rights, members: Mapping[str, RingMember]
 ) -> dict[str, tuple[bytes, ...]]:
     # Two keys can share an id of 64 bits when somebody wants them to; a value may be signed by either.
     keys: defaultdict[str, set[str]] = defaultdict(set)
-    for root in facts.roots:
+    for root in rights.roots:
         keys[id_of_hex(root)].add(root)
     for st in statements:
         body = st.body
@@ -353,7 +353,7 @@ def _keys_of(
         elif isinstance(body, Revoke):
             # What a root revokes loses its own statements; of whom an admin does they stay, and an admin could give keys to
             # thousands that nobody ever let in.
-            for key in (body.sign, *body.heirs) if body.by in facts.roots else ():
+            for key in (body.sign, *body.heirs) if body.by in rights.roots else ():
                 keys[id_of_hex(key)].add(key)
     found: dict[str, tuple[bytes, ...]] = {}
     for member, texts in keys.items():
@@ -364,18 +364,18 @@ def _keys_of(
 
 
 def _owners(
-    members: Mapping[str, Person],
+    members: Mapping[str, RingMember],
     enrolled: Iterable[Statement],
     revokes: Mapping[str, Sequence[Revoke]],
     families: Mapping[str, str],
-    facts: Facts,
+    rights: Rights,
 ) -> dict[str, str]:
     """Whose each id is: of those who are out a root's revoke says it, for their enrolments may be gone."""
-    claimed = _claimed(enrolled, facts)
-    counting = _counting_enrolments(enrolled, facts)
+    claimed = _claimed(enrolled, rights)
+    counting = _counting_enrolments(enrolled, rights)
     heads = {one: claimed[st.hash] for one, st in counting.items() if st.hash in claimed}
     for target, said in revokes.items():
-        by_roots = [body.person for body in said if body.by in facts.roots]
+        by_roots = [body.person for body in said if body.by in rights.roots]
         if by_roots:
             heads[target] = min(by_roots)
     owners = {one: heads[family] for one, family in families.items() if family in heads}
@@ -387,13 +387,13 @@ def _owners(
     return owners
 
 
-def _ranks(statements: Iterable[Statement], facts: Facts) -> dict[str, int]:
-    ranks = dict.fromkeys(facts.root_ids, 0)
+def _ranks(statements: Iterable[Statement], rights: Rights) -> dict[str, int]:
+    ranks = dict.fromkeys(rights.root_ids, 0)
     for st in statements:
         body = st.body
         if isinstance(body, Member) and body.heir_of is None:
-            rank = 0 if body.by in facts.roots else 1
-        elif isinstance(body, Revoke) and body.by in facts.roots:
+            rank = 0 if body.by in rights.roots else 1
+        elif isinstance(body, Revoke) and body.by in rights.roots:
             rank = body.rank  # the enrolments that said it are gone
         else:
             continue
@@ -409,7 +409,7 @@ def _let_in_by(enrolled: Iterable[Statement]) -> dict[str, str]:
 
 
 def _old_anchors(
-    enrolled: Iterable[Statement], revokes: Mapping[str, Sequence[Revoke]], facts: Facts
+    enrolled: Iterable[Statement], revokes: Mapping[str, Sequence[Revoke]], rights: Rights
 ) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for st in enrolled:
@@ -418,7 +418,7 @@ def _old_anchors(
             found[body.id] = bytes.fromhex(body.anchor)
     for target, said in revokes.items():
         for revoke in said:
-            if revoke.by in facts.roots and revoke.anchor:
+            if revoke.by in rights.roots and revoke.anchor:
                 found[target] = bytes.fromhex(revoke.anchor)
     return found
 
@@ -433,7 +433,7 @@ def _left(claims: Iterable[Statement], families: Mapping[str, str]) -> frozenset
 
 
 def _sealing(
-    epochs: Iterable[Epoch], asked: frozenset[str], facts: Facts, reach: int
+    epochs: Iterable[Epoch], asked: frozenset[str], rights: Rights, reach: int
 ) -> tuple[tuple[int, str] | None, frozenset[str]]:
     """The greatest (epoch, EK id) up to the number `reach` of which every epoch that names it serves all roots and knows
     every revocation, and who was given it."""
@@ -443,7 +443,7 @@ def _sealing(
     fit = [
         (body.epoch, body.ek)
         for bodies in naming.values()
-        if all(asked <= body.gone and facts.root_ids.issubset(body.for_) for body in bodies)
+        if all(asked <= body.gone and rights.root_ids.issubset(body.for_) for body in bodies)
         for body in bodies
         if body.epoch <= reach
     ]
@@ -455,7 +455,7 @@ def _sealing(
 
 
 def _asked(
-    revokes: Mapping[str, Sequence[Revoke]], epochs: Iterable[Epoch], facts: Facts
+    revokes: Mapping[str, Sequence[Revoke]], epochs: Iterable[Epoch], rights: Rights
 ) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
     """Whom an epoch must list: for good, by a root's word, and those who are out by admins' words alone, with the admins.
 
@@ -464,26 +464,26 @@ def _asked(
     roots' epochs and what an admin's epoch says as its own word; else what an admin's epoch says of others' words, and that
     is in its signer's name: it could name anybody, and passes on what others are known to have said mostly.
     """
-    good = {target for target, said in revokes.items() if any(body.by in facts.roots for body in said)}
+    good = {target for target, said in revokes.items() if any(body.by in rights.roots for body in said)}
     own: defaultdict[str, set[str]] = defaultdict(set)
     passed_on: defaultdict[str, set[str]] = defaultdict(set)
     for body in epochs:
-        signer, is_root = id_of_hex(body.by), body.by in facts.roots
+        signer, is_root = id_of_hex(body.by), body.by in rights.roots
         if is_root:
-            good |= set(body.not_) - facts.root_ids
+            good |= set(body.not_) - rights.root_ids
         else:
             for one in body.not_:
                 own[one].add(signer)
         for admin, ids in body.while_.items():
             # Of whom a root revoked no more stands than its revokes that are here.
-            for one in ids if admin not in facts.stands else ():
+            for one in ids if admin not in rights.let_stand else ():
                 if is_root:
                     own[one].add(admin)
                 else:
                     passed_on[one].add(signer)
     by = {**passed_on, **own}
     by |= {target: {id_of_hex(body.by) for body in said} for target, said in revokes.items()}
-    barred = good | facts.root_ids | facts.admin_ids
+    barred = good | rights.root_ids | rights.admin_ids
     return frozenset(good), {one: frozenset(by[one]) for one in sorted(by) if one not in barred}
 
 

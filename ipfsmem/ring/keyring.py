@@ -18,8 +18,7 @@ import msgspec
 from ipfsmem import canonical
 from ipfsmem.errors import FormatError, LimitError, MembershipError, OpenError
 from ipfsmem.ring.authority import PLAIN_REASON, Authority, evaluate, names_of
-from ipfsmem.ring.retained import facts_of
-from ipfsmem.ring.retained import keep as kept_of
+from ipfsmem.ring.drop_rules import kept_statements, rights_of
 from ipfsmem.ring.statements import (
     Envelope,
     Epoch,
@@ -47,19 +46,19 @@ WARN_FROM: Final = 0.5
 SLOT_MAGIC: Final = b"IPMK"
 
 
-class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _KeyringBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     eks: list[tuple[int, str]]
     st: list[Envelope]
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    body: str | _Body
+class _KeyringFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    body: str | _KeyringBody
     open: list[Envelope]
     v: Literal[1]
     vault: str
 
 
-class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _StoredRing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     eks: list[tuple[int, str]]
     plain: bool
     spare: list[tuple[int, str]]
@@ -68,9 +67,9 @@ class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vault: str
 
 
-_file_decoder: Final = msgspec.json.Decoder(_File)
-_body_decoder: Final = msgspec.json.Decoder(_Body)
-_kept_decoder: Final = msgspec.json.Decoder(_Kept)
+_file_decoder: Final = msgspec.json.Decoder(_KeyringFile)
+_body_decoder: Final = msgspec.json.Decoder(_KeyringBody)
+_stored_ring_decoder: Final = msgspec.json.Decoder(_StoredRing)
 
 
 class Ring:
@@ -112,7 +111,7 @@ class Ring:
         """
         self.vault = vault
         self.plain = plain
-        self.statements = kept_of(statements)
+        self.statements = kept_statements(statements)
         names = names_of(self.statements)
         spare = set(spare)
         self.keys = _sorted(ek for ek in {*keys, *spare} if ek.id in names)
@@ -150,7 +149,7 @@ class Ring:
     def __repr__(self) -> str:
         return f"Ring(vault={self.vault.hex()}, statements={len(self.statements)}, keys={len(self.keys)})"
 
-    def join(self, other: Ring | Shown) -> Ring:
+    def join(self, other: Ring | UnlockedKeyring) -> Ring:
         """Both rings' statements and keys. A ring that adds nothing gives back this very object.
 
         Raises MembershipError for another vault's ring, LimitError when the union passes a limit; the caller then
@@ -160,7 +159,7 @@ class Ring:
         if other is self:
             return self
         # Keys that were named once stay with whoever had them: a text may lie under one, and it may be named again.
-        spare = {*self.spare, *(() if isinstance(other, Shown) else (*other.keys, *other.spare))}
+        spare = {*self.spare, *(() if isinstance(other, UnlockedKeyring) else (*other.keys, *other.spare))}
         known = {*self.keys, *self.spare}
         new = any(ek not in known and ek.id in self.view.names for ek in other.keys) or not spare <= known
         theirs = {(st.hash, st.signature) for st in other.statements} - self._hashes
@@ -201,10 +200,10 @@ class Ring:
         found = list(_try_slots(wanted, _pairs(box_secrets), self.vault))
         return self.add((), found) if found else self
 
-    def learn(self, keyring: Keyring) -> Ring:
+    def join_open_part(self, keyring: Keyring) -> Ring:
         """This ring with the open part of one that this device cannot open: it stops this device from sealing under a
         key that was replaced (format section 4)."""
-        return self.join(Shown(keyring.vault, keyring.open, (), keyring.plain))
+        return self.join(UnlockedKeyring(keyring.vault, keyring.open, (), keyring.plain))
 
     def serialise(self) -> bytes:
         """keyring.json: the same bytes on every device that holds the same set.
@@ -216,14 +215,14 @@ class Ring:
             self._bytes = self._serialise()
         return self._bytes
 
-    def is_file(self, data: bytes) -> bool:
+    def equals_file(self, data: bytes) -> bool:
         """Whether these are the bytes of this ring's keyring.json: then there is nothing to read in them."""
         return self.view.reason in ("", PLAIN_REASON) and data == self.serialise()
 
     def dump(self) -> bytes:
         """Everything, keys in the clear, for this device's own protected state. Never to be published."""
         said = [envelope(st) for st in self.statements]
-        kept = _Kept(_pack(self.keys), self.plain, _pack(self.spare), said, 1, self.vault.hex())
+        kept = _StoredRing(_pack(self.keys), self.plain, _pack(self.spare), said, 1, self.vault.hex())
         return canonical.encode(kept)
 
     @classmethod
@@ -231,7 +230,7 @@ class Ring:
         """The ring that `dump` wrote, and that its device kept under its own key. Raises FormatError."""
         what = "the stored key ring"
         try:
-            kept = _kept_decoder.decode(data)
+            kept = _stored_ring_decoder.decode(data)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise FormatError(f"{what} is not readable: {error}") from None
         canonical.check_canonical(data, kept, what)
@@ -244,15 +243,15 @@ class Ring:
         view = self.view
         hidden = [envelope(st) for st in self.statements if not st.public]
         if self.plain:
-            body: str | _Body = _Body([], hidden)
+            body: str | _KeyringBody = _KeyringBody([], hidden)
         elif view.sealing is None:
             raise MembershipError(view.reason)
         else:
             others = [ek for ek in self.keys if ek != view.sealing]
-            payload = canonical.encode(_Body(_pack(others), hidden))
+            payload = canonical.encode(_KeyringBody(_pack(others), hidden))
             body = canonical.b64(Sealer(view.sealing, self.vault).seal(RING_BODY, b"", payload))
         shown = [envelope(st) for st in self.statements if st.public]
-        data = canonical.encode(_File(body, shown, 1, self.vault.hex()))
+        data = canonical.encode(_KeyringFile(body, shown, 1, self.vault.hex()))
         if len(data) > MAX_RING:
             raise LimitError(f"keyring.json would have {len(data)} bytes, {MAX_RING} are allowed")
         return data
@@ -268,7 +267,7 @@ class Ring:
 
     def _used_by_others(self) -> float:
         """The share of their room that is taken by what no root signed."""
-        roots = self.view.facts.roots
+        roots = self.view.rights.roots
         others = sum(
             _envelope_size(st) if st.public or self.plain else _b64_size(_envelope_size(st))
             for st in self.statements
@@ -280,7 +279,7 @@ class Ring:
         claims = sum(map(len, self.view.put_out_by.values()))
         return max(others / MAX_OTHERS, claims / MAX_CLAIMS)
 
-    def _same_vault(self, other: Ring | Shown) -> None:
+    def _same_vault(self, other: Ring | UnlockedKeyring) -> None:
         if other.vault != self.vault:
             raise MembershipError(f"the key ring is of vault {other.vault.hex()}, not of {self.vault.hex()}")
         if other.plain != self.plain:
@@ -289,7 +288,7 @@ class Ring:
             )
 
 
-class Shown:
+class UnlockedKeyring:
     """What somebody else's keyring.json holds, verified and not reduced: to be joined to a ring of ours."""
 
     def __init__(
@@ -302,10 +301,10 @@ class Shown:
         self.plain = plain
 
     @classmethod
-    def same(cls, ring: Ring) -> Shown:
+    def of_ring(cls, ring: Ring) -> UnlockedKeyring:
         """What a file shows that holds just this ring."""
         shown = cls(ring.vault, ring.statements, ring.keys, ring.plain)
-        shown.alone = ring
+        shown.unbounded_ring = ring
         return shown
 
     def ring(self) -> Ring:
@@ -313,7 +312,7 @@ class Shown:
         return Ring(self.vault, self.statements, self.keys, plain=self.plain)
 
     @cached_property
-    def alone(self) -> Ring:
+    def unbounded_ring(self) -> Ring:
         """What it says by itself, whatever its size: to look at, never to keep."""
         return Ring(self.vault, self.statements, self.keys, plain=self.plain, bounded=False)
 
@@ -323,7 +322,7 @@ class Keyring:
 
     __slots__ = ("_body", "open", "vault")
 
-    def __init__(self, vault: bytes, shown: tuple[Statement, ...], body: str | _Body) -> None:
+    def __init__(self, vault: bytes, shown: tuple[Statement, ...], body: str | _KeyringBody) -> None:
         """Made by `parse_keyring`."""
         self.vault = vault
         self.open = shown
@@ -332,12 +331,12 @@ class Keyring:
     @property
     def plain(self) -> bool:
         """Whether the body is not sealed (plain `ipfs` mode)."""
-        return isinstance(self._body, _Body)
+        return isinstance(self._body, _KeyringBody)
 
     @property
     def roots(self) -> tuple[bytes, ...]:
         """The roots' admin keys; the first one made the vault."""
-        return tuple(bytes.fromhex(root) for root in facts_of(self.open).roots)
+        return tuple(bytes.fromhex(root) for root in rights_of(self.open).roots)
 
     @property
     def epochs(self) -> tuple[Epoch, ...]:
@@ -348,12 +347,14 @@ class Keyring:
         """Every epoch key that a slot of the open part gives to one of these X25519 secrets: to read this very root."""
         return list(self._from_slots(self.epochs, _pairs(box_secrets)))
 
-    def unlock(self, box_secrets: bytes | Iterable[bytes] = (), known: Iterable[EpochKey] = ()) -> Shown:
+    def unlock(
+        self, box_secrets: bytes | Iterable[bytes] = (), known: Iterable[EpochKey] = ()
+    ) -> UnlockedKeyring:
         """Open the body with a known epoch key, or with one from a slot of these X25519 secrets, newest first.
 
         Raises OpenError when no key opens it, FormatError, LimitError or SignatureError for a bad body.
         """
-        if isinstance(self._body, _Body):
+        if isinstance(self._body, _KeyringBody):
             return self._shown(self._body, [])
         sealed = canonical.unb64(self._body, "the body of the key ring")
         secrets = [box_secrets] if isinstance(box_secrets, bytes) else box_secrets
@@ -383,7 +384,7 @@ class Keyring:
     def _from_slots(self, epochs: Iterable[Epoch], pairs: list[tuple[bytes, bytes]]) -> Iterator[EpochKey]:
         """The keys in slots of a root's statements, then in those of others, newest first: who of these is an admin stands in
         the closed part, so of what anybody may have signed only so many slots are tried."""
-        roots = facts_of(self.open).roots
+        roots = rights_of(self.open).roots
         epochs = list(epochs)
         others: list[Epoch] = []
         left = MAX_OTHER_SLOTS
@@ -397,12 +398,12 @@ class Keyring:
                 left -= len(others[-1].slots)
         yield from _try_slots([*(body for body in epochs if body.by in roots), *others], pairs, self.vault)
 
-    def _shown(self, body: _Body, keys: list[EpochKey]) -> Shown:
+    def _shown(self, body: _KeyringBody, keys: list[EpochKey]) -> UnlockedKeyring:
         hidden = _statements(body.st, self.vault, "the body of the key ring")
         if any(st.public for st in hidden):
             raise FormatError("the body of the key ring holds a statement of the open part")
         more = _unpack(body.eks, self.vault, "the body of the key ring")
-        return Shown(self.vault, (*self.open, *hidden), (*keys, *more), self.plain)
+        return UnlockedKeyring(self.vault, (*self.open, *hidden), (*keys, *more), self.plain)
 
 
 def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
@@ -424,9 +425,11 @@ def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
     shown = _statements(file.open, tag, "the open part of the key ring")
     if not all(st.public for st in shown):
         raise FormatError(f"the open part of {what} holds a statement of the sealed part")
-    if isinstance(file.body, _Body) and (file.body.eks or any(isinstance(st.body, Epoch) for st in shown)):
+    if isinstance(file.body, _KeyringBody) and (
+        file.body.eks or any(isinstance(st.body, Epoch) for st in shown)
+    ):
         raise FormatError(f"a plain {what} has no epoch keys")
-    _check_vault(tag, shown, isinstance(file.body, _Body))
+    _check_vault(tag, shown, isinstance(file.body, _KeyringBody))
     return Keyring(tag, shown, file.body)
 
 
@@ -461,7 +464,7 @@ def _statements(items: Iterable[Envelope], vault: bytes, what: str) -> tuple[Sta
     return found
 
 
-def _read_body(payload: bytes) -> _Body:
+def _read_body(payload: bytes) -> _KeyringBody:
     what = "the body of the key ring"
     try:
         body = _body_decoder.decode(payload)

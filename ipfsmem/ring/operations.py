@@ -24,11 +24,11 @@ from ipfsmem.ring.authority import (
     RANK_ROOT,
     RANK_SUCCESSOR,
     Authority,
-    Person,
+    RingMember,
     names_of,
 )
+from ipfsmem.ring.drop_rules import MAX_HEIRS, as_member
 from ipfsmem.ring.keyring import Ring, slot_text
-from ipfsmem.ring.retained import MAX_HEIRS, as_member
 from ipfsmem.ring.statements import (
     MAX_KEEP,
     Epoch,
@@ -40,9 +40,9 @@ from ipfsmem.ring.statements import (
     Statement,
     check_label,
     check_possession,
-    make,
     member_id,
     possession,
+    sign_statement,
 )
 from ipfsmem.seal.objects import MAX_EPOCH, EpochKey, epoch_key
 from ipfsmem.seal.primitives import Signer25519, box_key_ok, box_seal, public_key_ok
@@ -62,9 +62,9 @@ MAX_OTHER_KEYS: Final = 16
 MOST_FILLED: Final = 0.875
 
 
-class Device(msgspec.Struct, frozen=True):
+class Enrollee(msgspec.Struct, frozen=True):
     """The public side of what is to be enrolled: Ed25519 and X25519 keys, a label for people, the proof that the keys are
-    its own (for one vault), what it is, an anchor if it has one. Made by `device_of`, or read from a request."""
+    its own (for one vault), what it is, an anchor if it has one. Made by `enrollee_of`, or read from a request."""
 
     sign: bytes
     box: bytes
@@ -89,7 +89,7 @@ class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vault: str
 
 
-def device_of(
+def enrollee_of(
     signer: Signer25519,
     box: bytes,
     label: str,
@@ -97,9 +97,11 @@ def device_of(
     *,
     kind: Kind = "device",
     anchor: bytes | None = None,
-) -> Device:
+) -> Enrollee:
     """What is to be enrolled in the vault with this tag, proved by its own key."""
-    return Device(signer.public, box, label, possession(signer, vault, box=box, anchor=anchor), kind, anchor)
+    return Enrollee(
+        signer.public, box, label, possession(signer, vault, box=box, anchor=anchor), kind, anchor
+    )
 
 
 def new_person(vault: bytes, sign: bytes) -> str:
@@ -111,7 +113,7 @@ def new_person(vault: bytes, sign: bytes) -> str:
 def create(
     root: RootKeys,
     recovery: RootKeys | None,
-    device: Device | None,
+    device: Enrollee | None,
     *,
     ek: bytes | None,
     since: str,
@@ -132,9 +134,9 @@ def create(
     if recovery is not None:
         roots.append((recovery, "recovery words", "words"))
     genesis = Genesis(tuple(keys.admin_public.hex() for keys, _, _ in roots))
-    statements = [make(root.admin, genesis, vault)]
+    statements = [sign_statement(root.admin, genesis, vault)]
     for keys, label, kind in roots:
-        itself = device_of(keys.admin, keys.box_public, label, vault, kind=kind, anchor=keys.head_public)
+        itself = enrollee_of(keys.admin, keys.box_public, label, vault, kind=kind, anchor=keys.head_public)
         statements.append(_member(keys.admin, vault, itself, "admin", since, person))
     if device is not None:
         statements.append(_member(root.admin, vault, device, "writer", since, person))
@@ -145,7 +147,7 @@ def create(
 def enrol(
     ring: Ring,
     signer: Signer25519,
-    device: Device,
+    device: Enrollee,
     role: Role,
     *,
     since: str,
@@ -168,11 +170,11 @@ def enrol(
     if whose is None:
         raise MembershipError("the ring does not say whose the enrolling key is")
     grown = ring.add(
-        [_member(signer, ring.vault, device, role, _past(ring, signer, device.id, since), whose)]
+        [_member(signer, ring.vault, device, role, _later_since(ring, signer, device.id, since), whose)]
     )
     if ring.plain:
         return grown
-    return _give(grown, signer, [grown.view.members[device.id]], box, whole=True)
+    return _give_sealing_key(grown, signer, [grown.view.members[device.id]], box, whole=True)
 
 
 def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: str) -> Ring:
@@ -189,9 +191,9 @@ def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: 
     if known.label == label:
         return ring
     body = next(as_member(st) for st in ring.statements if st.hash == known.hash)
-    device = Device(known.sign, known.box, label, body.own, known.kind, known.anchor)
+    device = Enrollee(known.sign, known.box, label, body.own, known.kind, known.anchor)
     _may_enrol(view, signer, device, known.role)
-    past = _past(ring, signer, known.id, since)
+    past = _later_since(ring, signer, known.id, since)
     grown = ring.add([_member(signer, ring.vault, device, body.role, past, body.person)])
     if grown.view.members[known.id].label != label:
         raise MembershipError(
@@ -201,12 +203,12 @@ def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: 
     return grown
 
 
-def _past(ring: Ring, signer: Signer25519, member: str, since: str) -> str:
+def _later_since(ring: Ring, signer: Signer25519, member: str, since: str) -> str:
     """`since`, or the least clock value past those enrolments of a member that this one must outdo: the newest counts, and a
     clock can have gone back. A root's outdoes all that admins said, whatever their time. Raises LimitError after the last."""
-    root = signer.public.hex() in ring.view.facts.roots
+    root = signer.public.hex() in ring.view.rights.roots
     bodies = (as_member(st) for st in ring.statements if isinstance(st.body, Member))
-    equals = (body for body in bodies if body.id == member and (body.by in ring.view.facts.roots) == root)
+    equals = (body for body in bodies if body.id == member and (body.by in ring.view.rights.roots) == root)
     last = max((body.since for body in equals), default="")
     if last < since:
         return since
@@ -229,7 +231,7 @@ def rotate(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_sea
             "this vault has used up its epoch numbers: move the memory to a vault with a new key number"
         )
     key = epoch_key(view.next_epoch, ek, ring.vault)
-    return _state_epoch(ring, signer, key, _entitled(view), box, whole=False)
+    return _add_epochs(ring, signer, key, _entitled(view), box, whole=False)
 
 
 def revoke(
@@ -256,14 +258,14 @@ def revoke(
     if (ek is None) != ring.plain:
         raise UsageError("revoking in a sealed memory takes a new epoch key, in a plain one none")
     grown = ring
-    before = _said(ring, signer.public.hex(), target)
+    before = _revokes_by(ring, signer.public.hex(), target)
     if not before or (not stands and all(one.keep for one in before)):
         keep = _what_stands(ring, target) if stands else ()
         grown = ring.add([_revoke(ring, signer, target, at, counters, keep=keep)])
     return grown if ek is None else rotate(grown, signer, ek, box=box)
 
 
-def let_in_by(ring: Ring, member: str) -> dict[str, str]:
+def members_let_in_by(ring: Ring, member: str) -> dict[str, str]:
     """Ids and labels of the members whose enrolment is the word of `member`, their successors aside."""
     target = ring.view.family_of(member)
     return {
@@ -273,7 +275,7 @@ def let_in_by(ring: Ring, member: str) -> dict[str, str]:
     }
 
 
-def successor(
+def add_successor(
     ring: Ring,
     enrolled: Signer25519,
     new: Signer25519,
@@ -290,7 +292,7 @@ def successor(
     view = ring.view
     me = member_id(enrolled.public)
     head = view.members.get(me)
-    if head is None or head.sign != enrolled.public or me in view.facts.root_ids or head.family != me:
+    if head is None or head.sign != enrolled.public or me in view.rights.root_ids or head.family != me:
         raise MembershipError(f"{me} is not a member that can name a successor")
     if member_id(new.public) in view.keys_of:
         raise MembershipError(
@@ -315,7 +317,7 @@ def successor(
         under=head.hash,
         was=was,
     )
-    return ring.add([make(enrolled, body, ring.vault)])
+    return ring.add([sign_statement(enrolled, body, ring.vault)])
 
 
 def give_key(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_seal) -> Ring:
@@ -330,10 +332,10 @@ def give_key(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_s
     if view.sealing is None:
         return rotate(ring, signer, ek, box=box)
     lacking = lacking_key(view)
-    return _give(ring, signer, lacking, box, whole=False) if lacking else ring
+    return _give_sealing_key(ring, signer, lacking, box, whole=False) if lacking else ring
 
 
-def lacking_key(view: Authority) -> list[Person]:
+def lacking_key(view: Authority) -> list[RingMember]:
     """The enrolled members to whom no statement gives the key that seals now. One box key needs one slot."""
     served = {view.members[one].box for one in view.holders if one in view.members}
     return [
@@ -341,7 +343,7 @@ def lacking_key(view: Authority) -> list[Person]:
     ]
 
 
-def request(vault: bytes, device: Device) -> bytes:
+def enrolment_request(vault: bytes, device: Enrollee) -> bytes:
     """What a device shows to an admin to be enrolled: canonical JSON, no secret in it."""
     check_label(device.label)
     return canonical.encode(
@@ -349,7 +351,7 @@ def request(vault: bytes, device: Device) -> bytes:
     )
 
 
-def read_request(data: bytes, vault: bytes) -> Device:
+def read_enrolment_request(data: bytes, vault: bytes) -> Enrollee:
     """The device that asks. Raises FormatError when the request is damaged, of another vault, or brings bad keys."""
     if len(data) > MAX_REQUEST:
         raise LimitError(f"an enrolment request has at most {MAX_REQUEST} bytes, this has {len(data)}")
@@ -369,11 +371,11 @@ def read_request(data: bytes, vault: bytes) -> Device:
     except SignatureError as error:
         raise FormatError(f"the enrolment request does not hold: {error}") from None
     check_label(asked.label)
-    return Device(sign, box, asked.label, asked.own, asked.kind)
+    return Enrollee(sign, box, asked.label, asked.own, asked.kind)
 
 
 def _member(
-    signer: Signer25519, vault: bytes, device: Device, role: Role, since: str, person: str
+    signer: Signer25519, vault: bytes, device: Enrollee, role: Role, since: str, person: str
 ) -> Statement:
     body = Member(
         anchor=device.anchor.hex() if device.anchor else None,
@@ -391,7 +393,7 @@ def _member(
         under=None,
         was=None,
     )
-    return make(signer, body, vault)
+    return sign_statement(signer, body, vault)
 
 
 def _revoke(
@@ -410,7 +412,7 @@ def _revoke(
     head = view.members.get(target)
     anchor = view.old_anchors.get(target) if head is None else head.anchor
     # One that says all that the roots said before takes the place of what let more stand.
-    before = [one.n for root in sorted(view.facts.roots) for one in _said(ring, root, target)]
+    before = [one.n for root in sorted(view.rights.roots) for one in _revokes_by(ring, root, target)]
     counts = {one: min([counters.get(one, 0), *(n.get(one, 0) for n in before)]) for one in ids}
     body = Revoke(
         anchor=anchor.hex() if anchor else None,
@@ -425,7 +427,7 @@ def _revoke(
         rank=RANK_ROOT if view.rank_of(target) == RANK_ROOT else RANK_ADMIN,
         sign=key.hex(),
     )
-    return make(signer, body, ring.vault)
+    return sign_statement(signer, body, ring.vault)
 
 
 def _what_stands(ring: Ring, target: str) -> tuple[str, ...]:
@@ -435,7 +437,7 @@ def _what_stands(ring: Ring, target: str) -> tuple[str, ...]:
     let hundreds in, the standing of what the wallet let in.
     """
     view = ring.view
-    if target not in view.facts.admin_ids:
+    if target not in view.rights.admin_ids:
         return ()
     said = [st for st in ring.statements if member_id(bytes.fromhex(st.body.by)) == target]
     used = {person.hash for person in view.members.values()}
@@ -463,15 +465,17 @@ def _is_heir(st: Statement) -> bool:
     return as_member(st).heir_of is not None
 
 
-def _give(ring: Ring, signer: Signer25519, people: Iterable[Person], box: BoxSeal, *, whole: bool) -> Ring:
+def _give_sealing_key(
+    ring: Ring, signer: Signer25519, people: Iterable[RingMember], box: BoxSeal, *, whole: bool
+) -> Ring:
     key = ring.view.sealing
     if key is None:
         raise MembershipError(f"there is no key to give: {ring.view.reason}")
-    return _state_epoch(ring, signer, key, people, box, whole=whole)
+    return _add_epochs(ring, signer, key, people, box, whole=whole)
 
 
-def _state_epoch(
-    ring: Ring, signer: Signer25519, key: EpochKey, people: Iterable[Person], box: BoxSeal, *, whole: bool
+def _add_epochs(
+    ring: Ring, signer: Signer25519, key: EpochKey, people: Iterable[RingMember], box: BoxSeal, *, whole: bool
 ) -> Ring:
     """The ring in which these people and the roots are given `key`: one statement for whom roots let in, and one for those of each
     admin. Or what somebody who found words had it give to a crowd would stay when nothing else of these words does.
@@ -479,8 +483,8 @@ def _state_epoch(
     Raises LimitError where there is no room; unless it must be the `whole`, only where there is none for whom roots let in.
     """
     view = ring.view
-    roots: dict[str, Person] = {}
-    for root in view.facts.root_ids:
+    roots: dict[str, RingMember] = {}
+    for root in view.rights.root_ids:
         if root not in view.members:
             raise MembershipError(f"the ring does not say the box key of the root {root}")
         roots[root] = view.members[root]
@@ -489,12 +493,12 @@ def _state_epoch(
         for admin in admins:
             said[admin].append(one)
     # The roots' own statement comes with every other one: it keeps the names of the keys.
-    given: dict[tuple[str, ...], dict[str, Person]] = {(): dict(roots)}
+    given: dict[tuple[str, ...], dict[str, RingMember]] = {(): dict(roots)}
     for person in people:
         of = tuple(view.let_in(person.id)[1].split())
         given.setdefault(of, dict(roots))[person.id] = person
     text = slot_text(key, ring.vault)
-    old = _old_names(ring, signer.public.hex()) - {key.id}
+    old = _older_names(ring, signer.public.hex()) - {key.id}
     made: list[Statement] = []
     for of, served in given.items():
         slots = [
@@ -511,7 +515,7 @@ def _state_epoch(
             slots=tuple(sorted(slots)),
             while_={admin: tuple(sorted(ids)) for admin, ids in sorted(said.items())},
         )
-        made.append(make(signer, body, ring.vault))
+        made.append(sign_statement(signer, body, ring.vault))
     own, *others = made
     if whole or not others:
         return ring.add(made, [key])
@@ -524,16 +528,16 @@ def _state_epoch(
     return grown
 
 
-def _old_names(ring: Ring, by: str) -> set[str]:
+def _older_names(ring: Ring, by: str) -> set[str]:
     """The older keys that a new epoch of this signer names: those that roots or itself named, and of what only others did the
     newest few. Each later epoch names them all again, also when the words that made thousands are long revoked."""
-    trusted = {*ring.view.facts.roots, by}
+    trusted = {*ring.view.rights.roots, by}
     lasting = names_of(st for st in ring.statements if st.body.by in trusted)
     others = [ek.id for ek in ring.keys if ek.id not in lasting]
     return {ek.id for ek in ring.keys if ek.id in lasting} | set(others[-MAX_OTHER_KEYS:])
 
 
-def _entitled(view: Authority) -> list[Person]:
+def _entitled(view: Authority) -> list[RingMember]:
     """Families that may be given a key: not whoever an epoch calls revoked, though its revoke is still on its way."""
     return [
         person
@@ -556,14 +560,14 @@ def _require_admin(view: Authority, signer: Signer25519) -> None:
         )
 
 
-def _may_enrol(view: Authority, signer: Signer25519, device: Device, role: Role) -> None:
+def _may_enrol(view: Authority, signer: Signer25519, device: Enrollee, role: Role) -> None:
     _require_admin(view, signer)
-    root = signer.public.hex() in view.facts.roots
+    root = signer.public.hex() in view.rights.roots
     if not root and role == "admin":
         raise MembershipError("only a root (the first wallet or the recovery words) can enrol an admin")
     if device.id in view.asked | view.revoked:
         raise MembershipError(f"{device.id} was revoked, and that is for ever: it needs a new key")
-    if device.id in view.facts.root_ids and signer.public != device.sign:
+    if device.id in view.rights.root_ids and signer.public != device.sign:
         raise MembershipError(f"{device.id} is a root of this memory, and says itself what it is")
     if any(key != device.sign for key in view.keys_of.get(device.id, ())):
         raise MembershipError(f"{device.id} is the id of another key in this ring")
@@ -572,7 +576,7 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Device, role: Role)
         if person.box == device.box and person.family != device.id:
             raise MembershipError(f"the box key of {device.id} is that of {person.id}: it needs its own")
     counted = (person for person in view.members.values() if not root or person.rank == RANK_ROOT)
-    enrolled = {person.family for person in counted} | view.facts.root_ids
+    enrolled = {person.family for person in counted} | view.rights.root_ids
     if len(enrolled | {device.id}) > max(MAX_FAMILIES, len(enrolled)):
         raise LimitError(
             f"{len(enrolled)} devices, wallets and words belong to this memory; {MAX_FAMILIES} may",
@@ -582,16 +586,16 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Device, role: Role)
 
 def _may_revoke(view: Authority, signer: Signer25519, target: str) -> None:
     _require_admin(view, signer)
-    if target in view.facts.root_ids:
+    if target in view.rights.root_ids:
         raise MembershipError(
             f"{target} is a root of this memory; roots cannot be revoked: move to a new vault"
         )
     if target not in view.families or not view.keys_of.get(target):
         raise MembershipError(f"{target} is not in this ring")
-    if signer.public.hex() not in view.facts.roots and target in view.facts.admin_ids:
+    if signer.public.hex() not in view.rights.roots and target in view.rights.admin_ids:
         raise MembershipError(f"{target} is an admin; only a root can revoke it")
 
 
-def _said(ring: Ring, by: str, target: str) -> list[Revoke]:
+def _revokes_by(ring: Ring, by: str, target: str) -> list[Revoke]:
     bodies = [st.body for st in ring.statements if isinstance(st.body, Revoke)]
     return [body for body in bodies if body.by == by and body.id == target]

@@ -39,7 +39,7 @@ MAX_KEEP: Final = 256
 _SIGNED: Final = b"ipfsmem/v1/statement\x00"
 _POSSESSION: Final = b"ipfsmem/v1/possession\x00"
 #: Verified statements are remembered within this many characters: a few of the largest rings.
-_MOST: Final = 8 * 1024 * 1024
+_CACHE_CHARACTERS: Final = 8 * 1024 * 1024
 _ID: Final = 16
 _HLC: Final = 16
 _KEY: Final = 64
@@ -215,14 +215,14 @@ def _hex_of(key: bytes | None) -> str | None:
     return None if key is None else key.hex()
 
 
-def make(signer: Signer25519, body: Body, vault: bytes) -> Statement:
+def sign_statement(signer: Signer25519, body: Body, vault: bytes) -> Statement:
     """Sign `body` for the vault with this tag. Raises FormatError when it is not well formed, SignatureError when it names another signer."""
     payload = encode(body)
     if body.by != signer.public.hex():
         raise SignatureError(
             f"a statement of {body.by[:16]}… cannot be signed by {signer.public.hex()[:16]}…"
         )
-    return _checked(payload, signer.sign(_SIGNED + vault + payload), vault)
+    return _verified_statement(payload, signer.sign(_SIGNED + vault + payload), vault)
 
 
 def encode(body: Body) -> bytes:
@@ -244,13 +244,13 @@ def open_envelope(k: str, s: str, vault: bytes) -> Statement:
     """
     if len(k) > MAX_PAYLOAD:
         raise LimitError(f"a ring statement has at most {MAX_PAYLOAD} bytes")
-    known = _verified.get((vault, k, s))
+    known = _cache.get((vault, k, s))
     if known is not None:
         return known
     payload = canonical.unb64(k, "the payload of a ring statement")
     signature = canonical.unb64(s, "the signature of a ring statement", 64)
-    found = _checked(payload, signature, vault)
-    _verified.put((vault, k, s), found)
+    found = _verified_statement(payload, signature, vault)
+    _cache.put((vault, k, s), found)
     return found
 
 
@@ -259,16 +259,16 @@ def restore_envelope(k: str, s: str, vault: bytes) -> Statement:
 
     Raises FormatError when it is none.
     """
-    known = _verified.get((vault, k, s))
+    known = _cache.get((vault, k, s))
     if known is not None:
         return known
     payload, signature = canonical.unb64(k, "a kept statement"), canonical.unb64(s, "its signature", 64)
-    found = Statement(payload, signature, hashlib.sha256(payload).hexdigest(), _read(payload))
-    _verified.put((vault, k, s), found)
+    found = Statement(payload, signature, hashlib.sha256(payload).hexdigest(), _parse(payload))
+    _cache.put((vault, k, s), found)
     return found
 
 
-class _Verified:
+class _StatementCache:
     """Statements whose signatures were looked at, the latest ones, within a number of characters: whoever can publish
     rings could fill the memory of everybody else."""
 
@@ -294,10 +294,10 @@ class _Verified:
                 self._size -= len(old) * 2
 
 
-_verified: Final = _Verified(_MOST)
+_cache: Final = _StatementCache(_CACHE_CHARACTERS)
 
 
-def _checked(payload: bytes, signature: bytes, vault: bytes) -> Statement:
+def _verified_statement(payload: bytes, signature: bytes, vault: bytes) -> Statement:
     body = decode(payload)
     by = bytes.fromhex(body.by)
     if not verify(by, _SIGNED + vault + payload, signature) or not _sign_key_ok(body.by):
@@ -311,12 +311,12 @@ def _checked(payload: bytes, signature: bytes, vault: bytes) -> Statement:
 
 def decode(payload: bytes) -> Body:
     """Read a payload strictly: one of the four kinds, no unknown field, canonical, every part of the right form."""
-    body = _read(payload)
+    body = _parse(payload)
     _check(body)
     return body
 
 
-def _read(payload: bytes) -> Body:
+def _parse(payload: bytes) -> Body:
     raw = canonical.decode(payload, "a ring statement")
     kind = raw.get("t") if isinstance(raw, dict) else None
     cls = _KINDS.get(kind) if isinstance(kind, str) else None

@@ -27,10 +27,10 @@ from ipfsmem.provider.contract import Provider
 from ipfsmem.published.opening import Opened, open_root
 from ipfsmem.published.reader import RootFiles, read_root
 from ipfsmem.ring.authority import RANK_ROOT
+from ipfsmem.ring.drop_rules import MAX_HEIRS
 from ipfsmem.ring.keyring import WARN_FROM, Ring, parse_keyring
 from ipfsmem.ring.labels import label_and_id
 from ipfsmem.ring.operations import MAX_FAMILIES
-from ipfsmem.ring.retained import MAX_HEIRS
 from ipfsmem.ring.statements import Revoke
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown
 from ipfsmem.sync.explain import reason
@@ -341,7 +341,7 @@ def _own_past(search: Search) -> set[str]:
     if search.run.root is not None:
         keys.add(search.run.root.head_public)
     if ring is not None:
-        people = (ring.view.members.get(one) for one in ring.view.facts.root_ids)
+        people = (ring.view.members.get(one) for one in ring.view.rights.root_ids)
         keys |= {person.anchor for person in people if person is not None and person.anchor}
     return {ipns_name(key) for key in keys}
 
@@ -426,10 +426,10 @@ def _use(search: Search, root: CID, files: RootFiles, anchor: bool) -> IpfsmemEr
             return error
     by = opened.head.commit.commit.dev if opened.head is not None else ""
     if by != search.run.replica.device.id and not search.known_elsewhere:
-        search.known_elsewhere = search.run.replica.device.id in opened.shown.alone.view.members
+        search.known_elsewhere = search.run.replica.device.id in opened.shown.unbounded_ring.view.members
     if opened.head is None:
         search.anchored = (
-            opened.shown.alone if search.anchored is None else search.anchored.join(opened.shown)
+            opened.shown.unbounded_ring if search.anchored is None else search.anchored.join(opened.shown)
         )
         search.ring_roots.add(root)
     else:
@@ -475,4 +475,4 @@ def _learn_publicly(search: Search, keyring: bytes, ring: Ring | None) -> None:
     if ring is None:
         return
     with contextlib.suppress(SealError, FormatError), search.run.replica.transaction():
-        search.run.replica.set_ring(ring.learn(parse_keyring(keyring, search.run.vault)))
+        search.run.replica.set_ring(ring.join_open_part(parse_keyring(keyring, search.run.vault)))

@@ -403,7 +403,7 @@ def _enrol_itself(run: Run, root: RootKeys, ring: Ring) -> Ring:
     makes room by a revoke."""
     replica = run.replica
     device = replica.device
-    public = operations.device_of(device.signer, device.box_public, replica.config.label, ring.vault)
+    public = operations.enrollee_of(device.signer, device.box_public, replica.config.label, ring.vault)
     try:
         ring = operations.enrol(ring, root.admin, public, "writer", since=replica.store.frame.hlc)
     except LimitError as error:

@@ -61,7 +61,9 @@ def new_identity(replica: Replica, notices: Notices) -> Device:
     if ring is not None and enrolled.id in ring.view.members:
         try:
             since = replica.store.frame.hlc
-            replica.set_ring(operations.successor(ring, enrolled.signer, device.signer, old.id, since=since))
+            replica.set_ring(
+                operations.add_successor(ring, enrolled.signer, device.signer, old.id, since=since)
+            )
         except IpfsmemError as error:
             # It has too many successors, or the ring is full. Nothing waits for that: an unlock enrols this id.
             notices.say("unlock", f"{device.id} cannot publish before one unlock ({UNLOCK}): {error}")

@@ -39,7 +39,7 @@ def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
     if ring is None:
         return []
     view = ring.view
-    roots = view.facts.root_ids
+    roots = view.rights.root_ids
     by: defaultdict[str, set[str]] = defaultdict(set)
     labels: dict[str, tuple[bool, str, str]] = {}
     for st in (*ring.statements, *(before.statements if before is not None else ())):
@@ -119,7 +119,7 @@ def words_of_removals(ring: Ring | None, by: str, found: Iterable[Removal], *, l
 def whose_word(ring: Ring | None, by: str) -> str:
     """Who said something in the list of members, for a person on any device."""
     person = ring.view.members.get(by) if ring is not None else None
-    if person is None or ring is None or by not in ring.view.facts.root_ids:
+    if person is None or ring is None or by not in ring.view.rights.root_ids:
         return label_and_id(ring, by)
     return {"wallet": "the wallet", "words": "the recovery words of init"}.get(
         person.kind, "the first key of this memory"

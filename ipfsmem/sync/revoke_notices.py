@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from ipfsmem.causal.entries import entry_place
 from ipfsmem.causal.value import split_dot
 from ipfsmem.device.replica import Replica
-from ipfsmem.ring.authority import RANK_ROOT, Person
+from ipfsmem.ring.authority import RANK_ROOT, RingMember
 from ipfsmem.sync.removals import called, whose_word
 
 
@@ -69,7 +69,7 @@ def words_of_revoke(labels: Iterable[str], ids: Iterable[str], *, plain: bool) -
     )
 
 
-def words_of_label(was: Person, now: Person, let_in: str) -> str:
+def words_of_label(was: RingMember, now: RingMember, let_in: str) -> str:
     """What another label did. One that words or another wallet had let in is let in by a root from then on."""
     if was.label == now.label:
         return f"{now.label} ({now.id}) is called that already: nothing changed"

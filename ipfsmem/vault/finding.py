@@ -291,7 +291,7 @@ def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
     """
     me = member_id(root.admin_public)
     try:
-        view = keyring.unlock(root.box_secret).alone.view
+        view = keyring.unlock(root.box_secret).unbounded_ring.view
     except OpenError:
         # Revokes are sealed; what every epoch says of those who are out is not.
         if any(me in epoch.not_ for epoch in keyring.epochs):

@@ -161,7 +161,7 @@ def _known_ring(keyring: Keyring, keys: Keys) -> Ring | None:
     """The keys that the caller holds, when they are of this vault."""
     if keyring.vault != keys.vault or not keys.eks:
         return None
-    return keyring.unlock(keys.box_secrets, keys.eks).alone
+    return keyring.unlock(keys.box_secrets, keys.eks).unbounded_ring
 
 
 def _folder(root: CID, blocks: Mapping[CID, bytes]) -> Facts:
@@ -260,7 +260,9 @@ def _ring(keyring: Keyring, keys: Keys) -> Facts:
         ],
     }
     try:
-        ring = keyring.unlock(keys.box_secrets, keys.eks if keyring.vault == keys.vault else ()).alone
+        ring = keyring.unlock(
+            keys.box_secrets, keys.eks if keyring.vault == keys.vault else ()
+        ).unbounded_ring
     except OpenError as error:
         found["members"] = None
         found["note"] = str(error) if keys.some else "the members are sealed: give a wallet or a namespace"

@@ -186,7 +186,7 @@ def _make_vault(replica: Replica, root: RootKeys, recovery: RootKeys | None) -> 
     """The ring of a new vault, and the anchors that lead to it, signed while the secrets are at hand."""
     world, device = replica.world, replica.device
     sealed = replica.config.mode.sealed
-    public = operations.device_of(
+    public = operations.enrollee_of(
         device.signer, device.box_public, replica.config.label, root.tag(plain=not sealed)
     )
     ring = operations.create(

@@ -63,8 +63,8 @@ def words_of(ring: Ring | None) -> list[Words]:
         return []
     view = ring.view
     people = [p for p in view.members.values() if p.kind == "words" and p.role == "admin"]
-    people.sort(key=lambda person: (person.id not in view.facts.root_ids, person.since, person.id))
-    return [Words(p.id, p.label, p.id in view.facts.root_ids) for p in people]
+    people.sort(key=lambda person: (person.id not in view.rights.root_ids, person.since, person.id))
+    return [Words(p.id, p.label, p.id in view.rights.root_ids) for p in people]
 
 
 def may_make_words(ring: Ring | None, root: RootKeys) -> None:
@@ -92,7 +92,7 @@ def enrol_words(replica: Replica, root: RootKeys, words: RootKeys) -> str:
         assert ring is not None
         made = datetime.fromtimestamp(replica.world.now() / 1000, UTC)
         label = f"{LABEL} of {made:%Y-%m-%d %H:%M} UTC"
-        public = operations.device_of(
+        public = operations.enrollee_of(
             words.admin, words.box_public, label, ring.vault, kind="words", anchor=words.head_public
         )
         since = replica.store.frame.hlc

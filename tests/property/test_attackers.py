@@ -106,7 +106,7 @@ class Town:
         if self.liar == "reader":
             with a.replica.transaction():
                 ring, device = self.ring_of(a), self.m.replica.device
-                stated = operations.device_of(device.signer, device.box_public, "m", ring.vault)
+                stated = operations.enrollee_of(device.signer, device.box_public, "m", ring.vault)
                 since = f"{int(a.replica.store.frame.hlc, 16) + 1:016x}"
                 a.replica.set_ring(operations.enrol(ring, ROOT.admin, stated, "reader", since=since))
         if self.liar in ("admin", "old words"):
@@ -282,7 +282,7 @@ class Town:
                     if how == "puppet":
                         puppet = Signer25519(random.randbytes(32))
                         box = bindings.crypto_scalarmult_base(secret)
-                        stated = operations.device_of(puppet, box, "puppet", ring.vault)
+                        stated = operations.enrollee_of(puppet, box, "puppet", ring.vault)
                         role: Role = random.choice(["writer", "reader"])
                         ring = operations.enrol(ring, signer, stated, role, since=since)
                         self.boxes.append(secret)

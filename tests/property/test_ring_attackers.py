@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from ipfsmem import canonical
 from ipfsmem.errors import IpfsmemError, LimitError, MembershipError, OpenError
-from ipfsmem.ring.keyring import MAX_RING, Ring, Shown, parse_keyring, slot_text
-from ipfsmem.ring.operations import enrol, give_key, revoke, rotate, successor
+from ipfsmem.ring.keyring import MAX_RING, Ring, UnlockedKeyring, parse_keyring, slot_text
+from ipfsmem.ring.operations import add_successor, enrol, give_key, revoke, rotate
 from ipfsmem.ring.statements import Member, Revoke, Role, Statement, envelope
 from ipfsmem.seal.objects import MAX_EPOCH, RING_BODY, EpochKey, Sealer, epoch_key
 from tests.support.effort import cases
@@ -91,7 +91,7 @@ class Vale:
         self.rings = [BASE] * len(OWNERS)
         self.count = 100
         self.published: list[bytes] = []
-        self.sent: list[Shown] = []
+        self.sent: list[UnlockedKeyring] = []
         #: What the attacker can put into rings.
         self.pool: dict[str, Statement] = {}
         self.forged: list[Statement] = []
@@ -159,7 +159,7 @@ class Vale:
                 ring = give_key(ring, owner.signer, ek(self.fresh()), box=fixed_box)
             elif what == "succeed":
                 new = party(f"successor {self.fresh()}", box_of=owner)
-                ring = successor(ring, owner.signer, new.signer, owner.id, since=hlc(self.count))
+                ring = add_successor(ring, owner.signer, new.signer, owner.id, since=hlc(self.count))
         except (MembershipError, LimitError):
             self.revoked = revoked
             return
@@ -180,7 +180,7 @@ class Vale:
         try:
             shown = keyring.unlock(secret, (*mine.keys, *mine.spare))
         except OpenError:
-            return mine.learn(keyring)
+            return mine.join_open_part(keyring)
         return mine.join(shown)
 
     def became(self, who: int, before: Ring, after: Ring) -> None:
@@ -218,7 +218,7 @@ class Vale:
             try:
                 self.sent.append(keyring.unlock(ROOT.box_secret, self.rings[0].keys))
             except OpenError:
-                self.sent.append(Shown(VAULT, keyring.open, (), False))
+                self.sent.append(UnlockedKeyring(VAULT, keyring.open, (), False))
         except IpfsmemError:
             return
 
@@ -359,10 +359,10 @@ class Vale:
     def check(self, ring: Ring) -> None:
         view = ring.view
         # A root is a member for ever; nobody else rises to be one.
-        assert view.facts.root_ids == {ROOT.id, RECOVERY.id}
-        assert view.facts.root_ids <= view.members.keys()
-        assert not view.facts.root_ids & view.asked
-        assert view.facts.admin_ids <= {WALLET.id, KEYS["admin"].id, KEYS["old words"].id}
+        assert view.rights.root_ids == {ROOT.id, RECOVERY.id}
+        assert view.rights.root_ids <= view.members.keys()
+        assert not view.rights.root_ids & view.asked
+        assert view.rights.admin_ids <= {WALLET.id, KEYS["admin"].id, KEYS["old words"].id}
         assert ring.used <= 1
         in_force = {one.id for one in self.bad if one.id in view.members and one.id not in view.asked}
         rogue = KEYS["admin"] in self.held
@@ -395,17 +395,17 @@ class Vale:
 
     def end(self) -> None:
         """All that was ever said comes together in any order; then a root ends what the attacker may, once and for all."""
-        shown: list[Ring | Shown] = [*self.rings, *self.sent]
+        shown: list[Ring | UnlockedKeyring] = [*self.rings, *self.sent]
         forwards, backwards = _fold(shown), _fold([self.rings[0], *shown[::-1]])
         assert forwards == backwards and forwards.view == backwards.view
         ring = forwards.open_slots([ROOT.box_secret])
         self.check(ring)
         self.nothing_stands(ring)
-        roots = [one for one in self.held if one.id in ring.view.facts.admin_ids]
+        roots = [one for one in self.held if one.id in ring.view.rights.admin_ids]
         others = [one for one in self.bad if one not in roots]
         for one in (*roots, *others):
             family = ring.view.families.get(one.id)
-            if family is not None and family not in ring.view.facts.stands:
+            if family is not None and family not in ring.view.rights.let_stand:
                 ring = self.revoke(ring, ROOT, family)
                 self.check(ring)
         ring = give_key(ring, ROOT.signer, ek(self.fresh()), box=fixed_box)
@@ -441,7 +441,7 @@ class Vale:
         self.revoked = revoked
 
 
-def _fold(shown: list[Ring | Shown]) -> Ring:
+def _fold(shown: list[Ring | UnlockedKeyring]) -> Ring:
     first = shown[0]
     assert isinstance(first, Ring)
     for other in shown[1:]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ipfsmem.errors import IpfsmemError, MembershipError, OpenError
 from ipfsmem.ring.authority import names_of
 from ipfsmem.ring.keyring import Ring, parse_keyring
-from ipfsmem.ring.operations import enrol, give_key, revoke, rotate, successor
+from ipfsmem.ring.operations import add_successor, enrol, give_key, revoke, rotate
 from tests.support.effort import cases
 from tests.support.ring_lab import (
     RECOVERY,
@@ -104,10 +104,10 @@ def test_rights_that_only_grow(a: Chosen, b: Chosen) -> None:
     x = _ring(a)
     both = x.join(_ring(b))
     # What a root revoked stays revoked, and its key stays known.
-    assert both.view.facts.stands.keys() >= x.view.facts.stands.keys()
-    assert both.view.out >= x.view.facts.stands.keys()
-    assert all(one in both.view.keys_of for one in x.view.facts.stands)
-    assert x.view.facts.root_ids <= both.view.facts.root_ids
+    assert both.view.rights.let_stand.keys() >= x.view.rights.let_stand.keys()
+    assert both.view.out >= x.view.rights.let_stand.keys()
+    assert all(one in both.view.keys_of for one in x.view.rights.let_stand)
+    assert x.view.rights.root_ids <= both.view.rights.root_ids
     # Whom a root enrolled has a key for ever.
     roots = {root.hex() for root in x.view.roots}
     for said in x.statements:
@@ -122,22 +122,22 @@ def test_nobody_rises_by_its_own_word(a: Chosen) -> None:
     view = ring.view
     for person in view.members.values():
         if person.role == "admin":
-            assert person.id in view.facts.admin_ids | view.facts.root_ids
+            assert person.id in view.rights.admin_ids | view.rights.root_ids
         if person.rank == 2:
             family = view.members[person.family]
             assert family.family == family.id and family.rank != 2
             assert person.box == family.box and person.anchor is None
             assert not (family.role == "reader" and person.role != "reader")
             assert person.owner == family.owner
-    assert not view.revoked & view.facts.root_ids
-    assert not view.asked & view.facts.root_ids
+    assert not view.revoked & view.rights.root_ids
+    assert not view.asked & view.rights.root_ids
     assert not view.revoked & view.members.keys()
     assert not view.out & view.members.keys()
     stranger = ATTACKER.stranger.key
     assert all(said.body.by != stranger for said in ring.statements)
     if view.sealing is not None:
         assert not view.holders & view.asked
-        assert view.facts.root_ids <= view.holders
+        assert view.rights.root_ids <= view.holders
 
 
 class Village:
@@ -192,7 +192,7 @@ class Village:
                 ring = give_key(ring, owner.signer, ek(self.fresh()), box=fixed_box)
             elif what == "succeed":
                 new = party(f"successor {self.fresh()}", box_of=owner)
-                ring = successor(ring, owner.signer, new.signer, owner.id, since=hlc(self.count))
+                ring = add_successor(ring, owner.signer, new.signer, owner.id, since=hlc(self.count))
                 self.boxes[new.id] = owner.box_secret
         except MembershipError:
             return
@@ -209,7 +209,7 @@ class Village:
         try:
             return mine.join(keyring.unlock(secret, mine.keys))
         except OpenError:
-            return mine.learn(keyring)
+            return mine.join_open_part(keyring)
 
     def known_to(self, secret: bytes) -> dict[bytes, None]:
         """Every epoch key that somebody with this box key can come by from all that was ever published."""

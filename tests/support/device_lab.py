@@ -403,7 +403,7 @@ def of_another(a: Memory, b: Memory) -> None:
     with a.replica.transaction():
         ring, device = a.replica.ring, b.replica.device
         assert ring is not None
-        stated = operations.device_of(device.signer, device.box_public, "b", ring.vault)
+        stated = operations.enrollee_of(device.signer, device.box_public, "b", ring.vault)
         person = operations.new_person(ring.vault, device.sign_public)
         since = f"{int(a.replica.store.frame.hlc, 16) + 1:016x}"
         a.replica.set_ring(operations.enrol(ring, ROOT.admin, stated, "writer", since=since, person=person))

@@ -16,7 +16,7 @@ from nacl import bindings
 
 from ipfsmem import canonical
 from ipfsmem.ring.keyring import Keyring, Ring, parse_keyring
-from ipfsmem.ring.operations import Device, create, device_of, enrol, new_person
+from ipfsmem.ring.operations import Enrollee, create, enrol, enrollee_of, new_person
 from ipfsmem.ring.statements import (
     Epoch,
     Genesis,
@@ -25,8 +25,8 @@ from ipfsmem.ring.statements import (
     Revoke,
     Role,
     Statement,
-    make,
     possession,
+    sign_statement,
 )
 from ipfsmem.seal.objects import EpochKey, epoch_key
 from ipfsmem.seal.primitives import Signer25519, x25519_public
@@ -77,12 +77,12 @@ class Party:
         return x25519_public(self.box_secret)
 
     @cached_property
-    def device(self) -> Device:
+    def device(self) -> Enrollee:
         return self.device_in(VAULT)
 
-    def device_in(self, vault: bytes) -> Device:
+    def device_in(self, vault: bytes) -> Enrollee:
         """What is enrolled in another vault."""
-        return device_of(self.signer, self.box, self.name, vault, kind=self.kind, anchor=self.head)
+        return enrollee_of(self.signer, self.box, self.name, vault, kind=self.kind, anchor=self.head)
 
     @property
     def id(self) -> str:
@@ -132,7 +132,7 @@ def new_ring(*devices: Party, plain: bool = False) -> Ring:
 
 def says_genesis(*roots: Party) -> Statement:
     """The genesis of a vault with these roots; the first one signs."""
-    return make(roots[0].signer, Genesis(tuple(one.key for one in roots)), VAULT)
+    return sign_statement(roots[0].signer, Genesis(tuple(one.key for one in roots)), VAULT)
 
 
 def says_member(
@@ -148,7 +148,7 @@ def says_member(
 ) -> Statement:
     """An enrolment, whether or not `by` may make it; `who` agrees to its keys."""
     boxed = (box or who).box
-    return make(
+    return sign_statement(
         by.signer,
         Member(
             anchor=who.head.hex() if who.head else None,
@@ -183,7 +183,7 @@ def says_heir(
 ) -> Statement:
     """A successor of the enrolled key `by`, under the enrolment with this hash; `who` agrees."""
     boxed = (box or by).box
-    return make(
+    return sign_statement(
         by.signer,
         Member(
             anchor=None,
@@ -218,7 +218,7 @@ def says_revoked(
 ) -> Statement:
     """A revoke of the family of `who`, whether or not `by` may make it."""
     counts = {who.id: n} if isinstance(n, int) else dict(n)
-    return make(
+    return sign_statement(
         by.signer,
         Revoke(
             anchor=None,
@@ -249,7 +249,7 @@ def says_epoch(
 ) -> Statement:
     """An epoch for the roots and `given`, whom these admins (`of`) let in, whether or not `by` may make it."""
     served = {one.id for one in (*(roots or (ROOT, RECOVERY)), *given)}
-    return make(
+    return sign_statement(
         by.signer,
         Epoch(
             by=by.key,

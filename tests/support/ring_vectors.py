@@ -12,7 +12,7 @@ from typing import Any
 
 from ipfsmem import canonical
 from ipfsmem.ring.keyring import Ring, parse_keyring
-from ipfsmem.ring.operations import create, request, revoke, rotate, successor
+from ipfsmem.ring.operations import add_successor, create, enrolment_request, revoke, rotate
 from ipfsmem.ring.statements import Statement, envelope
 from ipfsmem.seal.objects import RING_BODY, Sealer, epoch_key
 from tests.support.ring_lab import (
@@ -60,11 +60,13 @@ def rings() -> dict[str, Ring]:
     phone = made["phone as writer, by the second wallet"] = enrolled(admin, ADMIN, PHONE, "writer", 3)
     guest = made["guest as reader, by the recovery words"] = enrolled(admin, RECOVERY, GUEST, "reader", 4)
     both = made["both enrolments joined"] = phone.join(guest)
-    restored = made["laptop names its successor"] = successor(
+    restored = made["laptop names its successor"] = add_successor(
         both, LAPTOP.signer, RESTORED.signer, LAPTOP.id, since=hlc(5), label="laptop restored"
     )
     restored = made["the same snapshot started once more"] = restored.join(
-        successor(both, LAPTOP.signer, AGAIN.signer, LAPTOP.id, since=hlc(5), label="laptop restored again")
+        add_successor(
+            both, LAPTOP.signer, AGAIN.signer, LAPTOP.id, since=hlc(5), label="laptop restored again"
+        )
     )
     rotated = made["rotated by the wallet"] = rotate(restored, ROOT.signer, ek(2), box=fixed_box)
     twin = made["rotated at the same time by the second wallet"] = rotate(
@@ -517,7 +519,7 @@ def build() -> dict[str, Any]:
         "refused_keyrings": refused(made),
         "request": {
             "device": GUEST.name,
-            "text": request(VAULT, GUEST.device).decode(),
+            "text": enrolment_request(VAULT, GUEST.device).decode(),
         },
     }
 

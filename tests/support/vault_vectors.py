@@ -383,7 +383,7 @@ def people(shelf: Shelf, folder: Path) -> None:
     with a.replica.transaction():
         ring, device = a.replica.ring, b.replica.device
         assert ring is not None
-        stated = operations.device_of(device.signer, device.box_public, "guest", ring.vault, kind="agent")
+        stated = operations.enrollee_of(device.signer, device.box_public, "guest", ring.vault, kind="agent")
         person = operations.new_person(ring.vault, device.sign_public)
         since = f"{int(a.replica.store.frame.hlc, 16) + 1:016x}"
         a.replica.set_ring(operations.enrol(ring, KEYS.admin, stated, "writer", since=since, person=person))

@@ -167,7 +167,7 @@ def enrol(a: Memory, b: Memory, role: str) -> None:
         ring = a.replica.ring
         assert ring is not None
         known = b.replica.device
-        device = operations.Device(
+        device = operations.Enrollee(
             known.sign_public,
             known.box_public,
             "b",

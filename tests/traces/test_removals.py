@@ -238,7 +238,9 @@ def test_a_finder_who_removes_a_crowd_of_its_own_hides_nobody_among_them(lab: La
     after, seen = m.replica.store.frame.hlc, m.replica.store.frame.ctx
     crowd = [Signer25519(sha256(b"crowd %d" % n).digest()) for n in range(60)]
     for signer in [one for one in crowd if member_id(one.public) < b.device][:MOST_NAMED]:
-        device = operations.device_of(signer, curve(sha256(signer.public).digest()), "old phone", ring.vault)
+        device = operations.enrollee_of(
+            signer, curve(sha256(signer.public).digest()), "old phone", ring.vault
+        )
         ring = operations.enrol(ring, found.admin, device, "writer", since=f"{int(after, 16) + 1:016x}")
         ring = operations.revoke(
             ring, found.admin, device.id, at=after, counters=seen, ek=sha256(device.sign).digest()

@@ -9,7 +9,7 @@ import pytest
 
 from ipfsmem.errors import MembershipError, OpenError
 from ipfsmem.ring.keyring import Ring, parse_keyring
-from ipfsmem.ring.operations import create, give_key, revoke, rotate, successor
+from ipfsmem.ring.operations import add_successor, create, give_key, revoke, rotate
 from ipfsmem.seal.objects import epoch_key
 from tests.support.ring_lab import (
     RECOVERY,
@@ -141,7 +141,7 @@ def test_trace_36_a_device_that_cannot_open_the_new_epoch_stops() -> None:
     keyring = parse_keyring(rotated.serialise(), VAULT)
     with pytest.raises(OpenError):
         keyring.unlock(TABLET.box_secret, tablet.keys)
-    warned = tablet.learn(keyring).open_slots([TABLET.box_secret])
+    warned = tablet.join_open_part(keyring).open_slots([TABLET.box_secret])
     assert warned.view.sealing is None
     assert "admin must unlock" in warned.view.reason
     with pytest.raises(MembershipError):
@@ -192,7 +192,7 @@ def test_trace_43_concurrent_revocations_leave_no_key_that_a_revoked_member_hold
 def test_trace_44_revoking_a_successor_revokes_the_whole_family() -> None:
     base = new_ring(LAPTOP, PHONE)
     restored = party("laptop restored", box_of=LAPTOP)
-    ring = successor(base, LAPTOP.signer, restored.signer, LAPTOP.id, since=hlc(7))
+    ring = add_successor(base, LAPTOP.signer, restored.signer, LAPTOP.id, since=hlc(7))
     under = enrolment_of(ring, LAPTOP)
     assert ring.view.ids_of(LAPTOP.id) == tuple(sorted([LAPTOP.id, restored.id]))
     for target in (LAPTOP, restored):
@@ -213,7 +213,7 @@ def test_trace_44_revoking_a_successor_revokes_the_whole_family() -> None:
 
 def test_trace_44_a_revoke_by_an_admin_reaches_the_family_too() -> None:
     restored = party("laptop restored", box_of=LAPTOP)
-    ring = successor(_with_admins(LAPTOP), LAPTOP.signer, restored.signer, LAPTOP.id, since=hlc(7))
+    ring = add_successor(_with_admins(LAPTOP), LAPTOP.signer, restored.signer, LAPTOP.id, since=hlc(7))
     after = ring.add([says_revoked(A, LAPTOP, n=4)])
     assert after.view.revoked == {LAPTOP.id, restored.id} and after.view.out == {LAPTOP.id}
     assert after.view.cutoffs == {LAPTOP.id: 4, restored.id: 0}

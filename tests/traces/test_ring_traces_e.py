@@ -26,8 +26,8 @@ from ipfsmem.errors import IpfsmemError, LimitError, MembershipError, OtherKindE
 from ipfsmem.memory import Memory
 from ipfsmem.ring import operations, statements
 from ipfsmem.ring.keyring import MAX_RING, Ring, parse_keyring
-from ipfsmem.ring.operations import create, give_key, revoke, rotate, successor
-from ipfsmem.ring.statements import Member, Statement, envelope, make, member_id, open_envelope
+from ipfsmem.ring.operations import add_successor, create, give_key, revoke, rotate
+from ipfsmem.ring.statements import Member, Statement, envelope, member_id, open_envelope, sign_statement
 from ipfsmem.seal.objects import RING_BODY, EpochKey, Sealer, epoch_key
 from ipfsmem.sync.names import pin_name
 from ipfsmem.wallet.recovery_words import from_words
@@ -178,7 +178,7 @@ def test_trace_e03_what_was_said_in_another_vault() -> None:
     other = b"\x42" * 16
     device = LAPTOP.device_in(other)
     admin = second_wallet("W2")
-    said = make(
+    said = sign_statement(
         admin.signer,
         Member(
             anchor=None, box=device.box.hex(), by=admin.key, heir_of=None, id=device.id, kind="device", label="x",
@@ -301,7 +301,7 @@ def test_trace_e08_somebody_elses_successor() -> None:
     """Finding S4: M states V's successor under M's box, with and without V's copied `own`; revoke M: V stays."""
     v, m = PHONE, TABLET
     heir = party("phone restored", box_of=v)
-    ring = successor(new_ring(v, m), v.signer, heir.signer, v.id, since=hlc(7))
+    ring = add_successor(new_ring(v, m), v.signer, heir.signer, v.id, since=hlc(7))
     mine = next(st.body for st in ring.statements if isinstance(st.body, Member) and st.body.heir_of)
     under = enrolment_of(ring, m)
     for own in (mine.own, "A" * 86):
@@ -314,9 +314,9 @@ def test_trace_e08_somebody_elses_successor() -> None:
             "own": own,
         }
         with pytest.raises(SignatureError):
-            make(m.signer, _replaced(mine, **said), VAULT)
+            sign_statement(m.signer, _replaced(mine, **said), VAULT)
         with pytest.raises(SignatureError):
-            make(m.signer, _replaced(mine, **{**said, "box": mine.box}), VAULT)
+            sign_statement(m.signer, _replaced(mine, **{**said, "box": mine.box}), VAULT)
     # Nor as an enrolment of its own making: it has no right to one.
     assert ring.add([says_member(m, heir, "reader", since=99)]) == ring
     gone = _revoke(ring, ROOT, m, 1)
@@ -340,10 +340,10 @@ def test_trace_e09_the_same_box_key_makes_no_family() -> None:
     with pytest.raises(MembershipError, match="box key"):
         enrolled(ring, admin, m)
     ring = ring.add([says_member(admin, m)])  # what an admin that lies can do all the same
-    ring = successor(ring, v.signer, heir.signer, v.id, since=hlc(7))
+    ring = add_successor(ring, v.signer, heir.signer, v.id, since=hlc(7))
     mine = next(st.body for st in ring.statements if isinstance(st.body, Member) and st.body.heir_of)
     with pytest.raises(SignatureError):
-        make(m.signer, _replaced(mine, by=m.key, heir_of=m.key, under=enrolment_of(ring, m)), VAULT)
+        sign_statement(m.signer, _replaced(mine, by=m.key, heir_of=m.key, under=enrolment_of(ring, m)), VAULT)
     # Under V's enrolment it is not M's to say.
     assert ring.add([says_heir(m, party("x"), enrolment_of(ring, v))]) == ring
     gone = ring.add([says_revoked(ROOT, m)])
@@ -355,7 +355,7 @@ def test_trace_e10_a_root_changes_a_role_with_the_first_own() -> None:
     first = next(
         st.body for st in ring.statements if isinstance(st.body, Member) and st.body.sign == PHONE.key
     )
-    said = make(ROOT.signer, _replaced(first, role="reader", since=hlc(9)), VAULT)
+    said = sign_statement(ROOT.signer, _replaced(first, role="reader", since=hlc(9)), VAULT)
     changed = ring.add([said])
     assert changed.view.members[PHONE.id].role == "reader" and not changed.view.may_write(PHONE.id)
 
@@ -453,7 +453,7 @@ def says_heir_in(ring: Ring, by: Party, who: Party, label: str) -> Statement:
     """A successor in the vault of another ring than the workshop's."""
     box = by.box
     head = ring.view.members[member_id(by.signer.public)]
-    return make(
+    return sign_statement(
         by.signer,
         Member(
             anchor=None, box=box.hex(), by=by.key, heir_of=by.key, id=member_id(who.signer.public), kind="device",
@@ -473,9 +473,9 @@ def test_trace_e13_the_public_part_tells_who_is_an_admin() -> None:
     gone = _revoke(enrolled(base, ROOT, w2, "admin"), w2, x, 1)
     with pytest.raises(IpfsmemError):
         parse_keyring(gone.serialise()).unlock(d.box_secret, mine.keys)
-    after = mine.learn(parse_keyring(gone.serialise()))
+    after = mine.join_open_part(parse_keyring(gone.serialise()))
     assert after.view.sealing is None and after.view.asked == {x.id}
-    assert w2.id in after.view.facts.admin_ids
+    assert w2.id in after.view.rights.admin_ids
     # A stranger's epoch, or one of a member, does none of that.
     assert mine.add([says_epoch(party("stranger"), ek_of(9, 9), [d], [x])]) == mine
 
@@ -530,7 +530,7 @@ def test_trace_e15_a_finder_of_old_words_floods(lab: Lab) -> None:
         key = ring.view.sign_key(target)
         assert key is not None
         said.append(
-            make(
+            sign_statement(
                 finder.signer,
                 statements.Revoke(None, "f" * 16, finder.key, (), (), {}, "12" * 8, 1, key.hex()),
                 ring.vault,
@@ -539,11 +539,11 @@ def test_trace_e15_a_finder_of_old_words_floods(lab: Lab) -> None:
     for n in range(400):
         device = party(f"flood {n}").device_in(ring.vault)
         said.append(operations._member(finder.signer, ring.vault, device, "writer", hlc(n), "12" * 8))
-    roots = tuple(sorted(ring.view.facts.root_ids))
+    roots = tuple(sorted(ring.view.rights.root_ids))
     for n in range(400):
         key_ = epoch_key(9 + n, ek(n), ring.vault)
         said.append(
-            make(
+            sign_statement(
                 finder.signer, statements.Epoch(finder.key, key_.id, 9 + n, roots, (), (), (), ()), ring.vault
             )
         )
@@ -659,7 +659,7 @@ def test_trace_e19_a_thousand_revokes(capsys: pytest.CaptureFixture[str]) -> Non
     assert size < MAX_RING and full.used > 0.5
     # As a program that starts: the ring from this disk, then the same one from a provider, then an older one.
     data, older, dump = full.serialise(), one_more.serialise(), full.dump()
-    statements._verified._items.clear()
+    statements._cache._items.clear()
     times = {}
 
     def timed(what: str, work: Callable[[], Ring]) -> Ring:

@@ -364,7 +364,7 @@ async def _demote(lab: Lab, a: Memory, m: Memory) -> None:
         ring = a.replica.ring
         assert ring is not None
         device = m.replica.device
-        public = operations.device_of(device.signer, device.box_public, "m", ring.vault)
+        public = operations.enrollee_of(device.signer, device.box_public, "m", ring.vault)
         a.replica.set_ring(operations.enrol(ring, ROOT.admin, public, "reader", since="f" * 16))
     lab.clock.advance(1)
     await a.sync()
@@ -406,7 +406,7 @@ def test_a_member_that_signs_nine_successors_makes_nobody_elses_heads_invalid(la
     me = m.replica.device
     for n in range(9):
         made = Device(bytes([n + 1]) * 32, me.box_secret, me.row_key)
-        grown = operations.successor(ring, me.signer, made.signer, me.id, since="0" * 16)
+        grown = operations.add_successor(ring, me.signer, made.signer, me.id, since="0" * 16)
         rings.append((made, grown))
     with_all = ring
     for _, grown in rings:

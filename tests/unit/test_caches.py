@@ -13,7 +13,7 @@ from ipfsmem.causal import entries
 from ipfsmem.content.cid import CID, IDENTITY, RAW, parse_cid
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.ring import statements
-from ipfsmem.ring.statements import Epoch, make, open_envelope
+from ipfsmem.ring.statements import Epoch, open_envelope, sign_statement
 from ipfsmem.seal.primitives import Signer25519
 
 VAULT = bytes(16)
@@ -38,18 +38,18 @@ def test_s11_statements_of_strangers_stay_in_a_bounded_memory() -> None:
         epoch = Epoch(
             by=signer.public.hex(), ek=f"{n:016x}", epoch=n + 1, for_=ids, not_=(), of=(), old=(), slots=()
         )
-        one = make(signer, epoch, VAULT)
+        one = sign_statement(signer, epoch, VAULT)
         made.append((canonical.b64(one.payload), canonical.b64(one.signature)))
     size = sum(len(k) for k, _ in made)
-    assert size > 3 * statements._MOST
+    assert size > 3 * statements._CACHE_CHARACTERS
 
     def read() -> None:
         for k, s in made:
             open_envelope(k, s, VAULT)
 
-    assert grown(read) < 4 * statements._MOST
-    kept = statements._verified._items
-    assert 0 < len(kept) < 60 and statements._verified._size <= statements._MOST
+    assert grown(read) < 4 * statements._CACHE_CHARACTERS
+    kept = statements._cache._items
+    assert 0 < len(kept) < 60 and statements._cache._size <= statements._CACHE_CHARACTERS
 
 
 @pytest.mark.parametrize(

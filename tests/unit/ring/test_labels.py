@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ipfsmem.ring.labels import families_named
-from ipfsmem.ring.operations import successor
+from ipfsmem.ring.operations import add_successor
 from tests.support.ring_lab import hlc, new_ring, party
 
 LAPTOP, PHONE, GUEST = party("laptop"), party("phone"), party("guest")
@@ -31,7 +31,7 @@ def test_whom_a_text_names(text: str, named: set[str]) -> None:
 
 
 def test_all_ids_of_a_device_are_one_member() -> None:
-    ring = successor(new_ring(LAPTOP), LAPTOP.signer, GUEST.signer, LAPTOP.id, since=hlc(6))
+    ring = add_successor(new_ring(LAPTOP), LAPTOP.signer, GUEST.signer, LAPTOP.id, since=hlc(6))
     labels = {LAPTOP.id: "desk", GUEST.id: "desk", PHONE.id: "phone"}
     for text in ("desk", LAPTOP.id, GUEST.id):
         assert families_named(ring, text, labels) == {LAPTOP.id}

@@ -10,7 +10,7 @@ import pytest
 from ipfsmem.errors import MembershipError, OpenError
 from ipfsmem.ring.authority import MAX_LEAP
 from ipfsmem.ring.keyring import Ring, parse_keyring, slot_text
-from ipfsmem.ring.operations import enrol, give_key, revoke, rotate, successor
+from ipfsmem.ring.operations import add_successor, enrol, give_key, revoke, rotate
 from ipfsmem.ring.statements import Statement
 from ipfsmem.seal.objects import MAX_EPOCH, EpochKey, epoch_key
 from tests.support.ring_lab import (
@@ -118,7 +118,7 @@ def _genesis(ring: Ring) -> list[Statement]:
 def test_which_revoked_ids_an_epoch_must_list() -> None:
     heir = party("heir", box_of=LAPTOP)
     base = _base(LAPTOP, PHONE)
-    base = successor(base, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(5))
+    base = add_successor(base, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(5))
     key = _key(9, 9)
     staying = [PHONE, ADMIN, OTHER]
 
@@ -213,7 +213,7 @@ def test_whose_a_member_is() -> None:
     assert claimed.add([says_member(ROOT, GUEST)]).view.members[GUEST.id].owner == OWNER
     # A successor is whose its family is, and so is who was revoked, though nothing but the revoke is left of it.
     heir = party("heir", box_of=LAPTOP)
-    grown = successor(base, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(22))
+    grown = add_successor(base, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(22))
     assert grown.view.owners[heir.id] == OWNER
     gone = revoke(grown, ROOT.signer, LAPTOP.id, at=hlc(23), counters={}, ek=ek(1), box=fixed_box)
     assert gone.view.owners[LAPTOP.id] == gone.view.owners[heir.id] == OWNER
@@ -259,7 +259,7 @@ def test_an_epoch_is_believed_about_revokes_that_did_not_come_with_it() -> None:
     base = _base(LAPTOP)
     against = revoke(base, ROOT.signer, ADMIN.id, at=hlc(6), counters={}, ek=ek(1), box=fixed_box)
     unaware = rotate(base, ADMIN.signer, ek(2), box=fixed_box)
-    heard = unaware.learn(parse_keyring(against.serialise()))
+    heard = unaware.join_open_part(parse_keyring(against.serialise()))
     assert heard.view.sealing is None
     assert ADMIN.id not in heard.view.revoked
     assert heard.view.asked == {ADMIN.id}
@@ -289,7 +289,7 @@ def test_a_successor_that_the_revoke_did_not_know_does_not_stop_the_key() -> Non
     base = _base(LAPTOP, PHONE)
     gone = revoke(base, ROOT.signer, LAPTOP.id, at=hlc(6), counters={}, ek=ek(1), box=fixed_box)
     heir = party("heir", box_of=LAPTOP)
-    late = successor(base, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(5))
+    late = add_successor(base, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(5))
     guest = enrol(base, ROOT.signer, GUEST.device, "writer", since=hlc(7), box=fixed_box)
     met = gone.join(late).join(guest)
     assert met.view.revoked == {LAPTOP.id}

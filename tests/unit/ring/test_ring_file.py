@@ -12,7 +12,7 @@ from ipfsmem.ring import keyring as ring_module
 from ipfsmem.ring import statements
 from ipfsmem.ring.keyring import MAX_OTHER_SLOTS, MAX_OTHERS, MAX_RING, Keyring, Ring, parse_keyring
 from ipfsmem.ring.operations import create, enrol, revoke, rotate
-from ipfsmem.ring.statements import SLOT_BYTES, Genesis, make
+from ipfsmem.ring.statements import SLOT_BYTES, Genesis, sign_statement
 from ipfsmem.seal.objects import RING_BODY, Sealer, epoch_key
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.ring_lab import (
@@ -314,7 +314,7 @@ def test_a_genesis_of_somebody_else_cannot_ride_along() -> None:
     ring = new_ring(LAPTOP)
     thief = party("thief")
     with pytest.raises(FormatError):
-        ring.add([make(thief.signer, Genesis((thief.key, ROOT.key)), VAULT)])
+        ring.add([sign_statement(thief.signer, Genesis((thief.key, ROOT.key)), VAULT)])
 
 
 def test_size_is_foreseen() -> None:

@@ -9,20 +9,20 @@ from ipfsmem.errors import FormatError, LimitError, MembershipError, OpenError, 
 from ipfsmem.ring.keyring import Ring, parse_keyring
 from ipfsmem.ring.labels import label_of
 from ipfsmem.ring.operations import (
-    Device,
+    Enrollee,
+    add_successor,
     create,
     enrol,
+    enrolment_request,
     give_key,
     lacking_key,
-    let_in_by,
-    read_request,
+    members_let_in_by,
+    read_enrolment_request,
     relabel,
-    request,
     revoke,
     rotate,
-    successor,
 )
-from ipfsmem.ring.statements import Revoke, Statement, make, member_id
+from ipfsmem.ring.statements import Revoke, Statement, member_id, sign_statement
 from ipfsmem.seal.objects import epoch_key
 from ipfsmem.seal.primitives import Signer25519, x25519_public
 from tests.support.ring_lab import (
@@ -124,7 +124,7 @@ def test_what_an_admin_cannot_do() -> None:
         with pytest.raises(MembershipError):
             _revoke(ring, ADMIN, target)
     heir = party("heir", box_of=other)
-    grown = successor(ring, other.signer, heir.signer, other.id, since=hlc(8))
+    grown = add_successor(ring, other.signer, heir.signer, other.id, since=hlc(8))
     with pytest.raises(MembershipError, match="only a root"):
         _revoke(grown, ADMIN, heir.id)
     assert _revoke(grown, ROOT, heir.id).view.revoked == {other.id, heir.id}
@@ -152,7 +152,7 @@ def test_no_two_members_share_a_box_key() -> None:
     with pytest.raises(MembershipError, match="box key"):
         enrolled(ring, ROOT, twin)
     # Not even a successor may be enrolled with it: who revokes the laptop would leave its box key in the ring.
-    heir = successor(ring, LAPTOP.signer, twin.signer, LAPTOP.id, since=hlc(8))
+    heir = add_successor(ring, LAPTOP.signer, twin.signer, LAPTOP.id, since=hlc(8))
     assert heir.view.members[twin.id].role == "writer"
     with pytest.raises(MembershipError, match="box key"):
         enrolled(heir, ROOT, twin, "admin")
@@ -187,7 +187,7 @@ def test_revoke_asks_for_the_right_key() -> None:
 def test_successor() -> None:
     ring = enrolled(new_ring(LAPTOP), ROOT, GUEST, "reader")
     heir = party("heir", box_of=LAPTOP)
-    after = successor(ring, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(8))
+    after = add_successor(ring, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(8))
     person = after.view.members[heir.id]
     assert (person.role, person.label, person.family) == ("writer", "laptop", LAPTOP.id)
     assert LAPTOP.id in after.view.members
@@ -198,7 +198,7 @@ def test_successor() -> None:
     rotated = rotate(after, ROOT.signer, ek(1), box=fixed_box)
     assert heir.opens(rotated.serialise()) == rotated
     assert max(len(one.slots) for one in parse_keyring(rotated.serialise()).epochs) == 4
-    reader = successor(ring, GUEST.signer, party("x").signer, GUEST.id, since=hlc(8))
+    reader = add_successor(ring, GUEST.signer, party("x").signer, GUEST.id, since=hlc(8))
     assert not reader.view.may_write(party("x").id)
 
 
@@ -207,25 +207,26 @@ def test_who_cannot_name_a_successor() -> None:
     new = party("new").signer
     for who in (ROOT, RECOVERY, PHONE):
         with pytest.raises(MembershipError):
-            successor(ring, who.signer, new, who.id, since=hlc(1))
+            add_successor(ring, who.signer, new, who.id, since=hlc(1))
     with pytest.raises(MembershipError):
-        successor(ring, LAPTOP.signer, LAPTOP.signer, LAPTOP.id, since=hlc(1))
+        add_successor(ring, LAPTOP.signer, LAPTOP.signer, LAPTOP.id, since=hlc(1))
     # Nor does a successor: there are no chains.
     heir = party("heir")
-    grown = successor(ring, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(1))
+    grown = add_successor(ring, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(1))
     with pytest.raises(MembershipError):
-        successor(grown, heir.signer, new, heir.id, since=hlc(1))
-    assert successor(grown, LAPTOP.signer, new, heir.id, since=hlc(2)).view.given_up(heir.id)
+        add_successor(grown, heir.signer, new, heir.id, since=hlc(1))
+    assert add_successor(grown, LAPTOP.signer, new, heir.id, since=hlc(2)).view.given_up(heir.id)
     revoked = _revoke(ring, ROOT, LAPTOP.id)
     with pytest.raises(MembershipError):
-        successor(revoked, LAPTOP.signer, new, LAPTOP.id, since=hlc(1))
+        add_successor(revoked, LAPTOP.signer, new, LAPTOP.id, since=hlc(1))
 
 
 def test_l4_all_successors_of_one_snapshot_are_members() -> None:
     """Finding L4, format-next trace E.11: one snapshot that is started three times has three successors, in any order."""
     ring = new_ring(LAPTOP)
     made = [
-        successor(ring, LAPTOP.signer, party(f"clone {n}").signer, LAPTOP.id, since=hlc(8)) for n in range(9)
+        add_successor(ring, LAPTOP.signer, party(f"clone {n}").signer, LAPTOP.id, since=hlc(8))
+        for n in range(9)
     ]
     met = made[0].join(made[1]).join(made[2])
     assert met == made[2].join(made[1]).join(made[0])
@@ -235,7 +236,7 @@ def test_l4_all_successors_of_one_snapshot_are_members() -> None:
         met = met.join(one)
     assert sum(one.rank == 2 for one in met.view.members.values()) == 8
     with pytest.raises(MembershipError, match="enrolled anew"):
-        successor(met, LAPTOP.signer, party("one more").signer, LAPTOP.id, since=hlc(9))
+        add_successor(met, LAPTOP.signer, party("one more").signer, LAPTOP.id, since=hlc(9))
     # A ninth that was made elsewhere: the eight least hashes stay.
     assert sum(one.rank == 2 for one in met.join(made[8]).view.members.values()) == 8
     gone = _revoke(met, ROOT, party("clone 3").id)
@@ -244,7 +245,7 @@ def test_l4_all_successors_of_one_snapshot_are_members() -> None:
 
 def test_keys_of_successors_outlive_the_revoke_of_their_family() -> None:
     heir = party("heir", box_of=LAPTOP)
-    ring = successor(new_ring(LAPTOP), LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(8))
+    ring = add_successor(new_ring(LAPTOP), LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(8))
     base = enrolment_of(ring, LAPTOP)
     ring = revoke(
         ring, ROOT.signer, heir.id, at=hlc(6), counters={LAPTOP.id: 8, heir.id: 3}, ek=ek(6), box=fixed_box
@@ -391,7 +392,7 @@ def test_an_admin_that_lacks_the_key_makes_a_new_one() -> None:
     base = new_ring(LAPTOP)
     admin = enrolled(base, ROOT, ADMIN, "admin")
     rotated = rotate(base, ROOT.signer, ek(1), box=fixed_box)
-    mine = ADMIN.opens(admin.serialise()).learn(parse_keyring(rotated.serialise()))
+    mine = ADMIN.opens(admin.serialise()).join_open_part(parse_keyring(rotated.serialise()))
     assert mine.view.sealing is None
     with pytest.raises(MembershipError):
         enrolled(mine, ADMIN, PHONE)
@@ -416,15 +417,15 @@ def test_the_last_epoch_number() -> None:
 
 
 def test_request_and_answer() -> None:
-    shown = request(VAULT, GUEST.device)
+    shown = enrolment_request(VAULT, GUEST.device)
     assert shown.startswith(b'{"box":"') and b'"label":"guest"' in shown
-    asked = read_request(shown, VAULT)
+    asked = read_enrolment_request(shown, VAULT)
     assert asked == GUEST.device
     assert GUEST.id in GUEST.opens(_answer(asked).serialise()).view.members
     with pytest.raises(FormatError, match="for vault"):
-        read_request(shown, bytes(16))
+        read_enrolment_request(shown, bytes(16))
     with pytest.raises(LimitError):
-        read_request(b" " * 5000, VAULT)
+        read_enrolment_request(b" " * 5000, VAULT)
     for bad in (
         b"",
         b"{}",
@@ -439,10 +440,10 @@ def test_request_and_answer() -> None:
         shown.replace(GUEST.key.encode(), GUEST.key.upper().encode()),
     ):
         with pytest.raises(FormatError):
-            read_request(bad, VAULT)
+            read_enrolment_request(bad, VAULT)
 
 
-def _answer(device: Device) -> Ring:
+def _answer(device: Enrollee) -> Ring:
     return enrol(new_ring(LAPTOP), ROOT.signer, device, "reader", since=hlc(3), box=fixed_box)
 
 
@@ -459,7 +460,7 @@ def test_a_revoke_by_an_admin_of_whom_a_root_then_makes_an_admin() -> None:
 
 def test_ids_are_of_the_key() -> None:
     signer = Signer25519(b"\x01" * 32)
-    device = Device(signer.public, x25519_public(b"\x02" * 32), "one", "")
+    device = Enrollee(signer.public, x25519_public(b"\x02" * 32), "one", "")
     assert device.id == member_id(signer.public) == "34750f98bd59fcfc"
 
 
@@ -467,7 +468,7 @@ def test_whoever_revokes_an_admin_says_whether_anything_of_it_stands() -> None:
     """By default its enrolments and revokes stand; or nothing does, at once, or when it was revoked before."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(ring, ADMIN, PHONE)
-    assert let_in_by(ring, ADMIN.id).keys() == {PHONE.id} and let_in_by(ring, LAPTOP.id) == {}
+    assert members_let_in_by(ring, ADMIN.id).keys() == {PHONE.id} and members_let_in_by(ring, LAPTOP.id) == {}
     more = {"at": hlc(8), "counters": {}, "ek": ek(8), "box": fixed_box}
     kept = revoke(ring, ROOT.signer, ADMIN.id, **more)  # type: ignore[arg-type]
     assert PHONE.id in kept.view.members
@@ -486,7 +487,7 @@ def test_whoever_revokes_an_admin_says_whether_anything_of_it_stands() -> None:
 
 def test_all_ids_of_a_device_go_by_its_new_label() -> None:
     """A sync said the old one of what the device published under a later id, and a label that a person typed was not found."""
-    ring = successor(
+    ring = add_successor(
         enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), LAPTOP.signer, GUEST.signer, LAPTOP.id, since=hlc(6)
     )
     ring = relabel(ring, ROOT.signer, LAPTOP.id, "desk", since=hlc(7))
@@ -499,7 +500,7 @@ def test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it() 
 
     def last_word(who: Party) -> Statement:
         body = says_member(ADMIN, who).body
-        return make(ADMIN.signer, msgspec.structs.replace(body, since="f" * 16), VAULT)
+        return sign_statement(ADMIN.signer, msgspec.structs.replace(body, since="f" * 16), VAULT)
 
     last = last_word(LAPTOP)
     ring = ring.add([last])

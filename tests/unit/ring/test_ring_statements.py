@@ -19,8 +19,8 @@ from ipfsmem.ring.statements import (
     decode,
     encode,
     envelope,
-    make,
     open_envelope,
+    sign_statement,
 )
 from tests.support.ring_lab import OWNER, ROOT, VAULT, hlc, party, says_heir, says_member, second_wallet
 
@@ -40,7 +40,7 @@ NOT_CANONICAL = "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7
 
 @pytest.mark.parametrize("body", BODIES, ids=NAMES)
 def test_round_trip(body: Any) -> None:
-    made = make(ROOT.signer, body, VAULT)
+    made = sign_statement(ROOT.signer, body, VAULT)
     assert decode(made.payload) == body
     assert canonical.encode(canonical.decode(made.payload, "it")) == made.payload
     assert open_envelope(envelope(made).k, envelope(made).s, VAULT) == made
@@ -167,10 +167,10 @@ def test_improper_keys(key: str, field: str) -> None:
 
 
 def test_signatures() -> None:
-    made = make(ROOT.signer, REVOKE, VAULT)
+    made = sign_statement(ROOT.signer, REVOKE, VAULT)
     sealed = envelope(made)
     with pytest.raises(SignatureError):
-        make(WHO.signer, REVOKE, VAULT)
+        sign_statement(WHO.signer, REVOKE, VAULT)
     other = canonical.b64(encode(msgspec.structs.replace(REVOKE, n={WHO.id: 4})))
     with pytest.raises(SignatureError):
         open_envelope(other, sealed.s, VAULT)
@@ -193,7 +193,7 @@ def test_signatures() -> None:
 
 
 def test_a_flipped_bit_anywhere_is_refused() -> None:
-    made = make(ROOT.signer, MEMBER, VAULT)
+    made = sign_statement(ROOT.signer, MEMBER, VAULT)
     for at in range(0, len(made.payload), 7):
         bad = bytearray(made.payload)
         bad[at] ^= 1
@@ -223,14 +223,14 @@ def test_s4_a_key_is_enrolled_only_with_its_own_word() -> None:
     ]
     for body, change in lies:
         with pytest.raises(SignatureError, match="own"):
-            make(ROOT.signer, msgspec.structs.replace(body, **change), VAULT)
+            sign_statement(ROOT.signer, msgspec.structs.replace(body, **change), VAULT)
     thief = party("thief")
     stolen = msgspec.structs.replace(HEIR, by=thief.key, heir_of=thief.key)
     with pytest.raises(SignatureError, match="own"):
-        make(thief.signer, stolen, VAULT)
+        sign_statement(thief.signer, stolen, VAULT)
     # What it does not bind may change: another role, another label, another enroller.
     for change in ({"role": "reader"}, {"label": "renamed"}, {"by": thief.key}, {"person": "12" * 8}):
         body = msgspec.structs.replace(MEMBER, **change)
-        make(thief.signer if "by" in change else ROOT.signer, body, VAULT)
+        sign_statement(thief.signer if "by" in change else ROOT.signer, body, VAULT)
     with pytest.raises(FormatError):
-        make(ROOT.signer, msgspec.structs.replace(MEMBER, own="AA"), VAULT)
+        sign_statement(ROOT.signer, msgspec.structs.replace(MEMBER, own="AA"), VAULT)

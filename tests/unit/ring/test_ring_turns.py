@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ipfsmem.errors import LimitError, OpenError
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.operations import MAX_OTHER_KEYS, enrol, give_key, lacking_key, revoke, rotate
-from ipfsmem.ring.statements import Epoch, Statement, id_of_hex, make
+from ipfsmem.ring.statements import Epoch, Statement, id_of_hex, sign_statement
 from ipfsmem.seal.objects import EpochKey
 from tests.support.ring_lab import (
     RECOVERY,
@@ -93,7 +93,7 @@ def _called_out_by_itself(ring: Ring, words: Party, n: int, count: int) -> Ring:
     assert key is not None
     said = says_epoch(words, key, ()).body
     ids = tuple(f"{n:04x}{one:012x}" for one in range(count))
-    return ring.add([make(words.signer, replace(said, while_={words.id: ids}), VAULT)])
+    return ring.add([sign_statement(words.signer, replace(said, while_={words.id: ids}), VAULT)])
 
 
 @pytest.mark.parametrize(

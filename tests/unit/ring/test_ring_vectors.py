@@ -9,7 +9,7 @@ import pytest
 
 from ipfsmem.errors import FormatError, OpenError, SignatureError
 from ipfsmem.ring.keyring import Ring, parse_keyring
-from ipfsmem.ring.operations import read_request
+from ipfsmem.ring.operations import read_enrolment_request
 from ipfsmem.ring.statements import member_id, open_envelope
 from tests.support.ring_vectors import FILE, build, view_of
 
@@ -78,7 +78,7 @@ def test_refused(case: dict[str, str]) -> None:
 def test_parties_and_request() -> None:
     for one in PARTIES.values():
         assert member_id(bytes.fromhex(one["sign_public"])) == one["id"]
-    asked = read_request(VECTORS["request"]["text"].encode(), VAULT)
+    asked = read_enrolment_request(VECTORS["request"]["text"].encode(), VAULT)
     who = PARTIES[VECTORS["request"]["device"]]
     assert (asked.id, asked.box.hex(), asked.label) == (who["id"], who["box_public"], who["name"])
 

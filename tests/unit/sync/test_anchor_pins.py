@@ -67,7 +67,7 @@ def enrol_wallet(memory: Memory, wallet: RootKeys = OTHER, role: Role = "admin")
     replica = memory.replica
     assert replica.ring is not None and memory._root is not None
     vault = replica.ring.vault
-    itself = operations.device_of(
+    itself = operations.enrollee_of(
         wallet.admin, wallet.box_public, "second wallet", vault, kind="wallet", anchor=wallet.head_public
     )
     with replica.transaction():
@@ -481,7 +481,7 @@ def evil_twin(home: Path, cloud: SimCloud, victim: RootKeys) -> Memory:
     ring = evil.replica.ring
     assert ring is not None
     since = evil.replica.store.frame.hlc
-    itself = operations.device_of(
+    itself = operations.enrollee_of(
         victim.admin, victim.box_public, "victim", ring.vault, anchor=victim.head_public
     )
     # A key that did not agree cannot be enrolled at all; one that once did is no proof of anything either.
@@ -490,7 +490,7 @@ def evil_twin(home: Path, cloud: SimCloud, victim: RootKeys) -> Memory:
             ring, EVIL.admin, msgspec.structs.replace(itself, own="A" * 86), "admin", since=since
         )
     ring = operations.enrol(ring, EVIL.admin, itself, "admin", since=since)
-    claimed = operations.device_of(
+    claimed = operations.enrollee_of(
         EVIL.admin, EVIL.box_public, "wallet", ring.vault, anchor=WALLET.head_public
     )
     ring = operations.enrol(ring, EVIL.admin, claimed, "admin", since=next_hlc(since, 0))

@@ -21,7 +21,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import partly
 from ipfsmem.published.ipns_record import MAX_SEQUENCE, MAX_VALIDITY, make_record, parse_record
 from ipfsmem.ring import operations
-from ipfsmem.ring.statements import Revoke, Role, make, member_id
+from ipfsmem.ring.statements import Revoke, Role, member_id, sign_statement
 from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.sync import discovery, join
 from ipfsmem.testing.clock import SeededRandom
@@ -58,7 +58,7 @@ def let_in(memory: Memory, words: RootKeys, seeds: Iterable[bytes]) -> None:
     said = []
     for seed in seeds:
         box = bindings.crypto_scalarmult_base(sha256(seed).digest())
-        puppet = operations.device_of(Signer25519(seed), box, "puppet", ring.vault)
+        puppet = operations.enrollee_of(Signer25519(seed), box, "puppet", ring.vault)
         said.append(operations._member(words.admin, ring.vault, puppet, "writer", since, person))
     with memory.replica.transaction():
         memory.replica.set_ring(ring.add(said))
@@ -89,7 +89,7 @@ def demote(lab: Lab, a: Memory, member: Memory, role: Role) -> None:
     with a.replica.transaction():
         ring, device = a.replica.ring, member.replica.device
         assert ring is not None
-        stated = operations.device_of(device.signer, device.box_public, "m", ring.vault)
+        stated = operations.enrollee_of(device.signer, device.box_public, "m", ring.vault)
         since = f"{int(a.replica.store.frame.hlc, 16) + 1:016x}"
         a.replica.set_ring(operations.enrol(ring, ROOT.admin, stated, role, since=since))
 
@@ -386,7 +386,9 @@ def test_one_revoke_by_found_words_gives_no_keys_to_thousands(lab: Lab) -> None:
         rank=1,
         sign=Signer25519(random(32)).public.hex(),
     )
-    grown = operations.rotate(ring.add([make(words.admin, said, ring.vault)]), words.admin, random(32))
+    grown = operations.rotate(
+        ring.add([sign_statement(words.admin, said, ring.vault)]), words.admin, random(32)
+    )
     with m.replica.transaction():
         m.replica.set_ring(grown)
     forger = Forger(m)

@@ -36,7 +36,7 @@ def test_another_persons_device(lab: Lab) -> None:
         ring = a.replica.ring
         assert ring is not None
         device = c.replica.device
-        public = operations.device_of(device.signer, device.box_public, "theirs", ring.vault, kind="agent")
+        public = operations.enrollee_of(device.signer, device.box_public, "theirs", ring.vault, kind="agent")
         person = operations.new_person(ring.vault, device.sign_public)
         a.replica.set_ring(
             operations.enrol(ring, ROOT.admin, public, "writer", since="f" * 16, person=person)

@@ -21,7 +21,7 @@ from ipfsmem.ring.statements import Epoch, Genesis, Member, Revoke, Statement, i
 MAX_HEIRS: Final = 8
 
 
-class Facts(msgspec.Struct, frozen=True):
+class Rights(msgspec.Struct, frozen=True):
     """Who may say what, from a set of statements: the root keys, the keys that a root enrolled as admin (hex), and of
     the ids that roots revoked what all of those revokes let stand (statement hashes)."""
 
@@ -29,22 +29,22 @@ class Facts(msgspec.Struct, frozen=True):
     root_ids: frozenset[str]
     admins: frozenset[str]
     admin_ids: frozenset[str]
-    stands: Mapping[str, frozenset[str]]
+    let_stand: Mapping[str, frozenset[str]]
 
     def allows(self, st: Statement) -> bool:
         """Whether its signer may enrol, revoke and make epochs as far as this statement goes."""
         by = st.body.by
         if by in self.roots:
             return True
-        listed = self.stands.get(id_of_hex(by))
+        listed = self.let_stand.get(id_of_hex(by))
         return by in self.admins if listed is None else st.hash in listed
 
-    def ended(self, admins: Iterable[str]) -> bool:
+    def nothing_stands_of_one(self, admins: Iterable[str]) -> bool:
         """Whether of one of these ids the roots' revokes let nothing stand: that stays so whatever is learned later."""
-        return any(one in self.stands and not self.stands[one] for one in admins)
+        return any(one in self.let_stand and not self.let_stand[one] for one in admins)
 
 
-def facts_of(statements: Iterable[Statement]) -> Facts:
+def rights_of(statements: Iterable[Statement]) -> Rights:
     """The rights in a set. Raises FormatError without a genesis; several of one vault unite their roots."""
     pool = list(statements)
     genesis = [st.body for st in pool if isinstance(st.body, Genesis)]
@@ -65,10 +65,10 @@ def facts_of(statements: Iterable[Statement]) -> Facts:
         body = st.body
         if isinstance(body, Revoke) and body.by in roots and body.id not in root_ids:
             stands[body.id] = stands.get(body.id, frozenset(body.keep)) & frozenset(body.keep)
-    return Facts(roots, root_ids, admins, frozenset(map(id_of_hex, admins)), stands)
+    return Rights(roots, root_ids, admins, frozenset(map(id_of_hex, admins)), stands)
 
 
-def keep(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+def kept_statements(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     """The statements that a ring keeps, sorted by hash; the rest can never count again, whatever is learned later.
 
     Dropped are: what its signer had no right to say; of whom a root revoked its enrolments, its successors, and what it
@@ -77,7 +77,7 @@ def keep(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     those whom an admin let in of whom nothing stands, and one that a root's outdoes. What merely does not count now is kept.
     """
     pool = {st.hash: st for st in statements}
-    facts = facts_of(pool.values())
+    rights = rights_of(pool.values())
     kept: dict[str, Statement] = {}
     claims: list[Statement] = []
     epochs: list[Statement] = []
@@ -88,40 +88,42 @@ def keep(statements: Iterable[Statement]) -> tuple[Statement, ...]:
             case Genesis():
                 kept[st.hash] = st
             case Epoch():
-                if facts.allows(st) and _is_fair(body) and not facts.ended(body.of):
+                if rights.allows(st) and _is_consistent(body) and not rights.nothing_stands_of_one(body.of):
                     epochs.append(st)
             case Revoke():
-                if body.by in facts.roots:
+                if body.by in rights.roots:
                     last_words[body.sign].append(st)
-                elif body.id not in facts.root_ids and facts.allows(st):
+                elif body.id not in rights.root_ids and rights.allows(st):
                     kept[st.hash] = st
             case Member(heir_of=None):
-                if _may_enrol(st, body, facts):
+                if _may_enrol(st, body, rights):
                     kept[st.hash] = st
             case Member():
                 claims.append(st)
-    successors = _successors(claims, kept, facts)
-    revokes = (st for said in last_words.values() for st in _not_repeated(said))
-    for st in (*successors, *revokes, *_not_outdone(epochs, facts)):
+    successors = _successors(claims, kept, rights)
+    revokes = (st for said in last_words.values() for st in _without_repeated_revokes(said))
+    for st in (*successors, *revokes, *_without_outdone_epochs(epochs, rights)):
         kept[st.hash] = st
     return tuple(kept[one] for one in sorted(kept))
 
 
-def _may_enrol(st: Statement, body: Member, facts: Facts) -> bool:
-    if body.sign in facts.roots or body.id in facts.root_ids:
+def _may_enrol(st: Statement, body: Member, rights: Rights) -> bool:
+    if body.sign in rights.roots or body.id in rights.root_ids:
         return body.by == body.sign and body.role == "admin"
-    if body.id in facts.stands:
+    if body.id in rights.let_stand:
         return False
-    return body.by in facts.roots if body.role == "admin" else facts.allows(st)
+    return body.by in rights.roots if body.role == "admin" else rights.allows(st)
 
 
-def _successors(claims: Iterable[Statement], kept: Mapping[str, Statement], facts: Facts) -> list[Statement]:
+def _successors(
+    claims: Iterable[Statement], kept: Mapping[str, Statement], rights: Rights
+) -> list[Statement]:
     """Those that an enrolled key signed under an enrolment of it which stays, the least hashes of each."""
     under: defaultdict[str, list[Statement]] = defaultdict(list)
     for st in claims:
         body = as_member(st)
         base = kept.get(body.under or "")
-        if base is None or body.by in facts.roots or not isinstance(base.body, Member):
+        if base is None or body.by in rights.roots or not isinstance(base.body, Member):
             continue
         # They go with their enrolment, all together: if one could go by itself, its place would be free again, and the
         # order of joins would decide who has it.
@@ -130,17 +132,17 @@ def _successors(claims: Iterable[Statement], kept: Mapping[str, Statement], fact
     return [st for each in under.values() for st in sorted(each, key=lambda st: st.hash)[:MAX_HEIRS]]
 
 
-def _not_repeated(said: list[Statement]) -> list[Statement]:
+def _without_repeated_revokes(said: list[Statement]) -> list[Statement]:
     """Of roots' revokes of one key those without which something would be missing."""
     bodies = [as_revoke(st) for st in said]
     return [
         st
         for st, body in zip(said, bodies, strict=True)
-        if not any(_repeats(other, body) for other in bodies)
+        if not any(_makes_needless(other, body) for other in bodies)
     ]
 
 
-def _repeats(body: Revoke, other: Revoke) -> bool:
+def _makes_needless(body: Revoke, other: Revoke) -> bool:
     """Whether a revoke lets less stand than another one and says all else that it says: the other adds nothing then."""
     return (
         set(body.keep) < set(other.keep)
@@ -152,7 +154,7 @@ def _repeats(body: Revoke, other: Revoke) -> bool:
     )
 
 
-def _is_fair(body: Epoch) -> bool:
+def _is_consistent(body: Epoch) -> bool:
     gone = body.gone
     return gone.isdisjoint(body.for_) and id_of_hex(body.by) not in gone
 
@@ -171,10 +173,10 @@ class _Reach(msgspec.Struct, frozen=True):
     rests_on: frozenset[str]
 
     @classmethod
-    def of(cls, body: Epoch, facts: Facts) -> _Reach:
+    def of(cls, body: Epoch, rights: Rights) -> _Reach:
         given, old = frozenset(body.for_), frozenset(body.old)
         said = frozenset((by, one) for by, ids in body.while_.items() for one in ids)
-        signer = () if body.by in facts.roots else (id_of_hex(body.by),)
+        signer = () if body.by in rights.roots else (id_of_hex(body.by),)
         return cls(
             (body.epoch, body.ek),
             frozenset(body.not_),
@@ -201,9 +203,9 @@ class _Reach(msgspec.Struct, frozen=True):
         )
 
 
-def _not_outdone(epochs: Iterable[Statement], facts: Facts) -> list[Statement]:
-    reach = {st.hash: _Reach.of(as_epoch(st), facts) for st in epochs}
-    by_roots = [st for st in epochs if st.body.by in facts.roots]
+def _without_outdone_epochs(epochs: Iterable[Statement], rights: Rights) -> list[Statement]:
+    reach = {st.hash: _Reach.of(as_epoch(st), rights) for st in epochs}
+    by_roots = [st for st in epochs if st.body.by in rights.roots]
 
     def stays(st: Statement) -> bool:
         mine = reach[st.hash]
@@ -212,7 +214,7 @@ def _not_outdone(epochs: Iterable[Statement], facts: Facts) -> list[Statement]:
             if other is st or not theirs.outdoes(mine):
                 continue
             # Of two that outdo each other the least hash stays.
-            if other.hash < st.hash or st.body.by not in facts.roots or not mine.outdoes(theirs):
+            if other.hash < st.hash or st.body.by not in rights.roots or not mine.outdoes(theirs):
                 return False
         return True
 
