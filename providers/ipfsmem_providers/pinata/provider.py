@@ -135,7 +135,7 @@ class PinataProvider(ProviderBase):
             there = await self._placed(root, name)
             if there is not None:
                 answered = await self._settled(there, root, name)
-                if answered == root or (answered and await self._holds(there, answered, root, car, name)):
+                if answered is not None and await self._is_ours(there, answered, root, car, name):
                     return answered
             if self._cars is None and pinata_plan.SMALL < car.size <= ONE_REQUEST:
                 self._cars = await pinata_plan.takes_cars(
@@ -193,13 +193,8 @@ class PinataProvider(ProviderBase):
 
     async def unpin(self, pin: Pin) -> None:
         """Delete the file entry (v3, by its id) or unpin the CID (legacy)."""
-        self._recent = {key: value for key, value in self._recent.items() if value.handle != pin.handle}
-        if not pin.handle:
-            return
-        if self._legacy_mode:
-            await self._legacy.unpin(pin.handle)
-        else:
-            await self._api.delete(pin.handle)
+        if pin.handle:
+            await self._drop(pin.handle)
 
     async def close(self) -> None:
         """Close connections."""
@@ -243,7 +238,7 @@ class PinataProvider(ProviderBase):
         if answered is None:
             raise NoCars("pinata took the CAR and dropped it without a word")
         if answered != root:
-            await self._api.delete(file.id)
+            await self._drop(file.id)
             raise ProviderRefused(
                 f"pinata answered root {answered} for a CAR whose root is {root}",
                 hint="Nothing points at the other root. PINATA_UPLOAD=folder takes Pinata's own layout.",
@@ -267,7 +262,7 @@ class PinataProvider(ProviderBase):
             raise self._http.unavailable("pinata took the folder and dropped it without a word")
         wrong = await pinata_proof.wrong(self._reader, answered, parts, file.number_of_files)
         if wrong:
-            await self._drop(file)
+            await self._drop(file.id)
             raise ProviderRefused(
                 f"pinata answered root {answered}, {wrong}", hint=f"Nothing points at it. {pinata_proof.HINT}"
             )
@@ -303,18 +298,25 @@ class PinataProvider(ProviderBase):
             error.hint = error.hint or pinata_proof.HINT
             raise
 
-    async def _holds(self, file: File, answered: CID, root: CID, car: SpooledCar, name: str) -> bool:
-        """Whether an earlier upload holds our tree, as far as can be told; one that does not is taken away."""
-        parts = await _parts(root, car, name)
-        wrong = await pinata_proof.wrong(self._reader, answered, parts, file.number_of_files)
+    async def _is_ours(self, file: File, answered: CID, root: CID, car: SpooledCar, name: str) -> bool:
+        """Whether an earlier upload is our root, or where folders are taken holds our tree, as far as can be told; one that is
+        neither is taken away."""
+        if answered == root:
+            return True
+        if self._upload == "car":
+            wrong = f"a CAR whose root is {root}"
+        else:
+            parts = await _parts(root, car, name)
+            wrong = await pinata_proof.wrong(self._reader, answered, parts, file.number_of_files)
         if wrong:
             _log.warning("pinata has an earlier upload %s, %s; it is sent again", answered, wrong)
-            await self._drop(file)
+            await self._drop(file.id)
         return not wrong
 
-    async def _drop(self, file: File) -> None:
-        self._recent = {key: pin for key, pin in self._recent.items() if pin.handle != file.id}
-        await self._api.delete(file.id)
+    async def _drop(self, handle: str) -> None:
+        """Take away what a pin has as its handle: an entry by its id, with the legacy API a pin by its CID."""
+        self._recent = {key: pin for key, pin in self._recent.items() if pin.handle != handle}
+        await (self._legacy.unpin(handle) if self._legacy_mode else self._api.delete(handle))
 
     async def _settled(self, file: File, root: CID | None, name: str) -> CID | None:
         """The CID of an entry once it has one, listed under `name`; None when the entry is gone."""
@@ -374,7 +376,7 @@ class PinataProvider(ProviderBase):
                     continue
                 if row.name != name:
                     await self._take_name(row.name, name, str(root), "")
-                return Pin(root, name, str(root), pinata_api.milliseconds(row.date_pinned))
+                return self._remember_legacy(root, name, row.date_pinned)
             if not asked:
                 await self._legacy.pin(str(root), name)
                 asked = True
@@ -384,19 +386,24 @@ class PinataProvider(ProviderBase):
         async for row in self._legacy.rows(**{"metadata[name]": name}):
             if row.name == name and str(root) in (row.ipfs_pin_hash, row.keyvalues.get(ROOT_KEY)):
                 there = _cid(row.ipfs_pin_hash)
-                if there == root:
-                    return root
-                parts = await _parts(root, car, name)
-                if not await pinata_proof.wrong(self._reader, there, parts, row.number_of_files):
-                    return there
-                await self._legacy.unpin(str(there))
+                if there != root:
+                    parts = await _parts(root, car, name)
+                    if await pinata_proof.wrong(self._reader, there, parts, row.number_of_files):
+                        await self._drop(str(there))
+                        continue
+                self._remember_legacy(there, name, row.date_pinned)
+                return there
         parts = await _parts(root, car, name)
         done = await self._legacy.upload(parts, name, {ROOT_KEY: str(root)})
         answered = _cid(done.ipfs_hash)
         wrong = await pinata_proof.wrong(self._reader, answered, parts, done.number_of_files)
         if wrong:
-            await self._legacy.unpin(str(answered))
+            await self._drop(str(answered))
             raise ProviderRefused(f"pinata answered root {answered}, {wrong}", hint="Nothing points at it.")
+        if done.name is not None:  # the same content was there under another name
+            if done.name != name:
+                await self._take_name(done.name, name, str(answered), "")
+            self._remember_legacy(answered, name, done.created_at)
         return answered
 
     async def _wait(self, waiting: Waiting, what: str) -> None:
@@ -408,6 +415,11 @@ class PinataProvider(ProviderBase):
         self._recent[pin.cid, pin.name] = pin
         while len(self._recent) > _RECENT:
             self._recent.pop(next(iter(self._recent)))
+
+    def _remember_legacy(self, root: CID, name: str, created: str | None) -> Pin:
+        pin = Pin(root, name, str(root), pinata_api.milliseconds(created))
+        self._remember(pin)
+        return pin
 
     def _can_read(self) -> None:
         if not self._reader.reads:

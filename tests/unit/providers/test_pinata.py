@@ -414,6 +414,75 @@ def test_one_root_keeps_one_name(at: Account) -> None:
     assert entry["name"] == "ipfsmem-another-vault"
 
 
+def test_f11_what_was_taken_away_again_is_no_pin(at: Account) -> None:
+    """A CAR that got another root was deleted, and a question for a pin of that root was answered with the entry that was gone."""
+    at.server.wrong_root = other = tree(head_ipm=b"other").cid
+
+    async def body() -> None:
+        provider = at.open(pinata_patience=1)
+        with pytest.raises(ProviderRefused):
+            await provider.put_car(tree().cid, tree().blocks, name=NAME)
+        with pytest.raises(ProviderUnavailable, match="still looking"):
+            await provider.pin(other, NAME)
+
+    asyncio.run(body())
+    assert at.server.files == {}
+
+
+def test_f12_an_earlier_car_that_gets_another_root_is_not_taken_for_this_one(at: Account) -> None:
+    """With PINATA_UPLOAD=car the root is ours or it is an error; one that waited to be processed was let through."""
+    at.server.pending = 1_000
+    refused(at, ProviderUnavailable, pinata_patience=20)
+    [waiting] = at.server.files.values()
+    waiting["number_of_files"] = len(FILES)  # a count of what is in the CAR
+    waiting["_looks"] = 1
+    other = waiting["_later"] = str(
+        at.server._layout([(f"{NAME}/{path}", data) for path, data in FILES.items()])
+    )
+    at.server.pending = 0
+    assert put(at) == tree().cid
+    assert [entry["cid"] for entry in at.server.files.values()] == [str(tree().cid)] and other != str(
+        tree().cid
+    )
+
+
+def test_f13_a_pin_of_what_was_just_uploaded_asks_for_no_list() -> None:
+    """By the legacy API too: its list may lag behind the upload, and then the service was asked to look for the root in the
+    network, which the free plan refuses."""
+    with account("pinata-legacy") as at:
+
+        async def body() -> None:
+            provider = at.open()
+            root = await provider.put_car(tree().cid, tree().blocks, name=NAME)
+            before = len(at.server.seen)
+            pin = await provider.pin(root, NAME)
+            assert at.server.seen[before:] == []
+            assert await provider.pins(NAME) == [pin]
+            await provider.unpin(pin)
+            with pytest.raises(ProviderUnavailable):
+                at.server.blocks.clear()
+                await at.open(pinata_patience=1).pin(root, NAME)
+
+        asyncio.run(body())
+
+
+def test_what_a_person_uploaded_gets_the_name_of_the_memory_by_the_legacy_api_too() -> None:
+    with account("pinata-legacy") as at:
+        put(at)
+        [entry] = at.server.files.values()
+        entry["name"], entry["keyvalues"] = "by hand", {}
+
+        async def body() -> None:
+            provider = at.open()
+            root = await provider.put_car(tree().cid, tree().blocks, name=NAME)
+            assert await provider.pins(NAME) == [await provider.pin(root, NAME)]
+            entry["name"] = "ipfsmem-another-vault"
+            with pytest.raises(ProviderRefused, match="ipfsmem-another-vault"):
+                await at.open().put_car(tree().cid, tree().blocks, name=NAME)
+
+        asyncio.run(body())
+
+
 def test_unpinning_goes_by_file_id(at: Account) -> None:
     put(at)
     [pin] = asyncio.run(at.open().pins(NAME))
