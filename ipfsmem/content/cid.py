@@ -237,7 +237,9 @@ def _b32decode_upper(text: str, whole: str) -> bytes:
     return _b32decode(text.lower(), whole)
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def _b36encode(data: bytes) -> str:
+    """The names of a vault's devices are written many times in each sync."""
     number = int.from_bytes(data, "big")
     out = []
     while number:

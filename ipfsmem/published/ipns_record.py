@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -150,6 +151,13 @@ def verify_record(name: str, encoded: bytes) -> Record:
 
     Raises FormatError or LimitError when it is not a record, SignatureError when the key of `name` did not sign it.
     """
+    return _verified(name, bytes(encoded))
+
+
+@lru_cache(
+    maxsize=128
+)  # each sync asks for the same names, and looks at each record several times; 4 MiB at the most
+def _verified(name: str, encoded: bytes) -> Record:
     public = public_of_ipns_name(name)
     record = parse_record(encoded)
     if record.public_key is not None and record.public_key != public:

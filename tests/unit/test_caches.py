@@ -10,8 +10,9 @@ import pytest
 from ipfsmem import canonical
 from ipfsmem.bundle.timeline import normal_ts
 from ipfsmem.causal import entries
-from ipfsmem.content.cid import CID, IDENTITY, RAW, parse_cid
+from ipfsmem.content.cid import CID, IDENTITY, RAW, ipns_name, parse_cid, raw_cid, varint
 from ipfsmem.errors import IpfsmemError
+from ipfsmem.published.ipns_record import MAX_RECORD, make_record, verify_record
 from ipfsmem.ring import statements
 from ipfsmem.ring.statements import Epoch, open_envelope, sign_statement
 from ipfsmem.seal.primitives import Signer25519
@@ -92,3 +93,19 @@ def test_s11_identity_cids_are_short() -> None:
             str(CID(1, RAW, bytes((IDENTITY, 100)) + n.to_bytes(100, "big")))
 
     assert grown(work) < 2_000_000
+
+
+def test_s11_records_of_strangers_stay_in_a_bounded_memory() -> None:
+    """Relative: a verified record is remembered, and may be filled up with a field that nobody knows."""
+    made = []
+    for n in range(600):
+        signer = Signer25519(n.to_bytes(32, "big"))
+        short = make_record(n.to_bytes(32, "big"), f"/ipfs/{raw_cid(bytes(32))}", 1, 10**18)
+        room = MAX_RECORD - len(short) - 3
+        made.append((ipns_name(signer.public), short + b"\x7a" + varint(room) + bytes(room)))
+
+    def read() -> None:
+        for name, encoded in made:
+            assert verify_record(name, bytearray(encoded)).encoded == encoded
+
+    assert len(made[0][1]) == MAX_RECORD and grown(read) < 2_000_000
